@@ -1,0 +1,28 @@
+"""What the benchmarks and the tests move data to and from: real servers, and stand-ins for those that cannot be had."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from benchmarks.backends.base import Backend
+
+#: Name of a backend -> its module and class. A new backend adds its line here.
+BACKENDS = {
+    "filesystem": "benchmarks.backends.filesystem:Filesystem",
+    "http": "benchmarks.backends.http:Http",
+    "swift": "benchmarks.backends.swift:Swift",
+    "s3": "benchmarks.backends.s3:S3",
+    "ceph": "benchmarks.backends.ceph:Ceph",
+    "cinder": "benchmarks.backends.cinder:Cinder",
+    "vmware": "benchmarks.backends.vmware:Vmware",
+}
+
+
+def backend(name: str) -> type[Backend]:
+    """The class of a backend. Raises ValueError that names those that there are."""
+    if name not in BACKENDS:
+        raise ValueError(f"backend {name!r} is not one of {', '.join(BACKENDS)}")
+    module, _, attribute = BACKENDS[name].partition(":")
+    return getattr(importlib.import_module(module), attribute)

@@ -1,0 +1,179 @@
+"""Set up and use the stand-in for sheepdog's ``dog`` command (:mod:`benchmarks.backends.dog_command`).
+
+>>> bin_directory = install(directory)                           # doctest: +SKIP
+>>> create_image(directory, "image", "datafile")                 # doctest: +SKIP
+>>> os.environ.update(environment(directory, **FAST))            # doctest: +SKIP
+>>> subprocess.run(["collie", "vdi", "read", "image"])           # doctest: +SKIP
+"""
+
+import fcntl
+import os
+import py_compile
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from benchmarks.backends import dog_command
+
+PROGRAMS = ("dog", "collie")
+
+#: Pauses for :func:`environment`: storage that costs nothing, so that only the cost of processes and pipes is left.
+FAST: Mapping[str, float] = {"start_ms": 0, "fetch_ms": 0, "store_ms": 0}
+
+# Only the launcher can tell when the command began, and whether its parent ignored SIGPIPE: Python always does.
+_LAUNCHER = """\
+#!/bin/sh
+read -r spent rest 2>/dev/null </proc/self/schedstat || spent=0
+while read -r key ignored; do
+    [ "$key" = SigIgn: ] && break
+done </proc/self/status
+exec {python} -ISs {command} {program} "$ignored" "$spent" "$@"
+"""
+
+
+def install(directory: str | os.PathLike[str]) -> Path:
+    """Make the executables ``dog`` and ``collie``, and an empty store, in *directory*; return the former's path.
+
+    They run on the current interpreter; a store that is there already is kept.
+    """
+    directory = Path(directory).absolute()
+    binaries = directory / "bin"
+    binaries.mkdir(parents=True, exist_ok=True)
+    _state(directory).mkdir(exist_ok=True)
+    # Compiled in advance: compiling at each start would cost more than the start itself.
+    command = directory / "dog_command.pyc"
+    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    py_compile.compile(dog_command.__file__, str(command), doraise=True, invalidation_mode=mode)
+    for program in PROGRAMS:
+        launcher = binaries / program
+        launcher.write_text(
+            _LAUNCHER.format(python=shlex.quote(sys.executable), command=shlex.quote(str(command)), program=program)
+        )
+        launcher.chmod(0o755)
+    return binaries
+
+
+def environment(
+    directory: str | os.PathLike[str],
+    *,
+    start_ms: float | None = None,
+    fetch_ms: float | None = None,
+    store_ms: float | None = None,
+    port: int | None = None,
+    daemon: str | None = None,
+    die_after: int | None = None,
+    hang_after: int | None = None,
+    eagain: str | None = None,
+) -> dict[str, str]:
+    """What to add to ``os.environ`` so that ``dog`` and ``collie`` are found, with the store in *directory*.
+
+    Each argument sets the variable of its name (``DOG_START_MS`` ...; see :mod:`benchmarks.backends.dog_command`);
+    None leaves the default, which is the real one's figure. Raises ValueError that names the variable, its value and
+    what is allowed.
+    """
+    directory = Path(directory).absolute()
+    values = {
+        "DOG_START_MS": start_ms,
+        "DOG_FETCH_MS": fetch_ms,
+        "DOG_STORE_MS": store_ms,
+        "DOG_PORT": port,
+        "DOG_DAEMON": daemon,
+        "DOG_DIE_AFTER": die_after,
+        "DOG_HANG_AFTER": hang_after,
+        "DOG_EAGAIN": eagain,
+    }
+    additions = {name: str(value) for name, value in values.items() if value is not None}
+    additions["DOG_STATE"] = str(_state(directory))
+    dog_command.Settings(additions)
+    additions["PATH"] = os.pathsep.join([str(directory / "bin"), os.environ.get("PATH", os.defpath)])
+    return additions
+
+
+def image_file(directory: str | os.PathLike[str], name: str | bytes) -> Path:
+    """The file that holds the image *name* in the store of *directory*, byte for byte."""
+    return Path(dog_command.image_path(str(_state(Path(directory).absolute())), os.fsencode(name)))
+
+
+def create_image(directory: str | os.PathLike[str], name: str | bytes, source: str | os.PathLike[str]) -> Path:
+    """Create the image *name* with the content and the exact size of the file *source*, without any pause.
+
+    Holes of *source* become holes of the image, which read as zeros without being fetched. Raises FileExistsError
+    when there is such an image already. Returns the image's file.
+    """
+    target = image_file(directory, name)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with open(source, "rb", buffering=0) as reader, open(target, "xb", buffering=0) as writer:
+        size = os.fstat(reader.fileno()).st_size
+        writer.truncate(size)
+        start = _seek(reader.fileno(), 0, os.SEEK_DATA, size)
+        while start < size:
+            end = _seek(reader.fileno(), start, os.SEEK_HOLE, size)
+            writer.seek(start)
+            while start < end:
+                start += os.sendfile(writer.fileno(), reader.fileno(), start, end - start)
+            start = _seek(reader.fileno(), end, os.SEEK_DATA, size)
+    return target
+
+
+def time_read_into_cat(
+    additions: Mapping[str, str], name: str, offset: int = 0, length: int | None = None, *, pipe_size: int | None = None
+) -> float:
+    """Seconds of ``collie vdi read NAME OFFSET LENGTH | cat >/dev/null``: reading without any Python of the parent.
+
+    *additions* come from :func:`environment`; *length* is in bytes, None is up to the end; *pipe_size* is the pipe's
+    capacity in bytes, None the kernel's default. Raises CalledProcessError when either command fails.
+    """
+    read = ["collie", "vdi", "read", name, str(offset), *([] if length is None else [str(length)])]
+    return _time_pipeline(read, ["cat"], additions, pipe_size)
+
+
+def time_write_from_cat(
+    additions: Mapping[str, str],
+    name: str,
+    source: str | os.PathLike[str],
+    offset: int = 0,
+    *,
+    pipe_size: int | None = None,
+) -> float:
+    """Seconds of ``cat SOURCE | collie vdi write NAME OFFSET LENGTH``, where LENGTH is the size of *source*.
+
+    The image must be large enough to take it all. Otherwise as :func:`time_read_into_cat`.
+    """
+    write = ["collie", "vdi", "write", name, str(offset), str(os.path.getsize(source))]
+    return _time_pipeline(["cat", os.fspath(source)], write, additions, pipe_size)
+
+
+def _time_pipeline(
+    producer: list[str], consumer: list[str], additions: Mapping[str, str], pipe_size: int | None
+) -> float:
+    env = {**os.environ, **additions}
+    reader, writer = os.pipe()
+    if pipe_size is not None:
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, pipe_size)
+    started = time.perf_counter()
+    first = subprocess.Popen(producer, env=env, stdin=subprocess.DEVNULL, stdout=writer)
+    os.close(writer)
+    second = subprocess.Popen(consumer, env=env, stdin=reader, stdout=subprocess.DEVNULL)
+    os.close(reader)
+    statuses = first.wait(), second.wait()
+    elapsed = time.perf_counter() - started
+    # The consumer first: when it fails, the producer often dies of that.
+    for command, status in ((consumer, statuses[1]), (producer, statuses[0])):
+        if status:
+            raise subprocess.CalledProcessError(status, command)
+    return elapsed
+
+
+def _seek(fd: int, offset: int, whence: int, end: int) -> int:
+    """The next data or hole of a file; *end* when there is none."""
+    try:
+        return os.lseek(fd, offset, whence)
+    except OSError:
+        return end
+
+
+def _state(directory: Path) -> Path:
+    return directory / "vdi"

@@ -1,0 +1,212 @@
+"""glance_store in this process, set up for running backends.
+
+>>> with opened(backend.access()) as store:                       # doctest: +SKIP
+...     added = store.add(b"data")
+...     assert store.read(added.url) == b"data"
+...     store.delete(added.url)
+
+It goes the way glance goes: ``enabled_backends`` in oslo.config's global ``CONF``, ``create_multi_stores()``, and the
+functions of :mod:`glance_store.multi_backend`, which look at no other configuration.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from benchmarks.backends import backend
+
+
+class Added(NamedTuple):
+    """What ``add_with_multihash()`` returns."""
+
+    url: str
+    #: bytes
+    size: int
+    #: MD5, in hexadecimal
+    checksum: str
+    multihash: str
+    metadata: dict[str, Any]
+
+
+class Store:
+    """A configured store of glance_store, by its identifier."""
+
+    def __init__(self, identifier: str, access: Mapping[str, Any]) -> None:
+        self.identifier = identifier
+        #: of the backend
+        self.access = access
+        #: what a request's context is taken to be where none is given
+        self.context = SimpleNamespace(**access["context"]) if "context" in access else None
+
+    @property
+    def driver(self) -> Any:
+        """The driver object; for swift, s3 and rbd a new one each time, as glance_store makes one per operation."""
+        from glance_store import multi_backend
+
+        return multi_backend.get_store_from_store_identifier(self.identifier)
+
+    def add(
+        self,
+        data: Any,
+        image_id: str | None = None,
+        size: int | None = None,
+        *,
+        hashing: str = "sha512",
+        verifier: Any = None,
+        context: Any = None,
+    ) -> Added:
+        """Add an image.
+
+        :param data: bytes, or anything that ``add()`` of a driver takes: an object with ``read()``
+        :param image_id: a new UUID by default
+        :param size: in bytes; of ``data`` by default if that is bytes, else 0, which is glance's "unknown"
+        :param hashing: algorithm of the multihash
+        """
+        from glance_store import multi_backend
+        from oslo_config import cfg
+
+        if isinstance(data, (bytes, bytearray, memoryview)):
+            size = len(data) if size is None else size
+            data = io.BytesIO(data)
+        return Added(
+            *multi_backend.add_with_multihash(
+                cfg.CONF, image_id or str(uuid.uuid4()), data, size or 0, self.identifier, hashing,
+                context=context or self.context, verifier=verifier,
+            )
+        )  # fmt: skip
+
+    def place(self, data: bytes) -> str:
+        """Put an image where :meth:`get` finds it, and return its URL; :meth:`add` does it unless the store only reads.
+
+        Such a store's backend has ``place`` in its access, the directory and the URL where the directory is served.
+        """
+        place = self.access.get("place")
+        if place is None:
+            return self.add(data).url
+        name = str(uuid.uuid4())
+        Path(place["directory"], name).write_bytes(data)
+        return f"{place['url']}/{name}"
+
+    def get(self, url: str, offset: int = 0, chunk_size: int | None = None, context: Any = None) -> tuple[Any, int]:
+        """The iterator of chunks and the size in bytes. ``chunk_size`` is the LENGTH of a partial read."""
+        from glance_store import multi_backend
+
+        context = context or self.context
+        return multi_backend.get(url, self.identifier, offset=offset, chunk_size=chunk_size, context=context)
+
+    def read(self, url: str, offset: int = 0, chunk_size: int | None = None) -> bytes:
+        """The whole of what :meth:`get` gives."""
+        return b"".join(self.get(url, offset, chunk_size)[0])
+
+    def size(self, url: str, context: Any = None) -> int:
+        """Bytes of the image."""
+        from glance_store import multi_backend
+
+        return multi_backend.get_size_from_uri_and_backend(url, self.identifier, context=context or self.context)
+
+    def delete(self, url: str, context: Any = None) -> None:
+        """Delete the image."""
+        from glance_store import multi_backend
+
+        multi_backend.delete(url, self.identifier, context=context or self.context)
+
+
+@contextlib.contextmanager
+def opened(access: Mapping[str, Any], identifier: str | None = None, **options: Any) -> Iterator[Store]:
+    """The store of one backend; see :func:`opened_all`.
+
+    :param identifier: of the store in ``enabled_backends``; the backend's name by default
+    :param options: glance_store options of its group, these win over the backend's
+    """
+    identifier = identifier or access["backend"]
+    merged = {**access, "options": {**access["options"], **options}}
+    with opened_all({identifier: merged}) as stores:
+        yield stores[identifier]
+
+
+@contextlib.contextmanager
+def opened_all(accesses: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Store]]:
+    """Stores for several running backends at once, the first of them the default one.
+
+    Nothing of it is left in glance_store and in the global configuration afterwards. Blocks may be nested, with
+    different identifiers.
+
+    :param accesses: store identifier -> :meth:`benchmarks.backends.base.Backend.access`
+    """
+    from glance_store import location
+
+    with contextlib.ExitStack() as stack:
+        for access in accesses.values():
+            stack.enter_context(backend(access["backend"]).in_client(access))
+        conf = stack.enter_context(configured(accesses))
+        stack.callback(_forget, location.SCHEME_TO_CLS_BACKEND_MAP, list(accesses))
+        import glance_store
+
+        glance_store.create_multi_stores(conf)
+        known = {name for stores in location.SCHEME_TO_CLS_BACKEND_MAP.values() for name in stores}
+        missing = [name for name in accesses if name not in known]
+        if missing:
+            # create_multi_stores() logs why and goes on.
+            raise RuntimeError(f"glance_store could not set up {', '.join(missing)}; its log says why")
+        for name, access in accesses.items():
+            backend(access["backend"]).after_stores(access, name)
+        yield {name: Store(name, access) for name, access in accesses.items()}
+
+
+@contextlib.contextmanager
+def configured(accesses: Mapping[str, Mapping[str, Any]]) -> Iterator[Any]:
+    """oslo.config's global ``CONF`` with the stores in ``enabled_backends`` and the options of their groups."""
+    import glance_store
+    from oslo_config import cfg
+
+    conf = cfg.CONF
+    new = "enabled_backends" not in conf
+    if new:
+        conf.register_opt(cfg.DictOpt("enabled_backends", default={}))
+    before = dict(conf.enabled_backends)
+    clash = [name for name in accesses if name in before]
+    if clash:
+        raise RuntimeError(f"store {clash[0]!r} is configured already")
+    enabled = {name: access["driver"] for name, access in accesses.items()}
+    with contextlib.ExitStack() as stack:
+        # Callbacks run in reverse: the options go first.
+        if new:
+            stack.callback(conf.unregister_opt, cfg.DictOpt("enabled_backends"))
+            stack.callback(conf.clear_override, "enabled_backends")
+        else:
+            stack.callback(conf.set_override, "enabled_backends", before)
+        conf.set_override("enabled_backends", {**before, **enabled})
+        glance_store.register_store_opts(conf)
+        for name, access in accesses.items():
+            for option, value in access["options"].items():
+                conf.set_override(option, value, group=name)
+                stack.callback(conf.clear_override, option, group=name)
+        if not before:
+            conf.set_override("default_backend", next(iter(accesses)), group="glance_store")
+            stack.callback(conf.clear_override, "default_backend", group="glance_store")
+        yield conf
+
+
+def snippet(access: Mapping[str, Any], identifier: str | None = None) -> str:
+    """The part of glance-api.conf that lets glance use the backend."""
+    identifier = identifier or access["backend"]
+    lines = [
+        "[DEFAULT]", f"enabled_backends = {identifier}:{access['driver']}", "",
+        "[glance_store]", f"default_backend = {identifier}", "", f"[{identifier}]",
+    ]  # fmt: skip
+    for name, value in access["options"].items():
+        # An option that may be given several times has one line for each.
+        lines += [f"{name} = {each}" for each in (value if isinstance(value, list) else [value])]
+    return "\n".join(lines)
+
+
+def _forget(schemes: dict[str, dict[str, Any]], identifiers: list[str]) -> None:
+    for stores in schemes.values():
+        for identifier in identifiers:
+            stores.pop(identifier, None)

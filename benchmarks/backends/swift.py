@@ -1,0 +1,206 @@
+"""OpenStack Swift: proxy, account, container and object server, with tempauth.
+
+Swift is a pip package; its servers run from this Python's environment, or from the one that the environment variable
+``BENCHMARK_SWIFT`` names (a directory with ``bin/swift-proxy-server``). One replica on one device; the device needs a
+file system with extended attributes. Its users talk Keystone v3 or v1 (tempauth's own): both are served, because
+glance_store 5 and later know v3 only. No memcached: the proxy keeps what it would hold (:mod:`.swift_filters`), which
+is why there is one proxy process.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import pwd
+from pathlib import Path
+from typing import Any
+
+from benchmarks.backends.base import EXTRA, HOST, ROOT, Backend, BackendError, find_program, http_status
+
+#: Names the environment whose Swift is used, if it is not this Python's.
+VARIABLE = "BENCHMARK_SWIFT"
+
+SERVERS = ("account", "container", "object")
+ACCOUNT, USER, KEY = "test", "tester", "testing"
+
+# RingBuilder's arguments: part power, replicas, hours between moves of a partition. One process for the three rings:
+# the command line takes three for each, half of the time to start.
+_RINGS = """
+import json, sys
+from swift.common.ring import RingBuilder
+for name, (directory, port) in json.loads(sys.argv[1]).items():
+    builder = RingBuilder(4, 1, 0)
+    builder.add_dev({"region": 1, "zone": 1, "ip": "127.0.0.1", "port": port, "device": "d1", "weight": 1})
+    builder.rebalance()
+    builder.get_ring().save(f"{directory}/{name}.ring.gz")
+"""
+
+_SWIFT_CONF = """\
+[swift-hash]
+swift_hash_path_prefix = benchmark
+swift_hash_path_suffix = benchmark
+[storage-policy:0]
+name = gold
+default = yes
+"""
+
+_DEFAULTS = """\
+[DEFAULT]
+swift_dir = {etc}
+bind_ip = 127.0.0.1
+bind_port = {port}
+workers = {workers}
+user = {user}
+log_level = WARNING
+"""
+
+_STORAGE_CONF = (
+    _DEFAULTS
+    + """\
+devices = {devices}
+mount_check = false
+disable_fallocate = true
+recon_cache_path = {cache}
+[pipeline:main]
+pipeline = {name}-server
+[app:{name}-server]
+use = egg:swift#{name}
+disk_chunk_size = {disk_chunk_size}
+network_chunk_size = {network_chunk_size}
+"""
+)
+
+_PROXY_CONF = (
+    _DEFAULTS
+    + """\
+[pipeline:main]
+pipeline = catch_errors healthcheck cache keystone tempauth dlo slo proxy-server
+[app:proxy-server]
+use = egg:swift#proxy
+account_autocreate = true
+object_chunk_size = {object_chunk_size}
+client_chunk_size = {client_chunk_size}
+[filter:catch_errors]
+use = egg:swift#catch_errors
+[filter:healthcheck]
+use = egg:swift#healthcheck
+[filter:cache]
+use = call:benchmarks.backends.swift_filters:cache
+[filter:keystone]
+use = call:benchmarks.backends.swift_filters:keystone
+[filter:tempauth]
+use = egg:swift#tempauth
+user_{account}_{who} = {key} .admin
+[filter:dlo]
+use = egg:swift#dlo
+[filter:slo]
+use = egg:swift#slo
+"""
+)
+
+
+class Swift(Backend):
+    """One Swift node."""
+
+    name = "swift"
+    driver = "swift"
+    #: chunk sizes of the servers in bytes, Swift's own names and defaults; object server processes
+    parameters = {
+        "disk_chunk_size": 65536,
+        "network_chunk_size": 65536,
+        "object_chunk_size": 65536,
+        "client_chunk_size": 65536,
+        "workers": 1,
+    }
+
+    @classmethod
+    def available(cls) -> str | None:
+        if _program("swift-proxy-server") is None:
+            where = os.environ.get(VARIABLE)
+            where = f"{VARIABLE}={where} has no bin/swift-proxy-server" if where else "OpenStack Swift is not installed"
+            return f"swift: {where}; install it with: {EXTRA}  (or: pip install swift)"
+        return None
+
+    def launch(self) -> None:
+        etc, devices, cache = (self.directory / name for name in ("etc", "devices", "cache"))
+        for path in (etc, devices / "d1", cache):
+            path.mkdir(parents=True)
+        _require_attributes(devices / "d1")
+        ports = {name: self.port() for name in (*SERVERS, "proxy")}
+        self._port = ports["proxy"]
+        (etc / "swift.conf").write_text(_SWIFT_CONF)
+        common = {
+            **self.chosen, "etc": etc, "devices": devices, "cache": cache, "user": pwd.getpwuid(os.getuid()).pw_name,
+            "account": ACCOUNT, "who": USER, "key": KEY,
+        }  # fmt: skip
+        for name, port in ports.items():
+            workers = self.chosen["workers"] if name == "object" else 1
+            template = _PROXY_CONF if name == "proxy" else _STORAGE_CONF
+            text = template.format(**{**common, "name": name, "port": port, "workers": workers})
+            (etc / f"{name}.conf").write_text(text)
+        self._build_rings({name: ports[name] for name in SERVERS})
+        for name in ports:
+            # The checkout has the proxy's filters, and is only on the proxy's path.
+            environment = {"PYTHONWARNINGS": "ignore", "PYTHONDONTWRITEBYTECODE": "1"}
+            if name == "proxy":
+                environment["PYTHONPATH"] = str(ROOT)
+            command = [_program(f"swift-{name}-server") or "", str(etc / f"{name}.conf"), "-v"]
+            self.spawn(name, command, environment)
+        for name in SERVERS:
+            self.wait(lambda port=ports[name]: http_status(port, "/recon/version") == 200 or True, f"the {name} server")
+        self.wait(lambda: http_status(self._port, "/healthcheck") == 200, "the proxy")
+        # The first request makes the account.
+        self.wait(self._logged_in, "the proxy's authentication")
+
+    def options(self) -> dict[str, Any]:
+        return {
+            "swift_store_auth_version": "3",
+            "swift_store_auth_address": f"http://{HOST}:{self._port}/v3",
+            "swift_store_user": f"{ACCOUNT}:{USER}",
+            "swift_store_key": KEY,
+            "swift_store_container": "images",
+            "swift_store_create_container_on_put": True,
+            "swift_store_endpoint_type": "publicURL",
+        }
+
+    def details(self) -> dict[str, Any]:
+        return {
+            "url": f"http://{HOST}:{self._port}",
+            "auth_v1": f"http://{HOST}:{self._port}/auth/v1.0",
+            "auth_v3": f"http://{HOST}:{self._port}/v3",
+            "user": f"{ACCOUNT}:{USER}",
+            "key": KEY,
+            "container": "images",
+        }
+
+    def _build_rings(self, ports: dict[str, int]) -> None:
+        rings = {name: (str(self.directory / "etc"), port) for name, port in ports.items()}
+        python = Path(_program("swift-proxy-server") or "").parent / "python"
+        self.run([str(python), "-W", "ignore", "-c", _RINGS, json.dumps(rings)])
+
+    def _logged_in(self) -> bool:
+        headers = {"X-Auth-User": f"{ACCOUNT}:{USER}", "X-Auth-Key": KEY}
+        return http_status(self._port, "/auth/v1.0", headers=headers) == 200
+
+
+def _program(name: str) -> str | None:
+    """A program of the chosen Swift; None if it is not there."""
+    chosen = os.environ.get(VARIABLE)
+    if chosen is None:
+        return find_program(name)
+    path = Path(chosen) / "bin" / name
+    return str(path) if os.access(path, os.X_OK) else None
+
+
+def _require_attributes(path: Path) -> None:
+    """Swift keeps an object's metadata in extended attributes of its file."""
+    try:
+        os.setxattr(path, "user.swift.metadata", b"?")
+    except OSError as error:
+        if error.errno != errno.ENOTSUP:
+            raise
+        raise BackendError(
+            f"{path.parent.parent} is on a file system without user extended attributes; choose another directory"
+        ) from error
+    os.removexattr(path, "user.swift.metadata")

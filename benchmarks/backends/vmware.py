@@ -1,0 +1,155 @@
+"""VMware's datastore: its HTTPS ``/folder`` for real, its SOAP interface by a fake.
+
+The data path of glance_store's driver is PUT and GET of ``/folder/...``: a small server of our own takes them, over TLS
+with a certificate made at its start (:mod:`.vmware_server`). What the driver asks by SOAP (which datastores there are,
+whether the session is alive, deleting a file) is answered by a fake of oslo.vmware's session, as in glance_store's unit
+tests; no free server speaks enough of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import importlib.util
+import os
+import ssl
+import sys
+import urllib.parse
+from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+from benchmarks.backends import vmware_server
+from benchmarks.backends.base import EXTRA, HOST, Backend, find_program
+
+DATACENTER, DATASTORE = "datacenter", "datastore"
+
+#: bytes that the datastore is said to have; more than any image
+ROOM = 1 << 50
+
+#: requests prefers these over the certificate that a session was given.
+_CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+
+
+class Vmware(Backend):
+    """One HTTPS server over a directory."""
+
+    name = "vmware"
+    driver = "vmware"
+
+    @classmethod
+    def available(cls) -> str | None:
+        if importlib.util.find_spec("oslo_vmware") is None:
+            return f"vmware: oslo.vmware is not installed; install it with: {EXTRA}  (or: pip install oslo.vmware)"
+        if find_program("openssl") is None:
+            return "vmware: openssl is not installed; install it with: apt-get install openssl"
+        return None
+
+    def launch(self) -> None:
+        (self.directory / "datastores").mkdir()
+        self._port = self.port()
+        self._certificate = self.directory / "certificate.pem"
+        key = self.directory / "key.pem"
+        self.run(
+            [
+                find_program("openssl") or "", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+                "-noenc", "-days", "2", "-subj", "/CN=benchmark", "-addext", f"subjectAltName=IP:{HOST}",
+                "-keyout", str(key), "-out", str(self._certificate),
+            ]
+        )  # fmt: skip
+        script = vmware_server.__file__
+        data = str(self.directory / "datastores")
+        self.spawn("vmware", [sys.executable, "-IS", script, str(self._port), data, str(self._certificate), str(key)])
+        self.wait(self._answers, "the HTTPS server")
+
+    def options(self) -> dict[str, Any]:
+        return {
+            # The port is not among them: the option takes none. See after_stores().
+            "vmware_server_host": HOST,
+            "vmware_server_username": "benchmark",
+            "vmware_server_password": "benchmark",
+            "vmware_datastores": [f"{DATACENTER}:{DATASTORE}"],
+            "vmware_ca_file": str(self._certificate),
+        }
+
+    def details(self) -> dict[str, Any]:
+        return {
+            "url": f"https://{HOST}:{self._port}/folder",
+            "port": self._port,
+            "certificate": str(self._certificate),
+            "cookie": vmware_server.COOKIE,
+        }
+
+    @classmethod
+    @contextlib.contextmanager
+    def in_client(cls, access: Mapping[str, Any]) -> Iterator[None]:
+        """oslo.vmware's session is the fake; the certificate is the options' one, whatever the environment says."""
+        dropped = {name: os.environ.pop(name) for name in _CA_VARIABLES if name in os.environ}
+        try:
+            with mock.patch("oslo_vmware.api.VMwareAPISession", lambda *_, **__: Session(access)):
+                yield
+        finally:
+            os.environ.update(dropped)
+
+    @classmethod
+    def after_stores(cls, access: Mapping[str, Any], identifier: str) -> None:
+        """Name the port, and let multi_backend find the store.
+
+        It looks stores up by the name of their driver, ``vmware``, as if that were their scheme, which is ``vsphere``.
+        """
+        from glance_store import location
+
+        schemes = location.SCHEME_TO_CLS_BACKEND_MAP
+        entry = schemes["vsphere"][identifier]
+        entry["store"].server_host = f"{HOST}:{access['port']}"
+        schemes.setdefault("vmware", {})[identifier] = entry
+
+    def _answers(self) -> bool:
+        return _request(self.details(), "HEAD", "/folder/nothing") == 404
+
+
+class Session:
+    """What the driver and oslo.vmware's datastore objects use of a ``VMwareAPISession``."""
+
+    def __init__(self, access: Mapping[str, Any]) -> None:
+        self._access = access
+        name, _, value = access["cookie"].partition("=")
+        client = SimpleNamespace(cookiejar=[SimpleNamespace(name=name, value=value)])
+        content = SimpleNamespace(searchIndex="searchIndex", fileManager="fileManager")
+        self.vim = SimpleNamespace(client=client, service_content=content)
+
+    def is_current_session_active(self) -> bool:
+        return True
+
+    def invoke_api(self, module: Any, method: str, *arguments: Any, **named: Any) -> Any:
+        if method == "FindByInventoryPath":
+            return f"datacenter {named['inventoryPath']}"
+        if method == "get_object_property":
+            if arguments[-1] == "datastore":
+                return SimpleNamespace(ManagedObjectReference=[DATASTORE])
+            return ROOM
+        if method == "get_object_properties_dict":
+            return {"summary.name": DATASTORE, "summary.capacity": ROOM, "summary.freeSpace": ROOM}
+        if method == "DeleteDatastoreFile_Task":
+            return named["name"]
+        raise NotImplementedError(f"the fake session does not know {method}")
+
+    def wait_for_task(self, task: str) -> None:
+        """Delete the file of the task, which is its name as vSphere has it: ``[datastore] path``."""
+        from oslo_vmware import exceptions
+
+        datastore, _, path = task.removeprefix("[").partition("] ")
+        query = urllib.parse.urlencode({"dcPath": DATACENTER, "dsName": datastore})
+        if _request(self._access, "DELETE", f"/folder/{path.lstrip('/')}?{query}") == 404:
+            raise exceptions.FileNotFoundException(f"{task} does not exist")
+
+
+def _request(access: Mapping[str, Any], method: str, path: str) -> int:
+    context = ssl.create_default_context(cafile=access["certificate"])
+    connection = http.client.HTTPSConnection(HOST, access["port"], timeout=10, context=context)
+    try:
+        connection.request(method, path, headers={"Cookie": access["cookie"]})
+        return connection.getresponse().status
+    finally:
+        connection.close()

@@ -1,0 +1,209 @@
+"""The suites as pytest files: their options, the engine behind their tests, and what is left at the end.
+
+pytest-benchmark neither interleaves what it compares nor uses fresh processes. So the first test of a case lets the
+engine run the whole case, and each test replays its variant's recorded durations into the ``benchmark`` fixture, on a
+clock that only the replay moves; comparing, storing and exporting work as with any other benchmark.
+
+A suite has ``CASES``, a list of :class:`benchmarks.engine.Case`, and one test that takes ``recorded`` and calls it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from benchmarks import engine, machine, tables
+from benchmarks.results import COSTS, Result, VariantResult
+from fastio.config import parse_size
+
+
+class _Clock:
+    """A clock that stands still until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def read(self) -> float:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+
+
+_clock = _Clock()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("fastio benchmarks")
+    group.addoption("--rounds", type=_positive, help="measured runs of each variant, instead of the suite's own number")
+    group.addoption("--size", type=_size, help="payload where a case has a size, such as 200MiB")
+    group.addoption("--result", type=Path, metavar="FILE", help="the JSON result; default: results/SUITE.json")
+    group.addoption(
+        "--quick", action="store_true",
+        help="run each variant once, with little data, to see that it works (so does --benchmark-disable)",
+    )  # fmt: skip
+
+
+def _size(text: str) -> int:
+    """``parse_size`` with a message that argparse shows."""
+    try:
+        return parse_size(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a size such as 200MiB") from None
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise ValueError(f"{text!r} is not a positive number")
+    return int(text)
+
+
+def _quick(config: pytest.Config) -> bool:
+    return config.getoption("quick") or config.getoption("benchmark_disable", False)
+
+
+class Session:
+    """The results of this pytest session, by suite."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self.options = engine.Options(
+            rounds=config.getoption("rounds"), size=config.getoption("size"), quick=_quick(config)
+        )
+        self.results: dict[str, Result] = {}
+        #: titles of the variants that are to be run, by suite and case
+        self.selected: dict[tuple[str, str], list[str]] = {}
+
+    def select(self, items: list[pytest.Item]) -> None:
+        """Note what pytest has collected, less what ``-k`` has left out."""
+        for item in items:
+            parameters = getattr(getattr(item, "callspec", None), "params", {})
+            if "recorded" in parameters:
+                suite, case, title = parameters["recorded"]
+                self.selected.setdefault((suite, case.name), []).append(title)
+        suites = {suite for suite, _ in self.selected}
+        if self._config.getoption("result") and len(suites) > 1:
+            raise pytest.UsageError(
+                f"--result names one file, but there are several suites: {', '.join(sorted(suites))}"
+            )
+
+    def path(self, suite: str) -> Path:
+        """Where the result of a suite goes. A smoke run must not replace a measured one."""
+        name = f"quick-{suite}.json" if self.options.quick else f"{suite}.json"
+        return self._config.getoption("result") or engine.ROOT / "results" / name
+
+    def variant(self, suite: str, case: engine.Case, title: str) -> VariantResult:
+        """The recorded runs of a variant; runs the case if it has not been run yet."""
+        if suite not in self.results:
+            self.results[suite] = Result(suite, machine.describe(), machine.packages())
+        result = self.results[suite]
+        if case.name not in [each.name for each in result.cases]:
+            reporter = self._config.pluginmanager.getplugin("terminalreporter")
+            reporter.write("\n", flush=True)
+            with self.uncaptured():
+                engine.run([self._selection(suite, case)], result, self.options, path=self.path(suite))
+        return result.case(case.name).variants[title]
+
+    def uncaptured(self) -> AbstractContextManager[None]:
+        """Within it what is printed is seen at once."""
+        return self._config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled()
+
+    def _selection(self, suite: str, case: engine.Case) -> engine.Case:
+        titles = self.selected[suite, case.name]
+        variants = [variant for variant in case.all_variants() if variant.title in titles]
+        return dataclasses.replace(case, variants=variants, baseline=case.baseline if case.baseline in titles else "")
+
+
+class Recorded:
+    """The runs of one variant of a case; calling it is the test."""
+
+    def __init__(self, session: Session, benchmark, suite: str, case: engine.Case, title: str) -> None:
+        self.variant = session.variant(suite, case, title)
+        self._benchmark = benchmark
+        self._benchmark.group = case.name
+
+    def __call__(self) -> VariantResult:
+        """Replay the durations into ``benchmark``, and fail unless every run succeeded with the right data."""
+        variant = self.variant
+        if variant.failure:
+            pytest.fail(f"{variant.failure['reason']}\n{variant.failure['stderr']}", pytrace=False)
+        durations = iter([run["seconds"] for run in variant.measured()])
+        self._benchmark.pedantic(lambda: _clock.advance(next(durations)), rounds=len(variant.measured()))
+        self._benchmark.extra_info.update(self._extra_info())
+        assert variant.verified(), "the payload of a run did not have the expected SHA-256"
+        return variant
+
+    def _extra_info(self) -> dict[str, float]:
+        info = self.variant.costs()
+        moved, seconds = self.variant.median("bytes"), self.variant.median("seconds")
+        if moved and seconds:
+            info["megabytes_per_second"] = moved / seconds / 1e6
+        own = {"round", "warmup", "started", "verified", "seconds", "bytes", *(key for _, _, key, _ in COSTS)}
+        for key in self.variant.measured()[0].keys() - own:
+            figure = self.variant.median(key)
+            if figure is not None:
+                info[key] = figure
+        return info
+
+
+_SESSION = pytest.StashKey[Session]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_SESSION] = Session(config)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "recorded" not in metafunc.fixturenames:
+        return
+    suite = metafunc.module.__name__.rpartition(".")[2].removeprefix("bench_")
+    parameters = []
+    for case in metafunc.module.CASES:
+        if case.long and _quick(metafunc.config):
+            continue
+        missing = case.why_not()
+        for variant in case.all_variants():
+            marks = [pytest.mark.benchmark(timer=_clock.read)]
+            if missing or variant.skip:
+                marks.append(pytest.mark.skip(reason=missing or variant.skip))
+            parameters.append(
+                pytest.param((suite, case, variant.title), id=f"{case.name}-{variant.title}", marks=marks)
+            )
+    metafunc.parametrize("recorded", parameters, indirect=True)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    session.config.stash[_SESSION].select(session.items)
+
+
+@pytest.fixture
+def recorded(request: pytest.FixtureRequest, benchmark) -> Recorded:
+    """The recorded runs of one variant of one of the suite's ``CASES``."""
+    # pytest-benchmark refuses to store what JSON has no form for.
+    benchmark.params = None
+    return Recorded(request.config.stash[_SESSION], benchmark, *request.param)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    session = config.stash[_SESSION]
+    for suite, result in session.results.items():
+        path = session.path(suite)
+        terminalreporter.section(f"{suite}: {path}")
+        terminalreporter.write_line("")
+        terminalreporter.flush()
+        with session.uncaptured():
+            tables.show(result)
+        for line in _plot(result, path):
+            terminalreporter.write_line(line)
+
+
+def _plot(result: Result, path: Path) -> list[str]:
+    try:
+        from benchmarks import plots
+    except ImportError as error:
+        return [f"no plot: {error} (it comes with the extra 'plot')"]
+    return [f"plot: {made}" for made in plots.plot(result, path.parent, path.stem)]

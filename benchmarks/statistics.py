@@ -1,0 +1,93 @@
+"""What the raw figures say, and how far they can be trusted.
+
+Medians and ranks throughout, because on a shared machine times have long tails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy
+
+#: Fewer rounds than this are reported, and doubted.
+FEW_ROUNDS = 7
+#: Median absolute deviation, as a part of the median, from which a row is doubted.
+WIDE_SPREAD = 0.10
+#: A single run this far from the median, as a part of it, is mentioned.
+FAR_OFF = 0.5
+#: Seconds below which starting and stopping the clock is a visible part of a run.
+SHORT = 0.001
+
+RESAMPLES = 10_000
+
+
+class Interval(NamedTuple):
+    """A ratio and its 95 % confidence interval."""
+
+    ratio: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.ratio:.3g} ({self.low:.3g}–{self.high:.3g})"
+
+
+def median(figures: Sequence[float]) -> float:
+    return float(numpy.median(figures))
+
+
+def deviation(figures: Sequence[float]) -> float:
+    """Median absolute deviation from the median: half of the figures are no further from it."""
+    return float(numpy.median(numpy.abs(numpy.asarray(figures) - numpy.median(figures))))
+
+
+def ratio(above: Sequence[float], below: Sequence[float], seed: int = 0) -> Interval:
+    """The median of ``above`` divided by that of ``below``, with its bootstrap interval.
+
+    The interval is of percentiles; the two are resampled on their own. A single figure has no spread to resample: its
+    interval is then too narrow.
+    """
+    random = numpy.random.default_rng(seed)
+    medians = []
+    for figures in (above, below):
+        values = numpy.asarray(figures, dtype=float)
+        medians.append(numpy.median(values[random.integers(len(values), size=(RESAMPLES, len(values)))], axis=1))
+    low, high = numpy.percentile(medians[0] / medians[1], (2.5, 97.5))
+    return Interval(median(above) / median(below), float(low), float(high))
+
+
+def rank_test(first: Sequence[float], second: Sequence[float]) -> float:
+    """The p-value of the two-sided Mann-Whitney test: how often chance alone would order the figures like this."""
+    # scipy.stats takes a second to import, and only comparisons need it.
+    from scipy.stats import mannwhitneyu
+
+    return float(mannwhitneyu(first, second, alternative="two-sided").pvalue)
+
+
+def smallest_p(first: int, second: int) -> float:
+    """The smallest p-value that the rank test can give for so many figures on the two sides."""
+    import math
+
+    return 2 / math.comb(first + second, first)
+
+
+def doubts(figures: Sequence[float], usual_rounds: int | None = None, seconds: Sequence[float] = ()) -> list[str]:
+    """Why the median of these figures should not be trusted blindly, in words.
+
+    :param usual_rounds: how many the other rows have; fewer here by design are said to be so
+    :param seconds: what each run took, to see whether that is enough
+    """
+    found = []
+    if len(figures) < FEW_ROUNDS:
+        by_design = usual_rounds is not None and len(figures) < usual_rounds
+        found.append(f"only {len(figures)} round{'s' * (len(figures) != 1)}{', by design' * by_design}")
+    middle = median(figures)
+    if middle and deviation(figures) / middle > WIDE_SPREAD:
+        found.append(f"wide spread: ±{deviation(figures) / middle:.0%} around the median")
+    far = max((abs(figure - middle) / middle for figure in figures), default=0) if middle else 0
+    if far > FAR_OFF:
+        found.append(f"one run is {far:.0%} off the median")
+    if seconds and min(seconds) < SHORT:
+        found.append(f"a run took only {min(seconds) * 1000:.2g} ms")
+    return found

@@ -1,0 +1,83 @@
+"""The command line: ``fastio status`` and ``fastio run``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import fastio
+from fastio import config, registry
+from fastio.errors import FastioError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="fastio", description="Fast and fair image I/O for OpenStack services.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    status = commands.add_parser(
+        "status",
+        help="apply the patches to what is installed here and tell what became of each",
+        description="Applies the patches in this process, with the settings of the environment, and prints what a "
+        "service with the same environment would get. Exit status 1 if something had to be left alone.",
+    )
+    status.add_argument("--json", action="store_true", help="for programs")
+    _add_run(commands)
+    arguments = parser.parse_args(argv)
+    try:
+        if arguments.command == "run":
+            return _run(parser, arguments)
+        return _status(arguments.json)
+    except FastioError as error:
+        print(f"fastio: {error}", file=sys.stderr)
+        return 2
+
+
+def _status(as_json: bool) -> int:
+    # What the services themselves would print at import is not about us.
+    warnings.simplefilter("ignore")
+    fastio.patch()
+    modules = {target.module: None for patch in registry.patches() for target in patch.targets}
+    for module in (*modules, "oslo_concurrency.processutils"):
+        try:
+            importlib.import_module(module)
+        except Exception as error:
+            # Installed, but not fit for this Python or this machine: say so and look at the rest.
+            if not isinstance(error, ModuleNotFoundError):
+                print(f"fastio: {module} can not be imported: {type(error).__name__}: {error}", file=sys.stderr)
+    report = fastio.status()
+    print(report.to_json() if as_json else report)
+    return 1 if report.problems() else 0
+
+
+def _add_run(commands: Any) -> None:
+    run = commands.add_parser(
+        "run",
+        usage="fastio run [option ...] [--] program [argument ...]\n"
+        "       fastio run [option ...] -m module [argument ...]",
+        help="run a program patched",
+        description="Runs a Python script, or with -m a module, in this process with everything patched that applies; "
+        "settings given here win over the environment and over the service's configuration files.",
+    )
+    for setting in config.SETTINGS:
+        if setting.name != "enabled":
+            option = "--" + setting.name.replace("_", "-")
+            run.add_argument(option, dest=setting.name, metavar="VALUE", help=f"{setting.help} {setting.allowed}")
+    run.add_argument("--children", action="store_true", help="patch the Pythons that the program starts, too")
+    run.add_argument("-m", dest="module", action="store_true", help="the program is a module, as with python -m")
+    run.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+
+
+def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
+    program = arguments.program[1:] if arguments.program[:1] == ["--"] else arguments.program
+    if not program:
+        parser.error("run: no program given")
+    from fastio import launcher
+
+    given = {setting.name: getattr(arguments, setting.name, None) for setting in config.SETTINGS}
+    settings = {name: text for name, text in given.items() if text is not None}
+    launcher.run(program, settings, module=arguments.module, children=arguments.children)
+    return 0

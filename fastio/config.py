@@ -1,0 +1,255 @@
+"""The settings: one table drives keyword arguments, environment variables, oslo.config's options and defaults.
+
+Keyword arguments of ``fastio.patch()`` win over the environment, the environment over the options of
+the service (``[fastio]``, see :mod:`fastio.opts`), and those over the defaults; only the kill switch
+(``FASTIO=0``) wins over everything, because the operator who sets it can not edit the service's code.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from fastio.errors import SettingError
+
+KIB = 1 << 10
+MIB = 1 << 20
+GIB = 1 << 30
+
+_UNITS = {
+    "": 1, "b": 1,
+    "k": KIB, "kib": KIB, "kb": 1000,
+    "m": MIB, "mib": MIB, "mb": 1000**2,
+    "g": GIB, "gib": GIB, "gb": 1000**3,
+}  # fmt: skip
+_SIZE = re.compile(r"\s*(\d+)\s*([a-zA-Z]*)\s*", re.ASCII)
+_TRUE = {"1", "true", "yes", "on"}
+_FALSE = {"0", "false", "no", "off"}
+
+
+def parse_size(value: int | str) -> int:
+    """Bytes of a size such as ``65536``, ``"64KiB"``, ``"1 MiB"`` or ``"1M"``.
+
+    ``K``, ``M``, ``G`` and ``KiB``, ``MiB``, ``GiB`` are powers of 1024; ``KB``, ``MB``, ``GB`` are
+    powers of 1000, as dd(1) has them. Raises ValueError for anything else.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, str)):
+        raise ValueError("not a size")
+    if isinstance(value, int):
+        return value
+    match = _SIZE.fullmatch(value)
+    if match is None or match[2].lower() not in _UNITS:
+        raise ValueError("not a size")
+    return int(match[1]) * _UNITS[match[2].lower()]
+
+
+def format_size(size: int) -> str:
+    """A size as people write it: ``1 MiB``, ``64 KiB``, ``1000``."""
+    for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+        if size >= unit and size % unit == 0:
+            return f"{size // unit} {name}"
+    return str(size)
+
+
+#: Drivers of glance_store whose chunk size ``store_chunk_sizes`` may name.
+STORES = ("filesystem", "http", "swift", "s3", "rbd", "cinder", "vmware", "sheepdog")
+
+_STORE_CHUNK_MINIMUM = 4 * KIB
+_STORE_CHUNK_MAXIMUM = 256 * MIB
+
+
+def _parse_store_sizes(value: Any) -> dict[str, int]:
+    """``{"s3": 262144}`` from a mapping, or from ``"s3=256KiB,rbd=8MiB"``."""
+    if isinstance(value, str):
+        pairs = [part.partition("=")[::2] for part in value.split(",") if part.strip()]
+    elif isinstance(value, Mapping):
+        pairs = list(value.items())
+    else:
+        raise TypeError("neither a mapping nor text")
+    sizes: dict[str, int] = {}
+    for store, text in pairs:
+        store = store.strip()
+        size = parse_size(text)
+        if store not in STORES or store in sizes or not _STORE_CHUNK_MINIMUM <= size <= _STORE_CHUNK_MAXIMUM:
+            raise ValueError("not the size of a store")
+        sizes[store] = size
+    return sizes
+
+
+def _parse_switch(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    text = str(value).strip().lower()
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    raise ValueError("not a switch")
+
+
+def _parse_names(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = value.split(",")
+    names = tuple(name.strip() if isinstance(name, str) else _no_name(name) for name in value)
+    return tuple(name for name in names if name)
+
+
+def _no_name(value: Any) -> str:
+    raise TypeError(f"{value!r} is no name")
+
+
+class Setting(NamedTuple):
+    """One row of the table."""
+
+    name: str
+    env: str
+    default: Any
+    parse: Callable[[Any], Any]
+    allowed: str
+    help: str
+    minimum: int | None = None
+    maximum: int | None = None
+
+    def read(self, value: Any, source: str) -> Any:
+        """The checked value, or SettingError."""
+        if value is None and self.default is None:
+            return None
+        try:
+            parsed = self.parse(value)
+        except (ValueError, TypeError, AttributeError):
+            raise SettingError(self.name, value, source, self.allowed) from None
+        if self.minimum is not None and parsed < self.minimum or self.maximum is not None and parsed > self.maximum:
+            raise SettingError(self.name, value, source, self.allowed)
+        return parsed
+
+
+def _size_setting(name: str, default: int, minimum: int, maximum: int, help: str) -> Setting:
+    allowed = (
+        f"a size from {format_size(minimum)} to {format_size(maximum)}, such as {default}, "
+        f'"{format_size(default)}" or "{format_size(default).replace(" ", "")}"'
+    )
+    return Setting(name, "FASTIO_" + name.upper(), default, parse_size, allowed, help, minimum, maximum)
+
+
+#: The defaults of the first three sizes come from ``benchmarks/bench_sweep.py`` (chunk x pipe x yield,
+#: throughput and the lateness of a heartbeat greenlet); its table is in doc/source/benchmarks.rst.
+SETTINGS = (
+    _size_setting(
+        "chunk_size", MIB, 4 * KIB, 256 * MIB,
+        "Bytes asked for in one read, and offered in one write. More than the pipe holds gains nothing.",
+    ),
+    _size_setting(
+        "pipe_size", MIB, 4 * KIB, GIB,
+        "Capacity asked of the kernel for a pipe that carries much. A pipe is never made smaller; where "
+        "the kernel refuses (pipe-max-size, pipe-user-pages-soft) half of it is tried, and so on. The "
+        "active transfers of a hub share it, at least 64 KiB each.",
+    ),
+    _size_setting(
+        "yield_bytes", MIB, 4 * KIB, 256 * MIB,
+        "Bytes that all transfers of a hub together move before the hub runs other greenlets. Shared "
+        "equally among the transfers that are active, at least 64 KiB each.",
+    ),
+    Setting(
+        "store_chunk_size", "FASTIO_STORE_CHUNK_SIZE", None, parse_size,
+        f"a size from {format_size(_STORE_CHUNK_MINIMUM)} to {format_size(_STORE_CHUNK_MAXIMUM)}, such as "
+        '"1 MiB" or "256KiB"',
+        "Bytes that glance_store's drivers read and write at a time, whatever their own options say. Without it each "
+        "driver has fastio's default, or the operator's own option where glance_store has one and it is set.",
+        _STORE_CHUNK_MINIMUM, _STORE_CHUNK_MAXIMUM,
+    ),
+    Setting(
+        "store_chunk_sizes", "FASTIO_STORE_CHUNK_SIZES", {}, _parse_store_sizes,
+        f"sizes from {format_size(_STORE_CHUNK_MINIMUM)} to {format_size(_STORE_CHUNK_MAXIMUM)} of drivers, such as "
+        '"s3=256KiB,rbd=8MiB", each at most once; the drivers are ' + ", ".join(STORES),
+        "The same for one driver of glance_store each; wins over store_chunk_size.",
+    ),
+    Setting("disabled", "FASTIO_DISABLED", (), _parse_names,
+            "names of patches, separated by commas (see fastio.names())", "Patches that are not to be applied."),
+    Setting("enabled", "FASTIO", True, _parse_switch,
+            "1, true, yes, on or 0, false, no, off", "The kill switch: FASTIO=0 makes fastio.patch() do nothing."),
+)  # fmt: skip
+
+#: Settings that a service's configuration files give, each with its source.
+Options = Mapping[str, tuple[Any, str]]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The effective settings, and in ``sources`` where each of them came from."""
+
+    chunk_size: int
+    pipe_size: int
+    yield_bytes: int
+    store_chunk_size: int | None
+    store_chunk_sizes: Mapping[str, int]
+    disabled: tuple[str, ...]
+    enabled: bool
+    sources: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+
+def resolve(
+    arguments: Mapping[str, Any],
+    environ: Mapping[str, str] | None = None,
+    options: Options | None = None,
+) -> Settings:
+    """Check and merge ``arguments`` (of ``patch()``), the environment, the service's options and the defaults.
+
+    :param options: values with their sources; by default those that were put in force last
+    :raises SettingError: for an unknown name or a value that is not allowed
+    """
+    environ = os.environ if environ is None else environ
+    options = _options if options is None else options
+    known = [setting.name for setting in SETTINGS]
+    for name, value in arguments.items():
+        if name not in known:
+            raise SettingError(name, value, "keyword argument", "one of the settings " + ", ".join(known))
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    for setting in SETTINGS:
+        killed = setting.name == "enabled" and environ.get(setting.env, "").strip().lower() in _FALSE
+        if setting.name in arguments and not killed:
+            source, value = "keyword argument", arguments[setting.name]
+        elif environ.get(setting.env, "").strip():
+            source, value = f"environment {setting.env}", environ[setting.env]
+        elif setting.name in options:
+            value, source = options[setting.name]
+        else:
+            source, value = "default", setting.default
+        values[setting.name] = setting.read(value, source)
+        sources[setting.name] = source
+    return Settings(**values, sources=sources)
+
+
+_effective: Settings | None = None
+#: what the service's configuration files say, with the source of each
+_options: Options = {}
+
+
+def effective() -> Settings:
+    """The settings in force: those of the last ``patch()``, or before it what the environment and the defaults give."""
+    return _effective if _effective is not None else resolve({})
+
+
+def in_force() -> Settings | None:
+    """What ``put_in_force`` was last given."""
+    return _effective
+
+
+def put_in_force(settings: Settings | None) -> None:
+    """Make ``settings`` the ones that the patches read from now on."""
+    global _effective
+    _effective = settings
+
+
+def options() -> Options:
+    """What ``put_options`` was last given."""
+    return _options
+
+
+def put_options(options: Options) -> None:
+    """Have ``options`` count from the next ``resolve`` on."""
+    global _options
+    _options = options

@@ -1,0 +1,108 @@
+"""The exchange with a child: its outputs drained, its input fed, until all of them have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from fastio import counters
+from fastio.core.drain import Drain
+from fastio.core.feed import Feed
+
+
+class Selector(Protocol):
+    """What waits for descriptors: a selector of the standard library, or eventlet's hub."""
+
+    def watch_read(self, fd: int) -> None: ...
+
+    def watch_write(self, fd: int) -> None: ...
+
+    def forget(self, fd: int) -> None: ...
+
+    def wait(self, timeout: float | None) -> Iterable[int]:
+        """Descriptors that are ready; none after ``timeout`` seconds."""
+        ...
+
+
+class Peer(Protocol):
+    """Whose exchange it is, told of everything that happens."""
+
+    def remaining(self) -> float | None:
+        """Seconds left, or None for no limit; raises what the caller raises when the time is over."""
+        ...
+
+    def fed(self, offset: int) -> None:
+        """So many bytes of the input are written."""
+        ...
+
+    def ended(self, fd: int) -> None:
+        """This stream has ended: end of file, all input written, or nobody reads it."""
+        ...
+
+
+def exchange(
+    drains: Iterable[Drain], feed: Feed | None, selector: Selector, peer: Peer, share: Callable[[], int]
+) -> None:
+    """Move bytes until every drain is at its end and the feed is done.
+
+    :param share: how many bytes one descriptor may move before the selector is asked again
+    """
+    open_drains = {drain.fd: drain for drain in drains}
+    for fd in open_drains:
+        selector.watch_read(fd)
+    if feed is not None:
+        selector.watch_write(feed.fd)
+    while open_drains or feed is not None:
+        ready = selector.wait(peer.remaining())
+        counters.waits += 1
+        # The time is looked at again before anything is moved, as the standard library does.
+        peer.remaining()
+        for fd in ready:
+            if feed is not None and fd == feed.fd:
+                finished = _feed_some(feed, share())
+                peer.fed(feed.offset)
+                if finished:
+                    selector.forget(fd)
+                    # The child sees the end of its input only when nobody has the pipe open any more.
+                    feed.close()
+                    feed = None
+                    peer.ended(fd)
+            elif _drain_some(open_drains[fd], share()):
+                del open_drains[fd]
+                selector.forget(fd)
+                peer.ended(fd)
+
+
+def _feed_some(feed: Feed, limit: int) -> bool:
+    """Write at most ``limit`` bytes; True when there is nothing more to write."""
+    while limit > 0:
+        try:
+            count = feed.write(limit)
+        except BlockingIOError:
+            return False
+        except BrokenPipeError:
+            return True
+        if feed.done:
+            return True
+        if feed.may_block:
+            return False
+        limit -= count
+    counters.yields += 1
+    return False
+
+
+def _drain_some(drain: Drain, limit: int) -> bool:
+    """Read at most ``limit`` bytes; True at the end of file."""
+    while limit > 0:
+        try:
+            count = drain.read(limit)
+        except BlockingIOError:
+            return False
+        if drain.eof:
+            return True
+        # Another read of a blocking descriptor would wait in the kernel.
+        if drain.emptied or not drain.nonblocking:
+            return False
+        limit -= count
+    counters.yields += 1
+    return False

@@ -1,0 +1,55 @@
+"""Reading a large chunk from a socket without being woken for each piece of it.
+
+A peer sends what it has, often 64 KiB at a time, and the reader wakes up for each piece: a system call natively, and a
+whole trip through the hub under eventlet. With a low-water mark (``SO_RCVLOWAT`` in socket(7)) the kernel gathers as
+much as is asked for and wakes the reader once. It never waits for more than its buffer takes (``tcp_set_rcvlowat``
+enlarges the buffer, and a full one is readable whatever the mark), and an end or an error of the connection wakes the
+reader at once. What remains is that a mark beyond the last byte of a message would wait for ever, so none is set near
+the end.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import Any
+
+#: Below it the two system calls that set the mark and take it back are not worth it, in bytes.
+LEAST = 128 * 1024
+#: In bytes, from a sweep of 256 KiB to 1 MiB: with more, what is gathered has left the processor's cache when it is
+#: read, and the peer waits for room meanwhile.
+MOST = 512 * 1024
+#: Bytes that the reader's own buffers may have taken already or take beyond the chunk: io's 8 KiB twice, and room.
+RESERVE = 64 * 1024
+
+
+def mark(size: int, left: int) -> int:
+    """The mark in bytes for a read of ``size`` of the ``left`` bytes of a message; 0 where there is to be none."""
+    wanted = min(size, MOST)
+    return wanted if wanted >= LEAST and left - size - RESERVE >= wanted else 0
+
+
+def read(sock: Any, move: Callable[[int], bytes], size: int, left: int) -> bytes:
+    """``move(size)``, which reads so many bytes from ``sock``, with as few wake-ups as the kernel can do with.
+
+    :param sock: a connected socket without a time-out: one that runs from piece to piece would run out
+    :param left: bytes of the message that ``move`` has not returned yet
+    """
+    wanted = mark(size, left)
+    before = _exchange(sock, wanted) if wanted else None
+    try:
+        return move(size)
+    finally:
+        # Whoever reads on must not wait for more than there will be.
+        if before is not None:
+            _exchange(sock, before)
+
+
+def _exchange(sock: Any, wanted: int) -> int | None:
+    """Set the mark; returns the one before, None where the socket has none or has been closed."""
+    try:
+        before = sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wanted)
+    except OSError:
+        return None
+    return before

@@ -1,0 +1,29 @@
+"""Scratch buffers that reads go to before their bytes are added to a result.
+
+A reused buffer stays in the processor's cache and has its pages already; a fresh one of 1 MiB per
+read would cost 256 page faults. A buffer is lent for one read only and never across a switch of
+greenlets, so one per native thread is enough.
+"""
+
+from __future__ import annotations
+
+#: Buffers kept for the next borrower. More than this many threads reading at the same instant allocate their own.
+KEPT = 2
+
+_spare: list[memoryview] = []
+
+
+def borrow(size: int) -> memoryview:
+    """A writable buffer of at least ``size`` bytes that nobody else uses until it is given back."""
+    try:
+        # list.pop() and append() are atomic, which is all the locking that threads need here.
+        buffer = _spare.pop()
+    except IndexError:
+        return memoryview(bytearray(size))
+    return buffer if len(buffer) >= size else memoryview(bytearray(size))
+
+
+def give_back(buffer: memoryview) -> None:
+    """The borrower is done with ``buffer``."""
+    if len(_spare) < KEPT:
+        _spare.append(buffer)

@@ -1,0 +1,316 @@
+"""Applying, taking back and looking at patches.
+
+What is true is read from the live objects: a patch is applied if the attribute leads to our
+function and our function is switched on, whatever was called before.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.machinery
+import importlib.metadata
+import importlib.util
+import logging
+import platform
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from fastio import config, fingerprint, holders, places, registry, slots
+from fastio.errors import PatchError, SettingError
+from fastio.registry import Patch, Target
+from fastio.report import Entry, Outcome, Report
+from fastio.slots import Slot, UnknownCodeError
+from fastio.version import VERSION
+
+LOG = logging.getLogger("fastio")
+
+#: patches asked for and not taken back; also for targets that are imported later
+_wanted: dict[str, Patch] = {}
+_failures: dict[tuple[str, str], str] = {}
+#: patches that were applied once and taken back
+_past: set[tuple[str, str]] = set()
+_hooked: set[str] = set()
+
+
+def apply(
+    names: str | Sequence[str] | None, strict: bool, arguments: dict[str, Any], options: config.Options | None = None
+) -> Report:
+    """See :func:`fastio.patch`; ``options`` are those of the service, by default the ones given last."""
+    options_before = config.options()
+    options = options_before if options is None else options
+    settings = config.resolve(arguments, options=options)
+    _check_disabled(settings)
+    chosen = registry.select(names, settings.disabled)
+    if not settings.enabled:
+        chosen = []
+    wanted_before = wanted()
+    settings_before = config.in_force()
+    config.put_in_force(settings)
+    config.put_options(options)
+    disabled = [
+        patch
+        for patch in registry.patches()
+        if patch.name in _wanted and (patch.name in settings.disabled or not settings.enabled)
+    ]
+    for patch in reversed(disabled):
+        _revert_patch(patch)
+    entries = [_look(patch, target) for patch in disabled for target in patch.targets]
+    for patch in chosen:
+        _wanted[patch.name] = patch
+        entries += [_apply_target(patch, target) for target in patch.targets]
+    report = _report(entries)
+    if strict and report.problems():
+        for patch in reversed(chosen):
+            if patch.name not in wanted_before:
+                _revert_patch(patch)
+        config.put_in_force(settings_before)
+        config.put_options(options_before)
+        raise PatchError(report)
+    for entry in report.problems():
+        _log(logging.WARNING, entry)
+    if settings.enabled:
+        LOG.info("%s", report.summary())
+    else:
+        LOG.info("fastio: switched off by %s", settings.sources["enabled"])
+    return report
+
+
+def revert(names: str | Sequence[str] | None) -> Report:
+    """See :func:`fastio.unpatch`."""
+    chosen = registry.select(names)
+    for patch in reversed(chosen):
+        _revert_patch(patch)
+    return _report([_look(patch, target) for patch in chosen for target in patch.targets])
+
+
+def status() -> Report:
+    """See :func:`fastio.status`."""
+    return _report([_look(patch, target) for patch in registry.patches() for target in patch.targets])
+
+
+def wanted() -> frozenset[str]:
+    """The names of the patches that are asked for now."""
+    return frozenset(_wanted)
+
+
+def _check_disabled(settings: config.Settings) -> None:
+    for name in settings.disabled:
+        if name not in registry.names():
+            source = settings.sources["disabled"]
+            raise SettingError("disabled", name, source, "names of patches: " + ", ".join(registry.names()))
+
+
+def _report(entries: Sequence[Entry]) -> Report:
+    versions = {"fastio": VERSION, platform.python_implementation(): platform.python_version()}
+    for distribution in ("eventlet", "oslo.concurrency", "glance_store"):
+        versions[distribution] = _version(distribution) or "absent"
+    return Report(entries, config.effective(), versions, holders.late_holders())
+
+
+@functools.cache
+def _version(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _log(level: int, entry: Entry) -> None:
+    LOG.log(level, "fastio: %s (%s): %s: %s", entry.name, entry.target, entry.outcome.value, entry.found)
+
+
+def _entry(
+    patch: Patch, target: Target, outcome: Outcome, found: str, advice: str = "", in_effect: bool = False
+) -> Entry:
+    return Entry(patch.name, target.key, outcome, found, advice, in_effect)
+
+
+def _apply_target(patch: Patch, target: Target) -> Entry:
+    _failures.pop((patch.name, target.key), None)
+    try:
+        blocked = _blocked(patch, target)
+        if blocked is not None:
+            if blocked.outcome is Outcome.WAITING:
+                _hook(target.module)
+            return blocked
+        slot = slots.open_slot(patch, target)
+        if patch.name not in slot.layers:
+            slot.switch_on(patch, target)
+            _past.discard((patch.name, target.key))
+            return _look(patch, target)
+        entry = _look(patch, target)
+        if entry.outcome is Outcome.APPLIED:
+            return _entry(patch, target, Outcome.ALREADY, entry.found, in_effect=True)
+        return entry
+    except UnknownCodeError as error:
+        return _entry(patch, target, Outcome.CHANGED, error.found, error.advice)
+    except Exception as error:
+        # The service that imported us must go on, whatever upstream did to the attribute.
+        LOG.debug("fastio: %s (%s) failed", patch.name, target.key, exc_info=True)
+        _failures[patch.name, target.key] = f"{type(error).__name__}: {error}"
+        left = slots.get(target)
+        if left is not None and not left.layers and left.remove():
+            slots.drop(target)
+        return _look(patch, target)
+
+
+def _revert_patch(patch: Patch) -> None:
+    _wanted.pop(patch.name, None)
+    for target in reversed(patch.targets):
+        _failures.pop((patch.name, target.key), None)
+        slot = slots.get(target)
+        if slot is None:
+            continue
+        if patch.name in slot.layers:
+            slot.switch_off(patch)
+            _past.add((patch.name, target.key))
+        # Also where a wrapper that sat on top last time has gone since.
+        if not slot.layers and slot.remove():
+            slots.drop(target)
+
+
+def _blocked(patch: Patch, target: Target) -> Entry | None:
+    """Why the target can not even be looked at, or None."""
+    for requirement in (*patch.requires, *target.requires):
+        version = _version(requirement.distribution)
+        if version is None:
+            return _entry(patch, target, Outcome.ABSENT, f"{requirement.distribution} is not installed")
+        if not requirement.accepts(version):
+            advice = f"use a version in the range, or disable {patch.name}"
+            return _entry(patch, target, Outcome.UNSUPPORTED, f"{version}; known: {requirement}", advice)
+    if not fingerprint.known_python(target.fingerprints[0][1]):
+        found = f"Python {fingerprint.PYTHON}: no fingerprints"
+        return _entry(patch, target, Outcome.UNSUPPORTED, found, f"use a known Python, or disable {patch.name}")
+    if target.module not in sys.modules:
+        if not _importable(target.module.partition(".")[0]):
+            return _entry(patch, target, Outcome.ABSENT, f"{target.module} is not installed")
+        if not _in_package(target.module):
+            return _entry(patch, target, Outcome.ABSENT, f"{target.module} is not part of this release")
+        if target.module != "subprocess":
+            return _entry(patch, target, Outcome.WAITING, f"{target.module} is not imported yet")
+        importlib.import_module(target.module)
+    if target.owner() is None:
+        found = "eventlet has replaced the native class, and nobody uses it any more"
+        if target.find_owner is None:
+            found = f"this release has no {target.attribute.rpartition('.')[0]}"
+        return _entry(patch, target, Outcome.ABSENT, found)
+    return None
+
+
+def _importable(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ValueError:
+        # A stub without a spec stands in sys.modules.
+        return False
+
+
+def _in_package(module: str) -> bool:
+    """Whether the packages of ``module``, the first of which is installed, have it; they are not imported for that."""
+    top, *rest = module.split(".")
+    name, spec = top, importlib.util.find_spec(top)
+    for part in rest:
+        loaded = sys.modules.get(name)
+        path = getattr(loaded, "__path__", None) or (spec.submodule_search_locations if spec else None)
+        if path is None:
+            return True
+        name = f"{name}.{part}"
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec is None and name not in sys.modules:
+            return False
+    return True
+
+
+def _look(patch: Patch, target: Target) -> Entry:
+    """The state of one attribute of one patch, from the live objects."""
+    if (patch.name, target.key) in _failures:
+        found = _failures[patch.name, target.key]
+        return _entry(patch, target, Outcome.FAILED, found, "report it; upstream's code is called as before")
+    slot = slots.get(target)
+    if slot is None:
+        return _look_without_slot(patch, target)
+    if patch.name not in slot.layers:
+        if patch.name in _wanted:
+            return _look_without_slot(patch, target)
+        if (patch.name, target.key) in _past:
+            return _reverted(patch, target, slot)
+        return _entry(patch, target, Outcome.OFF, _why_off(patch))
+    on_top = slot.on_top()
+    if on_top is None:
+        value = slot.attribute.get()
+        if value is slot.original:
+            return _entry(patch, target, Outcome.REVERTED, "somebody put the original back", _AGAIN)
+        found = f"{places.describe(value)} stands there, and does not show whether it calls us"
+        return _entry(patch, target, Outcome.SHADOWED, found, "call fastio.patch() after it was put there")
+    if on_top:
+        found = "in effect, called through " + ", ".join(places.describe(value) for value in on_top)
+        return _entry(patch, target, Outcome.SHADOWED, found, in_effect=True)
+    found = f"code of {fingerprint.span(slot.release)}"
+    beneath = slot.beneath()
+    if beneath:
+        found += ", beneath " + ", ".join(places.describe(value) for value in beneath)
+    return _entry(patch, target, Outcome.APPLIED, found, in_effect=True)
+
+
+_AGAIN = "call fastio.patch() again"
+
+
+def _look_without_slot(patch: Patch, target: Target) -> Entry:
+    asked_for = patch.name in _wanted
+    blocked = _blocked(patch, target)
+    if blocked is not None and (asked_for or blocked.outcome is not Outcome.WAITING):
+        return blocked
+    if not asked_for and (patch.name, target.key) in _past:
+        return _entry(patch, target, Outcome.REVERTED, "the original is in place")
+    if not asked_for:
+        return _entry(patch, target, Outcome.OFF, _why_off(patch))
+    try:
+        slots.recognise(target)
+    except UnknownCodeError as error:
+        return _entry(patch, target, Outcome.CHANGED, error.found, error.advice)
+    return _entry(patch, target, Outcome.REVERTED, "the attribute was given another value since", _AGAIN)
+
+
+def _why_off(patch: Patch) -> str:
+    settings = config.effective()
+    if not settings.enabled:
+        return f"switched off as a whole by {settings.sources['enabled']}"
+    if patch.name in settings.disabled:
+        return f"disabled by {settings.sources['disabled']}"
+    return "not asked for"
+
+
+def _reverted(patch: Patch, target: Target, slot: Slot) -> Entry:
+    if slot.layers:
+        found = "no longer called; still there: " + ", ".join(slot.layers)
+        return _entry(patch, target, Outcome.REVERTED, found)
+    on_top = slot.on_top()
+    if on_top is None and places.find(slot.attribute, lambda value: value is slot.original) is not None:
+        return _entry(patch, target, Outcome.REVERTED, "the original is in place")
+    if on_top == ():
+        advice = "call fastio.unpatch() again"
+        return _entry(patch, target, Outcome.REVERTED, "ours is still there and passes everything through", advice)
+    who = ", ".join(places.describe(wrapper) for wrapper in on_top or (slot.attribute.get(),))
+    return _entry(patch, target, Outcome.REVERTED, f"ours passes everything through; {who} sits on top")
+
+
+def _hook(module: str) -> None:
+    """Have the patches of ``module`` applied as soon as it is imported."""
+    if module in _hooked:
+        return
+    _hooked.add(module)
+    # Imported here because it takes longer than the rest of fastio, and only waiting targets need it.
+    import wrapt
+
+    wrapt.register_post_import_hook(lambda _: _imported(module), module)
+
+
+def _imported(module: str) -> None:
+    _hooked.discard(module)
+    for patch in registry.patches():
+        for target in patch.targets:
+            if patch.name in _wanted and target.module == module:
+                entry = _apply_target(patch, target)
+                _log(logging.WARNING if entry.left_alone else logging.DEBUG, entry)

@@ -1,0 +1,67 @@
+"""The errors that fastio raises on purpose."""
+
+from __future__ import annotations
+
+import reprlib
+from typing import Any
+
+
+class FastioError(Exception):
+    """The base of every error that fastio raises."""
+
+
+class SettingError(FastioError, ValueError):
+    """A setting has a value that is not allowed; nothing was patched.
+
+    :ivar setting: name of the setting, as the keyword of ``fastio.patch()``
+    :ivar value: what was given
+    :ivar source: where it was given, for example ``environment FASTIO_CHUNK_SIZE``
+    :ivar allowed: what is allowed, in words
+    """
+
+    def __init__(self, setting: str, value: Any, source: str, allowed: str) -> None:
+        super().__init__(setting, value, source, allowed)
+        self.setting = setting
+        self.value = value
+        self.source = source
+        self.allowed = allowed
+
+    def __str__(self) -> str:
+        return f"{self.setting}: {_shown(self.value)} (from {self.source}) is not allowed; allowed: {self.allowed}"
+
+
+def _shown(value: Any) -> str:
+    short = reprlib.Repr()
+    short.maxstring = short.maxother = 80
+    try:
+        return short.repr(value)
+    except ValueError:
+        # int() has a limit to what it turns into text.
+        return f"a number of {value.bit_length()} bits"
+
+
+class UnknownPatchError(FastioError, ValueError):
+    """A patch was named that fastio does not have."""
+
+    def __init__(self, name: str, known: tuple[str, ...]) -> None:
+        super().__init__(name, known)
+        self.name = name
+        self.known = known
+
+    def __str__(self) -> str:
+        return f"there is no patch named {self.name!r}; known: {', '.join(self.known)}"
+
+
+class PatchError(FastioError, RuntimeError):
+    """``patch(strict=True)`` could not put every patch that was asked for in place.
+
+    :ivar report: the :class:`fastio.report.Report` of the attempt
+    """
+
+    def __init__(self, report: Any) -> None:
+        super().__init__(report)
+        self.report = report
+
+    def __str__(self) -> str:
+        lines = [f"{e.name} ({e.target}): {e.outcome.value}: {e.found}" for e in self.report.problems()]
+        return "not everything could be patched: " + "; ".join(lines)

@@ -1,0 +1,46 @@
+"""Who goes round the patches: holders of a class that ``eventlet.monkey_patch()`` has since replaced."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+
+def native_popen() -> Any:
+    """The standard library's own ``Popen``, also after eventlet has put its green one into ``subprocess``.
+
+    eventlet keeps private copies of the module; ours is the one whose methods live in ``sys.modules["subprocess"]``.
+    """
+    module = sys.modules["subprocess"]
+    if _is_native(module.Popen, module):
+        return module.Popen
+    for cls in object.__subclasses__():
+        if cls.__name__ == "Popen" and _is_native(cls, module):
+            return cls
+    return None
+
+
+def _is_native(cls: Any, module: ModuleType) -> bool:
+    method = vars(cls).get("_get_handles")
+    return getattr(method, "__globals__", None) is vars(module)
+
+
+def late_holders() -> list[str]:
+    """Modules that still use the blocking ``Popen`` although ``subprocess.Popen`` is eventlet's."""
+    module = sys.modules.get("subprocess")
+    green = sys.modules.get("eventlet.green.subprocess")
+    if module is None or green is None or module.Popen is not green.Popen:
+        return []
+    native = native_popen()
+    if native is None:
+        return []
+    found = []
+    for name, other in list(sys.modules.items()):
+        # The modules that eventlet keeps for itself are meant to be native.
+        if not issubclass(type(other), ModuleType) or name.startswith(("__original_module_", "__patched_module_")):
+            continue
+        for attribute, value in list(vars(other).items()):
+            if value is native or (issubclass(type(value), type) and native in value.__mro__):
+                found.append(f"{name}.{attribute} is the native Popen, from before monkey_patch(): it blocks the hub")
+    return sorted(found)

@@ -1,0 +1,1 @@
+"""One module per patch; each declares ``PATCH``. See ``fastio.registry``."""

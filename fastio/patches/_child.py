@@ -1,0 +1,55 @@
+"""Waiting for a child without polling: a pidfd becomes readable when it exits (pidfd_open(2), Linux 5.3)."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+#: Longer time-outs, in seconds, are left to upstream: poll counts milliseconds in 32 bits.
+_LONGEST = 2_000_000
+_WAITABLE = os.WEXITED | os.WNOHANG | os.WNOWAIT
+
+
+def until_exit(pid: int, wait: Callable[[int], bool]) -> bool | None:
+    """Call ``wait(pidfd)`` while the child ``pid`` runs, and return what it returns.
+
+    None where there is nothing to wait for in this way: the child has exited, is not ours or was
+    reaped by somebody else (ECHILD, also with SIGCHLD ignored), no descriptor is left (EMFILE), or
+    the kernel has no pidfd. The caller then goes on as upstream does. The child is not reaped.
+    """
+    try:
+        # Only a child that nobody has reaped keeps its pid; another process could have it by now.
+        if os.waitid(os.P_PID, pid, _WAITABLE) is not None:
+            return None
+        pidfd = os.pidfd_open(pid)
+    except (OSError, AttributeError):
+        return None
+    try:
+        return wait(pidfd)
+    finally:
+        os.close(pidfd)
+
+
+def wait(
+    popen: Any,
+    timeout: float | None,
+    watch: Callable[[int], bool],
+    below: Callable[[float | None], Any],
+    expired: type[Exception],
+) -> Any:
+    """``Popen.wait``: ``watch(pidfd)`` until the child has exited or the time is over, then let upstream reap.
+
+    :param below: upstream's wait, given the seconds that are left
+    :param expired: the TimeoutExpired that the caller is to see, with the whole of ``timeout``
+    """
+    if popen.returncode is not None or timeout is not None and not 0 < timeout <= _LONGEST:
+        return below(timeout)
+    endtime = None if timeout is None else time.monotonic() + timeout
+    if until_exit(popen.pid, watch) is None or endtime is None:
+        return below(timeout)
+    try:
+        return below(max(0.0, endtime - time.monotonic()))
+    except expired:
+        raise expired(popen.args, timeout) from None

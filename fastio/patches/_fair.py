@@ -1,0 +1,164 @@
+"""Giving way to the hub between the chunks of an image.
+
+A file, a block device or librbd never has to wait as eventlet sees it, and neither has a socket whose peer keeps up;
+so a transfer from or to one of them would run from the first byte to the last before any other greenlet does.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fastio import config, counters
+from fastio.core import budget
+
+#: Special methods that are looked up on the class, so a stand-in has them where the original does.
+_SPECIAL = ("__len__", "__bool__", "__getitem__", "__enter__", "__exit__")
+
+
+def hub() -> Any:
+    """The hub that other greenlets of this thread wait for; None natively, and in the hub itself."""
+    hubs = sys.modules.get("eventlet.hubs")
+    found = None if hubs is None else getattr(hubs._threadlocal, "hub", None)
+    if found is None or found.greenlet is sys.modules["greenlet"].getcurrent():
+        return None
+    return found
+
+
+def in_main_greenlet() -> bool:
+    """Whether this is the code that the thread began with, in a service its start-up, and no request."""
+    greenlet = sys.modules.get("greenlet")
+    return greenlet is None or greenlet.getcurrent().parent is None
+
+
+def is_green() -> bool:
+    """Whether greenlets may move bytes here: this thread has a hub, or eventlet has monkey patched the process."""
+    patcher = sys.modules.get("eventlet.patcher")
+    return hub() is not None or bool(patcher is not None and patcher.already_patched)
+
+
+class Pace:
+    """One transfer's share of ``yield_bytes``, which all transfers of a hub have together.
+
+    ``give_way()`` comes before bytes are moved: an exception that arrives while others run (a time-out, a kill)
+    must find nothing that was read and not returned, or written and not told.
+    """
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left: int | None = None
+
+    def give_way(self) -> None:
+        """Let other greenlets run, once the share is used up."""
+        if self._left is not None and self._left > 0:
+            return
+        if self._left is not None and hub() is not None:
+            from eventlet import sleep
+
+            counters.yields += 1
+            # Those who give way at the same time are the ones that share.
+            budget.shared.enter(self)
+            try:
+                sleep(0)
+            finally:
+                budget.shared.leave(self)
+        self._left = budget.shared.share(config.effective().yield_bytes, more=1)
+
+    def moved(self, count: int) -> None:
+        """So many bytes were moved."""
+        if self._left is not None:
+            self._left -= count
+
+
+class Fair:
+    """Stands for an image's data (a file, an iterator, an object that has one) and keeps the pace.
+
+    Everything else goes to the original, which ``isinstance()`` sees as well.
+    """
+
+    __slots__ = ("__weakref__", "__wrapped__", "_fastio_pace")
+
+    def __init__(self, wrapped: Any, pace: Pace) -> None:
+        object.__setattr__(self, "__wrapped__", wrapped)
+        object.__setattr__(self, "_fastio_pace", pace)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return self.__wrapped__.__class__
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__wrapped__, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.__wrapped__, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self.__wrapped__, name)
+
+    def __eq__(self, other: Any) -> bool:
+        return self.__wrapped__ == (other.__wrapped__ if issubclass(type(other), Fair) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.__wrapped__)
+
+    def __repr__(self) -> str:
+        return repr(self.__wrapped__)
+
+
+def _read(self: Any, *args: Any, **kwargs: Any) -> Any:
+    return _moving(self, self.__wrapped__.read, *args, **kwargs)
+
+
+def _next(self: Any) -> Any:
+    return _moving(self, next, self.__wrapped__)
+
+
+def _moving(self: Any, move: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    self._fastio_pace.give_way()
+    data = move(*args, **kwargs)
+    if isinstance(data, (bytes, bytearray, memoryview, str)):
+        self._fastio_pace.moved(len(data))
+    return data
+
+
+def _iter(self: Any) -> Iterator[Any]:
+    iterator = iter(self.__wrapped__)
+    return self if iterator is self.__wrapped__ else stand_in(iterator, self._fastio_pace)
+
+
+def _special(name: str) -> Callable[..., Any]:
+    def method(self: Any, *args: Any) -> Any:
+        result = getattr(type(self.__wrapped__), name)(self.__wrapped__, *args)
+        return self if result is self.__wrapped__ else result
+
+    return method
+
+
+_METHODS = {"read": _read, "__iter__": _iter, "__next__": _next, **{name: _special(name) for name in _SPECIAL}}
+
+
+@functools.cache
+def _class(base: type[Fair], names: tuple[str, ...]) -> type[Fair]:
+    """A class with these methods; by names, because some drivers make a new class for every image."""
+    return type(base.__name__, (base,), {"__slots__": (), **{name: _METHODS[name] for name in names}})
+
+
+def stand_in(data: Any, pace: Pace, base: type[Fair] = Fair) -> Any:
+    """A ``base`` that has those special methods that ``data`` has."""
+    has = [name for name in _METHODS if hasattr(data if name == "read" else type(data), name)]
+    cls = _class(base, tuple(name for name in has if name not in vars(base)))  # type: ignore[arg-type]
+    return cls(data, pace)
+
+
+def wrap(data: Any) -> Any:
+    """What a store's ``get()`` returned, or what its ``add()`` is to read, so that its consumer gives way in time.
+
+    Natively, and for what can be neither read nor iterated over, ``data`` itself.
+    """
+    moves = hasattr(data, "read") or hasattr(type(data), "__iter__") or hasattr(type(data), "__next__")
+    if not moves or not is_green() or issubclass(type(data), Fair):
+        return data
+    return stand_in(data, Pace())

@@ -1,0 +1,47 @@
+"""Requirements and targets that several patches share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastio import holders
+from fastio.registry import Requirement, Target
+
+EVENTLET = Requirement("eventlet", "0.34.3", "0.42")
+GREEN_SUBPROCESS = "eventlet.green.subprocess"
+
+Make = Callable[[Callable[..., Any], Any], Callable[..., Any]]
+
+#: what a replacement or wrapper of ``_communicate`` relies on, first itself
+_COMMUNICATE = (
+    "_communicate",
+    "_save_input",
+    "_check_timeout",
+    "_remaining_time",
+    "_translate_newlines",
+    "communicate",
+)
+
+
+def native_popen(make: Make, *methods: str) -> Target:
+    """The first of ``methods`` of the standard library's Popen; the others are what ``make`` relies on."""
+    fingerprints = tuple((name, f"subprocess:Popen.{name}") for name in methods)
+    return Target("subprocess", f"Popen.{methods[0]}", make, fingerprints, find_owner=holders.native_popen)
+
+
+def green_popen(make: Make, *methods: str, own: bool = False) -> Target:
+    """The first of ``methods`` of eventlet's Popen: CPython's code that it inherits or copies, or its ``own``."""
+    module = GREEN_SUBPROCESS if own else "subprocess"
+    fingerprints = tuple((name, f"{module}:Popen.{name}") for name in methods)
+    return Target(GREEN_SUBPROCESS, f"Popen.{methods[0]}", make, fingerprints, requires=(EVENTLET,))
+
+
+def native_communicate(make: Make) -> Target:
+    """``_communicate`` of the standard library's Popen."""
+    return native_popen(make, *_COMMUNICATE)
+
+
+def green_communicate(make: Make) -> Target:
+    """``_communicate`` of eventlet's Popen."""
+    return green_popen(make, *_COMMUNICATE)

@@ -1,0 +1,234 @@
+"""``green_pipe``: eventlet's GreenPipe (``eventlet.greenio.py3.GreenFileIO``).
+
+Upstream's ``readall`` reads 8 KiB at a time into a list, ``readinto`` reads into a temporary and
+copies, buffered pipes get buffers of 4 KiB, and a reader or writer whose peer keeps up never lets
+other greenlets run. Here ``readall`` drains large chunks into one growing result from a larger
+pipe, ``readinto`` reads in place, buffers hold what a default pipe holds, and each file gives way
+after its share of ``yield_bytes``.
+
+The methods replace upstream's directly (no function in between): a ``read(1)`` costs little more than its call.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+from collections.abc import Callable
+from posix import read as _read  # the functions of os may have been replaced by green ones
+from posix import write as _write
+from typing import Any
+
+from fastio import config, counters
+from fastio.core import budget, pipes
+from fastio.core.drain import Drain
+from fastio.patches import _targets
+from fastio.registry import Patch, Target
+
+MODULE = "eventlet.greenio.py3"
+
+#: A read or write of this size says that the pipe carries much.
+_MUCH = pipes.DEFAULT_CAPACITY // 2
+
+
+def _let_others_run(file: Any) -> None:
+    from eventlet import sleep
+    from eventlet.hubs import IOClosed
+
+    counters.yields += 1
+    sleep(0)
+    if file._closed:
+        # The number of the descriptor may belong to another file by now.
+        raise IOClosed()
+
+
+def _renew(file: Any) -> None:
+    """Give ``file`` its share of the budget; files that are giving way count as active too."""
+    file._fastio_left = budget.shared.share(config.effective().yield_bytes, more=1)
+
+
+def _wait(file: Any, read: bool = False, write: bool = False) -> None:
+    counters.waits += 1
+    file._trampoline(file, read=read, write=write)
+    _renew(file)
+
+
+def _pace(file: Any) -> None:
+    """Give way if ``file`` has moved its share without waiting.
+
+    Always before bytes are moved: an exception that arrives while others run (a time-out, a kill)
+    must find nothing that was read and not returned, or written and not told.
+    """
+    try:
+        if file._fastio_left > 0:
+            return
+    except AttributeError:
+        pass
+    else:
+        budget.shared.enter(file)
+        try:
+            _let_others_run(file)
+        finally:
+            budget.shared.leave(file)
+    _renew(file)
+
+
+def _grow(file: Any) -> None:
+    """Ask for a larger pipe, once."""
+    if "_fastio_grown" not in file.__dict__:
+        file._fastio_grown = True
+        pipes.grow(file._fileno, budget.shared.pipe_size(config.effective().pipe_size))
+
+
+def make_read(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The replacement of ``GreenFileIO.read``."""
+
+    def read(self: Any, size: int = -1) -> bytes:
+        if size == -1 or not slot.active:
+            return below(self, size)
+        _pace(self)
+        while True:
+            try:
+                data = _read(self._fileno, size)
+            except BlockingIOError:
+                _wait(self, read=True)
+            except OSError as e:
+                raise OSError(*e.args)  # noqa: B904 - as upstream
+            else:
+                count = len(data)
+                counters.reads += 1
+                counters.bytes_in += count
+                self._fastio_left -= count
+                if count >= _MUCH:
+                    _grow(self)
+                return data
+
+    return read
+
+
+def make_readall(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The replacement of ``GreenFileIO.readall``."""
+
+    def readall(self: Any) -> bytes:
+        if not slot.active:
+            return below(self)
+        settings = config.effective()
+        drain = Drain(self._fileno, settings.chunk_size, settings.pipe_size)
+        budget.shared.enter(drain)
+        try:
+            left = budget.shared.share(settings.yield_bytes)
+            while True:
+                try:
+                    left -= drain.read(left)
+                except BlockingIOError:
+                    _wait(self, read=True)
+                    left = 0
+                except OSError as e:
+                    raise OSError(*e.args)  # noqa: B904 - as upstream
+                else:
+                    if drain.eof:
+                        return drain.take()
+                    if left <= 0:
+                        _let_others_run(self)
+                if left <= 0:
+                    left = budget.shared.share(settings.yield_bytes)
+        finally:
+            budget.shared.leave(drain)
+
+    return readall
+
+
+def make_readinto(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The replacement of ``GreenFileIO.readinto``."""
+    from eventlet.greenio.py3 import GreenFileIO
+
+    def readinto(self: Any, b: Any) -> int:
+        # A subclass may have a read() of its own, which upstream's readinto() calls.
+        if not slot.active or type(self) is not GreenFileIO or memoryview(b).itemsize != 1:
+            return below(self, b)
+        _pace(self)
+        while True:
+            try:
+                count = os.readv(self._fileno, [b])
+            except BlockingIOError:
+                _wait(self, read=True)
+            except OSError as e:
+                raise OSError(*e.args)  # noqa: B904 - as upstream
+            else:
+                counters.reads += 1
+                counters.bytes_in += count
+                self._fastio_left -= count
+                if count >= _MUCH:
+                    _grow(self)
+                return count
+
+    return readinto
+
+
+def make_write(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The replacement of ``GreenFileIO.write``."""
+
+    def write(self: Any, data: Any) -> int:
+        view = memoryview(data)
+        if not slot.active or view.itemsize != 1:
+            return below(self, data)
+        size = len(view)
+        chunk = size
+        if size >= _MUCH:
+            chunk = config.effective().chunk_size
+            _grow(self)
+        offset = 0
+        while offset < size:
+            _pace(self)
+            try:
+                written = _write(self._fileno, view[offset : offset + chunk])
+            except BlockingIOError:
+                _wait(self, write=True)
+            except OSError as e:
+                raise OSError(*e.args)  # noqa: B904 - as upstream
+            else:
+                offset += written
+                counters.writes += 1
+                counters.bytes_out += written
+                self._fastio_left -= written
+        return offset
+
+    return write
+
+
+def make_open(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The replacement of the ``_open`` behind ``GreenPipe``."""
+
+    def _open(file: Any, mode: str, buffering: int, *rest: Any) -> Any:
+        # Only for reading: a larger buffer would keep what is written from the other side for longer.
+        reads_only = not set(mode) & set("wax+")
+        if buffering != -1 or not reads_only or not isinstance(file, int):
+            return below(file, mode, buffering, *rest)
+        if not stat.S_ISFIFO(os.fstat(file).st_mode):
+            return below(file, mode, buffering, *rest)
+        stream = below(file, mode, pipes.DEFAULT_CAPACITY, *rest)
+        if isinstance(stream, io.TextIOWrapper):
+            # It asks for 8 KiB at a time, and goes past an empty buffer of any size.
+            stream._CHUNK_SIZE = pipes.DEFAULT_CAPACITY  # type: ignore[attr-defined]
+        return stream
+
+    return _open
+
+
+def _method(name: str, make: Callable[..., Any]) -> Target:
+    fingerprints = tuple((other, f"{MODULE}:GreenFileIO.{other}") for other in (name, "_trampoline", "__init__"))
+    return Target(MODULE, f"GreenFileIO.{name}", make, fingerprints, direct=True)
+
+
+PATCH = Patch(
+    name="green_pipe",
+    summary="GreenPipe: large reads into one result, reads in place, larger buffers and pipes, fair to other greenlets",
+    targets=(
+        _method("read", make_read),
+        _method("readall", make_readall),
+        _method("readinto", make_readinto),
+        _method("write", make_write),
+        Target(MODULE, "_open", make_open, (("_open", "_pyio:open"),)),
+    ),
+    requires=(_targets.EVENTLET,),
+)

@@ -1,0 +1,42 @@
+"""``wait``: ``subprocess.Popen._wait`` with a timeout, on native threads.
+
+Upstream looks at the child after 1, 2, 4 … and then every 50 ms. Here a pidfd tells when it has
+exited; then, or where there is no pidfd, upstream's code runs.
+"""
+
+from __future__ import annotations
+
+import selectors
+from collections.abc import Callable
+from typing import Any
+
+from fastio.patches import _child, _targets
+from fastio.registry import Patch
+
+
+def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of ``Popen._wait``."""
+    namespace = slot.original.__globals__
+
+    def _wait(self: Any, timeout: float | None) -> Any:
+        if timeout is None:
+            # waitpid() itself does not poll.
+            return below(self, timeout=None)
+
+        def watch(pidfd: int) -> bool:
+            with namespace["_PopenSelector"]() as selector:
+                selector.register(pidfd, selectors.EVENT_READ)
+                return bool(selector.select(timeout))
+
+        return _child.wait(
+            self, timeout, watch, lambda left: below(self, timeout=left), namespace["TimeoutExpired"]
+        )
+
+    return _wait
+
+
+PATCH = Patch(
+    name="wait",
+    summary="Popen.wait(timeout) on native threads: a pidfd instead of looking every 50 ms",
+    targets=(_targets.native_popen(make, "_wait", "_try_wait"),),
+)

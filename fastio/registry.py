@@ -1,0 +1,154 @@
+"""What a patch is, and the table of all of them.
+
+Whoever adds a target adds one module to ``fastio.patches`` that declares a ``PATCH``, and its name
+to ``MODULES`` below.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from fastio.errors import UnknownPatchError
+
+#: The patches, in the order in which they are applied. Where several work on the same attribute the later ones sit on
+#: top, so a replacement comes before the fixes that wrap it.
+MODULES = (
+    "communicate",
+    "green_communicate",
+    "wait",
+    "green_wait",
+    "green_pipe",
+    "oslo_spawn",
+    "fix_green_epipe",
+    "fix_green_exceptions",
+    "fix_green_pipelines",
+    "fix_green_encoding",
+    "fix_green_buffering",
+    "fix_green_sendall",
+    "fix_green_wsgi_chunked",
+    "fix_input_items",
+    "fix_input_resume",
+    "fix_closed_stdin",
+    "store_filesystem",
+    "store_rbd",
+    "store_cinder",
+    "fix_cinder_read_errors",
+    "store_s3",
+    "fix_s3_singlepart",
+    "fix_s3_client",
+    "store_http",
+    "store_swift",
+    "store_vmware",
+    "store_chunks",
+    "store_sheepdog",
+    "fix_sheepdog_binary",
+    "fix_swift_last_segment",
+    "store_fairness",
+    "store_hashing",
+)
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """An installed distribution, in a range of versions: from ``minimum``, and lower than ``below``."""
+
+    distribution: str
+    minimum: str
+    below: str
+
+    def __str__(self) -> str:
+        return f"{self.distribution} >= {self.minimum}, < {self.below}"
+
+    def accepts(self, version: str) -> bool:
+        return _numbers(self.minimum) <= _numbers(version) < _numbers(self.below)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version.split("+")[0])[:4])
+
+
+@dataclass(frozen=True)
+class Target:
+    """One attribute that a patch replaces.
+
+    ``make(below, slot)`` returns the replacement; ``below`` is what would be called without it.
+    ``slot.active`` is False once the patch has been taken back but another wrapper still calls us.
+    """
+
+    #: module that has to be imported before the target can be patched
+    module: str
+    #: dotted path of the attribute in the module
+    attribute: str
+    make: Callable[[Callable[..., Any], Any], Callable[..., Any]]
+    #: keys of ``fingerprints.json`` by attribute path; the first is the attribute itself
+    fingerprints: Sequence[tuple[str, str]]
+    #: the object that has the attribute; found by walking the path in the module unless given
+    find_owner: Callable[[], Any] | None = None
+    #: other ``(module, name)`` places that hold the very same object once eventlet has monkey patched
+    also: Sequence[tuple[str, str]] = ()
+    #: what only this target needs to be installed
+    requires: Sequence[Requirement] = ()
+    #: the replacement itself looks at ``slot.active``; saves one call where a call is all that the attribute costs
+    direct: bool = False
+    #: what upstream has there, if it is a value rather than a function; ``fingerprints`` are then those who read it
+    stock: int | None = None
+
+    @property
+    def key(self) -> str:
+        return f"{self.module}:{self.attribute}"
+
+    def owner(self) -> Any:
+        """The object that has the attribute, None if it is gone; the module has been imported."""
+        if self.find_owner is not None:
+            return self.find_owner()
+        owner: Any = sys.modules[self.module]
+        for name in self.attribute.split(".")[:-1]:
+            owner = getattr(owner, name, None)
+        return owner
+
+    @property
+    def name(self) -> str:
+        return self.attribute.rpartition(".")[2]
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A named unit that is applied, taken back and reported as a whole."""
+
+    name: str
+    #: one sentence for people
+    summary: str
+    targets: Sequence[Target]
+    requires: Sequence[Requirement] = ()
+
+
+@lru_cache(maxsize=1)
+def patches() -> tuple[Patch, ...]:
+    """All patches in the order of application."""
+    return tuple(importlib.import_module(f"fastio.patches.{name}").PATCH for name in MODULES)
+
+
+def names() -> tuple[str, ...]:
+    """The names of all patches in the order of application."""
+    return MODULES
+
+
+def select(wanted: str | Sequence[str] | None, disabled: Sequence[str] = ()) -> list[Patch]:
+    """The patches named in ``wanted`` (None: all) without the disabled ones.
+
+    :raises UnknownPatchError: for a name that does not exist, in either
+    """
+    if isinstance(wanted, str):
+        wanted = [wanted]
+    if isinstance(wanted, bytes) or wanted is not None and not isinstance(wanted, Iterable):
+        raise TypeError(f"names: a name of a patch or several of them, not {wanted!r}")
+    for name in [*(wanted or ()), *disabled]:
+        if name not in MODULES:
+            raise UnknownPatchError(name, MODULES)
+    return [patch for patch in patches() if (wanted is None or patch.name in wanted) and patch.name not in disabled]

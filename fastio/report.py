@@ -1,0 +1,146 @@
+"""What became of every patch, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any
+
+from fastio.config import SETTINGS, Settings, format_size
+
+
+class Outcome(str, Enum):  # noqa: UP042 - StrEnum came with Python 3.11
+    """The closed set of what can be said of a patched attribute."""
+
+    APPLIED = "applied"
+    ALREADY = "already"
+    WAITING = "waiting for import"
+    ABSENT = "absent"
+    UNSUPPORTED = "unsupported version"
+    CHANGED = "changed upstream code"
+    SHADOWED = "shadowed by another wrapper"
+    REVERTED = "reverted"
+    FAILED = "failed"
+    OFF = "off"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+_LEFT_ALONE = frozenset({Outcome.UNSUPPORTED, Outcome.CHANGED, Outcome.FAILED})
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One attribute of one patch."""
+
+    #: name of the patch
+    name: str
+    #: ``module:qualified.attribute``
+    target: str
+    outcome: Outcome
+    #: what was found
+    found: str
+    #: what to do about it; empty where there is nothing to do
+    advice: str = ""
+    #: whether fastio's function is called
+    in_effect: bool = False
+
+    @property
+    def left_alone(self) -> bool:
+        """Whether the patch is not in effect although it was asked for and its target is there."""
+        return self.outcome in _LEFT_ALONE or self.outcome is Outcome.SHADOWED and not self.in_effect
+
+
+@dataclass(frozen=True)
+class Report:
+    """The entries, with the settings in force and what else an operator should know."""
+
+    entries: Sequence[Entry]
+    settings: Settings
+    versions: dict[str, str]
+    #: modules and classes that go round a patch, for example because they took ``Popen`` before ``monkey_patch()``
+    late_holders: Sequence[str] = ()
+
+    def problems(self) -> list[Entry]:
+        """The entries that ``strict=True`` does not accept."""
+        return [entry for entry in self.entries if entry.left_alone]
+
+    def outcome(self, name: str, target: str | None = None) -> Outcome:
+        """The outcome of patch ``name``, of its first attribute unless ``target`` names another."""
+        for entry in self.entries:
+            if entry.name == name and target in (None, entry.target):
+                return entry.outcome
+        raise KeyError(name if target is None else f"{name} {target}")
+
+    def summary(self) -> str:
+        """One line, for the log."""
+        counts: dict[str, int] = {}
+        for entry in self.entries:
+            counts[entry.outcome.value] = counts.get(entry.outcome.value, 0) + 1
+        parts = [f"{count} {outcome}" for outcome, count in counts.items()]
+        return "fastio: " + (", ".join(parts) or "nothing asked for")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as ``fastio status --json`` prints it."""
+        return {
+            "versions": self.versions,
+            "settings": {
+                setting.name: {
+                    "value": _plain(getattr(self.settings, setting.name)),
+                    "source": self.settings.sources.get(setting.name, ""),
+                }
+                for setting in SETTINGS
+            },
+            "patches": [{**asdict(entry), "outcome": entry.outcome.value} for entry in self.entries],
+            "late_holders": list(self.late_holders),
+        }
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2)
+
+    def __str__(self) -> str:
+        lines = ["  ".join(f"{name} {version}" for name, version in self.versions.items()), ""]
+        lines += _table(
+            ("setting", "value", "from"),
+            [
+                (setting.name, _show(setting.name, getattr(self.settings, setting.name)),
+                 self.settings.sources.get(setting.name, ""))
+                for setting in SETTINGS
+            ],
+        )  # fmt: skip
+        lines.append("")
+        lines += _table(
+            ("patch", "target", "outcome", "found"),
+            [(entry.name, entry.target, entry.outcome.value, entry.found) for entry in self.entries],
+        )
+        advice = [f"{entry.name}: {entry.advice}" for entry in self.entries if entry.advice]
+        for title, notes in (("What to do", advice), ("Late holders", self.late_holders)):
+            if notes:
+                lines += ["", title + ":"] + [f"  {note}" for note in dict.fromkeys(notes)]
+        return "\n".join(lines)
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _show(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return format_size(value)
+    if isinstance(value, Mapping):
+        value = [f"{store}={format_size(size)}" for store, size in value.items()]
+    return ", ".join(value or ()) or "-"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
+    rule = tuple("-" * width for width in widths)
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in [head, rule, *rows]
+    ]

@@ -1,0 +1,51 @@
+"""What fastio takes from, and tells, the service that it runs in: its configuration files and its log."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import fastio
+
+LOG = logging.getLogger("fastio")
+_followed = False
+
+
+def follow() -> None:
+    """Take over ``[fastio]`` once the service has read its files, and log the summary once it logs.
+
+    Services read their configuration long after the patches have to be in place.
+    """
+    global _followed
+    if _followed:
+        return
+    _followed = True
+    import wrapt
+
+    wrapt.register_post_import_hook(_follow_configuration, "oslo_config.cfg")
+    wrapt.register_post_import_hook(_follow_logging, "oslo_log.log")
+
+
+def _follow_configuration(cfg: Any) -> None:
+    import wrapt
+
+    def read(wrapped: Any, conf: Any, args: Any, kwargs: Any) -> Any:
+        result = wrapped(*args, **kwargs)
+        from fastio import opts
+
+        if opts.read(conf):
+            fastio.patch(conf=conf)
+        return result
+
+    wrapt.wrap_function_wrapper(cfg, "ConfigOpts.__call__", read)
+
+
+def _follow_logging(log: Any) -> None:
+    import wrapt
+
+    def set_up(wrapped: Any, _module: Any, args: Any, kwargs: Any) -> Any:
+        result = wrapped(*args, **kwargs)
+        LOG.info("%s", fastio.status().summary())
+        return result
+
+    wrapt.wrap_function_wrapper(log, "setup", set_up)

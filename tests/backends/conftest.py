@@ -1,0 +1,59 @@
+"""What the tests of the backends share."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import tests.green_ssl  # noqa: F401
+from benchmarks.backends import backend
+from benchmarks.backends.base import Backend
+from benchmarks.backends.keeper import state_and_parent
+from tests.backends.required import missing
+from tests.limits import hard_limit, real_stderr  # noqa: F401
+
+
+@pytest.fixture
+def usable() -> Callable[[str], type[Backend]]:
+    """``usable(name)`` is the class of a backend; the test is skipped where it can not be started."""
+
+    def find(name: str) -> type[Backend]:
+        reason = backend(name).available()
+        if reason:
+            missing(name, reason)
+        return backend(name)
+
+    return find
+
+
+def alive(pid: int) -> bool:
+    """Whether there is such a process, zombies excepted."""
+    return state_and_parent(pid)[0] not in "ZX"
+
+
+def processes_of(path: Path) -> list[int]:
+    """The processes whose command line or environment names ``path``."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and int(entry) != os.getpid():
+            try:
+                text = Path("/proc", entry, "cmdline").read_bytes()
+            except OSError:
+                continue
+            if os.fsencode(path) in text:
+                found.append(int(entry))
+    return found
+
+
+def eventually(condition: Callable[[], object], seconds: float = 30) -> bool:
+    """Whether the condition becomes true."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True

@@ -1,0 +1,18 @@
+"""Whether a backend that is missing skips its tests or fails them."""
+
+from __future__ import annotations
+
+import os
+from typing import NoReturn
+
+import pytest
+
+#: Names of backends, with blanks between them, whose tests must run: CI's, which would else skip what it is to test.
+VARIABLE = "BACKENDS_REQUIRED"
+
+
+def missing(name: str, reason: str) -> NoReturn:
+    """Skip the test, with the reason, or fail it if the backend is required."""
+    if name in os.environ.get(VARIABLE, "").split():
+        pytest.fail(f"{name} is in {VARIABLE}; {reason}")
+    pytest.skip(reason)

@@ -1,0 +1,348 @@
+"""Each backend starts, answers, and leaves nothing: no process, no file."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.backends import BACKENDS, backend
+from benchmarks.backends.base import Backend, BackendError, Unavailable
+from tests.backends.conftest import alive, eventually, processes_of
+
+ROOT = Path(__file__).parent.parent.parent
+
+#: What says that the backend can not be had, in its module, and what it is then without.
+WITHOUT = {
+    "http": ("find_program", "nginx"),
+    "swift": ("find_program", "pip install -e '.[stores]'"),
+    "s3": ("find_program", "pip install -e '.[stores]'"),
+    "ceph": ("find_program", "apt-get install --no-install-recommends ceph-mon ceph-osd"),
+    "cinder": ("os_brick", "pip install -e '.[stores]'"),
+    "vmware": ("oslo_vmware", "pip install -e '.[stores]'"),
+}
+SERVERS = [name for name in BACKENDS if name not in ("filesystem", "cinder")]
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_it_starts_and_leaves_nothing(usable, tmp_path, name):
+    with usable(name)(tmp_path) as running:
+        directory, pids = running.directory, running.pids()
+        assert directory.parent == tmp_path
+        assert all(map(alive, pids))
+        assert bool(pids) == (name in SERVERS)
+        running.check()
+        assert running.cpu_seconds() >= 0
+        access = running.access()
+        assert json.loads(json.dumps(access)) == access
+
+    assert not any(map(alive, pids))
+    assert processes_of(directory) == []
+    assert list(tmp_path.iterdir()) == []
+    assert running.pids() == []
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_two_at_once(usable, tmp_path, name):
+    pytest.importorskip("glance_store")
+    from benchmarks.backends.stores import opened_all
+
+    with usable(name)(tmp_path) as one, usable(name)(tmp_path) as two:
+        assert not set(one.pids()) & set(two.pids())
+        with opened_all({"one": one.access(), "two": two.access()}) as stores:
+            urls = {key: store.place(key.encode()) for key, store in stores.items()}
+            assert {key: stores[key].read(url) for key, url in urls.items()} == {"one": b"one", "two": b"two"}
+        two.stop()
+        one.check()
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+def test_a_missing_package_gives_one_line(monkeypatch, tmp_path, name):
+    hidden, install = WITHOUT[name]
+    module = importlib.import_module(BACKENDS[name].partition(":")[0])
+    if hidden == "find_program":
+        monkeypatch.setattr(module, "find_program", lambda *_: None)
+    else:
+        monkeypatch.setitem(sys.modules, hidden, None)
+
+    message = backend(name).available()
+
+    assert message is not None and message.startswith(f"{name}: ")
+    assert install in message
+    assert "\n" not in message
+    with pytest.raises(Unavailable, match=re.escape(message)):
+        backend(name)(tmp_path).start()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_summary_shows_why_tests_are_skipped(tmp_path):
+    command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-k", "swift-65536"]
+    environment = {**os.environ, "BENCHMARK_SWIFT": str(tmp_path), "BACKENDS_REQUIRED": ""}
+    done = subprocess.run(
+        [*command, "tests/stores/test_round_trip.py"], cwd=ROOT, capture_output=True, text=True, env=environment
+    )
+
+    assert done.returncode == 0, done.stdout
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("SKIPPED")]
+    try:
+        import glance_store  # noqa: F401
+    except ImportError:
+        assert "glance_store" in line
+    else:
+        assert f"BENCHMARK_SWIFT={tmp_path} has no bin/swift-proxy-server" in line
+        assert "pip install" in line
+
+
+def test_what_is_required_is_not_skipped(monkeypatch):
+    from tests.backends.required import missing
+
+    monkeypatch.setenv("BACKENDS_REQUIRED", "http swift")
+    with pytest.raises(pytest.fail.Exception, match="swift is in BACKENDS_REQUIRED; install it"):
+        missing("swift", "install it")
+    with pytest.raises(pytest.skip.Exception, match="install it"):
+        missing("s3", "install it")
+
+
+def test_ceph_says_that_its_bindings_are_for_another_python(monkeypatch, tmp_path):
+    from benchmarks.backends import ceph
+
+    (tmp_path / "rados.cpython-999-x86_64-linux-gnu.so").touch()
+    monkeypatch.setattr(ceph, "DEBIAN_MODULES", tmp_path)
+    monkeypatch.setattr(ceph, "find_program", lambda name, *_: f"/usr/bin/{name}")
+    for name in ("rados", "rbd"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+
+    assert "rados.cpython-999" in ceph.Ceph.available()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"colour": 1}, "swift: unknown parameter 'colour'; its parameters: disk_chunk_size, network_chunk_size"),
+        ({"workers": "many"}, "swift: workers='many' is not a number"),
+    ],
+)
+def test_bad_parameters(parameters, message):
+    with pytest.raises(BackendError, match=message):
+        backend("swift")(**parameters)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "message"),
+    [
+        ("s3", {"program": "minio"}, "program='minio' is not one of auto, rclone, versitygw"),
+        ("ceph", {"objectstore": "filestore"}, "objectstore='filestore' is not one of memstore, bluestore"),
+        ("cinder", {"device": "tape"}, "device='tape' is not one of file, loop"),
+    ],
+)
+def test_parameters_with_a_choice(usable, tmp_path, name, parameters, message):
+    with pytest.raises(BackendError, match=message):
+        usable(name)(tmp_path, **parameters).start()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_parameters_of_swift_reach_its_servers(usable, tmp_path):
+    sizes = {
+        "disk_chunk_size": 1 << 20, "network_chunk_size": 1 << 19,
+        "object_chunk_size": 1 << 18, "client_chunk_size": 1 << 17,
+    }  # fmt: skip
+    with usable("swift")(tmp_path, workers=3, **sizes) as running:
+        object_conf = (running.directory / "etc" / "object.conf").read_text()
+        proxy_conf = (running.directory / "etc" / "proxy.conf").read_text()
+        assert "workers = 3\n" in object_conf
+        assert f"disk_chunk_size = {1 << 20}\nnetwork_chunk_size = {1 << 19}" in object_conf
+        assert f"object_chunk_size = {1 << 18}\nclient_chunk_size = {1 << 17}" in proxy_conf
+        # A parent and its workers: three of the object server, one of each other.
+        assert len(running.pids()) == 4 + 3 + 3
+
+
+def test_the_other_object_store_of_ceph(usable, tmp_path):
+    pytest.importorskip("glance_store")
+    from benchmarks.backends.stores import opened
+
+    with usable("ceph")(tmp_path, objectstore="bluestore", size=4 << 30) as running, opened(running.access()) as store:
+        assert store.read(store.add(b"data" * 1000).url) == b"data" * 1000
+
+
+def test_the_servers_cpu_time_is_counted(usable, tmp_path):
+    pytest.importorskip("glance_store")
+    from benchmarks.backends.stores import opened
+
+    with usable("s3")(tmp_path) as running, opened(running.access()) as store:
+        before = running.cpu_seconds()
+        store.add(bytes(32 << 20))
+        assert running.cpu_seconds() > before
+
+
+class Shell(Backend):
+    """A backend that runs a shell command, for what servers may do."""
+
+    name = "shell"
+    driver = "none"
+    parameters = {"script": "", "answers": 1}
+    patience = 20.0
+
+    def launch(self) -> None:
+        self.spawn("shell", ["/bin/sh", "-c", self.chosen["script"]])
+        ready = self.directory / "ready"
+        self.wait(ready.exists if self.chosen["answers"] else lambda: False, "the shell")
+
+    def options(self):
+        return {}
+
+
+def test_a_server_that_does_not_start_leaves_its_log(tmp_path):
+    with pytest.raises(BackendError, match="(?s)shell did not start: shell has ended.*no such luck") as caught:
+        Shell(tmp_path, script="echo no such luck; exit 3").start()
+
+    (directory,) = tmp_path.iterdir()
+    assert [path.name for path in directory.iterdir()] == ["logs"]
+    assert (directory / "logs" / "shell.log").read_text() == "no such luck\n"
+    assert str(directory / "logs") in str(caught.value)
+
+
+def test_a_server_that_does_not_answer(monkeypatch, tmp_path):
+    monkeypatch.setattr(Shell, "patience", 0.2)
+
+    with pytest.raises(BackendError, match="the shell did not answer in 0.2 s"):
+        Shell(tmp_path, script="exec sleep 1000", answers=0).start()
+
+    assert list(tmp_path.iterdir()) == []
+    assert processes_of(tmp_path) == []
+
+
+def test_a_program_that_can_not_be_run(tmp_path):
+    class Nothing(Shell):
+        def launch(self) -> None:
+            self.spawn("nothing", ["/no/such/program"])
+
+    with pytest.raises(BackendError, match="/no/such/program can not be run"):
+        Nothing(tmp_path).start()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_command_of_the_set_up_that_fails(tmp_path):
+    class Failing(Shell):
+        def launch(self) -> None:
+            self.run(["/bin/sh", "-c", "echo because >&2; exit 4"])
+
+    with pytest.raises(BackendError, match="(?s)exit status 4.*because"):
+        Failing(tmp_path).start()
+
+
+def test_an_interrupted_start_leaves_nothing(tmp_path):
+    started = []
+
+    class Interrupted(Shell):
+        def launch(self) -> None:
+            started.append(self.spawn("shell", ["/bin/sh", "-c", "exec sleep 1000"]))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Interrupted(tmp_path).start()
+    assert not alive(started[0])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_daemons_and_those_who_ignore_signals_end_too(tmp_path):
+    script = """
+        trap '' TERM INT HUP
+        setsid sleep 1000 &
+        (setsid sh -c 'trap "" TERM; echo $$ > daemon; while :; do sleep 1000; done' &)
+        while ! [ -s daemon ]; do sleep 0.01; done
+        touch ready
+        while :; do sleep 1000; done
+    """
+    with Shell(tmp_path, script=script) as running:
+        daemon = int((running.directory / "daemon").read_text())
+        pids = running.pids()
+        assert daemon in pids and len(pids) >= 4
+
+    assert not any(map(alive, pids))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_servers_end_even_if_their_keeper_was_killed(tmp_path):
+    with Shell(tmp_path, script="touch ready; sleep 1000; true") as running:
+        pids = running.pids()
+        os.kill(running._keeper.pid, signal.SIGKILL)
+
+    assert eventually(lambda: not any(map(alive, pids)))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_logs_are_kept_when_the_block_fails(tmp_path):
+    with pytest.raises(ZeroDivisionError), Shell(tmp_path, script="echo said; touch ready; exec sleep 1000"):
+        raise ZeroDivisionError
+
+    (directory,) = tmp_path.iterdir()
+    assert [path.name for path in directory.iterdir()] == ["logs"]
+
+
+def test_a_server_that_dies_later_is_noticed(tmp_path):
+    with Shell(tmp_path, script="touch ready; exec sleep 1000") as running:
+        running.check()
+        os.kill(running.pids()[0], signal.SIGKILL)
+        assert eventually(lambda: not running.pids())
+        with pytest.raises(BackendError, match="shell of shell has ended"):
+            running.check()
+
+
+def test_it_does_not_start_twice(tmp_path):
+    running = Shell(tmp_path, script="touch ready; exec sleep 1000").start()
+    with pytest.raises(BackendError, match="shell runs already"):
+        running.start()
+    running.stop()
+    running.stop()
+    with pytest.raises(BackendError, match="shell does not run"):
+        running.directory  # noqa: B018
+
+
+def test_ports_are_reserved(tmp_path):
+    import socket
+
+    running = Shell(tmp_path)
+    ports = [running.port() for _ in range(50)]
+    assert len(set(ports)) == 50
+    with socket.socket() as server:
+        # As servers do.
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server.bind(("127.0.0.1", ports[0]))
+        server.listen()
+        socket.create_connection(("127.0.0.1", ports[0]), 10).close()
+    for reserved in running._ports:
+        reserved.close()
+
+
+@pytest.mark.parametrize("name", ["filesystem", "http", "swift"])
+def test_nothing_survives_who_started_it(usable, tmp_path, name):
+    usable(name)
+    program = f"""
+        import json, sys, time
+        from benchmarks.backends import backend
+        running = backend({name!r})({str(tmp_path)!r}).start()
+        print(json.dumps(running.pids()), flush=True)
+        time.sleep(1000)
+    """
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", "\n".join(line.strip() for line in program.splitlines())]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, start_new_session=True)
+    with process.stdout as output:
+        pids = json.loads(output.readline())
+    assert all(map(alive, pids))
+
+    process.kill()
+    process.wait()
+
+    assert eventually(lambda: not any(map(alive, pids)))
+    assert eventually(lambda: list(tmp_path.iterdir()) == [])
+    assert eventually(lambda: processes_of(tmp_path) == [])

@@ -1,0 +1,157 @@
+"""``python -m benchmarks.backends``."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from benchmarks.backends import BACKENDS
+from benchmarks.backends.__main__ import main
+from tests.backends.conftest import alive, processes_of
+
+ROOT = Path(__file__).parent.parent.parent
+COMMAND = [sys.executable, "-m", "benchmarks.backends"]
+
+
+@contextmanager
+def up(*arguments: str) -> Iterator[subprocess.Popen]:
+    """The command running in a session of its own, killed at the end if it still runs."""
+    process = subprocess.Popen(
+        [*COMMAND, "up", *arguments],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
+
+
+def read_until(process: subprocess.Popen, end: str) -> list[str]:
+    lines = []
+    while not lines or not lines[-1].startswith(end):
+        line = process.stdout.readline().decode()
+        assert line, process.stderr.read().decode()
+        lines.append(line.rstrip("\n"))
+    return lines
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_up_says_how_to_reach_it_and_stops_at_a_signal(usable, tmp_path, number):
+    usable("swift")
+    with up("swift", "--directory", str(tmp_path), "-p", "workers=2", "-p", "disk_chunk_size=1MiB") as process:
+        lines = read_until(process, "It runs until")
+        (url,) = [line.partition(": ")[2] for line in lines if line.startswith("url: ")]
+        assert "user: test:tester" in lines
+        assert "key: testing" in lines
+        assert "enabled_backends = swift:swift" in lines
+        assert f"swift_store_auth_address = {url}/v3" in lines
+        with urllib.request.urlopen(f"{url}/healthcheck", timeout=20) as answer:
+            assert answer.status == 200
+        (directory,) = tmp_path.iterdir()
+        conf = (directory / "etc" / "object.conf").read_text()
+        assert "workers = 2\n" in conf and "disk_chunk_size = 1048576\n" in conf
+
+        process.send_signal(number)
+
+        assert process.wait(60) == 0
+        assert process.stderr.read() == b""
+    assert list(tmp_path.iterdir()) == []
+    assert processes_of(tmp_path) == []
+
+
+def test_up_as_json(usable, tmp_path):
+    usable("http")
+    with up("http", "--json", "--directory", str(tmp_path)) as process:
+        access = json.loads(process.stdout.readline())
+        assert access["backend"] == access["driver"] == "http"
+        assert all(map(alive, access["pids"]))
+
+        process.terminate()
+
+        assert process.wait(60) == 0
+
+
+def test_up_ends_when_a_server_does(usable, tmp_path):
+    usable("http")
+    with up("http", "--json", "--directory", str(tmp_path)) as process:
+        os.kill(json.loads(process.stdout.readline())["pids"][0], signal.SIGKILL)
+
+        assert process.wait(60) == 1
+        assert b"nginx of http has ended" in process.stderr.read()
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_up_every_backend(usable, tmp_path, name):
+    usable(name)
+    with up(name, "--directory", str(tmp_path)) as process:
+        lines = read_until(process, "It runs until")
+        assert f"[{name}]" in lines
+
+        process.terminate()
+
+        assert process.wait(60) == 0, process.stderr.read().decode()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_up_without_the_package(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("BENCHMARK_SWIFT", str(tmp_path))
+
+    assert main(["up", "swift"]) == 1
+
+    assert "install it with: pip install -e '.[stores]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("parameter", "message"),
+    [
+        ("workers", "-p workers: not NAME=VALUE"),
+        ("workers=many", "-p workers=many: 'many' is neither a number nor a size such as 64KiB"),
+        ("colour=red", "swift: unknown parameter 'colour'; its parameters: disk_chunk_size, "),
+    ],
+)
+def test_bad_parameters(capsys, parameter, message):
+    assert main(["up", "swift", "-p", parameter]) == 1
+
+    assert capsys.readouterr().err.startswith(message)
+
+
+def test_an_unknown_backend(capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["up", "floppy"])
+
+    assert caught.value.code == 2
+    assert "invalid choice: 'floppy'" in capsys.readouterr().err
+
+
+def test_list(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("BENCHMARK_SWIFT", str(tmp_path))
+
+    assert main(["list"]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == list(BACKENDS)
+    assert lines[0] == "filesystem ready"
+    (swift,) = [line for line in lines if line.startswith("swift ")]
+    assert f"BENCHMARK_SWIFT={tmp_path}" in swift and "pip install" in swift
+    assert any("parameters: disk_chunk_size=65536, " in line for line in lines)
+
+
+def test_list_as_json(capsys):
+    assert main(["list", "--json"]) == 0
+
+    known = json.loads(capsys.readouterr().out)
+    assert list(known) == list(BACKENDS)
+    assert known["filesystem"] == {"driver": "file", "missing": None, "parameters": {}}
+    assert known["swift"]["parameters"]["workers"] == 1

@@ -1,0 +1,35 @@
+"""What README.rst and CI say of the backends is what there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks.backends import ceph, http
+from benchmarks.backends.__main__ import _parser
+
+ROOT = Path(__file__).parent.parent.parent
+README = (ROOT / "README.rst").read_text(encoding="utf-8").splitlines()
+CI = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_the_install_lines():
+    lines = [line.strip() for line in README if line.strip().startswith("apt-get install")]
+
+    assert lines == [http.INSTALL, ceph.INSTALL]
+    for line in lines:
+        assert line.replace("install", "install -y", 1) in CI
+
+
+def test_the_commands():
+    """Each of them is run by a test of test_command.py."""
+    prefix = ".tox/stores/bin/python -m benchmarks.backends "
+    commands = [line.strip().removeprefix(prefix) for line in README if line.strip().startswith(prefix)]
+
+    assert commands == ["list", "up swift"]
+    for command in commands:
+        _parser().parse_args(command.split())
+
+
+def test_ci_runs_the_environment():
+    assert ".venv/bin/tox -e stores" in [line.strip() for line in README]
+    assert ".venv/bin/tox -e stores\n" in CI

@@ -1,0 +1,108 @@
+"""Swift's own clients can use it, and its stand-ins for Keystone and memcached do what Swift needs."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+
+import pytest
+
+from benchmarks.backends.swift_filters import Cache
+from tests.backends.required import missing
+
+
+@pytest.fixture(scope="module")
+def access():
+    from benchmarks.backends.swift import Swift
+
+    reason = Swift.available()
+    if reason:
+        missing("swift", reason)
+    with Swift() as running:
+        yield running.access()
+
+
+@pytest.mark.parametrize("version", ["1", "3"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:keystoneclient")
+def test_swiftclient(access, version):
+    swiftclient = pytest.importorskip("swiftclient")
+    address = access["auth_v1"] if version == "1" else access["auth_v3"]
+    account, _, user = access["user"].partition(":")
+    who = {"user": access["user"]} if version == "1" else {"user": user, "tenant_name": account}
+    connection = swiftclient.Connection(address, key=access["key"], auth_version=version, retries=0, **who)
+
+    connection.put_container(f"container{version}")
+    connection.put_object(f"container{version}", "object", b"data")
+
+    assert connection.get_object(f"container{version}", "object")[1] == b"data"
+    assert [each["name"] for each in connection.get_container(f"container{version}")[1]] == ["object"]
+    connection.close()
+
+
+def login(access, content):
+    data = content if isinstance(content, bytes) else json.dumps(content).encode()
+    request = urllib.request.Request(access["auth_v3"] + "/auth/tokens", data)
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.status, answer.headers, json.load(answer)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.headers, json.load(error)
+
+
+def credentials(password="testing", user="tester", project="test"):
+    identity = {"methods": ["password"], "password": {"user": {"name": user, "password": password}}}
+    return {"auth": {"identity": identity, "scope": {"project": {"name": project}}}}
+
+
+def test_a_token_of_keystone(access):
+    status, headers, body = login(access, credentials())
+
+    assert status == 201
+    assert headers["X-Subject-Token"]
+    assert body["token"]["project"]["name"] == "test"
+    (service,) = body["token"]["catalog"]
+    assert service["type"] == "object-store"
+    assert {each["interface"] for each in service["endpoints"]} == {"public", "internal", "admin"}
+
+
+@pytest.mark.parametrize(
+    "wrong", [credentials(password="guess"), credentials(user="nobody"), credentials(project="other")]
+)
+def test_wrong_credentials(access, wrong):
+    status, _, body = login(access, wrong)
+
+    assert status == 401
+    assert body["error"]["code"] == 401
+
+
+@pytest.mark.parametrize("wrong", [b"not JSON", {}, {"auth": {"identity": {"methods": ["token"]}}}])
+def test_what_is_no_login(access, wrong):
+    assert login(access, wrong)[0] == 400
+
+
+def test_the_versions_of_keystone(access):
+    with urllib.request.urlopen(access["auth_v3"], timeout=20) as answer:
+        assert json.load(answer)["version"]["id"] == "v3.14"
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(access["auth_v3"] + "/users", timeout=20)
+
+
+def test_the_cache(monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr("benchmarks.backends.swift_filters.time.time", lambda: now[0])
+    cache = Cache()
+    cache.set("kept", 1)
+    cache.set("passing", 2, time=10)
+    cache.set_multi({"a": 3, "b": 4}, "server", time=10)
+
+    assert cache.get_multi(["kept", "passing", "a", "b", "none"]) == [1, 2, 3, 4, None]
+    assert cache.incr("count", 5) == 5
+    assert cache.decr("count", 2) == 3
+    assert cache.decr("count", 9) == 0
+    now[0] += 10
+    assert cache.get_multi(["kept", "passing", "a"]) == [1, None, None]
+    cache.delete("kept")
+    cache.delete("kept")
+    assert cache.get("kept") is None

@@ -1,0 +1,173 @@
+"""Comparing two results: what differs comes first, and noise is told from change."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+pytest.importorskip("numpy", reason="comparing needs the extra 'bench'")
+pytest.importorskip("scipy", reason="comparing needs the extra 'bench'")
+pytest.importorskip("rich", reason="comparing needs the extra 'bench'")
+
+from benchmarks import compare, statistics
+from tests.benchmarks import samples
+
+#: Seconds of seven runs, with a spread as a shared machine has it.
+SPREAD = [0.50, 0.51, 0.49, 0.52, 0.50, 0.55, 0.48]
+
+
+def times(factor: float) -> list[float]:
+    return [seconds * factor for seconds in SPREAD]
+
+
+def row(before: list[float], after: list[float], **fields) -> compare.Row:
+    results = [samples.result(samples.case({"stock": figures}, **fields)) for figures in (before, after)]
+    (found,) = compare.compare(*results).rows
+    return found
+
+
+@pytest.mark.parametrize("unit", ["MB/s", "s", "ms"])
+def test_faster_slower_and_noise(unit):
+    assert row(SPREAD, times(0.5), unit=unit).verdict == "faster"
+    assert row(SPREAD, times(0.5), unit=unit).better.ratio == pytest.approx(2)
+    assert row(SPREAD, times(2), unit=unit).verdict == "slower"
+    assert row(SPREAD, times(2), unit=unit).better.ratio == pytest.approx(0.5)
+    assert row(SPREAD, SPREAD, unit=unit).verdict == "noise"
+    assert row(SPREAD, times(1.01), unit=unit).verdict == "noise"
+
+
+def test_one_outlier_is_noise():
+    assert row(SPREAD, [*SPREAD[:-1], 5.0]).verdict == "noise"
+
+
+def test_three_rounds_can_not_tell():
+    found = row([0.5, 0.51, 0.52], [0.1, 0.11, 0.12])
+    assert found.verdict == "noise (too few rounds to tell)"
+    assert found.better.ratio > 4
+
+
+def test_noise_is_rarely_taken_for_change():
+    random.seed(1)
+    verdicts = [row(*[[random.gauss(1, 0.1) for _ in range(9)] for _ in range(2)]).verdict for _ in range(100)]
+    assert verdicts.count("noise") >= 97
+
+
+def test_what_differs_is_told():
+    before = samples.result(samples.case({"stock": samples.variant(SPREAD, details={"python": "3.11"})}))
+    after = samples.result(
+        samples.case(
+            {
+                "stock": samples.variant(
+                    SPREAD, parameters={"size": 1, "n": 3}, details={"python": "2.7", "fastio": {"settings": {
+                        "chunk_size": {"value": 65536, "source": "default"}}}}
+                )
+            },
+            parameters={"size": 1},
+        ),
+        machine={**samples.MACHINE, "kernel": "5.4", "load": 9},
+        packages={"eventlet": "0.40", "gevent": "26"},
+        suite="other",
+    )  # fmt: skip
+    differences = compare.compare(before, after).differences
+    assert differences == [
+        "suite: sample -> other",
+        "machine kernel: 6.1 -> 5.4",
+        "package eventlet: 0.41.3 -> 0.40",
+        "package gevent: (none) -> 26",
+        f"case cat: parameter size: {samples.SIZE} -> 1",
+        "case cat: row stock: parameter n: (none) -> 3",
+        "case cat: row stock: fastio chunk_size: (none) -> 65536",
+        "case cat: row stock: python: 3.11 -> 2.7",
+    ]
+
+
+def test_a_busy_machine_is_told():
+    quiet, busy = (samples.result(samples.case({"stock": SPREAD}, load_before=load)) for load in (0.3, 1.8))
+    assert compare.compare(quiet, busy).differences == ["case cat: load average before it: 0.3 -> 1.8"]
+    assert compare.compare(busy, quiet).differences == ["case cat: load average before it: 1.8 -> 0.3"]
+    assert compare.compare(quiet, quiet).differences == []
+
+
+def test_what_can_not_be_compared_is_told():
+    failure = {"reason": "exit status 1", "status": 1, "stderr": ""}
+    before = samples.result(
+        samples.case({"stock": SPREAD, "gone": SPREAD, "fails": SPREAD}),
+        samples.case({"stock": SPREAD}, name="old"),
+        samples.case({"stock": SPREAD}, name="changed", unit="s"),
+    )
+    after = samples.result(
+        samples.case({"stock": SPREAD, "fails": samples.variant([], failure=failure)}),
+        samples.case({"stock": SPREAD}, name="new"),
+        samples.case({"stock": SPREAD}, name="changed", unit="MB/s"),
+    )
+    found = compare.compare(before, after)
+    assert [(row.case, row.title) for row in found.rows] == [("cat", "stock")]
+    assert found.left_out == [
+        "case cat: row gone: only in the first result",
+        "case cat: row fails: no figures in the second result",
+        "case old: only in the first result",
+        "case changed: seconds in s and seconds in MB/s",
+        "case new: only in the second result",
+    ]
+
+
+@pytest.fixture
+def files(tmp_path):
+    paths = []
+    for name, factor, kernel in (("one", 1, "6.1"), ("two", 0.5, "6.2")):
+        paths.append(str(tmp_path / f"{name}.json"))
+        machine = {**samples.MACHINE, "kernel": kernel}
+        samples.result(samples.case({"stock": times(factor)}), machine=machine).write(tmp_path / f"{name}.json")
+    return paths
+
+
+def test_command_reads_both_files(files, capsys):
+    one, two = files
+    assert compare.main([one, two]) == 0
+    there = capsys.readouterr().out
+    assert compare.main([two, one]) == 0
+    back = capsys.readouterr().out
+    assert compare.main([one, one]) == 0
+    same = capsys.readouterr().out
+    assert "1 faster, 0 slower, 0 noise" in there and "419 MB/s" in there and "839 MB/s" in there
+    assert "0 faster, 1 slower, 0 noise" in back
+    assert "0 faster, 0 slower, 1 noise" in same and "same machine" in same
+    assert there.index("machine kernel: 6.1 -> 6.2") < there.index("419 MB/s")
+
+
+def test_command_names_a_file_that_is_no_result(files, tmp_path, capsys):
+    broken = tmp_path / "broken.json"
+    broken.write_text("{}")
+    assert compare.main([files[0], str(broken)]) == 2
+    assert str(broken) in capsys.readouterr().err
+    assert compare.main([files[0], str(tmp_path / "missing.json")]) == 2
+    assert "missing.json" in capsys.readouterr().err
+
+
+def test_statistics():
+    assert statistics.median([3, 1, 2]) == 2
+    assert statistics.deviation([1, 2, 3, 4, 100]) == 1
+    # All seven of one side before all seven of the other: two of the 3,432 orders.
+    assert statistics.rank_test(range(7), range(10, 17)) == pytest.approx(2 / 3432)
+    assert statistics.smallest_p(7, 7) == pytest.approx(2 / 3432)
+    interval = statistics.ratio(times(2), SPREAD)
+    assert interval.ratio == pytest.approx(2)
+    assert 1.7 < interval.low < 2 < interval.high < 2.3
+    assert statistics.ratio(times(2), SPREAD) == interval
+
+
+@pytest.mark.parametrize(
+    ("figures", "arguments", "expected"),
+    [
+        (SPREAD, {}, []),
+        (SPREAD[:3], {"usual_rounds": 3}, ["only 3 rounds"]),
+        (SPREAD[:3], {"usual_rounds": 7}, ["only 3 rounds, by design"]),
+        ([1.0], {"usual_rounds": 1}, ["only 1 round"]),
+        ([1, 1, 1.2, 1.2, 1.3, 1.4, 1.5], {}, ["wide spread: ±17% around the median"]),
+        ([*SPREAD[:-1], 1.0], {}, ["one run is 96% off the median"]),
+        (SPREAD, {"seconds": [0.0005] * 7}, ["a run took only 0.5 ms"]),
+    ],
+)
+def test_doubts(figures, arguments, expected):
+    assert statistics.doubts(figures, **arguments) == expected

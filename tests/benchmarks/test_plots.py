@@ -1,0 +1,160 @@
+"""What people see of a result: tables and plots."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+pytest.importorskip("numpy", reason="tables need the extra 'bench'")
+pytest.importorskip("rich", reason="tables need the extra 'bench'")
+
+from benchmarks import tables
+from tests.benchmarks import samples
+
+SPREAD = [0.50, 0.51, 0.49, 0.52, 0.50, 0.55, 0.48]
+FAILURE = {"reason": "exit status 1", "status": 1, "stderr": "Traceback\nValueError: bad\n"}
+
+
+def sample():
+    settings = {"chunk_size": {"value": 65536, "source": "default"}}
+    rows = {
+        "stock": SPREAD,
+        "fast|io": samples.variant([each / 3 for each in SPREAD], details={"fastio": {"settings": settings}}),
+        "slow": samples.variant([5.0, 5.1, 4.9], parameters={"size": 16 << 20}),
+        "broken": samples.variant([], failure=FAILURE),
+        "absent": samples.variant([], skipped="no such Python"),
+        "gone": samples.variant([], skipped="no such Python"),
+    }
+    latencies = {"stock": samples.variant([2.0] * 7), "fast": samples.variant([1.0] * 7, verified=False)}
+    for variant in latencies.values():
+        for run in variant.runs:
+            run["p90"] = run["seconds"] * 3
+    return samples.result(
+        samples.case(rows, title="200 MiB of random data", load_before=5.0),
+        samples.case(latencies, name="latency", unit="s", columns=["p90"], complete=False),
+    )
+
+
+def test_rows():
+    first, second = (tables.table(case, samples.MACHINE) for case in sample().cases)
+    assert first.title == "200 MiB of random data"
+    assert first.head == ["", "MB/s", "±", "x stock", "CPU s/GiB", "reads/MiB", "rounds"]
+    rows = {row[0]: row[1:] for row in first.rows}
+    assert rows["stock"] == ["419", "2.0%", "1", "1.28", "32", "7"]
+    assert rows["fast|io"][0] == "1258"
+    assert rows["fast|io"][2].startswith("3 (2.")
+    assert rows["broken"] == ["failed", "–", "–", "–", "–", "0"]
+    assert rows["absent"] == ["skipped", "–", "–", "–", "–", "0"]
+    assert second.head[-2:] == ["p90", "rounds"]
+    # Less is better here, and half the time is twice as good.
+    assert [row[3] for row in second.rows] == ["1", "2 (2–2)"]
+    assert [row[-2] for row in second.rows] == ["6", "3"]
+
+
+def test_doubts_are_told():
+    first, second = (tables.table(case, samples.MACHINE) for case in sample().cases)
+    assert first.notes == [
+        "parameters: size 200 MiB",
+        "load average 5 before the first run: the machine was busy with something else",
+        "slow: with 16 MiB, where the others have 200 MiB",
+        "slow: only 3 rounds, by design",
+        "broken: failed: exit status 1: ValueError: bad",
+        "absent, gone: skipped: no such Python",
+    ]
+    assert second.notes == [
+        "parameters: size 200 MiB",
+        "interrupted: not all runs were made",
+        "fast: WRONG DATA: the payload did not have the expected SHA-256",
+    ]
+
+
+def test_a_ratio_of_single_runs_has_no_interval():
+    case = samples.case({"stock": [0.5], "fast": [0.25]})
+    assert [row[3] for row in tables.table(case).rows] == ["1", "2"]
+
+
+def test_numbers():
+    shown = [tables.number(figure) for figure in (1234.5, 99.95, 3.14159, 0.00123, 0.0, None)]
+    assert shown == ["1234", "100", "3.14", "0.00123", "0", "–"]
+
+
+def test_terminal():
+    stream = io.StringIO()
+    tables.show(sample(), stream)
+    text = stream.getvalue()
+    for expected in (
+        "200 MiB of random data",
+        "1258",
+        "* broken: failed",
+        "chunk_size 65536 (default)",
+        "EPYC, 2 threads",
+    ):
+        assert expected in text
+    assert "\x1b" not in text
+    # No row is broken into two lines.
+    assert sum(line.strip().startswith("stock") for line in text.splitlines()) == 2
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "sample.json"
+    sample().write(path)
+    return path
+
+
+def test_markdown(path, capsys):
+    assert tables.main([str(path), "--markdown"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "| stock | 419 | 2.0% | 1 | 1.28 | 32 | 7 |" in lines
+    assert "|  | MB/s | ± | x stock | CPU s/GiB | reads/MiB | rounds |" in lines
+    assert any(line.startswith("| fast\\|io | 1258 |") for line in lines)
+    table = [line for line in lines if line.startswith("|")][:8]
+    assert {line.replace("\\|", "").count("|") for line in table} == {8}
+
+
+def test_rst(path, capsys):
+    assert tables.main([str(path), "--rst"]) == 0
+    text = capsys.readouterr().out
+    assert ".. list-table:: 200 MiB of random data\n   :header-rows: 1\n\n   * -\n     - MB/s\n" in text
+    docutils = pytest.importorskip("docutils.core", reason="only checked where docutils is installed")
+    html = docutils.publish_string(text, writer="html", settings_overrides={"halt_level": 2})
+    assert html.count(b"<table") == 2
+
+
+def test_against_another_row(path, capsys):
+    assert tables.main([str(path), "--against", "fast|io", "--markdown"]) == 0
+    assert "| x fast\\|io |" in capsys.readouterr().out
+    assert tables.main([str(path), "--against", "nothing"]) == 2
+    assert "there are only the rows stock, fast|io, slow" in capsys.readouterr().err
+
+
+def test_no_such_file(tmp_path, capsys):
+    assert tables.main([str(tmp_path / "missing.json")]) == 2
+    assert "missing.json" in capsys.readouterr().err
+
+
+def test_plots(path, tmp_path, capsys):
+    pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
+    from benchmarks import plots
+
+    directory = tmp_path / "new" / "directory"
+    assert plots.main([str(path), "-o", str(directory)]) == 0
+    assert capsys.readouterr().out.split() == [str(directory / "sample.png"), str(directory / "sample.svg")]
+    assert (directory / "sample.png").read_bytes().startswith(b"\x89PNG\r\n")
+    drawn = (directory / "sample.svg").read_text()
+    # matplotlib writes each text as a comment beside its outlines.
+    for expected in ("200 MiB of random data", "stock", "fast|io", "1258 (3 x)", "latency", "less is better"):
+        assert f"{expected}" in drawn
+    assert "broken" not in drawn
+
+
+def test_nothing_to_plot(tmp_path, capsys):
+    pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
+    from benchmarks import plots
+
+    path = tmp_path / "empty.json"
+    samples.result(samples.case({"broken": samples.variant([], failure=FAILURE)})).write(path)
+    assert plots.main([str(path), "-o", str(tmp_path)]) == 1
+    assert "no figures" in capsys.readouterr().err
+    assert not list(tmp_path.glob("*.svg"))

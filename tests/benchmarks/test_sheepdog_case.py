@@ -1,0 +1,181 @@
+"""The sheepdog case is what it says: real commands, right data, the loops of their time."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("psutil", reason="the engine needs the extra 'bench'")
+
+from benchmarks import bench_sheepdog, engine, machine, python27, results
+from benchmarks.progress import Progress
+from benchmarks.workloads import sheepdog
+from tests.conftest import needs_eventlet, needs_oslo
+
+pytestmark = [needs_oslo, needs_eventlet]
+
+PATIENCE = 60
+SIZE = 1 << 20
+
+#: Two whole chunks and a rest; neither they nor the rest are whole objects of 4 MiB.
+QUICK = {"size": 5 << 19, "chunk": 1 << 20}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FASTIO_BENCHMARK_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def cases() -> dict[str, engine.Case]:
+    return {case.name: case for case in bench_sheepdog.CASES}
+
+
+@pytest.mark.parametrize("name", cases())
+def test_every_row_runs_with_the_right_data(name):
+    case = cases()[name]
+    quick = {**case.parameters, **QUICK}
+    options = engine.Options(quick=True)
+    result = results.Result("sheepdog", machine.describe(), machine.packages())
+    case = engine.Case(**{**vars(case), "quick": quick})
+    engine.run([case], result, options, progress=Progress(io.StringIO()))
+    for title, row in result.case(name).variants.items():
+        assert row.failure is None, row.failure
+        assert row.skipped or row.verified(), title
+        assert row.skipped or row.runs[0]["bytes"] == QUICK["size"], title
+
+
+def test_the_rows_are_those_that_were_promised():
+    rows = {name: [variant.title for variant in case.all_variants()] for name, case in cases().items()}
+    ways = ["native-stock", "eventlet-stock", "eventlet-fastio", "native-fastio"]
+    assert set(rows["cat"]) >= {*ways, "eventlet-legacy", "limit-readall", "2016-native", "2016-eventlet"}
+    for name in ("read-real", "read-none", "write-real", "write-none"):
+        assert set(rows[name]) >= {*ways, "limit-pipeline"}
+    for case in cases().values():
+        assert case.parameters.get("size") >= 128 << 20
+        assert case.parameters.get("chunk", 64 << 20) == 64 << 20
+        assert case.rounds >= 7
+
+
+def work(variant: str, **parameters) -> dict:
+    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.worker", "sheepdog", variant, json.dumps(parameters)]
+    done = subprocess.run(command, cwd=engine.ROOT, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_the_legacy_loop_reads_a_kilobyte_and_waits_twice_for_it():
+    found = work("eventlet-legacy", task="cat", size=SIZE)
+    assert found["verified"] is True
+    assert found["reads"] == SIZE // 1024
+    assert found["waits"] == pytest.approx(2 * SIZE // 1024, rel=0.02)
+
+
+def test_stock_eventlet_writes_half_a_kilobyte_at_a_time():
+    found = work("eventlet-stock", task="write", pauses="none", size=SIZE, chunk=SIZE)
+    assert found["verified"] is True
+    assert found["waits"] >= 2 * SIZE // 512
+
+
+def test_one_command_per_chunk():
+    parameters = {"size": 10, "chunk": 4}
+    assert sheepdog.pieces(parameters) == [(0, 4), (4, 4), (8, 2)]
+    assert sheepdog.collie("read", 4, 4) == [
+        "collie", "vdi", "read", "-a", "127.0.0.1", "-p", "7000", "image", "4", "4",
+    ]  # fmt: skip
+
+
+def test_the_pauses_are_the_parameters(monkeypatch):
+    for variable in [name for name in os.environ if name.startswith("DOG_")]:
+        monkeypatch.delenv(variable)
+    with sheepdog.writable_cluster({"size": 10, "chunk": 4}) as (directory, _):
+        assert sheepdog.dog_environment(directory, {"pauses": "none"})["DOG_FETCH_MS"] == "0"
+        assert "DOG_FETCH_MS" not in sheepdog.dog_environment(directory, {"pauses": "real"})
+        with pytest.raises(ValueError, match="pauses"):
+            sheepdog.dog_environment(directory, {"pauses": "some"})
+
+
+def test_wrong_data_in_the_image_is_noticed():
+    from benchmarks.backends import dog
+
+    with sheepdog.writable_cluster({"size": 10_000, "chunk": 4_000}) as (directory, sources):
+        assert not sheepdog.written(directory, sources)
+        image = dog.image_file(directory, "image")
+        right = b"".join(source.path.read_bytes() for source in sources)
+        image.write_bytes(right)
+        assert sheepdog.written(directory, sources)
+        for wrong in (right[:-1] + bytes([right[-1] ^ 1]), right[:-1], right + b"x", right[4_000:] + right[:4_000]):
+            image.write_bytes(wrong)
+            assert not sheepdog.written(directory, sources)
+    assert not directory.exists()
+
+
+def test_the_legacy_loop_refuses_what_it_has_not():
+    code = """if True:
+        import eventlet, subprocess
+        eventlet.monkey_patch()
+        from benchmarks import legacy
+        legacy.install()
+        pipe = subprocess.PIPE
+        child = subprocess.Popen(["sh", "-c", "echo out; echo err >&2"], stdout=pipe, stderr=pipe)
+        assert child.communicate() == (b"out\\n", b"err\\n") and child.returncode == 0
+        for arguments in ({"input": b"x"}, {"timeout": 5}):
+            child = subprocess.Popen(["cat"], stdin=pipe, stdout=pipe, stderr=pipe)
+            try:
+                child.communicate(**arguments)
+            except NotImplementedError:
+                child.stdin.close()
+                child.wait()
+            else:
+                raise SystemExit(f"{arguments} was not refused")
+    """
+    done = subprocess.run([sys.executable, "-c", code], cwd=engine.ROOT, capture_output=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+# --- the rows of 2016
+
+
+def test_without_an_environment_the_rows_of_2016_say_so(monkeypatch):
+    monkeypatch.delenv(python27.VARIABLE, raising=False)
+    assert [variant.title for variant in python27.variants()] == [
+        "2016-native", "2016-eventlet", "2016-eventlet-100MiB-reads",
+    ]  # fmt: skip
+    assert all(python27.VARIABLE in variant.skip for variant in python27.variants())
+    monkeypatch.setenv(python27.VARIABLE, "/nowhere/python")
+    assert all("/nowhere/python" in variant.skip for variant in python27.variants())
+
+
+def test_without_python27_there_is_a_clear_message(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    assert python27.main([str(tmp_path / "environment")]) == 0
+    assert "skipped: there is no python2.7" in capsys.readouterr().err
+    # As pyenv's: it is there, and does not run.
+    (tmp_path / "python2.7").write_text("#!/bin/sh\nexit 127\n")
+    (tmp_path / "python2.7").chmod(0o755)
+    assert python27.main([str(tmp_path / "environment")]) == 0
+    assert "skipped: there is no python2.7" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not os.environ.get(python27.VARIABLE), reason=f"{python27.VARIABLE} is not set")
+@pytest.mark.parametrize("task", ["cat", "read"])
+@pytest.mark.parametrize(
+    ("variant", "reads_per_mib"), [("native", 256), ("eventlet", 1024), ("eventlet-100MiB-reads", 16)]
+)
+def test_python27_read_as_it_did(task, variant, reads_per_mib):
+    parameters = {"task": task, "pauses": "none", "size": 2 * SIZE, "chunk": SIZE, "python3": sys.executable}
+    command = [os.environ[python27.VARIABLE], str(python27.SCRIPT), variant, json.dumps(parameters)]
+    environment = {**os.environ, "PYTHONPATH": str(engine.ROOT)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["verified"] is True
+    assert found["python"].startswith("2.7.")
+    assert found["reads"] == pytest.approx(2 * reads_per_mib, rel=0.1)

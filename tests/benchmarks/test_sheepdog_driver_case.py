@@ -1,0 +1,62 @@
+"""The suite of the sheepdog drivers: every row runs here where its driver is, with the right data."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+pytest.importorskip("psutil", reason="the engine needs the extra 'bench'")
+pytest.importorskip("glance_store", reason="glance_store is not installed: pip install fastio[sheepdog]")
+
+from benchmarks import bench_sheepdog_driver, engine, machine, results
+from benchmarks.progress import Progress
+from benchmarks.workloads import sheepdog_driver
+from tests.conftest import needs_eventlet, needs_oslo
+
+pytestmark = [needs_oslo, needs_eventlet]
+
+#: More than one object of 4 MiB, and no whole number of anything.
+SIZE = (5 << 20) + 17
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FASTIO_BENCHMARK_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+CASES = {case.name: case for case in bench_sheepdog_driver.CASES}
+
+
+@pytest.mark.parametrize("name", ["get-none", "add-none"])
+def test_every_row_runs_with_the_right_data(name):
+    case = engine.Case(**{**vars(CASES[name]), "quick": {"size": SIZE}})
+    result = results.Result("sheepdog_driver", machine.describe(), machine.packages())
+    engine.run([case], result, engine.Options(quick=True), progress=Progress(io.StringIO()))
+    for title, row in result.case(name).variants.items():
+        assert row.failure is None, row.failure
+        assert row.skipped or row.verified(), title
+        assert row.skipped or row.runs[0]["bytes"] == SIZE, title
+
+
+def test_the_rows_are_those_that_were_promised():
+    for case in CASES.values():
+        assert [variant.title for variant in case.all_variants()] == list(sheepdog_driver.VARIANTS)
+        assert case.parameters["size"] >= 256 << 20
+    assert {(case.parameters["task"], case.parameters["pauses"]) for case in CASES.values()} == {
+        ("get", "real"), ("add", "real"), ("get", "none"), ("add", "none")
+    }  # fmt: skip
+
+
+def test_why_a_row_is_left_out(monkeypatch):
+    from benchmarks.backends import old_sheepdog
+
+    monkeypatch.setattr(old_sheepdog, "_directory", "")
+    assert "does not say where glance_store 1.0.1 is: pip install" in sheepdog_driver.why_not("native-old")
+    monkeypatch.setattr(old_sheepdog, "_directory", "/nowhere")
+    assert "/nowhere: there is no glance_store/_drivers/sheepdog.py" in sheepdog_driver.why_not("eventlet-old")
+    monkeypatch.setattr(old_sheepdog.importlib.util, "find_spec", lambda name: None)
+    assert sheepdog_driver.why_not("native-fastio") == "not installed: glance_store (the extra 'sheepdog' has it)"
+    assert sheepdog_driver.why_not("limit-pipeline") == ""

@@ -1,0 +1,240 @@
+"""The stores' benchmarks on real backends, at a small size, as the engine runs them; they notice what is wrong."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("glance_store", reason="the stores' benchmarks need glance_store")
+pytest.importorskip("psutil", reason="suites need the extra 'bench'")
+
+from benchmarks import bench_store_chunks, bench_stores, engine, results, servers, worker
+from benchmarks.backends import BACKENDS
+from benchmarks.engine import Case
+from benchmarks.progress import Progress
+from benchmarks.workloads import WAYS, store_limits, stores
+from tests.conftest import needs_eventlet
+
+#: Divides nothing.
+SIZE = 300_001
+KIB = 1 << 10
+
+Work = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path_factory.getbasetemp() / "payloads"
+    monkeypatch.setenv(worker.CACHE_VARIABLE, str(path))
+    for name in [name for name in os.environ if name == "FASTIO" or name.startswith("TEST_")]:
+        monkeypatch.delenv(name)
+    return path
+
+
+def measured(backend: str, task: str, *variants: str, **parameters: Any) -> results.CaseResult:
+    case = Case(
+        name="case", workload="stores", variants=variants, unit="MiB/s", backend=backend, prepare="prepare",
+        parameters={"task": task, "size": SIZE, **parameters}, rounds=1, warmup=0, columns=("chunks",),
+    )  # fmt: skip
+    result = results.Result("test", {}, {})
+    engine.run([case], result, progress=Progress(io.StringIO()))
+    (found,) = result.cases
+    return found
+
+
+def needs(backend: str) -> None:
+    missing = servers.why_not(backend) or store_limits.why_not(backend)
+    if missing:
+        pytest.skip(missing)
+
+
+def check(case: results.CaseResult, task: str) -> None:
+    for title, row in case.variants.items():
+        assert row.failure is None, f"{title}: {row.failure['reason']}\n{row.failure['stderr']}"
+        (run,) = row.runs
+        assert run["verified"] is True, title
+        assert run["bytes"] == SIZE * (case.parameters.get("images", 1) if task == "get" else 1)
+        assert ("fastio" in row.details) == ("fastio" in title)
+        assert ("p99_ms" in run) == ("eventlet" in title)
+        assert ("chunks" in run) == ("limit" not in title)
+        has_server = case.backend["name"] not in ("filesystem", "cinder")
+        assert ("server_cpu_seconds" in run) == (has_server and not title.startswith("limit-sha512"))
+        assert run.get("server_cpu_seconds", 1) > 0
+
+
+@needs_eventlet
+@pytest.mark.parametrize("task", ["get", "add"])
+def test_every_variant(task: str) -> None:
+    needs("filesystem")
+    only_add = {"no-hashing", "limit-sha512", "limit-sha512sum"}
+    names = set(stores.VARIANTS) - {"prepare"} - (only_add if task == "get" else set())
+    check(measured("filesystem", task, *sorted(names)), task)
+
+
+OTHERS = [
+    (backend, task)
+    for backend in sorted(set(store_limits.CLIENTS) - {"filesystem"})
+    for task in ("get", "add")
+    if task == "get" or backend not in bench_stores.READ_ONLY
+]
+
+
+@needs_eventlet
+@pytest.mark.parametrize(("backend", "task"), OTHERS)
+def test_every_backend(backend: str, task: str) -> None:
+    needs(backend)
+    check(measured(backend, task, "eventlet-fastio", "limit"), task)
+
+
+def test_many_images() -> None:
+    needs("filesystem")
+    case = measured("filesystem", "get", "native-fastio", "limit", images=3)
+    check(case, "get")
+    assert case.variants["native-fastio"].runs[0]["chunks"] == 3
+
+
+def test_chunk_sizes_are_those_asked_for() -> None:
+    needs("filesystem")
+    case = measured("filesystem", "get", "native-fastio", chunk=64 * KIB)
+    check(case, "get")
+    (run,) = case.variants["native-fastio"].runs
+    assert (run["chunks"], run["largest_chunk"]) == (5, 64 * KIB)
+
+
+def test_a_chunk_size_that_is_not_in_force_is_an_error() -> None:
+    stores.check_chunk({"size": SIZE}, 1)
+    stores.check_chunk({"size": SIZE, "chunk": 64 * KIB}, 64 * KIB)
+    stores.check_chunk({"size": SIZE, "chunk": 1024 * KIB}, SIZE)
+    with pytest.raises(RuntimeError, match="had 1 bytes, where 65536 were asked for"):
+        stores.check_chunk({"size": SIZE, "chunk": 64 * KIB}, 1)
+
+
+# --- runs by hand, beside a running filesystem backend
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Iterator[dict[str, Any]]:
+    with servers.running("filesystem", {}, tmp_path) as told:
+        yield told
+
+
+@pytest.fixture
+def work(told: Mapping[str, Any]) -> Work:
+    def work(variant: str, task: str, *, prepared: Any = None, size: int = SIZE, **environ: str) -> Any:
+        surroundings = json.dumps({**told, "prepared": prepared})
+        parameters = json.dumps({"task": task, "size": size})
+        return subprocess.run(
+            [sys.executable, "-m", "benchmarks.worker", "stores", variant, parameters],
+            env={**os.environ, worker.SURROUNDINGS_VARIABLE: surroundings, **environ},
+            cwd=engine.ROOT, capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+
+    return work
+
+
+def result_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("variant", ["native-stock", "native-fastio", "limit"])
+def test_an_image_that_is_not_right(work: Work, variant: str) -> None:
+    needs("filesystem")
+    prepared = result_of(work("prepare", "get"))
+    assert result_of(work(variant, "get", prepared=prepared))["verified"] is True
+    image = Path(prepared["urls"][0].removeprefix("file://"))
+    content = bytearray(image.read_bytes())
+    content[-1] ^= 1
+    image.write_bytes(content)
+    assert result_of(work(variant, "get", prepared=prepared))["verified"] is False
+
+
+@pytest.mark.parametrize("variant", ["native-stock", "native-fastio", "limit-sha512", "limit-sha512sum"])
+def test_digests_that_are_not_right(work: Work, cache: Path, variant: str) -> None:
+    needs("filesystem")
+    size = SIZE + 1
+    assert result_of(work(variant, "add", size=size))["verified"] is True
+    kept = cache / f"random-{size}-0.digests"
+    before = kept.read_text()
+    kept.write_text(before[:-1] + ("0" if before[-1] != "0" else "1"))
+    assert result_of(work(variant, "add", size=size))["verified"] is False
+    kept.unlink()
+
+
+def test_an_image_that_is_stored_wrong(work: Work, cache: Path) -> None:
+    """Without hashing only what is read back can tell; ``cp`` likewise."""
+    needs("filesystem")
+    size = SIZE + 2
+    result_of(work("no-hashing", "add", size=size))
+    kept = cache / f"random-{size}-0.sha256"
+    kept.write_text("0" * 64)
+    for variant in ("no-hashing", "limit"):
+        assert result_of(work(variant, "add", size=size))["verified"] is False
+
+
+def test_a_fast_row_that_is_not_patched_fails(work: Work) -> None:
+    done = work("native-fastio", "add", FASTIO="0")
+    assert done.returncode != 0
+    assert "fastio's patches are not all in effect for glance_store._drivers.filesystem" in done.stderr
+
+
+@pytest.mark.parametrize(("variant", "task"), [("native-stock", "put"), ("limit-sha512", "get"), ("limit", "")])
+def test_a_task_that_can_not_be(work: Work, variant: str, task: str) -> None:
+    done = work(variant, task)
+    assert done.returncode != 0
+    assert f"parameter task {task!r}: allowed are " in done.stderr
+
+
+def test_nothing_is_left_in_the_store(work: Work, told: Mapping[str, Any]) -> None:
+    needs("filesystem")
+    for variant in ("native-fastio", "limit"):
+        result_of(work(variant, "add"))
+    assert list(Path(told["access"]["options"]["filesystem_store_datadir"]).iterdir()) == []
+
+
+def test_the_time_of_servers() -> None:
+    with subprocess.Popen(["sh", "-c", "i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; echo; read x"],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:  # fmt: skip
+        assert child.stdout is not None
+        child.stdout.readline()
+        spent = stores.server_cpu_seconds([child.pid])
+        assert stores.server_cpu_seconds([child.pid, child.pid]) >= 2 * spent > 0.01
+        child.communicate()
+    assert stores.server_cpu_seconds([child.pid]) == 0
+
+
+# --- the suites
+
+
+@pytest.mark.parametrize("suite", [bench_stores, bench_store_chunks])
+def test_cases(suite: Any) -> None:
+    names = [case.name for case in suite.CASES]
+    assert len(set(names)) == len(names)
+    for case in suite.CASES:
+        assert case.backend in store_limits.CLIENTS
+        for variant in case.all_variants():
+            assert variant.name in stores.VARIANTS
+            assert variant.against in ("", *(each.title for each in case.all_variants()))
+
+
+def test_every_backend_of_a_store_is_measured() -> None:
+    assert set(store_limits.CLIENTS) == set(BACKENDS) == {backend for backend, _ in bench_stores.BACKENDS.values()}
+
+
+def test_the_overview_knows_the_ways() -> None:
+    from benchmarks import overview
+
+    assert {title for rows in overview.WAYS.values() for title in rows} == set(WAYS)
+
+
+def test_a_limit_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_limits, "find_program", lambda name: None)
+    assert store_limits.why_not("swift").startswith("curl is not installed; install it with: apt-get install")

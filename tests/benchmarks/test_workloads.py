@@ -1,0 +1,359 @@
+"""Every variant of every workload, once, at a small size, in a process of its own, as the engine runs them."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+import benchmarks
+from benchmarks.workloads import WAYS, commands, communicate, discard_command, discarded, fairness, peers, sweep
+from tests.conftest import needs_eventlet, needs_oslo
+
+KIB = 1 << 10
+
+#: Divides nothing, and is more than a pipe holds.
+SIZE = 300_001
+GREEN_STYLES = [
+    {"style": "read"},
+    {"style": "read", "bufsize": -1},
+    {"style": "read_n", "n": 1000},
+    {"style": "readinto", "n": 70_000},
+    {"style": "lines", "bufsize": -1},
+    {"style": "lines", "most": 5_001},
+    {"style": "text_lines"},
+    {"style": "write"},
+    {"style": "write_n", "n": 1000},
+    {"style": "write_n", "n": 1000, "bufsize": -1},
+    {"style": "echo", "n": 1000},
+]
+#: For each workload the parameters that together reach all of its code.
+PARAMETERS: dict[str, list[dict[str, Any]]] = {
+    "communicate": [
+        {"size": SIZE, "total": 2 * SIZE},
+        {"size": SIZE, "streams": "both", "mode": "text"},
+        {"size": SIZE, "streams": "both", "through": "oslo"},
+        {"size": SIZE, "mode": "text", "through": "oslo"},
+    ],
+    "input": [
+        {"size": SIZE, "stock_green_size": 70_001},
+        {"size": SIZE, "stock_green_size": 70_001, "through": "oslo"},
+    ],
+    "commands": [
+        {"task": "execute", "commands": 3, "heap": 1 << 20},
+        {"task": "late_exit", "commands": 3},
+        {"task": "wait", "commands": 2},
+    ],
+    "green_pipe": [{"size": SIZE, **parameters} for parameters in GREEN_STYLES],
+    "fairness": [{"size": SIZE, "transfers": 3, "batches": 2}],
+    "memory": [
+        {"size": SIZE, "stock_green_size": 70_001, "task": task} for task in ("output", "text", "input", "green_pipe")
+    ],
+    "sweep": [
+        {
+            "size": SIZE, "transfers": 2, "transfer_size": 70_001,
+            "chunk_size": 32 * KIB, "pipe_size": 128 * KIB, "yield_bytes": 64 * KIB,
+        }
+    ],
+    "peers": [{"size": SIZE, "stock_green_size": 70_001, "direction": direction} for direction in ("output", "input")],
+    # 13 chunks of it are SIZE.
+    "wsgi": [{"size": SIZE, "chunk": 23_077, "task": task} for task in ("length", "chunked", "sendall")],
+}  # fmt: skip
+
+RUNS = [
+    pytest.param(workload, variant, parameters, id=f"{workload}-{number}-{variant}")
+    for workload, choices in PARAMETERS.items()
+    for number, parameters in enumerate(choices)
+    for variant in importlib.import_module(f"benchmarks.workloads.{workload}").VARIANTS
+    # There is no GreenPipe in a native process.
+    if not (parameters.get("task") == "green_pipe" and not variant.startswith("eventlet"))
+]
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    return tmp_path_factory.mktemp("payloads")
+
+
+@pytest.fixture
+def run_worker(cache: pathlib.Path) -> Run:
+    def run(workload: str, variant: str, parameters: Mapping[str, Any], **environ: str) -> Any:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("FASTIO", "TEST_"))}
+        return subprocess.run(
+            [sys.executable, "-m", "benchmarks.worker", workload, variant, json.dumps(parameters)],
+            env={**inherited, "FASTIO_BENCHMARK_CACHE": str(cache), **environ},
+            cwd=pathlib.Path(benchmarks.__file__).parent.parent, capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+
+    return run
+
+
+def result_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_every_workload_is_run_here() -> None:
+    directory = pathlib.Path(benchmarks.__file__).parent / "workloads"
+    # These have tests of their own.
+    others = {"__init__", "sheepdog", "sheepdog_driver", "sheepdog_py27", "stores", "store_limits"}
+    assert {path.stem for path in directory.glob("*.py")} - others == set(PARAMETERS)
+
+
+def test_every_green_pipe_style_is_run_here() -> None:
+    from benchmarks.workloads import green_pipe
+
+    assert {parameters["style"] for parameters in GREEN_STYLES} == set(green_pipe.STYLES)
+
+
+@needs_eventlet
+@needs_oslo
+@pytest.mark.parametrize(("workload", "variant", "parameters"), RUNS)
+def test_a_run_gives_the_right_bytes(
+    run_worker: Run, workload: str, variant: str, parameters: dict[str, Any]
+) -> None:
+    absent = peers.missing(variant)
+    if absent:
+        pytest.skip(f"not installed: {', '.join(absent)}")
+    result = result_of(run_worker(workload, variant, parameters))
+    assert result["verified"] is True
+    assert result["seconds"] > 0
+    assert result["cpu_seconds"] >= 0
+    assert ("fastio" in result) == ("fastio" in variant)
+    if workload != "commands":
+        # Smaller for stock eventlet's input, and twice with both outputs.
+        slow = parameters.get("stock_green_size") if variant == "eventlet-stock" else None
+        task = parameters.get("task", parameters.get("direction"))
+        size = slow if slow and (workload == "input" or task == "input") else parameters["size"]
+        size = min(size, parameters.get("most", size))
+        factor = 2 if "total" in parameters else 6 if workload == "fairness" else 1
+        both = parameters.get("streams") == "both" and not variant.startswith("limit")
+        assert result["bytes"] == size * factor * (2 if both else 1)
+
+
+WRONG_BYTES = [
+    ("communicate", "native-stock", PARAMETERS["communicate"][0]),
+    ("communicate", "eventlet-fastio", PARAMETERS["communicate"][1]),
+    ("communicate", "limit-readall", PARAMETERS["communicate"][0]),
+    ("communicate", "limit-readv", PARAMETERS["communicate"][0]),
+    ("input", "native-fastio", PARAMETERS["input"][0]),
+    ("input", "limit-write", PARAMETERS["input"][0]),
+    ("green_pipe", "eventlet-stock", {"size": SIZE, "style": "readinto", "n": 1000}),
+    ("green_pipe", "eventlet-fastio", {"size": SIZE, "style": "text_lines"}),
+    ("green_pipe", "eventlet-fastio", {"size": SIZE, "style": "write"}),
+    ("green_pipe", "eventlet-fastio", {"size": SIZE, "style": "echo", "n": 10_000}),
+    ("fairness", "eventlet-fastio", PARAMETERS["fairness"][0]),
+    ("memory", "native-stock", PARAMETERS["memory"][0]),
+    ("sweep", "eventlet-fastio", PARAMETERS["sweep"][0]),
+    ("wsgi", "eventlet-stock", PARAMETERS["wsgi"][1]),
+    ("wsgi", "eventlet-fastio", PARAMETERS["wsgi"][2]),
+    ("peers", "asyncio", PARAMETERS["peers"][0]),
+    ("peers", "asyncio", PARAMETERS["peers"][1]),
+]
+
+
+@needs_eventlet
+@needs_oslo
+@pytest.mark.parametrize(("workload", "variant", "parameters"), WRONG_BYTES)
+def test_wrong_bytes_are_not_verified(
+    run_worker: Run,
+    cache: pathlib.Path,
+    tmp_path: pathlib.Path,
+    workload: str,
+    variant: str,
+    parameters: dict[str, Any],
+) -> None:
+    result_of(run_worker(workload, variant, parameters))
+    for path in cache.iterdir():
+        content = bytearray(path.read_bytes())
+        if path.suffix == ".bin":
+            # Still UTF-8, and still as many lines.
+            content[-2] = ord("y") if content[-2] != ord("y") else ord("z")
+        (tmp_path / path.name).write_bytes(content)
+    result = result_of(run_worker(workload, variant, parameters, FASTIO_BENCHMARK_CACHE=str(tmp_path)))
+    assert result["verified"] is False
+
+
+@needs_eventlet
+@needs_oslo
+@pytest.mark.parametrize("variant", [name for name, way in WAYS.items() if way.fast])
+def test_a_fast_row_that_is_not_patched_fails(run_worker: Run, variant: str) -> None:
+    done = run_worker("communicate", variant, {"size": SIZE}, FASTIO="0")
+    assert done.returncode != 0
+    assert "is not applied here" in done.stderr
+
+
+@needs_eventlet
+@needs_oslo
+def test_settings_reach_fastio(run_worker: Run) -> None:
+    parameters = {"size": SIZE, "settings": {"chunk_size": "64KiB", "yield_bytes": 128 * KIB}}
+    settings = result_of(run_worker("communicate", "eventlet-fastio", parameters))["fastio"]["settings"]
+    assert settings["chunk_size"]["value"] == 64 * KIB
+    assert settings["yield_bytes"]["value"] == 128 * KIB
+
+
+@needs_eventlet
+@needs_oslo
+@pytest.mark.parametrize(
+    ("workload", "variant", "parameters", "message"),
+    [
+        ("green_pipe", "eventlet-stock", {"size": SIZE, "style": "sideways"}, "style 'sideways': allowed are read, "),
+        ("peers", "asyncio", {"size": SIZE, "direction": "up"}, "direction 'up': allowed are output, input"),
+        ("commands", "native-stock", {"task": "rest", "commands": 1}, "task 'rest': allowed are execute, "),
+        ("memory", "native-stock", {"size": SIZE, "task": "rest"}, "task 'rest': allowed are output, "),
+        ("memory", "native-stock", {"size": SIZE, "task": "green_pipe"}, "under eventlet only"),
+        ("communicate", "native-stock", {"size": SIZE, "mode": "txt"}, "mode 'txt': allowed are binary, text"),
+        ("communicate", "native-stock", {"size": SIZE, "streams": "all"}, "streams 'all': allowed are stdout, both"),
+        ("input", "native-stock", {"size": SIZE, "through": "os"}, "through 'os': allowed are popen, oslo"),
+        ("wsgi", "eventlet-stock", {"size": SIZE, "chunk": 1000, "task": "rest"}, "task 'rest': allowed are length, "),
+        ("fairness", "eventlet-stock", {"size": SIZE, "transfers": 10**9}, "take fewer or smaller"),
+    ],
+)
+def test_parameters_that_can_not_be(
+    run_worker: Run, workload: str, variant: str, parameters: dict[str, Any], message: str
+) -> None:
+    done = run_worker(workload, variant, parameters)
+    assert done.returncode != 0
+    assert message in done.stderr
+
+
+def test_the_reader_says_what_it_got() -> None:
+    done = subprocess.run(discard_command(), input=b"x" * SIZE, capture_output=True, check=True)
+    assert discarded(done.stderr) == SIZE
+
+
+def test_missing_peers_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "find_spec", lambda name: None if name == "trio" else object())
+    assert peers.missing("anyio-trio") == ["trio"]
+    assert peers.missing("anyio-asyncio") == []
+    assert peers.missing("asyncio") == []
+    assert peers.why_not("anyio-trio") == "not installed: trio (the extra 'peers' has them)"
+    assert peers.why_not("asyncio") == ""
+
+
+def test_every_need_is_of_a_variant() -> None:
+    assert set(peers.NEEDS) <= set(peers.VARIANTS)
+
+
+def test_latencies() -> None:
+    found = commands.latencies([number / 1000 for number in range(1, 102)])
+    assert found == {"p50_ms": pytest.approx(51), "p90_ms": pytest.approx(91)}
+
+
+def test_the_heap_is_touched() -> None:
+    heap = commands.occupy(3 * 4096 + 1)
+    assert len(heap) == 3 * 4096 + 1
+    assert [heap[page * 4096] for page in range(4)] == [1, 1, 1, 1]
+
+
+def test_a_watcher_sees_an_exit(run_python: Run) -> None:
+    run_python(
+        """
+        import subprocess
+        import time
+
+        from benchmarks.workloads.commands import Watcher
+
+        watcher = Watcher()
+        for _ in range(2):
+            with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as child:
+                watcher.watch(child.pid)
+                before = time.monotonic()
+            assert before < watcher.exit_time() < time.monotonic()
+        watcher.close()
+        """
+    )
+
+
+def test_how_many_children() -> None:
+    assert communicate.children({"size": 1000}) == 1
+    assert communicate.children({"size": 1000, "total": 999}) == 1
+    assert communicate.children({"size": 1000, "total": 7999}) == 7
+    assert communicate.children({"size": 1000, "total": 10**9}) == communicate.MOST_CHILDREN
+
+
+def test_percentile() -> None:
+    assert fairness.percentile([3, 1, 2, 4], 0.5) == 2
+    assert fairness.percentile(list(range(1, 201)), 0.99) == 198
+    assert fairness.percentile([7], 0.99) == 7
+
+
+def test_a_long_stop_counts_by_its_length() -> None:
+    """One stop of 1 s in 10 s: one request in ten comes in it, one in a hundred in its first tenth."""
+    late = [0.0] * 8_999 + [1.0]
+    assert fairness.percentile(late, 0.99) == 0
+    assert fairness.arrival_percentile(late, 10, 0.99) == pytest.approx(0.9)
+    figures = fairness.lateness(late, 0.001)
+    assert figures["worst_ms"] == pytest.approx(1000)
+    assert figures["arrival_p99_ms"] == pytest.approx(900, rel=0.001)
+    assert figures["heartbeats"] == 9000
+
+
+def cell(chunk: int, pipe: int, turn: int, mb_s: float, p99: float) -> sweep.Cell:
+    return sweep.Cell(chunk, pipe, turn, mb_s, mb_s, mb_s, p99)
+
+
+def test_the_smallest_good_settings_are_recommended() -> None:
+    cells = [
+        cell(1024, 1024, 1024, 1000, 5),
+        cell(512, 1024, 1024, 980, 5),
+        cell(256, 1024, 1024, 960, 5),  # too slow
+        cell(512, 1024, 512, 975, 5),
+        cell(1024, 512, 4096, 971, 9),  # the smallest pipe that will do
+        cell(64, 512, 512, 2000, 11),  # unfair
+    ]
+    assert sweep.recommend(cells) == cells[4]
+    assert sweep.recommend(cells[:4]) == cells[3]
+    assert sweep.recommend(cells, within=0.01) == cells[0]
+    assert sweep.recommend(cells, p99_ms=20) == cells[5]
+
+
+def test_no_settings_are_fair_enough() -> None:
+    with pytest.raises(ValueError, match="10.0 ms"):
+        sweep.recommend([cell(64, 64, 64, 1000, 11)])
+
+
+def test_one_number_for_three_throughputs() -> None:
+    assert sweep.Cell(1, 1, 1, 100, 1000, 10, 1).mb_s == pytest.approx(100)
+
+
+def sweep_result(path: pathlib.Path) -> pathlib.Path:
+    """A result as the engine writes it: three cells, one of which had wrong data."""
+    results = pytest.importorskip("benchmarks.results")
+    case = results.CaseResult("grid", "", "sweep", {}, "a", "MB/s", "seconds", [], 0)
+    for title, chunk, seconds, verified in (("a", 64, 2.0, True), ("b", 128, 1.0, True), ("c", 32, 0.5, False)):
+        parameters = {"chunk_size": chunk * KIB, "pipe_size": 1 << 20, "yield_bytes": 1 << 20}
+        row = results.VariantResult(title, [], parameters, 1, 1)
+        figures = {"input_mb_s": 100.0, "together_mb_s": 100.0, "p99_ms": 3.0}
+        run = {"round": 0, "warmup": False, "verified": verified, "bytes": 200_000_000, "seconds": seconds, **figures}
+        row.runs.append(run)
+        case.variants[title] = row
+    results.Result("sweep", {}, {}, cases=[case]).write(path)
+    return path
+
+
+def test_the_command_recommends(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = sweep_result(tmp_path / "sweep.json")
+    assert sweep.main([str(path), "--json", str(tmp_path / "cells.json")]) == 0
+    written = json.loads((tmp_path / "cells.json").read_text())
+    assert written["recommended"] == {"chunk_size": 128 * KIB, "pipe_size": 1 << 20, "yield_bytes": 1 << 20}
+    assert [round(cell["output_mb_s"]) for cell in written["cells"]] == [100, 200]
+    printed = capsys.readouterr().out
+    assert "chunk_size 128 KiB, pipe_size 1 MiB, yield_bytes 1 MiB" in printed
+    assert [line.split()[0] for line in printed.splitlines() if line.endswith("<-")] == ["128"]
+
+
+def test_the_command_without_a_result(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert sweep.main([str(tmp_path / "none.json")]) == 2
+    path = sweep_result(tmp_path / "sweep.json")
+    assert sweep.main([str(path), "--p99", "1"]) == 2
+    assert "at 1.0 ms or less" in capsys.readouterr().err

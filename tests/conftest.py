@@ -1,0 +1,185 @@
+"""What all tests share.
+
+The suite is run twice: with ``TEST_EVENTLET=1`` everything is monkey patched before anything else is imported.
+"""
+
+from __future__ import annotations
+
+import os
+
+if os.environ.get("TEST_EVENTLET", "0") == "1":
+    import warnings
+
+    warnings.filterwarnings("ignore", r"\s*Eventlet is deprecated")
+    import eventlet
+
+    eventlet.monkey_patch()
+
+import importlib.util
+import pathlib
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import fastio
+from fastio import config, counters
+from fastio.report import Outcome, Report
+from tests.targets import attributes, import_targets
+
+#: The tests run in a process in which eventlet.monkey_patch() was called.
+MONKEY_PATCHED = os.environ.get("TEST_EVENTLET", "0") == "1"
+HAS_EVENTLET = importlib.util.find_spec("eventlet") is not None
+HAS_OSLO = importlib.util.find_spec("oslo_concurrency") is not None
+
+needs_eventlet = pytest.mark.skipif(not HAS_EVENTLET, reason="eventlet is not installed")
+needs_oslo = pytest.mark.skipif(not HAS_OSLO, reason="oslo.concurrency is not installed")
+needs_wrapt = pytest.mark.skipif(importlib.util.find_spec("wrapt") is None, reason="wrapt is not installed")
+
+#: Settings that differ in what is the smallest: the chunk, the pipe or the turn; and odd sizes, which divide nothing.
+SETTINGS_VARIANTS = {
+    "defaults": {},
+    "smallest": {"chunk_size": "4KiB", "pipe_size": "4KiB", "yield_bytes": "4KiB"},
+    "small_chunk": {"chunk_size": "4KiB", "pipe_size": "1MiB", "yield_bytes": "1MiB"},
+    "small_pipe": {"chunk_size": "1MiB", "pipe_size": "4KiB", "yield_bytes": "1MiB"},
+    "small_turn": {"chunk_size": "1MiB", "pipe_size": "1MiB", "yield_bytes": "4KiB"},
+    "odd": {"chunk_size": 65537, "pipe_size": 100_003, "yield_bytes": 70_001},
+    "largest": {"chunk_size": "256MiB", "pipe_size": "1GiB", "yield_bytes": "256MiB"},
+}
+
+#: Decorator: run the test, which uses the ``patched`` fixture, with each of the variants.
+every_settings = pytest.mark.parametrize(
+    "fastio_settings", list(SETTINGS_VARIANTS.values()), ids=list(SETTINGS_VARIANTS)
+)
+
+_PHASES = pytest.StashKey[dict[str, pytest.TestReport]]()
+_GREEN_MODULES = ("eventlet.green.subprocess", "eventlet.green.os", "eventlet.greenio.py3")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("filterwarnings", r"ignore:\s*Eventlet is deprecated")
+    config.addinivalue_line(
+        "markers",
+        "fast_path(*counters): the counters that must have moved in a test that uses `patched`; any one by default",
+    )
+    config.addinivalue_line(
+        "markers", "no_fast_path(reason): the test uses `patched` but is meant not to reach the fast path"
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    report = yield
+    item.stash.setdefault(_PHASES, {})[report.when] = report
+    return report
+
+
+@pytest.fixture(autouse=True)
+def leaves_nothing_patched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No test may leave anything of fastio in the process; the operator's environment does not reach the tests."""
+    for name in [name for name in os.environ if name == "FASTIO" or name.startswith("FASTIO_")]:
+        monkeypatch.delenv(name)
+    before = attributes()
+    yield
+    # Settings outlive unpatch(); the next test has those of its own environment.
+    config.put_in_force(None)
+    left = [
+        f"{entry.name} ({entry.target}): {entry.outcome.value}"
+        for entry in fastio.status().entries
+        if entry.outcome in (Outcome.APPLIED, Outcome.ALREADY, Outcome.WAITING, Outcome.SHADOWED)
+    ]
+    after = attributes()
+    changed = [key for key, value in before.items() if after.get(key, value) is not value]
+    left += [f"{key} is not what it was before the test" for key in changed]
+    if left:
+        fastio.unpatch()
+        pytest.fail("the test left patches behind:\n  " + "\n  ".join(left))
+
+
+@pytest.fixture
+def fastio_settings() -> dict[str, Any]:
+    """The settings that ``patched`` uses: the defaults, unless the test is parametrized with ``fastio_settings``."""
+    return {}
+
+
+@pytest.fixture
+def patched(request: pytest.FixtureRequest, fastio_settings: dict[str, Any]) -> Iterator[Report]:
+    """Everything that is installed is patched, strictly, during the test; the counters start at zero.
+
+    The test fails if no counter has moved at its end, for then the fast path did not really run, and
+    it would have tested upstream. ``@pytest.mark.fast_path("bytes_in")`` names the counters that must have moved,
+    ``@pytest.mark.no_fast_path(reason=...)`` is for tests of what is left to upstream.
+    """
+    import_targets()
+    counters.reset()
+    report = fastio.patch(strict=True, **fastio_settings)
+    try:
+        yield report
+    finally:
+        fastio.unpatch()
+    phases = request.node.stash.get(_PHASES, {})
+    if "call" in phases and phases["call"].passed:
+        require_fast_path(request.node)
+
+
+def require_fast_path(node: pytest.Item) -> None:
+    """Fail unless the counters that ``node`` asks for by its markers have moved since they were reset."""
+    if node.get_closest_marker("no_fast_path"):
+        return
+    marker = node.get_closest_marker("fast_path")
+    counts = counters.snapshot()
+    if marker is not None and marker.args:
+        missing = [name for name in marker.args if not counts[name]]
+    else:
+        missing = [] if any(counts.values()) else list(counts)
+    if missing:
+        pytest.fail(f"the fast path did not run: {', '.join(missing)} did not move in {counts}")
+
+
+@pytest.fixture
+def green_subprocess() -> Any:
+    """``eventlet.green.subprocess``, in a process that need not be monkey patched."""
+    return pytest.importorskip("eventlet.green.subprocess")
+
+
+@pytest.fixture(params=["subprocess", "eventlet.green.subprocess"])
+def popen_module(request: pytest.FixtureRequest) -> Any:
+    """The modules whose ``Popen`` is patched, one after the other."""
+    return pytest.importorskip(request.param)
+
+
+@pytest.fixture
+def run_python(tmp_path: pathlib.Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """``run_python(code, *arguments, env={}, options=[], check=True)`` runs ``code`` in a fresh Python.
+
+    Nothing of fastio or eventlet is in it but what ``code`` imports, and no ``FASTIO…`` variable but those in ``env``.
+    """
+
+    def run(
+        code: str,
+        *arguments: str,
+        env: dict[str, str] | None = None,
+        options: tuple[str, ...] = (),
+        path: tuple[str, ...] = (),
+        check: bool = True,
+        timeout: float = 60,
+    ) -> subprocess.CompletedProcess[str]:
+        environ = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("FASTIO", "PYTHONWARNINGS", "TEST_EVENTLET", "COV_"))
+        }
+        root = pathlib.Path(fastio.__file__).parent.parent
+        environ["PYTHONPATH"] = os.pathsep.join([*path, str(root), *filter(None, [environ.get("PYTHONPATH")])])
+        command = [sys.executable, *options, "-c", textwrap.dedent(code), *arguments]
+        result = subprocess.run(
+            command, env={**environ, **(env or {})}, cwd=tmp_path, capture_output=True, text=True, timeout=timeout
+        )
+        if check and result.returncode:
+            pytest.fail(f"exit status {result.returncode} of\n{code}\n{result.stdout}\n{result.stderr}")
+        return result
+
+    return run

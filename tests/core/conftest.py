@@ -1,0 +1,36 @@
+"""What the tests of the I/O core share: real pipes, and no child."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from fastio import counters
+from tests.limits import hard_limit, real_stderr  # noqa: F401
+
+
+@pytest.fixture
+def pipe() -> Iterator[Callable[..., tuple[int, int]]]:
+    """``pipe(blocking=True)``: the reading and the writing descriptor of a new pipe."""
+    opened: list[int] = []
+
+    def make(blocking: bool = True) -> tuple[int, int]:
+        ends = os.pipe()
+        for fd in ends:
+            os.set_blocking(fd, blocking)
+        opened.extend(ends)
+        return ends
+
+    yield make
+    for fd in opened:
+        with contextlib.suppress(OSError):
+            os.close(fd)
+
+
+@pytest.fixture(autouse=True)
+def counters_from_zero() -> None:
+    """Every test sees its own counts."""
+    counters.reset()

@@ -1,0 +1,81 @@
+"""The budget that all transfers share."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from fastio.core.budget import FLOOR, Budget
+
+MIB = 1 << 20
+
+
+def enter(budget: Budget, count: int) -> list[object]:
+    transfers = [object() for _ in range(count)]
+    for transfer in transfers:
+        budget.enter(transfer)
+    return transfers
+
+
+@pytest.mark.parametrize(
+    "active, share", [(0, MIB), (1, MIB), (2, MIB // 2), (3, MIB // 3), (16, 65536), (17, FLOOR), (1000, FLOOR)]
+)
+def test_shares(active: int, share: int) -> None:
+    budget = Budget()
+    transfers = enter(budget, active)
+    assert budget.active() == active
+    assert budget.share(MIB) == budget.pipe_size(MIB) == share
+    del transfers
+
+
+def test_together_they_move_what_one_alone_would() -> None:
+    budget = Budget()
+    for count in range(1, 16):
+        transfers = enter(budget, count)
+        assert count * budget.share(MIB) <= MIB
+        for transfer in transfers:
+            budget.leave(transfer)
+    assert budget.active() == 0
+
+
+def test_less_than_the_floor_stays_what_it_is() -> None:
+    budget = Budget()
+    transfers = enter(budget, 3)
+    assert budget.share(4096) == 4096
+    assert budget.share(FLOOR) == FLOOR
+    del transfers
+
+
+def test_those_that_have_not_entered_count_where_they_ask() -> None:
+    budget = Budget()
+    assert budget.share(MIB, more=1) == MIB
+    transfers = enter(budget, 3)
+    assert budget.share(MIB, more=1) == MIB // 4
+    del transfers
+
+
+def test_entering_and_leaving_twice() -> None:
+    budget = Budget()
+    (transfer,) = enter(budget, 1)
+    budget.enter(transfer)
+    assert budget.active() == 1
+    budget.leave(transfer)
+    budget.leave(transfer)
+    assert budget.active() == 0
+    budget.leave(object())
+
+
+def test_a_forked_child_starts_without_the_parents_transfers() -> None:
+    budget = Budget()
+    transfers = enter(budget, 8)
+    pid = os.fork()
+    if pid == 0:
+        own = object()
+        fine = budget.share(MIB) == MIB and budget.active() == 0
+        budget.enter(own)
+        fine = fine and budget.active() == 1
+        budget.leave(transfers[0])
+        os._exit(0 if fine and budget.active() == 1 else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert budget.active() == 8

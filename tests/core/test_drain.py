@@ -1,0 +1,148 @@
+"""Reading one output into one result."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import tracemalloc
+from collections.abc import Callable
+from posix import write  # the functions of os may be green ones, which wait
+
+import pytest
+
+from fastio import counters
+from fastio.core import pipes
+from fastio.core.drain import Drain
+from tests.child import data
+
+Pipe = Callable[..., tuple[int, int]]
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+@pytest.mark.parametrize("chunk_size", [4096, 5000, 65536, MIB])
+def test_everything_that_is_there(pipe: Pipe, chunk_size: int, blocking: bool) -> None:
+    reader, writer = pipe(blocking)
+    write(writer, data(1, 50_000))
+    os.close(writer)
+    drain = Drain(reader, chunk_size, MIB)
+    counts = []
+    while not drain.eof:
+        counts.append(drain.read(MIB))
+    assert counts[-1] == 0 and max(counts) <= chunk_size
+    assert drain.take() == data(1, 50_000)
+    assert counters.reads == len(counts) and counters.bytes_in == 50_000
+
+
+@pytest.mark.parametrize("limit", [1, 100, 4096, 10**9])
+def test_no_more_than_the_limit(pipe: Pipe, limit: int) -> None:
+    reader, writer = pipe()
+    write(writer, data(1, 50_000))
+    drain = Drain(reader, MIB, MIB)
+    assert drain.read(limit) == min(limit, 50_000)
+    assert drain.emptied == (limit > 50_000)
+    assert drain.take() == data(1, 50_000)[:limit]
+
+
+def test_nothing_there(pipe: Pipe) -> None:
+    reader, _ = pipe(blocking=False)
+    drain = Drain(reader, MIB, MIB)
+    with pytest.raises(BlockingIOError):
+        drain.read(MIB)
+    assert not drain.eof and drain.take() == b""
+
+
+def test_it_takes_what_came_since(pipe: Pipe) -> None:
+    reader, writer = pipe()
+    drain = Drain(reader, MIB, MIB)
+    for number in range(3):
+        write(writer, data(number, 1000))
+        drain.read(MIB)
+        assert drain.take() == data(number, 1000)
+        assert drain.take() == b""
+
+
+def test_what_was_taken_does_not_change(pipe: Pipe) -> None:
+    reader, writer = pipe()
+    drain = Drain(reader, MIB, MIB)
+    write(writer, data(1, 50_000))
+    drain.read(MIB)
+    taken = drain.take()
+    write(writer, data(2, 50_000))
+    drain.read(MIB)
+    assert taken == data(1, 50_000) and drain.take() == data(2, 50_000)
+
+
+def test_two_at_once(pipe: Pipe) -> None:
+    ends = [pipe(), pipe()]
+    drains = [Drain(reader, MIB, MIB) for reader, _ in ends]
+    for turn in range(5):
+        for number, (_, writer) in enumerate(ends):
+            write(writer, data(10 * turn + number, 10_000))
+        for drain in drains:
+            drain.read(MIB)
+    for number, drain in enumerate(drains):
+        assert drain.take() == b"".join(data(10 * turn + number, 10_000) for turn in range(5))
+
+
+def test_a_short_answer_leaves_the_pipe_as_it_is(pipe: Pipe) -> None:
+    reader, writer = pipe()
+    drain = Drain(reader, MIB, MIB)
+    for _ in range(20):
+        write(writer, data(1, pipes.DEFAULT_CAPACITY // 2 - 1))
+        drain.read(MIB)
+    assert pipes.capacity(reader) == pipes.DEFAULT_CAPACITY
+
+
+def test_a_long_one_gets_a_larger_pipe(pipe: Pipe) -> None:
+    reader, writer = pipe()
+    drain = Drain(reader, MIB, 256 * 1024)
+    write(writer, data(1, pipes.DEFAULT_CAPACITY))
+    assert drain.read(MIB) == pipes.DEFAULT_CAPACITY
+    assert pipes.capacity(reader) == 256 * 1024
+    write(writer, data(2, 200_000))
+    assert drain.read(MIB) == 200_000
+
+
+def test_a_regular_file(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(data(1, 300_000))
+    fd = os.open(path, os.O_RDONLY)
+    drain = Drain(fd, 70_000, MIB)
+    while not drain.eof:
+        drain.read(MIB)
+    os.close(fd)
+    assert drain.take() == data(1, 300_000)
+
+
+def test_a_bad_descriptor() -> None:
+    with pytest.raises(OSError):
+        Drain(10**6, MIB, MIB)
+
+
+def test_the_blocking_mode_stays(pipe: Pipe) -> None:
+    for blocking in (True, False):
+        reader, writer = pipe(blocking)
+        write(writer, b"abc")
+        drain = Drain(reader, MIB, MIB)
+        drain.read(MIB)
+        assert os.get_blocking(reader) == blocking == (not drain.nonblocking)
+
+
+def test_the_payload_is_in_memory_once(pipe: Pipe) -> None:
+    reader, writer = pipe()
+    drain = Drain(reader, MIB, MIB)
+    chunk = data(1, 65536)
+    tracemalloc.start()
+    try:
+        for _ in range(512):
+            write(writer, chunk)
+            drain.read(MIB)
+        taken = drain.take()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(taken) == 32 * MIB
+    # While BytesIO grows by realloc, tracemalloc counts a block once; it asks for an eighth more than it needs.
+    assert peak <= 1.15 * len(taken) + 2 * MIB

@@ -1,0 +1,182 @@
+"""The exchange: several drains and a feed, until all have ended."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from fastio import counters
+from fastio.core.drain import Drain
+from fastio.core.exchange import exchange
+from fastio.core.feed import Feed
+from tests.child import data
+from tests.conftest import MONKEY_PATCHED
+
+Pipe = Callable[..., tuple[int, int]]
+
+MIB = 1 << 20
+BIG = 3_000_001
+
+pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="poll and native threads; green ones are tested with Popen")
+
+
+class Poll:
+    """The selector of these tests."""
+
+    def __init__(self) -> None:
+        self._poll = select.poll()
+        self.watched: set[int] = set()
+
+    def watch_read(self, fd: int) -> None:
+        self._poll.register(fd, select.POLLIN)
+        self.watched.add(fd)
+
+    def watch_write(self, fd: int) -> None:
+        self._poll.register(fd, select.POLLOUT)
+        self.watched.add(fd)
+
+    def forget(self, fd: int) -> None:
+        self._poll.unregister(fd)
+        self.watched.remove(fd)
+
+    def wait(self, timeout: float | None) -> Iterable[int]:
+        return [fd for fd, _ in self._poll.poll(None if timeout is None else int(timeout * 1000))]
+
+
+class Peer:
+    """Notes what it is told, and says that the time is over when it has been asked ``patience`` times."""
+
+    def __init__(self, patience: int = 10**9) -> None:
+        self.patience = patience
+        self.offsets: list[int] = []
+        self.done: list[int] = []
+
+    def remaining(self) -> float | None:
+        self.patience -= 1
+        if self.patience < 0:
+            raise TimeoutError
+        return 0.01
+
+    def fed(self, offset: int) -> None:
+        self.offsets.append(offset)
+
+    def ended(self, fd: int) -> None:
+        self.done.append(fd)
+        os.close(fd)
+
+
+class Child:
+    """Threads in place of a child: one echoes what it reads, others write."""
+
+    def __init__(self) -> None:
+        self._threads: list[threading.Thread] = []
+
+    def run(self, function: Callable[[], None]) -> None:
+        self._threads.append(threading.Thread(target=function))
+        self._threads[-1].start()
+
+    def writes(self, fd: int, payload: bytes, piece: int) -> None:
+        def write() -> None:
+            view = memoryview(payload)
+            while view:
+                view = view[os.write(fd, view[:piece]) :]
+            os.close(fd)
+
+        self.run(write)
+
+    def echoes(self, source: int, target: int) -> None:
+        def echo() -> None:
+            while chunk := os.read(source, 10_000):
+                view = memoryview(chunk)
+                while view:
+                    view = view[os.write(target, view) :]
+            os.close(target)
+
+        self.run(echo)
+
+    def join(self) -> None:
+        for thread in self._threads:
+            thread.join()
+
+
+@pytest.mark.parametrize("share", [4096, 100_003, MIB])
+@pytest.mark.parametrize("chunk_size", [4096, 70_001, MIB])
+@pytest.mark.parametrize("blocking", [True, False])
+def test_three_streams_at_once(pipe: Pipe, blocking: bool, chunk_size: int, share: int) -> None:
+    child = Child()
+    (out_reader, out_writer), (err_reader, err_writer), (in_reader, in_writer) = pipe(), pipe(), pipe()
+    for fd in (out_reader, err_reader, in_writer):
+        os.set_blocking(fd, blocking)
+    child.echoes(in_reader, out_writer)
+    child.writes(err_writer, data(2, 500_000), 777)
+    drains = [Drain(fd, chunk_size, MIB) for fd in (out_reader, err_reader)]
+    feed = Feed(in_writer, memoryview(data(1, BIG)), 0, chunk_size, MIB)
+    selector, peer = Poll(), Peer()
+    exchange(drains, feed, selector, peer, lambda: share)
+    child.join()
+    assert drains[0].take() == data(1, BIG)
+    assert drains[1].take() == data(2, 500_000)
+    assert sorted(peer.done) == sorted([out_reader, err_reader, in_writer])
+    assert peer.offsets == sorted(peer.offsets) and peer.offsets[-1] == BIG
+    assert not selector.watched
+    assert counters.waits > 0
+
+
+def test_no_turn_moves_more_than_its_share(pipe: Pipe) -> None:
+    reader, writer = pipe(blocking=False)
+    os.set_blocking(writer, True)
+    child = Child()
+    child.writes(writer, data(1, BIG), MIB)
+    moved: list[int] = []
+
+    class Counting(Poll):
+        def wait(self, timeout: float | None) -> Iterable[int]:
+            moved.append(counters.bytes_in)
+            return super().wait(timeout)
+
+    drain = Drain(reader, MIB, MIB)
+    exchange([drain], None, Counting(), Peer(), lambda: 70_001)
+    child.join()
+    assert drain.take() == data(1, BIG)
+    turns = [after - before for before, after in zip(moved, [*moved[1:], counters.bytes_in], strict=True)]
+    assert max(turns) <= 70_001
+    assert counters.yields > 0
+
+
+def test_nobody_reads_the_input(pipe: Pipe) -> None:
+    reader, writer = pipe()
+    os.close(reader)
+    peer = Peer()
+    exchange([], Feed(writer, memoryview(data(1, BIG)), 0, MIB, MIB), Poll(), peer, lambda: MIB)
+    assert peer.done == [writer]
+    assert peer.offsets[-1] == 0
+
+
+def test_nothing_to_do() -> None:
+    exchange([], None, Poll(), Peer(), lambda: MIB)
+    assert counters.waits == 0
+
+
+def test_the_time_is_over(pipe: Pipe) -> None:
+    reader, writer = pipe()
+    os.write(writer, data(1, 1000))
+    drain = Drain(reader, MIB, MIB)
+    with pytest.raises(TimeoutError):
+        exchange([drain], None, Poll(), Peer(patience=3), lambda: MIB)
+    # It was in time for the first turn, and what came then is kept.
+    assert drain.take() == data(1, 1000)
+
+
+def test_the_time_is_looked_at_before_anything_is_moved(pipe: Pipe) -> None:
+    reader, writer = pipe()
+    os.write(writer, data(1, 1000))
+    for patience in (0, 1):
+        drain = Drain(reader, MIB, MIB)
+        with pytest.raises(TimeoutError):
+            exchange([drain], None, Poll(), Peer(patience), lambda: MIB)
+        assert drain.take() == b""
+    assert os.read(reader, MIB) == data(1, 1000)

@@ -1,0 +1,189 @@
+"""Writing one input, without waiting in the kernel."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from posix import read  # the functions of os may be green ones, which wait
+from typing import Any
+
+import pytest
+
+from fastio import counters
+from fastio.core import feed as feed_module
+from fastio.core import pipes
+from fastio.core.feed import Feed
+from tests.child import data
+
+Pipe = Callable[..., tuple[int, int]]
+
+MIB = 1 << 20
+BIG = 3_000_001
+
+
+def refuse_nowait(monkeypatch: pytest.MonkeyPatch, error: int = errno.EOPNOTSUPP) -> None:
+    def pwritev(fd: int, buffers: Any, offset: int, flags: int = 0) -> int:
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(feed_module.os, "pwritev", pwritev)
+
+
+def refuse_proc(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.open
+
+    def refuse(path: Any, *rest: Any, **named: Any) -> int:
+        if str(path).startswith("/proc/self/fd/"):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(path, *rest, **named)
+
+    monkeypatch.setattr(feed_module.os, "open", refuse)
+
+
+@pytest.fixture(params=["nonblocking", "nowait", "own description", "PIPE_BUF"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The four ways in which a feed writes, each made the only one left."""
+    if request.param in ("own description", "PIPE_BUF"):
+        refuse_nowait(monkeypatch)
+    if request.param == "PIPE_BUF":
+        refuse_proc(monkeypatch)
+    return str(request.param)
+
+
+def make(pipe: Pipe, way: str, payload: bytes, offset: int = 0, chunk_size: int = MIB) -> tuple[int, int, Feed]:
+    reader, writer = pipe()
+    os.set_blocking(reader, False)
+    os.set_blocking(writer, way != "nonblocking")
+    return reader, writer, Feed(writer, memoryview(payload), offset, chunk_size, MIB)
+
+
+def read_all(fd: int) -> bytes:
+    chunks = []
+    while True:
+        try:
+            chunk = read(fd, MIB)
+        except BlockingIOError:
+            return b"".join(chunks)
+        if not chunk:
+            return b"".join(chunks)
+        chunks.append(chunk)
+
+
+@pytest.mark.parametrize("chunk_size", [4096, 65537, MIB])
+@pytest.mark.parametrize("offset", [0, 12_345])
+def test_everything_arrives_once(pipe: Pipe, way: str, chunk_size: int, offset: int) -> None:
+    payload = data(1, BIG)
+    reader, writer, feed = make(pipe, way, payload, offset, chunk_size)
+    got = []
+    while not feed.done:
+        try:
+            count = feed.write(10 * MIB)
+            assert 0 < count <= chunk_size
+        except BlockingIOError:
+            got.append(read_all(reader))
+        if feed.may_block:
+            # Nobody may write a second time before the pipe has room again.
+            got.append(read_all(reader))
+    got.append(read_all(reader))
+    assert b"".join(got) == payload[offset:]
+    assert feed.offset == BIG
+    assert counters.bytes_out == BIG - offset
+    assert os.get_blocking(writer) == (way != "nonblocking")
+
+
+@pytest.mark.parametrize("limit", [1, 100, 4096, 5000])
+def test_no_more_than_the_limit(pipe: Pipe, way: str, limit: int) -> None:
+    reader, _, feed = make(pipe, way, data(1, 20_000))
+    assert feed.write(limit) == min(limit, 4096 if way == "PIPE_BUF" else limit)
+    assert read_all(reader) == data(1, 20_000)[: feed.offset]
+
+
+def test_a_full_pipe_does_not_block(pipe: Pipe, way: str) -> None:
+    if way == "PIPE_BUF":
+        pytest.skip("the only way that may block, and says so")
+    reader, _, feed = make(pipe, way, data(1, BIG))
+    with pytest.raises(BlockingIOError):
+        while True:
+            feed.write(MIB)
+    # All that the pipe holds is used.
+    assert feed.offset == pipes.capacity(reader) == MIB
+    assert not feed.may_block
+
+
+def test_only_the_last_resort_may_block(pipe: Pipe, way: str) -> None:
+    _, _, feed = make(pipe, way, data(1, BIG))
+    feed.write(MIB)
+    assert feed.may_block == (way == "PIPE_BUF")
+
+
+def test_nobody_reads(pipe: Pipe, way: str) -> None:
+    reader, _, feed = make(pipe, way, data(1, BIG))
+    os.close(reader)
+    with pytest.raises(BrokenPipeError):
+        feed.write(MIB)
+    assert feed.offset == 0
+
+
+def test_the_reader_goes_away_later(pipe: Pipe, way: str) -> None:
+    reader, _, feed = make(pipe, way, data(1, BIG))
+    written = feed.write(1000)
+    os.close(reader)
+    with pytest.raises(BrokenPipeError):
+        feed.write(MIB)
+    assert feed.offset == written == 1000
+
+
+def test_the_end_is_seen_once_both_are_closed(pipe: Pipe, way: str) -> None:
+    reader, writer, feed = make(pipe, way, data(1, 1000))
+    feed.write(MIB)
+    assert feed.done
+    feed.close()
+    feed.close()
+    os.close(writer)
+    os.set_blocking(reader, True)
+    assert read(reader, MIB) == data(1, 1000)
+    assert read(reader, MIB) == b""
+
+
+def test_what_it_opened_it_closes(pipe: Pipe, way: str) -> None:
+    before = os.listdir("/proc/self/fd")
+    reader, writer, feed = make(pipe, way, data(1, BIG))
+    feed.write(MIB)
+    feed.close()
+    os.close(reader)
+    os.close(writer)
+    assert os.listdir("/proc/self/fd") == before
+
+
+def test_its_own_descriptor_is_not_inherited(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse_nowait(monkeypatch)
+    _, _, feed = make(pipe, "own description", data(1, 1000))
+    feed.write(MIB)
+    assert feed._own_fd >= 0 and not os.get_inheritable(feed._own_fd)
+    feed.close()
+
+
+@pytest.mark.parametrize("error", [errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL])
+def test_every_way_to_say_that_the_flag_is_unknown(pipe: Pipe, monkeypatch: pytest.MonkeyPatch, error: int) -> None:
+    refuse_nowait(monkeypatch, error)
+    reader, _, feed = make(pipe, "own description", data(1, 1000))
+    assert feed.write(MIB) == 1000
+    feed.close()
+
+
+def test_other_errors_are_raised(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse_nowait(monkeypatch, errno.EIO)
+    _, _, feed = make(pipe, "nowait", data(1, 1000))
+    with pytest.raises(OSError) as caught:
+        feed.write(MIB)
+    assert caught.value.errno == errno.EIO
+
+
+def test_little_input_leaves_the_pipe_as_it_is(pipe: Pipe, way: str) -> None:
+    reader, _, _ = make(pipe, way, data(1, pipes.DEFAULT_CAPACITY))
+    assert pipes.capacity(reader) == pipes.DEFAULT_CAPACITY
+    # What is left counts, not what there was.
+    reader, _, _ = make(pipe, way, data(1, BIG), offset=BIG - 1000)
+    assert pipes.capacity(reader) == pipes.DEFAULT_CAPACITY
+    reader, _, _ = make(pipe, way, data(1, pipes.DEFAULT_CAPACITY + 1))
+    assert pipes.capacity(reader) == MIB

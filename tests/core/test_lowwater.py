@@ -1,0 +1,138 @@
+"""``fastio.core.lowwater``: the kernel gathers a chunk before it says that there is something to read."""
+
+from __future__ import annotations
+
+import select
+import socket
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastio.core import lowwater
+from tests.conftest import MONKEY_PATCHED
+from tests.limits import hard_limit, real_stderr  # noqa: F401
+
+KIB = 1 << 10
+MIB = 1 << 20
+
+pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="what the kernel does is the same, and is asked of it directly")
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """A TCP connection on loopback."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        near = socket.create_connection(listener.getsockname())
+        far, _ = listener.accept()
+    with near, far:
+        yield near, far
+
+
+def readable(sock: socket.socket, seconds: float = 0) -> bool:
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
+
+
+def level(sock: socket.socket) -> int:
+    return sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)
+
+
+def arrived(sock: socket.socket, count: int) -> None:
+    """Wait until ``count`` bytes are in the socket, whatever its mark."""
+    while len(sock.recv(count, socket.MSG_PEEK | socket.MSG_DONTWAIT)) < count:
+        select.select([], [], [], 0.001)
+
+
+@given(size=st.integers(0, 8 * MIB), left=st.integers(0, 64 * MIB))
+def test_a_mark_is_never_beyond_the_end(size: int, left: int) -> None:
+    found = lowwater.mark(size, left)
+    assert found == 0 or lowwater.LEAST <= found <= min(size, lowwater.MOST)
+    # The chunk, what the readers' buffers take beside it, and then the mark itself have to be there.
+    assert found == 0 or size + found + lowwater.RESERVE <= left
+
+
+def test_large_chunks_of_large_messages_have_one() -> None:
+    assert lowwater.mark(MIB, 64 * MIB) == lowwater.MOST
+    assert lowwater.mark(256 * KIB, 64 * MIB) == 256 * KIB
+    assert lowwater.mark(64 * KIB, 64 * MIB) == 0
+
+
+def test_the_reader_is_woken_once_the_mark_is_reached(pair: tuple[socket.socket, socket.socket]) -> None:
+    near, far = pair
+
+    def move(size: int) -> bytes:
+        far.sendall(bytes(64 * KIB))
+        arrived(near, 64 * KIB)
+        assert not readable(near)
+        far.sendall(bytes(size - 64 * KIB))
+        assert readable(near, 30)
+        return near.recv(size)
+
+    assert lowwater.read(near, move, 256 * KIB, MIB)
+    assert level(near) == 1
+
+
+def test_the_end_of_the_connection_wakes_at_once(pair: tuple[socket.socket, socket.socket]) -> None:
+    near, far = pair
+
+    def move(size: int) -> bytes:
+        far.sendall(b"the end")
+        far.shutdown(socket.SHUT_WR)
+        assert readable(near, 30)
+        return near.recv(size)
+
+    assert lowwater.read(near, move, 256 * KIB, MIB) == b"the end"
+
+
+def test_a_full_buffer_wakes_whatever_the_mark(pair: tuple[socket.socket, socket.socket]) -> None:
+    """The kernel's own promise, on which it rests that no transfer stalls."""
+    near, far = pair
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * KIB)
+    far.setblocking(False)
+
+    def move(size: int) -> bytes:
+        with pytest.raises(BlockingIOError):
+            while True:
+                far.send(bytes(64 * KIB))
+        assert readable(near, 30)
+        return near.recv(size)
+
+    assert lowwater.read(near, move, MIB, 64 * MIB)
+
+
+def test_near_the_end_there_is_no_mark(pair: tuple[socket.socket, socket.socket]) -> None:
+    near, _ = pair
+    assert lowwater.read(near, lambda size: b"%d" % level(near), MIB, MIB + lowwater.MOST) == b"1"
+
+
+def test_the_mark_is_taken_back_after_an_error(pair: tuple[socket.socket, socket.socket]) -> None:
+    near, _ = pair
+
+    def move(size: int) -> bytes:
+        assert level(near) == 256 * KIB
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        lowwater.read(near, move, 256 * KIB, MIB)
+    assert level(near) == 1
+
+
+def test_somebody_elses_mark_comes_back(pair: tuple[socket.socket, socket.socket]) -> None:
+    near, _ = pair
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 7)
+    lowwater.read(near, lambda size: b"", 256 * KIB, MIB)
+    assert level(near) == 7
+
+
+def test_a_socket_that_is_closed_meanwhile_or_before(pair: tuple[socket.socket, socket.socket]) -> None:
+    near, far = pair
+
+    def move(size: int) -> bytes:
+        near.close()
+        return b"done"
+
+    assert lowwater.read(near, move, 256 * KIB, MIB) == b"done"
+    assert lowwater.read(near, move, 256 * KIB, MIB) == b"done"

@@ -1,0 +1,70 @@
+"""The scratch buffers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from fastio.core import scratch
+
+
+@pytest.fixture(autouse=True)
+def none_kept() -> Iterator[None]:
+    """The tests start with no buffer kept, and leave none."""
+    scratch._spare.clear()
+    yield
+    scratch._spare.clear()
+
+
+def test_a_buffer_is_used_again() -> None:
+    first = scratch.borrow(100)
+    scratch.give_back(first)
+    assert scratch.borrow(100) is first
+
+
+def test_a_smaller_one_is_cut_from_a_larger_one() -> None:
+    first = scratch.borrow(1000)
+    scratch.give_back(first)
+    assert scratch.borrow(10) is first and len(first) == 1000
+
+
+def test_one_that_is_too_small_is_replaced() -> None:
+    scratch.give_back(scratch.borrow(10))
+    assert len(scratch.borrow(1000)) == 1000
+    assert not scratch._spare
+
+
+def test_two_borrowers_never_have_the_same() -> None:
+    buffers = [scratch.borrow(100) for _ in range(10)]
+    assert len({id(buffer.obj) for buffer in buffers}) == 10
+    for buffer in buffers:
+        scratch.give_back(buffer)
+    again = [scratch.borrow(100) for _ in range(10)]
+    assert len({id(buffer.obj) for buffer in again}) == 10
+
+
+def test_few_are_kept() -> None:
+    for buffer in [scratch.borrow(100) for _ in range(10)]:
+        scratch.give_back(buffer)
+    assert len(scratch._spare) == scratch.KEPT
+
+
+def test_threads_never_share_one() -> None:
+    clashes = []
+
+    def use(number: int) -> None:
+        for _ in range(2000):
+            buffer = scratch.borrow(64)
+            buffer[:8] = number.to_bytes(8, "big")
+            if bytes(buffer[:8]) != number.to_bytes(8, "big"):
+                clashes.append(number)
+            scratch.give_back(buffer)
+
+    threads = [threading.Thread(target=use, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not clashes

@@ -1,0 +1,199 @@
+"""Writes ``fastio/fingerprints.json``: the code of upstream's releases that fastio knows.
+
+    python -m tests.fingerprints --python python3.10 python3.11 --eventlet 0.40.4 0.41.3 --oslo 7.6.1 \\
+        --glance-store 5.6.0 5.7.0
+
+Each interpreter hashes its own standard library, the releases of eventlet, oslo.concurrency, glance_store and
+swiftclient (downloaded with pip) and further versions of the standard library of its minor version given by
+``--stdlib VERSION=DIRECTORY``. A new release is added only after somebody has read what changed in
+it; the file is merged, never started anew, unless ``--fresh`` is given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from types import CodeType
+
+from fastio.fingerprint import PYTHON, fingerprint
+
+TABLE = pathlib.Path(__file__).parent.parent / "fastio" / "fingerprints.json"
+POPEN = (
+    "_communicate", "_save_input", "_check_timeout", "_remaining_time", "_translate_newlines", "communicate", "_wait",
+    "_try_wait", "_execute_child", "_get_handles", "_close_pipe_fds",
+)  # fmt: skip
+STDLIB = {
+    "subprocess": [*(f"Popen.{name}" for name in POPEN), "run"],
+    "_pyio": ["open"],
+}
+EVENTLET = {
+    "eventlet.green.subprocess": ["Popen.wait", "Popen.__init__"],
+    "eventlet.green.os": ["write"],
+    "eventlet.greenio.base": [f"GreenSocket.{name}" for name in ("sendall", "send", "_send_loop")],
+    "eventlet.greenio.py3": [
+        f"GreenFileIO.{name}" for name in ("__init__", "_trampoline", "read", "readall", "readinto", "write")
+    ],
+    "eventlet.wsgi": ["HttpProtocol.handle_one_response"],
+}
+OSLO = {"oslo_concurrency.processutils": ["_subprocess_setup"]}
+#: A pair names the first release whose function has been read and fits what fastio does with it.
+GLANCE_STORE: dict[str, list[str | tuple[str, str]]] = {
+    "glance_store._drivers.cinder.store": [
+        *(f"Store.{name}" for name in ("get", "add", "_open_cinder_volume", "_cinder_volume_data_iterator")),
+        ("Store._write_data", "5.0"),
+        "CinderVolumeIterator.__init__",
+        "CinderVolumeIterator.__next__",
+        "CinderVolumeIterator.close",
+    ],
+    "glance_store._drivers.filesystem": [
+        *(f"Store.{name}" for name in ("get", "add", "configure_add")),
+        "ChunkedFile.__init__",
+        "ChunkedFile.__iter__",
+        "ChunkedFile.close",
+    ],
+    "glance_store._drivers.http": ["Store.get", "http_response_iterator"],
+    "glance_store._drivers.rbd": [
+        *(f"Store.{name}" for name in ("get", "add", "configure_add", "get_size", "get_connection", "_create_image")),
+        *(f"Store.{name}" for name in ("_delete_image", "_resize_on_write")),
+        "ImageIterator.__iter__",
+        "ImageIterator.__init__",
+    ],
+    "glance_store._drivers.s3": [
+        *(f"Store.{name}" for name in ("get", "add", "_add_singlepart", "_add_multipart", "_create_s3_client")),
+        "Store._operation_set",
+    ],
+    "glance_store._drivers.sheepdog": [
+        *(f"Store.{name}" for name in ("get", "add", "configure_add")),
+        *(f"SheepdogImage.{name}" for name in ("_run_command", "read")),
+    ],
+    "glance_store._drivers.swift.buffered": ["BufferedReader._buffer"],
+    "glance_store._drivers.swift.store": ["BaseStore.get", "BaseStore.add", "BaseStore._get_object"],
+    "glance_store._drivers.vmware_datastore": ["Store.get", "Store.add", "new_session"],
+    "glance_store.common.utils": ["get_hasher", "chunkreadable", "chunkiter"],
+}
+SWIFTCLIENT = {
+    "swiftclient.client": ["HTTPConnection.__init__", "HTTPConnection.getresponse", "Connection.put_object"]
+}
+
+
+def functions(code: CodeType, prefix: str = "") -> Iterator[tuple[str, CodeType]]:
+    """Every function and method of a module's code, with its qualified name; a later definition follows an earlier."""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            name = prefix + constant.co_name
+            yield name, constant
+            yield from functions(constant, name + ".")
+
+
+def since(release: str, names: Sequence[str | tuple[str, str]]) -> list[str]:
+    """Those of ``names`` that are wanted of ``release``."""
+    pairs = [(name, "0") if isinstance(name, str) else name for name in names]
+    return [name for name, first in pairs if numbers(first) <= numbers(release)]
+
+
+def numbers(version: str) -> list[int]:
+    return [int(number) for number in version.split(".")]
+
+
+def hashes(root: pathlib.Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
+    """``(key, fingerprint)`` of the wanted functions below ``root``, as compiled at each optimisation level."""
+    for module, names in wanted.items():
+        path = root.joinpath(*module.split(".")).with_suffix(".py")
+        if not path.exists():
+            continue
+        for level in (0, 1, 2):
+            code = compile(path.read_bytes(), str(path), "exec", optimize=level, dont_inherit=True)
+            for name, function in functions(code):
+                if name in names:
+                    yield f"{module}:{name}", fingerprint(function)
+
+
+def download(distribution: str, version: str, into: pathlib.Path) -> pathlib.Path | None:
+    """An unpacked wheel, or None where pip has none; kept in ``FINGERPRINT_CACHE``, if that names a directory."""
+    if cache := os.environ.get("FINGERPRINT_CACHE"):
+        into = pathlib.Path(cache, f"{distribution}-{version}")
+        if (into / "unpacked").exists():
+            return into / "unpacked"
+        into.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:", "-d", str(into)]
+    if subprocess.run([*command, f"{distribution}=={version}"]).returncode:
+        return None
+    (wheel,) = into.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(into / "unpacked")
+    return into / "unpacked"
+
+
+def collect(arguments: argparse.Namespace) -> dict[str, list[tuple[str, str]]]:
+    """``{key: [(fingerprint, release)]}`` for the running interpreter."""
+    found: dict[str, list[tuple[str, str]]] = {}
+
+    def add(root: pathlib.Path, wanted: Mapping[str, Sequence[str]], release: str) -> None:
+        for key, value in hashes(root, wanted):
+            found.setdefault(key, []).append((value, release))
+
+    add(pathlib.Path(sysconfig.get_path("stdlib")), STDLIB, "CPython " + platform.python_version())
+    for spec in arguments.stdlib:
+        version, _, directory = spec.partition("=")
+        if version.rpartition(".")[0] == PYTHON:
+            add(pathlib.Path(directory), STDLIB, "CPython " + version)
+    for distribution, versions, wanted in (
+        ("eventlet", arguments.eventlet, EVENTLET),
+        ("oslo.concurrency", arguments.oslo, OSLO),
+        ("glance_store", arguments.glance_store, GLANCE_STORE),
+        ("python-swiftclient", arguments.swiftclient, SWIFTCLIENT),
+    ):
+        for version in versions:
+            with tempfile.TemporaryDirectory() as directory:
+                root = download(distribution, version, pathlib.Path(directory))
+                if root is not None:
+                    of_release = {module: since(version, names) for module, names in wanted.items()}
+                    add(root, of_release, f"{distribution} {version}")
+    return found
+
+
+def releases(text: str) -> list[str]:
+    return [release for release in text.split(", ") if release]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--python", nargs="*", default=[], help="interpreters to run; by default only this one")
+    parser.add_argument("--stdlib", nargs="*", default=[], metavar="VERSION=DIRECTORY")
+    parser.add_argument("--eventlet", nargs="*", default=[], metavar="VERSION")
+    parser.add_argument("--oslo", nargs="*", default=[], metavar="VERSION")
+    parser.add_argument("--glance-store", nargs="*", default=[], metavar="VERSION")
+    parser.add_argument("--swiftclient", nargs="*", default=[], metavar="VERSION")
+    parser.add_argument("--fresh", action="store_true", help="forget what the table holds")
+    arguments = parser.parse_args()
+    if arguments.fresh:
+        TABLE.write_text("{}\n")
+    if arguments.python:
+        rest = [
+            word
+            for name in ("stdlib", "eventlet", "oslo", "glance_store", "swiftclient")
+            for word in ("--" + name.replace("_", "-"), *getattr(arguments, name))
+        ]
+        for python in arguments.python:
+            subprocess.run([python, "-m", "tests.fingerprints", *rest], check=True)
+        return
+    table = json.loads(TABLE.read_text()) if TABLE.exists() else {}
+    for key, entries in collect(arguments).items():
+        known = table.setdefault(key, {}).setdefault(PYTHON, {})
+        for value, release in entries:
+            names = releases(known.get(value, ""))
+            if release not in names:
+                known[value] = ", ".join([*names, release])
+    TABLE.write_text(json.dumps(table, indent=1, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    main()

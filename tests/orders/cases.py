@@ -1,0 +1,24 @@
+"""The orders in which a service may import, patch, unpatch and monkey patch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+#: What can be imported explicitly; the question is asked of everything that is imported, whichever of these it was.
+TARGETS = ("subprocess", "eventlet.green.subprocess", "eventlet.greenio", "eventlet.wsgi")
+STEPS = ("import", "patch", "patch", "unpatch", "unpatch", "monkey_patch")
+
+
+def orders(steps: tuple[str, ...] = STEPS) -> Iterator[tuple[str, ...]]:
+    """Every distinct order of ``steps``."""
+    if not steps:
+        yield ()
+    for first in Counter(steps):
+        rest = list(steps)
+        rest.remove(first)
+        for order in orders(tuple(rest)):
+            yield (first, *order)
+
+
+CASES = [(target, order) for target in TARGETS for order in orders()]

@@ -1,0 +1,155 @@
+"""Every order of {import, patch, patch, unpatch, unpatch, monkey_patch}, each in a fresh process.
+
+After every step everything that is imported by then is asked: patched, or not patched, and not doubly
+patched? The answers come from the attributes and from what really happens to a child's input and output.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+import fastio
+from fastio.report import Outcome
+from tests.conftest import MONKEY_PATCHED, needs_eventlet
+from tests.orders.cases import CASES, STEPS, TARGETS
+
+Case = tuple[str, tuple[str, ...]]
+
+WORKER = pathlib.Path(__file__).with_name("worker.py")
+WORKERS = 2
+
+pytestmark = [
+    needs_eventlet,
+    pytest.mark.skipif(MONKEY_PATCHED, reason="the processes are fresh ones, the same as without TEST_EVENTLET"),
+]
+
+#: What a process may have before the first step. A case that started with more would not be what it says.
+PATCHED_LIBRARIES = {
+    "subprocess", "eventlet", "greenlet", "threading", "select", "selectors", "socket", "logging", "wrapt",
+}  # fmt: skip
+
+
+def identify(case: Case) -> str:
+    target, order = case
+    return "-".join([target, *order])
+
+
+def run_worker(cases: list[Case], cache: pathlib.Path) -> list[Any]:
+    root = str(pathlib.Path(fastio.__file__).parent.parent)
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("FASTIO", "COV_"))}
+    # greendns has nothing to do with pipes, and takes most of the time of importing eventlet.
+    environ.update(PYTHONPATH=root, PYTHONWARNINGS="ignore", EVENTLET_NO_GREENDNS="yes")
+    if environ.pop("PYTHONDONTWRITEBYTECODE", None):
+        # Hundreds of processes need not compile the same modules each.
+        environ["PYTHONPYCACHEPREFIX"] = str(cache)
+    lines = "".join(json.dumps(case) + "\n" for case in cases)
+    result = subprocess.run(
+        [sys.executable, str(WORKER)], input=lines, env=environ, capture_output=True, text=True, timeout=1800
+    )
+    assert result.returncode == 0, result.stderr
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[Case, Any]:
+    """What the workers found, for the cases of the selected tests."""
+    here = [item for item in request.session.items if item.path == pathlib.Path(__file__)]
+    cases = [item.callspec.params["case"] for item in here if "results" in item.fixturenames]
+    cache = tmp_path_factory.mktemp("pycache")
+    with ThreadPoolExecutor(WORKERS) as pool:
+        parts = pool.map(run_worker, [cases[n::WORKERS] for n in range(WORKERS)], [cache] * WORKERS)
+        found = list(itertools.chain.from_iterable(parts))
+    return {(target, tuple(order)): result for target, order, result in found}
+
+
+def test_no_order_is_missing() -> None:
+    distinct = {(target, order) for target in TARGETS for order in itertools.permutations(STEPS)}
+    assert set(CASES) == distinct
+    assert len(CASES) == len(distinct) == len(TARGETS) * math.factorial(len(STEPS)) // (2 * 2)
+
+
+@pytest.mark.parametrize("case", CASES, ids=identify)
+def test_order(case: Case, results: dict[Case, Any]) -> None:
+    target, order = case
+    result = results[case]
+    assert result["exit"] == 0, result["stderr"]
+    assert not PATCHED_LIBRARIES.intersection(result["modules"])
+    assert not [name for name in result["modules"] if name.startswith(("fastio", "eventlet"))]
+    assert len(result["steps"]) == len(order)
+    # Neither a warning of ours nor one more of eventlet's ("RLock(s) were not greened").
+    assert result["stderr"] == ""
+
+    patched = False
+    taken: list[str] = []
+    for step, found in zip(order, result["steps"], strict=True):
+        taken.append(step)
+        if step in ("patch", "unpatch"):
+            patched = step == "patch"
+        check_imported(taken, target, found["imported"])
+        for name, answers in found["imported"].items():
+            check(patched, answers, f"{name} after {', '.join(taken)}: {answers}")
+        if "outcomes" in found:
+            check_outcomes(patched, found)
+
+
+def check_imported(taken: list[str], target: str, imported: dict[str, Any]) -> None:
+    """What must be there after the steps really has been asked."""
+    expected = set()
+    if "import" in taken:
+        expected |= {target}
+    if "patch" in taken:
+        expected |= {"subprocess"}
+    if "monkey_patch" in taken:
+        expected |= {"subprocess", "eventlet.green.subprocess", "eventlet.greenio", "eventlet.greenio.base"}
+        expected |= {"eventlet.green.os", "os"}
+    assert expected <= set(imported)
+
+
+def check(patched: bool, answers: dict[str, Any], where: str) -> None:
+    """The attributes, and what one round trip of ``bytes`` bytes did, are those of a patched or unpatched process."""
+    known = {"counts", "right", "bytes"}
+    assert {answers[name] for name in answers if name not in known} == {"ours" if patched else "original"}, where
+    assert answers.get("right", True), where
+    if "counts" in answers:
+        moved = answers["bytes"] if patched else 0
+        assert answers["counts"]["bytes_in"] == answers["counts"]["bytes_out"] == moved, where
+        assert answers["counts"]["exchanges"] == (1 if patched and "_communicate" in answers else 0), where
+
+
+def check_outcomes(patched: bool, found: dict[str, Any]) -> None:
+    """The report says the same as the attributes."""
+    imported = found["imported"]
+    early = "early" in imported
+    for entry, outcome in found["outcomes"].items():
+        name, key = entry.split()
+        module = key.partition(":")[0].removesuffix(".py3")
+        if name == "oslo_spawn" and outcome == Outcome.ABSENT.value:
+            continue
+        if module == "subprocess" and not early:
+            # Nobody holds the native class any more; it is gone as soon as the garbage collector has been there.
+            continue
+        if not module.startswith(("subprocess", "eventlet.")):
+            # The cases are none of its; it may not even be installed.
+            assert module not in imported
+            assert outcome in {Outcome.WAITING, Outcome.ABSENT, Outcome.UNSUPPORTED, Outcome.OFF}, entry
+            assert not (patched and outcome == Outcome.OFF.value), entry
+            continue
+        there = module in imported
+        if patched:
+            assert outcome == (Outcome.APPLIED if there else Outcome.WAITING).value, entry
+        else:
+            assert outcome in (Outcome.REVERTED.value, Outcome.OFF.value), entry
+    if early and "os" in imported:
+        assert [line for line in found["late_holders"] if line.startswith("__main__.early_popen ")]
+    elif not early:
+        assert found["late_holders"] == []

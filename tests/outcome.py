@@ -1,0 +1,92 @@
+"""What a caller sees of ``communicate()``, as plain data that two implementations can be compared by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from tests.child import Gate, command
+
+STREAMS = ("stdin", "stdout", "stderr")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One ``communicate()`` call."""
+
+    input: Any = None
+    timeout: float | None = None
+    #: the call is made when the child has reached its ``tell`` step
+    after_tell: bool = False
+    #: one of the child's ``gate`` steps is let go before the call
+    opens: bool = False
+
+
+def describe(error: BaseException, timeout: float | None) -> dict[str, Any]:
+    """An exception with what it says, its module left out: eventlet has copies of ``subprocess``."""
+    found = {"error": type(error).__name__, "text": str(error)}
+    if hasattr(error, "cmd"):
+        found = {"error": type(error).__name__}
+        for name in ("cmd", "output", "stdout", "stderr"):
+            value = getattr(error, name)
+            found[name] = value
+            found[f"{name}'s type"] = type(value).__name__
+        # The wait at the end has what is left of the timeout, in most releases.
+        left = error.timeout  # type: ignore[attr-defined]
+        found["timeout"] = left if left == timeout else "what is left"
+    return found
+
+
+def observe(
+    module: ModuleType, steps: Sequence[str], calls: Sequence[Call], gate: Gate | None = None, **options: Any
+) -> list[dict[str, Any]]:
+    """Start a child with ``module.Popen``, make the calls, and tell after each what can be seen."""
+    seen: list[dict[str, Any]] = []
+    try:
+        popen = module.Popen(command(*steps), pass_fds=gate.fds if gate else (), **options)
+    except (ValueError, LookupError, TypeError) as error:
+        return [describe(error, None)]
+    try:
+        for call in calls:
+            if call.after_tell:
+                gate.reached()
+            if call.opens:
+                gate.open()
+            try:
+                found: dict[str, Any] = {"result": popen.communicate(call.input, timeout=call.timeout)}
+            except Exception as error:
+                found = describe(error, call.timeout)
+            seen.append({**found, **_state(popen)})
+    finally:
+        popen.kill()
+        popen.wait()
+        for name in STREAMS:
+            stream = getattr(popen, name)
+            if stream is not None:
+                try:
+                    stream.close()
+                except BrokenPipeError:
+                    pass
+    seen.append({"returncode": popen.returncode})
+    return seen
+
+
+def _state(popen: Any) -> dict[str, Any]:
+    streams = {name: getattr(popen, name) for name in STREAMS}
+    collected = getattr(popen, "_fileobj2output", None)
+    return {
+        "returncode": popen.returncode,
+        "closed": {name: stream and stream.closed for name, stream in streams.items()},
+        "collected": collected
+        and {
+            name: None if stream not in collected else b"".join(collected[stream])
+            for name, stream in streams.items()
+            if name != "stdin" and stream is not None
+        },
+        "started": popen._communication_started,
+        "input": popen._input,
+        "offset": getattr(popen, "_input_offset", None),
+        "text": popen.text_mode,
+    }

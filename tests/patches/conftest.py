@@ -1,0 +1,59 @@
+"""What the tests of the patches share."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.child import Gate
+from tests.conftest import MONKEY_PATCHED
+from tests.limits import hard_limit, real_stderr  # noqa: F401
+
+
+@pytest.fixture(params=["native", "green"])
+def sp(request: pytest.FixtureRequest) -> ModuleType:
+    """The ``subprocess`` whose children a test starts: the standard library's, and eventlet's green one.
+
+    In a monkey-patched process the first of them is the second.
+    """
+    if request.param == "native":
+        if MONKEY_PATCHED:
+            pytest.skip("subprocess is the green one here")
+        return importlib.import_module("subprocess")
+    pytest.importorskip("eventlet")
+    return importlib.import_module("subprocess" if MONKEY_PATCHED else "eventlet.green.subprocess")
+
+
+@pytest.fixture
+def is_green(sp: ModuleType) -> bool:
+    """Whether ``sp`` is eventlet's."""
+    return MONKEY_PATCHED or sp.__name__ != "subprocess"
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    """The gate of one child."""
+    with Gate() as gate:
+        yield gate
+
+
+@pytest.fixture
+def native_subprocess() -> ModuleType:
+    """Stock ``subprocess`` of native threads, never patched: how a child's output is meant to look."""
+    if not MONKEY_PATCHED:
+        return importlib.import_module("subprocess")
+    return importlib.import_module("eventlet.patcher").original("subprocess")
+
+
+@pytest.fixture
+def hub() -> Any:
+    """eventlet's hub of this thread, which must have no listeners left at the end."""
+    hubs = pytest.importorskip("eventlet.hubs")
+    hub = hubs.get_hub()
+    yield hub
+    left = [listener for event in (hub.READ, hub.WRITE) for listener in hub.listeners[event].values()]
+    assert not left, f"listeners left in the hub: {left}"

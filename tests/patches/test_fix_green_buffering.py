@@ -1,0 +1,115 @@
+"""``fix_green_buffering``: outputs of a green Popen are buffered by default, as natively."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+import fastio
+from tests.child import Gate, command, data, err, out
+
+eventlet = pytest.importorskip("eventlet")
+
+from eventlet.green import subprocess as green  # noqa: E402
+from eventlet.greenio.py3 import GreenFileIO  # noqa: E402
+
+pytestmark = pytest.mark.fast_path("bytes_in")
+
+PIPES = {"stdin": -1, "stdout": -1, "stderr": -1}
+BIG = 3_000_001
+
+
+def test_reads_come_back_whole(patched: Any, hub: Any) -> None:
+    popen = green.Popen(command(out(1, BIG, 1000)), stdout=-1)
+    assert popen.stdout.read(200_000) == data(1, BIG)[:200_000]
+    assert popen.stdout.readline() == data(1, BIG)[200_000:].split(b"\n")[0] + b"\n"
+    assert len(popen.stdout.read()) > 1_000_000
+    popen.wait()
+
+
+def test_lines_cost_few_reads(patched: Any, hub: Any) -> None:
+    from fastio import counters
+
+    line = b"123456789\n"
+    popen = green.Popen(command(f"out:{10 * 10_000}:65536:{line.hex()}"), stdout=-1)
+    counters.reset()
+    assert list(popen.stdout) == [line] * 10_000
+    assert counters.reads <= 100
+    popen.wait()
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_the_streams_are_those_of_native_children(patched: Any, hub: Any, native_subprocess: Any, name: str) -> None:
+    steps = {"stdout": out, "stderr": err}[name](1, 10)
+    popen, native = (module.Popen(command(steps), **{name: -1}) for module in (green, native_subprocess))
+    stream = getattr(popen, name)
+    assert type(stream) is type(getattr(native, name)) is io.BufferedReader
+    assert type(stream.raw) is GreenFileIO
+    native.communicate()
+    assert stream.peek(1)[:1] == data(1, 1) and stream.read1(5) == data(1, 5)
+    assert stream.read() == data(1, 10)[5:]
+    popen.communicate()
+
+
+@pytest.mark.no_fast_path(reason="nothing is read")
+@pytest.mark.parametrize(
+    "arguments, options",
+    [((), {"bufsize": 0}), ((0,), {}), ((), {"bufsize": -1}), ((), {"bufsize": 4096}), ((4096,), {})],
+    ids=str,
+)
+def test_a_size_that_the_caller_gives_holds(arguments: Any, options: Any) -> None:
+    def types() -> list[type]:
+        popen = green.Popen(command("exit:0"), *arguments, **PIPES, **options)
+        found = [type(stream) for stream in (popen.stdin, popen.stdout, popen.stderr)]
+        popen.communicate()
+        return found
+
+    upstream = types()
+    with fastio.patched():
+        assert types() == upstream
+
+
+def test_what_is_written_needs_no_flush(patched: Any, hub: Any) -> None:
+    popen = green.Popen(["cat"], **PIPES)
+    popen.stdin.write(b"abc\n")
+    assert popen.stdout.readline() == b"abc\n"
+    popen.stdin.close()
+    assert popen.communicate() == (b"", b"")
+
+
+def test_communicate_after_some_reading(patched: Any, hub: Any, native_subprocess: Any) -> None:
+    """What is in the buffer is lost to communicate(), natively as well; nothing is where nobody has read."""
+    popen = green.Popen(command(out(1, BIG)), stdout=-1, stderr=-1)
+    assert popen.communicate() == (data(1, BIG), b"")
+
+
+def test_a_reader_that_waits_for_little_gets_it(patched: Any, hub: Any, gate: Gate) -> None:
+    popen = green.Popen(command(out(1, 10), gate.wait, out(2, 10)), stdout=-1, pass_fds=gate.fds)
+    assert popen.stdout.read(10) == data(1, 10)
+    gate.open()
+    assert popen.stdout.read(100) == data(2, 10)
+    popen.wait()
+
+
+def test_without_green_pipe(hub: Any) -> None:
+    """The fix stands on its own."""
+    with fastio.patched("fix_green_buffering"):
+        popen = green.Popen(command(out(1, BIG, 1000)), stdout=-1)
+        assert popen.stdout.read(200_000) == data(1, BIG)[:200_000]
+        assert popen.stdout.read() == data(1, BIG)[200_000:]
+        popen.wait()
+
+
+def test_switched_off() -> None:
+    def types() -> list[type]:
+        popen = green.Popen(command("exit:0"), **PIPES)
+        found = [type(stream) for stream in (popen.stdin, popen.stdout, popen.stderr)]
+        popen.communicate()
+        return found
+
+    upstream = types()
+    with fastio.patched(disabled=["fix_green_buffering"]):
+        assert types() == upstream
+    assert upstream == [GreenFileIO] * 3, "upstream has mended it, and the fix can go"

@@ -1,0 +1,104 @@
+"""``fix_green_encoding``: encoding and errors of a green Popen."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+import fastio
+from tests.child import command
+
+pytest.importorskip("eventlet")
+
+from eventlet.green import subprocess as green  # noqa: E402
+
+PIPES = {"stdin": -1, "stdout": -1, "stderr": -1}
+
+OPTIONS: list[dict[str, Any]] = [
+    {"encoding": "latin-1"},
+    {"encoding": "utf-16"},
+    {"encoding": "utf-8", "errors": "replace"},
+    {"encoding": "ascii", "errors": "backslashreplace"},
+    {"errors": "surrogateescape"},
+    {"errors": "ignore"},
+    {"text": True},
+    {"universal_newlines": True},
+    {"text": True, "encoding": "cp1252", "errors": "strict"},
+    {"encoding": "utf-8", "bufsize": 1},
+    {"encoding": "utf-8", "bufsize": 100},
+]
+
+
+@pytest.mark.no_fast_path(reason="nothing is moved")
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_the_streams_are_as_natively(patched: Any, native_subprocess: Any, options: dict[str, Any]) -> None:
+    def streams(module: Any) -> list[Any]:
+        popen = module.Popen(command("exit:0"), **PIPES, **options)
+        found = [
+            (type(stream), stream.encoding, stream.errors) for stream in (popen.stdin, popen.stdout, popen.stderr)
+        ]
+        popen.communicate()
+        return found
+
+    assert streams(green) == streams(native_subprocess)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_text_there_and_back(patched: Any, native_subprocess: Any, options: dict[str, Any]) -> None:
+    text = "aäöü\n" * 1000 if options.get("encoding") != "ascii" else "abc\n" * 1000
+
+    def go(module: Any) -> Any:
+        return module.Popen(command("echo"), **PIPES, **options).communicate(text)
+
+    assert go(green) == go(native_subprocess)
+
+
+def test_errors_where_the_bytes_are_not_text(patched: Any, native_subprocess: Any) -> None:
+    steps = [f"out:300:100:{bytes(range(256)).hex()}"]
+
+    def go(module: Any, **options: Any) -> Any:
+        try:
+            return module.Popen(command(*steps), stdout=-1, stderr=-1, **options).communicate()
+        except UnicodeDecodeError as error:
+            return error.args
+
+    for options in OPTIONS:
+        assert go(green, **options) == go(native_subprocess, **options), options
+
+
+def test_reading_and_writing_the_streams(patched: Any) -> None:
+    popen = green.Popen(command("echo"), **PIPES, encoding="utf-16-le", errors="strict")
+    popen.stdin.write("aä€\n")
+    popen.stdin.close()
+    assert popen.stdout.read() == "aä€\n"
+    assert popen.wait() == 0
+    popen.communicate()
+
+
+@pytest.mark.no_fast_path(reason="nothing is started")
+def test_an_unknown_encoding_is_as_natively(patched: Any, native_subprocess: Any) -> None:
+    for module in (native_subprocess, green):
+        with pytest.raises(LookupError):
+            module.Popen(command("exit:0"), **PIPES, encoding="no such encoding")
+
+
+@pytest.mark.no_fast_path(reason="nothing is moved")
+def test_bytes_stay_bytes(patched: Any) -> None:
+    popen = green.Popen(command("exit:0"), **PIPES)
+    assert not any(isinstance(stream, io.TextIOBase) for stream in (popen.stdin, popen.stdout, popen.stderr))
+    popen.communicate()
+
+
+def test_switched_off() -> None:
+    def streams() -> list[Any]:
+        popen = green.Popen(command("exit:0"), **PIPES, encoding="utf-16", errors="ignore")
+        found = [(stream.encoding, stream.errors) for stream in (popen.stdin, popen.stdout, popen.stderr)]
+        popen.communicate()
+        return found
+
+    upstream = streams()
+    with fastio.patched(disabled=["fix_green_encoding"]):
+        assert streams() == upstream
+    assert upstream != [("utf-16", "ignore")] * 3, "upstream has mended it, and the fix can go"

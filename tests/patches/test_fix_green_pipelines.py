@@ -1,0 +1,159 @@
+"""``fix_green_pipelines``: a child that is given another's pipe gets it in blocking mode."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pathlib
+import warnings
+from typing import Any
+
+import pytest
+
+import fastio
+from tests.child import Gate, command, data, out
+
+eventlet = pytest.importorskip("eventlet")
+
+from eventlet.green import subprocess as green  # noqa: E402
+
+pytestmark = pytest.mark.fast_path("bytes_in")
+
+BIG = 3_000_001
+
+
+@pytest.mark.parametrize("options", [{}, {"bufsize": 0}, {"bufsize": -1}, {"encoding": "latin-1"}], ids=str)
+def test_a_pipeline_of_three(patched: Any, hub: Any, options: dict[str, Any]) -> None:
+    first = green.Popen(command(out(1, BIG)), stdout=-1, **options)
+    second = green.Popen(command("echo"), stdin=first.stdout, stdout=-1, **options)
+    first.stdout.close()
+    third = green.Popen(command("echo"), stdin=second.stdout, stdout=-1)
+    second.stdout.close()
+    assert third.communicate()[0] == data(1, BIG)
+    assert [child.wait() for child in (first, second, third)] == [0, 0, 0]
+
+
+def test_the_given_pipe_is_blocking_and_ours_is_not(patched: Any, hub: Any, gate: Gate) -> None:
+    first = green.Popen(command(gate.wait), stdout=-1, pass_fds=gate.fds)
+    assert not os.get_blocking(first.stdout.fileno())
+    assert green.run(command("blocking:0"), stdin=first.stdout, stdout=-1).stdout == b"True"
+    assert not os.get_blocking(first.stdout.fileno())
+    gate.open()
+    assert first.stdout.read() == b""
+    first.wait()
+
+
+def test_a_slow_writer_does_not_end_the_reader(patched: Any, hub: Any, gate: Gate) -> None:
+    """Where the pipe is non-blocking, a reader that finds it empty gets EAGAIN, and gives up."""
+    first = green.Popen(command(out(1, 10), gate.wait, out(2, 10)), stdout=-1, pass_fds=gate.fds)
+    second = green.Popen(["cat"], stdin=first.stdout, stdout=-1, stderr=-1)
+    first.stdout.close()
+    assert second.stdout.read(10) == data(1, 10)
+    gate.open()
+    assert second.communicate() == (data(2, 10), b"")
+    assert second.returncode == 0
+    first.wait()
+
+
+@pytest.mark.parametrize("which", ["stdout", "stderr"])
+def test_outputs_into_another_childs_input(patched: Any, hub: Any, which: str) -> None:
+    reader = green.Popen(command("digest"), stdin=-1, stdout=-1)
+    writer = green.Popen(command(out(1, BIG, to=which[3:])), **{which: reader.stdin})
+    reader.stdin.close()
+    assert writer.wait() == 0
+    assert reader.communicate()[0].split()[0] == str(BIG).encode()
+
+
+def test_the_end_is_seen_by_everybody(patched: Any, hub: Any) -> None:
+    """No descriptor of ours keeps the pipe open: the writer learns that its reader is gone."""
+    first = green.Popen(["yes"], stdout=-1)
+    second = green.Popen(["head", "-1"], stdin=first.stdout, stdout=-1)
+    first.stdout.close()
+    assert second.communicate() == (b"y\n", None)
+    assert first.wait() == -13
+
+
+def test_no_descriptor_stays_open(patched: Any, hub: Any) -> None:
+    before = os.listdir("/proc/self/fd")
+    for _ in range(3):
+        first = green.Popen(command(out(1, 1000)), stdout=-1)
+        second = green.Popen(command("echo"), stdin=first.stdout, stdout=-1)
+        first.stdout.close()
+        assert second.communicate()[0] == data(1, 1000)
+        first.wait()
+    assert os.listdir("/proc/self/fd") == before
+
+
+def test_no_descriptor_stays_open_where_the_child_can_not_be_started(patched: Any, hub: Any) -> None:
+    gc.collect()
+    first = green.Popen(command(out(1, 1000)), stdout=-1)
+    before = os.listdir("/proc/self/fd")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for argv, options in [
+            (["/no such command"], {}),
+            (["true"], {"cwd": "/no such directory"}),
+            (["true"], {"stdout": 10**6}),
+            (["true"], {"stderr": "nonsense"}),
+            (["true", "a\0b"], {}),
+        ]:
+            with pytest.raises((OSError, ValueError, AttributeError, TypeError)):
+                green.Popen(argv, stdin=first.stdout, **options)
+            gc.collect()
+    assert os.listdir("/proc/self/fd") == before
+    assert first.communicate()[0] == data(1, 1000)
+
+
+def test_everything_else_is_passed_on_as_it_is(patched: Any, hub: Any, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(data(1, 100_000))
+    with open(path, "rb") as file:
+        assert green.run(["cat"], stdin=file, capture_output=True).stdout == data(1, 100_000)
+    with open(path, "rb") as file:
+        # The position is shared, as it must be.
+        assert green.run(["head", "-c", "10"], stdin=file, capture_output=True).stdout == data(1, 10)
+        assert os.lseek(file.fileno(), 0, os.SEEK_CUR) > 0
+    fd = os.open(path, os.O_RDONLY)
+    assert green.run(["cat"], stdin=fd, capture_output=True).stdout == data(1, 100_000)
+    os.close(fd)
+    with open(path, "wb") as file:
+        file.write(b"before ")
+        file.flush()
+        green.run(["echo", "after"], stdout=file, stderr=green.STDOUT, check=True)
+    assert path.read_bytes() == b"before after\n"
+    from eventlet.greenio import GreenPipe
+
+    with GreenPipe(str(path), "rb") as stream:
+        assert green.run(["cat"], stdin=stream, capture_output=True).stdout == b"before after\n"
+
+
+def test_without_proc(patched: Any, hub: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is then as upstream has it."""
+    from fastio.patches import fix_green_pipelines
+
+    real = os.open
+
+    def refuse(path: Any, *rest: Any, **named: Any) -> int:
+        if str(path).startswith("/proc/"):
+            raise FileNotFoundError(path)
+        return real(path, *rest, **named)
+
+    monkeypatch.setattr(fix_green_pipelines.os, "open", refuse)
+    first = green.Popen(command(out(1, 1000)), stdout=-1)
+    first.wait()
+    assert green.run(command("blocking:0"), stdin=first.stdout, stdout=-1).stdout == b"False"
+    first.stdout.close()
+
+
+def test_switched_off(gate: Gate) -> None:
+    def go() -> bytes:
+        first = green.Popen(command("exit:0"), stdout=-1)
+        first.wait()
+        stdout = green.run(command("blocking:0"), stdin=first.stdout, stdout=-1).stdout
+        first.stdout.close()
+        return stdout
+
+    upstream = go()
+    with fastio.patched(disabled=["fix_green_pipelines"]):
+        assert go() == upstream
+    assert upstream == b"False", "upstream has mended it, and the fix can go"

@@ -1,0 +1,385 @@
+"""``fix_green_sendall``: what is left of a buffer is sent in place, and a peer that always has room is no obstacle."""
+
+from __future__ import annotations
+
+import array
+import mmap
+import socket as plain_socket
+import tracemalloc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import fastio
+from fastio import counters
+from fastio.report import Outcome
+from tests.child import data
+
+eventlet = pytest.importorskip("eventlet")
+
+from eventlet import hubs  # noqa: E402
+from eventlet.green import socket  # noqa: E402
+from eventlet.greenio import GreenSocket  # noqa: E402
+
+KIB = 1 << 10
+MIB = 1 << 20
+
+#: The standard library's own, also where eventlet has monkey patched.
+_socket = eventlet.patcher.original("socket").socket
+
+pytestmark = pytest.mark.fast_path("bytes_out", "writes")
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[Any, Any]]:
+    """Two green sockets that are connected."""
+    one, two = socket.socketpair()
+    with one, two:
+        yield one, two
+
+
+def received(sock: Any) -> Any:
+    """A greenlet that reads ``sock`` to its end."""
+
+    def read() -> bytes:
+        parts = []
+        while part := sock.recv(100_003):
+            parts.append(part)
+        return b"".join(parts)
+
+    return eventlet.spawn(read)
+
+
+class Room(_socket):  # type: ignore[misc, valid-type]
+    """A socket whose peer always has room, for so many bytes at a time."""
+
+    room = 64 * KIB
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[int, Any]] = []
+        self.sent = b""
+
+    def send(self, data: Any, flags: int = 0) -> int:
+        view = memoryview(data).cast("B")[: self.room]
+        self.calls.append((len(view), flags))
+        self.sent += view
+        return len(view)
+
+
+@pytest.fixture
+def room() -> Iterator[tuple[Any, Room]]:
+    """A green socket around a :class:`Room`, and that."""
+    inner = Room()
+    with GreenSocket(inner) as sock:
+        yield sock, inner
+
+
+BUFFERS: dict[str, Callable[[bytes], Any]] = {
+    "bytes": bytes,
+    "bytearray": bytearray,
+    "memoryview": memoryview,
+    "array": lambda payload: array.array("B", payload),
+    "subclass": type("Bytes", (bytes,), {}),
+    "slice": lambda payload: memoryview(b"x" + payload + b"y")[1:-1],
+}
+
+
+@pytest.mark.parametrize("kind", BUFFERS)
+@pytest.mark.parametrize("size", [0, 1, 65536, 5_000_003])
+def test_the_bytes_arrive(patched: Any, hub: Any, pair: Any, kind: str, size: int) -> None:
+    one, two = pair
+    reader = received(two)
+    assert one.sendall(BUFFERS[kind](data(1, size))) is None
+    assert one.sendall(b"end") is None
+    one.close()
+    assert reader.wait() == data(1, size) + b"end"
+
+
+def test_a_mapped_file(patched: Any, hub: Any, pair: Any, tmp_path: Any) -> None:
+    (tmp_path / "file").write_bytes(data(1, 3_000_001))
+    one, two = pair
+    reader = received(two)
+    with open(tmp_path / "file", "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        one.sendall(mapped)
+    one.close()
+    assert reader.wait() == data(1, 3_000_001)
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray])
+def test_what_is_left_is_not_copied(hub: Any, kind: type) -> None:
+    def peak() -> int:
+        inner = Room()
+        inner.send = lambda view, flags=0: min(len(view), 64 * KIB)  # type: ignore[method-assign, misc]
+        with GreenSocket(inner) as sock:
+            payload = kind(8 * MIB)
+            tracemalloc.start()
+            try:
+                sock.sendall(payload)
+                return tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+
+    assert peak() > 7 * MIB, "upstream has mended it, and the fix can go"
+    with fastio.patched("fix_green_sendall"):
+        assert peak() < MIB
+
+
+def test_a_bytearray_is_free_while_others_run(patched: Any, hub: Any, pair: Any) -> None:
+    """As upstream has it: what another greenlet adds meanwhile is no BufferError."""
+    one, two = pair
+    payload = bytearray(data(1, 5_000_000))
+    sender = eventlet.spawn(one.sendall, payload)
+    eventlet.sleep(0)
+    assert not sender.dead
+    payload += b"more"
+    reader = received(two)
+    sender.wait()
+    one.close()
+    assert reader.wait()[:5_000_000] == data(1, 5_000_000)
+
+
+@pytest.mark.parametrize("fastio_settings", [{"yield_bytes": MIB}], ids=["1MiB"])
+@pytest.mark.parametrize("pieces", [1, 256], ids=["one call", "many calls"])
+def test_others_run_although_the_peer_has_room(patched: Any, hub: Any, room: Any, pieces: int) -> None:
+    sock, inner = room
+    turns = []
+
+    def count() -> None:
+        while True:
+            turns.append(len(inner.sent))
+            eventlet.sleep(0)
+
+    counter = eventlet.spawn(count)
+    payload = data(1, 16 * MIB)
+    step = len(payload) // pieces
+    for start in range(0, len(payload), step):
+        sock.sendall(payload[start : start + step])
+    counter.kill()
+    assert inner.sent == payload
+    assert counters.yields >= 15
+    assert max(after - before for before, after in zip([0, *turns], [*turns, len(payload)], strict=True)) <= 2 * MIB
+
+
+@pytest.mark.parametrize("fastio_settings", [{"yield_bytes": MIB}], ids=["1MiB"])
+def test_who_waits_anyway_does_not_give_way_besides(patched: Any, hub: Any, pair: Any) -> None:
+    one, two = pair
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 64 * KIB)
+    reader = received(two)
+    one.sendall(data(1, 16 * MIB))
+    one.close()
+    assert reader.wait() == data(1, 16 * MIB)
+    assert counters.waits > 16
+    assert counters.yields == 0
+
+
+@pytest.mark.parametrize("fastio_settings", [{"yield_bytes": 64 * KIB}], ids=["64KiB"])
+def test_in_the_hub_nobody_gives_way(patched: Any, hub: Any, room: Any) -> None:
+    sock, inner = room
+    done = eventlet.event.Event()
+
+    def send() -> None:
+        try:
+            done.send(sock.sendall(data(1, MIB)))
+        except BaseException as error:
+            done.send_exception(error)
+
+    hub.schedule_call_global(0, send)
+    assert done.wait() is None
+    assert inner.sent == data(1, MIB)
+    assert counters.yields == 0
+
+
+@pytest.mark.no_fast_path(reason="a socket in non-blocking mode is left to upstream")
+@pytest.mark.parametrize("fastio_settings", [{"yield_bytes": 64 * KIB}], ids=["64KiB"])
+def test_a_non_blocking_socket_does_not_give_way(patched: Any, hub: Any, room: Any) -> None:
+    sock, inner = room
+    sock.setblocking(False)
+    sock.sendall(data(1, MIB))
+    assert inner.sent == data(1, MIB)
+    assert counters.yields == 0
+
+
+@pytest.mark.parametrize("fastio_settings", [{"yield_bytes": 64 * KIB}], ids=["64KiB"])
+def test_killed_while_others_run(patched: Any, hub: Any, room: Any) -> None:
+    sock, inner = room
+    sender = eventlet.spawn(sock.sendall, data(1, MIB))
+    eventlet.sleep(0)
+    assert not sender.dead
+    sender.kill()
+    assert 0 < len(inner.sent) < MIB
+    assert inner.sent == data(1, MIB)[: len(inner.sent)]
+
+
+def test_the_flags_are_given_to_each(patched: Any, hub: Any, room: Any) -> None:
+    sock, inner = room
+    sock.sendall(data(1, 200_000), plain_socket.MSG_DONTROUTE)
+    sock.sendall(b"abc", flags=plain_socket.MSG_DONTROUTE)
+    assert inner.calls == [(size, plain_socket.MSG_DONTROUTE) for size in (65536, 65536, 65536, 3392, 3)]
+
+
+class Short(Room):
+    """A socket that takes 1000 bytes at a time."""
+
+    room = 1000
+
+
+#: Buffers that ``len()`` counts otherwise than in bytes, and things that are none.
+STRANGE: dict[str, Callable[[], Any]] = {
+    "items": lambda: array.array("I", range(2000)),
+    "view of items": lambda: memoryview(array.array("I", range(2000))),
+    "two dimensions": lambda: memoryview(bytes(6000)).cast("B", (60, 100)),
+    "every other": lambda: memoryview(data(1, 9000))[::2],
+    "backwards": lambda: memoryview(data(1, 9000))[::-1],
+    "no dimension": lambda: memoryview(b"x").cast("B", ()),
+    "text": lambda: "text",
+    "number": lambda: 5,
+    "nothing": lambda: None,
+    "list": lambda: [1, 2],
+}
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+def test_strange_buffers_are_as_upstream_has_them(hub: Any, kind: str) -> None:
+    def outcome() -> Any:
+        inner = Short()
+        with GreenSocket(inner) as sock:
+            try:
+                result = sock.sendall(STRANGE[kind]())
+            except Exception as error:
+                result = (type(error), str(error))
+        return result, inner.sent
+
+    upstream = outcome()
+    with fastio.patched("fix_green_sendall"):
+        assert outcome() == upstream
+
+
+def test_strange_buffers_of_real_sockets(hub: Any) -> None:
+    def outcomes() -> list[Any]:
+        found = []
+        for make in STRANGE.values():
+            one, two = socket.socketpair()
+            try:
+                found.append(one.sendall(make()))
+            except Exception as error:
+                found.append((type(error), str(error)))
+            one.close()
+            found.append(received(two).wait())
+            two.close()
+        return found
+
+    upstream = outcomes()
+    with fastio.patched():
+        assert outcomes() == upstream
+
+
+def _times_out(one: Any, two: Any) -> None:
+    one.settimeout(0.01)
+    one.sendall(data(1, 8 * MIB))
+
+
+def _is_non_blocking(one: Any, two: Any) -> None:
+    one.setblocking(False)
+    one.sendall(data(1, 8 * MIB))
+
+
+def _peer_goes_away(one: Any, two: Any) -> None:
+    eventlet.spawn(two.close)
+    one.sendall(data(1, 8 * MIB))
+
+
+def _peer_has_gone(one: Any, two: Any) -> None:
+    two.close()
+    one.sendall(b"abc")
+
+
+def _is_closed(one: Any, two: Any) -> None:
+    one.close()
+    one.sendall(b"abc")
+
+
+def _is_shut_down(one: Any, two: Any) -> None:
+    one.shutdown(plain_socket.SHUT_WR)
+    one.sendall(b"abc")
+
+
+def _is_obsolete(one: Any, two: Any) -> None:
+    def another_has_its_number() -> None:
+        hubs.notify_opened(one.fileno())
+        eventlet.sleep(0)
+
+    eventlet.spawn(another_has_its_number)
+    one.sendall(data(1, 8 * MIB))
+
+
+def _is_killed(one: Any, two: Any) -> None:
+    with eventlet.Timeout(0.01):
+        one.sendall(data(1, 8 * MIB))
+
+
+def _two_at_once(one: Any, two: Any) -> None:
+    first = eventlet.spawn(one.sendall, data(1, 8 * MIB))
+    eventlet.sleep(0)
+    try:
+        one.sendall(b"abc")
+    finally:
+        first.kill()
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        _times_out, _is_non_blocking, _peer_goes_away, _peer_has_gone, _is_closed, _is_shut_down, _is_obsolete,
+        _is_killed, _two_at_once,
+    ],
+)  # fmt: skip
+def test_errors_are_as_upstream_has_them(hub: Any, step: Callable[[Any, Any], None]) -> None:
+    def outcome() -> Any:
+        one, two = socket.socketpair()
+        try:
+            step(one, two)
+        except BaseException as error:
+            # Not the message: the descriptor's number is in some.
+            return type(error), getattr(error, "errno", None)
+        finally:
+            one.close()
+            two.close()
+
+    upstream = outcome()
+    assert upstream is not None
+    with fastio.patched():
+        assert outcome() == upstream
+
+
+@pytest.mark.no_fast_path(reason="a subclass is left to upstream")
+def test_a_send_of_its_own_is_called(patched: Any, hub: Any) -> None:
+    class Own(GreenSocket):
+        def send(self, data: Any, flags: int = 0) -> int:
+            calls.append((type(data), len(data)))
+            return min(len(data), 1000)
+
+    calls: list[Any] = []
+    expected = [(bytes, 2500), (bytes, 1500), (bytes, 500)]
+    with Own() as sock:
+        sock.sendall(bytes(2500))
+    assert calls == expected
+    calls.clear()
+    with GreenSocket() as sock:
+        sock.send = lambda data, flags=0: Own.send(sock, data, flags)
+        sock.sendall(bytes(2500))
+        assert calls == expected
+        del sock.send
+
+
+@pytest.mark.no_fast_path(reason="it is switched off")
+def test_switched_off(patched: Any, hub: Any, room: Any) -> None:
+    with_it = GreenSocket.sendall
+    fastio.unpatch("fix_green_sendall")
+    assert GreenSocket.sendall is not with_it
+    assert fastio.status().outcome("fix_green_sendall") in (Outcome.REVERTED, Outcome.OFF)
+    # Somebody may have kept it.
+    with_it(room[0], data(1, 100_000))
+    assert room[1].sent == data(1, 100_000)
+    assert counters.writes == 0

@@ -1,0 +1,110 @@
+"""``fix_input_resume``: the rest of the input is sent by the next communicate()."""
+
+from __future__ import annotations
+
+import hashlib
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import fastio
+from fastio import counters
+from tests.child import Gate, command, data, out
+from tests.outcome import Call, observe
+
+pytestmark = pytest.mark.fast_path("exchanges")
+
+BIG = 3_000_001
+PIPES = {"stdin": -1, "stdout": -1, "stderr": -1}
+
+
+def digest(payload: bytes) -> bytes:
+    return f"{len(payload)} {hashlib.sha256(payload).hexdigest()}".encode()
+
+
+INPUTS = {
+    "bytes": data(1, BIG),
+    "bytearray": bytearray(data(1, BIG)),
+    "view": memoryview(data(1, BIG)),
+}
+
+
+@pytest.mark.parametrize("timeouts", [[0.3], [0], [0, 0.1, 0.1]], ids=str)
+@pytest.mark.parametrize("kind", INPUTS)
+def test_every_byte_is_sent_once(patched: Any, sp: ModuleType, gate: Gate, kind: str, timeouts: list[float]) -> None:
+    popen = sp.Popen(command(gate.wait, "digest"), pass_fds=gate.fds, **PIPES)
+    input = INPUTS[kind]
+    offsets = []
+    for number, timeout in enumerate(timeouts):
+        with pytest.raises(sp.TimeoutExpired):
+            popen.communicate(None if number else input, timeout=timeout)
+        offsets.append(popen._input_offset)
+    assert offsets == sorted(offsets) and offsets[-1] < BIG
+    gate.open()
+    assert popen.communicate() == (digest(bytes(input)), b"")
+    assert popen._input_offset == BIG
+    assert popen.stdin.closed
+
+
+def test_text_is_sent_once(patched: Any, sp: ModuleType, gate: Gate) -> None:
+    text = "aä€\n" * 300_000
+    popen = sp.Popen(command(gate.wait, "echo"), pass_fds=gate.fds, encoding="utf-8", **PIPES)
+    with pytest.raises(sp.TimeoutExpired):
+        popen.communicate(text, timeout=0.2)
+    gate.open()
+    assert popen.communicate() == (text, "")
+
+
+def test_while_the_child_writes_as_well(patched: Any, sp: ModuleType, gate: Gate) -> None:
+    steps = [out(1, 200_000), "in:100000", gate.wait, out(2, 200_000), "digest"]
+    popen = sp.Popen(command(*steps), pass_fds=gate.fds, **PIPES)
+    with pytest.raises(sp.TimeoutExpired):
+        popen.communicate(data(3, BIG), timeout=0.4)
+    gate.open()
+    assert popen.communicate(timeout=100) == (data(1, 200_000) + data(2, 200_000) + digest(data(3, BIG)[100_000:]), b"")
+
+
+def test_a_child_that_goes_away_in_between(patched: Any, sp: ModuleType, gate: Gate) -> None:
+    popen = sp.Popen(command(gate.wait, "exit:3"), pass_fds=gate.fds, **PIPES)
+    with pytest.raises(sp.TimeoutExpired):
+        popen.communicate(data(1, BIG), timeout=0.1)
+    gate.open()
+    popen.wait()
+    assert popen.communicate() == (b"", b"")
+    assert popen.returncode == 3
+
+
+def test_input_that_was_all_sent_is_not_sent_again(patched: Any, sp: ModuleType, gate: Gate) -> None:
+    popen = sp.Popen(command("digest", gate.wait), pass_fds=gate.fds, **PIPES)
+    with pytest.raises(sp.TimeoutExpired):
+        popen.communicate(data(1, 1000), timeout=0.3)
+    assert popen.stdin.closed
+    gate.open()
+    assert popen.communicate() == (digest(data(1, 1000)), b"")
+
+
+def test_stdin_closed_by_the_caller_in_between(patched: Any, sp: ModuleType, gate: Gate) -> None:
+    popen = sp.Popen(command(gate.wait, "digest"), pass_fds=gate.fds, **PIPES)
+    with pytest.raises(sp.TimeoutExpired):
+        popen.communicate(data(1, BIG), timeout=0)
+    popen.stdin.close()
+    gate.open()
+    assert popen.communicate() == (digest(data(1, popen._input_offset)), b"")
+
+
+def test_no_input_at_all(patched: Any, sp: ModuleType, gate: Gate) -> None:
+    popen = sp.Popen(command("digest", gate.wait), pass_fds=gate.fds, **PIPES)
+    with pytest.raises(sp.TimeoutExpired):
+        popen.communicate(timeout=0.1)
+    gate.open()
+    assert popen.communicate() == (digest(b""), b"")
+
+
+def test_switched_off(sp: ModuleType, gate: Gate) -> None:
+    calls = [Call(data(1, 100), timeout=0), Call(timeout=0.1), Call(opens=True, timeout=0.3)]
+    upstream = observe(sp, [gate.wait, "digest"], calls, gate, **PIPES)
+    with fastio.patched(disabled=["fix_input_resume"]):
+        counters.reset()
+        assert observe(sp, [gate.wait, "digest"], calls, gate, **PIPES) == upstream
+        assert counters.exchanges == 3

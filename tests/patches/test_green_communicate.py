@@ -1,0 +1,342 @@
+"""``green_communicate``: what only the hub makes different."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import fastio
+from fastio import counters
+from fastio.core import budget
+from tests.child import Gate, command, data, err, out
+from tests.conftest import MONKEY_PATCHED, needs_oslo
+
+eventlet = pytest.importorskip("eventlet")
+greenlet = pytest.importorskip("greenlet")
+
+pytestmark = pytest.mark.fast_path("exchanges")
+
+MIB = 1 << 20
+BIG = 3_000_001
+PIPES = {"stdin": -1, "stdout": -1, "stderr": -1}
+OUTPUTS = {"stdout": -1, "stderr": -1}
+
+
+@pytest.fixture
+def green() -> ModuleType:
+    """The green subprocess."""
+    import importlib
+
+    return importlib.import_module("subprocess" if MONKEY_PATCHED else "eventlet.green.subprocess")
+
+
+class Switches:
+    """Counts the switches into the hub, as greenlet itself sees them."""
+
+    def __init__(self, hub: Any) -> None:
+        self._hub = hub
+        self.count = 0
+
+    def _trace(self, event: str, args: Any) -> None:
+        if event == "switch" and args[1] is self._hub.greenlet:
+            self.count += 1
+
+    def __enter__(self) -> Switches:
+        self._before = greenlet.settrace(self._trace)
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        greenlet.settrace(self._before)
+
+
+@pytest.fixture(scope="module")
+def large_file(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    path = tmp_path_factory.mktemp("data") / "64MiB"
+    path.write_bytes(os.urandom(64 * MIB))
+    yield path
+    path.unlink()
+
+
+@needs_oslo
+@pytest.mark.skipif(not MONKEY_PATCHED, reason="processutils uses the subprocess of the process")
+def test_hub_waits_and_reads_per_mib_of_a_large_file(patched: Any, hub: Any, large_file: pathlib.Path) -> None:
+    from oslo_concurrency import processutils
+
+    counters.reset()
+    with Switches(hub) as switches:
+        stdout, stderr = processutils.execute("cat", str(large_file), binary=True)
+    assert (stdout, stderr) == (large_file.read_bytes(), b"")
+    assert switches.count / 64 <= 4
+    assert counters.waits / 64 <= 4
+    assert counters.reads / 64 <= 4
+    assert counters.bytes_in == 64 * MIB
+
+
+def test_hub_waits_and_reads_per_mib(patched: Any, hub: Any, green: ModuleType, large_file: pathlib.Path) -> None:
+    with Switches(hub) as switches:
+        stdout, _ = green.Popen(["cat", str(large_file)], **PIPES).communicate()
+    assert stdout == large_file.read_bytes()
+    assert switches.count / 64 <= 4
+    assert counters.waits / 64 <= 4
+    assert counters.reads / 64 <= 4
+
+
+def test_hub_waits_and_writes_per_mib_of_input(
+    patched: Any, hub: Any, green: ModuleType, large_file: pathlib.Path
+) -> None:
+    payload = large_file.read_bytes()
+    with Switches(hub) as switches:
+        stdout, _ = green.Popen(command("digest"), **PIPES).communicate(payload)
+    assert stdout.split()[0] == str(64 * MIB).encode()
+    # Stock needs 4,096: for every 512 bytes one in select, and one in os.write. The least is the reader's business.
+    assert switches.count / 64 <= 64
+
+
+@pytest.mark.no_fast_path(reason="it is stock that is counted")
+def test_stock_needs_more(hub: Any, green: ModuleType, large_file: pathlib.Path) -> None:
+    with Switches(hub) as switches:
+        stdout, _ = green.Popen(["head", "-c", str(8 * MIB), str(large_file)], **PIPES).communicate()
+    assert len(stdout) == 8 * MIB
+    assert switches.count / 8 >= 32, "upstream needs few waits now; the patch has little to do"
+
+
+@pytest.mark.parametrize("direction", ["out", "in", "both"])
+def test_the_hub_lives_during_a_transfer(patched: Any, hub: Any, green: ModuleType, direction: str) -> None:
+    """Another greenlet gets its turn at least once for every ``yield_bytes`` that are moved."""
+    turns = 0
+
+    def other() -> None:
+        nonlocal turns
+        while True:
+            eventlet.sleep(0)
+            turns += 1
+
+    other_greenlet = eventlet.spawn(other)
+    eventlet.sleep(0)
+    turns = 0
+    size = 32 * MIB
+    steps = {"out": [out(1, size)], "in": ["in:-1"], "both": ["echo"]}[direction]
+    stdout, _ = green.Popen(command(*steps), **PIPES).communicate(data(2, size) if direction != "out" else None)
+    assert len(stdout) == (0 if direction == "in" else size)
+    assert turns >= counters.bytes_in // MIB + counters.bytes_out // MIB - 1
+    other_greenlet.kill()
+
+
+def test_many_transfers_share_one_turn(patched: Any, hub: Any, green: ModuleType) -> None:
+    """Between two turns of another greenlet, all transfers together move ``yield_bytes``, or 64 KiB each."""
+    moved: list[int] = []
+    busy = True
+
+    def other() -> None:
+        before = counters.bytes_in
+        while busy:
+            eventlet.sleep(0)
+            now = counters.bytes_in
+            moved.append(now - before)
+            before = now
+
+    watcher = eventlet.spawn(other)
+    pool = eventlet.GreenPool()
+    results = list(
+        pool.imap(lambda n: green.Popen(command(out(n, 8 * MIB, MIB)), **OUTPUTS).communicate()[0], range(16))
+    )
+    busy = False
+    watcher.wait()
+    assert results == [data(n, 8 * MIB) for n in range(16)]
+    # The first read of each may come before all of them are active.
+    moved.sort()
+    assert moved[-1] <= 2 * MIB + 16 * 65536, moved[-5:]
+
+
+class Stop(Exception):
+    pass
+
+
+def in_transfer(green: ModuleType, gate: Gate, **options: Any) -> tuple[Any, Any]:
+    """A greenlet that waits in communicate() for a child that has written and read something."""
+    steps = ["in:100000", out(1, 100_000), err(2, 10), gate.tell, gate.wait, "in:-1", out(3, 10)]
+    popen = green.Popen(command(*steps), pass_fds=gate.fds, **PIPES)
+    waiter = eventlet.spawn(popen.communicate, data(4, BIG), **options)
+    while not popen.__dict__.get("_input_offset"):
+        eventlet.sleep(0)
+    gate.reached(eventlet.sleep)
+    for _ in range(5):
+        eventlet.sleep(0)
+    assert not waiter.dead
+    return popen, waiter
+
+
+@pytest.mark.parametrize("timeout", [None, 100])
+@pytest.mark.parametrize("how", ["kill", "throw", "Timeout"])
+def test_an_exception_thrown_into_the_transfer(
+    patched: Any, hub: Any, green: ModuleType, gate: Gate, how: str, timeout: float | None
+) -> None:
+    popen, waiter = in_transfer(green, gate, timeout=timeout)
+    assert budget.shared.active() == 1 and list(hub.get_readers())
+    if how == "kill":
+        waiter.kill()
+        with pytest.raises(greenlet.GreenletExit):
+            raise waiter.wait()
+    elif how == "throw":
+        eventlet.spawn(waiter.throw, Stop)
+        with pytest.raises(Stop):
+            waiter.wait()
+    else:
+        # None: a Timeout with seconds would start its clock here and end some later test.
+        waiter.kill(eventlet.Timeout(None))
+        with pytest.raises(eventlet.Timeout):
+            waiter.wait()
+    assert not list(hub.get_readers()) and not list(hub.get_writers())
+    assert budget.shared.active() == 0
+    # Nothing that came is lost, and the next call goes on.
+    assert b"".join(popen._fileobj2output[popen.stdout]) == data(1, 100_000)
+    assert 100_000 <= popen._input_offset < BIG
+    gate.open()
+    assert popen.communicate() == (data(1, 100_000) + data(3, 10), data(2, 10))
+    assert popen._input_offset == BIG
+
+
+def test_a_timeout_of_eventlet_around_communicate(patched: Any, hub: Any, green: ModuleType, gate: Gate) -> None:
+    popen = green.Popen(command(out(1, 100_000), gate.wait, out(2, 10)), pass_fds=gate.fds, **OUTPUTS)
+    with pytest.raises(eventlet.Timeout), eventlet.Timeout(0.3):
+        popen.communicate()
+    assert budget.shared.active() == 0 and not list(hub.get_readers())
+    gate.open()
+    assert popen.communicate() == (data(1, 100_000) + data(2, 10), b"")
+
+
+def test_a_timed_out_call_leaves_nothing(patched: Any, hub: Any, green: ModuleType, gate: Gate) -> None:
+    popen = green.Popen(command(gate.wait), pass_fds=gate.fds, **PIPES)
+    with pytest.raises(green.TimeoutExpired):
+        popen.communicate(data(1, BIG), timeout=0.1)
+    assert budget.shared.active() == 0 and not list(hub.get_readers()) and not list(hub.get_writers())
+    gate.open()
+    popen.communicate()
+
+
+def test_a_child_that_closes_everything_leaves_nothing(patched: Any, hub: Any, green: ModuleType) -> None:
+    green.Popen(command("close:0", "close:1", "close:2", "exit:3"), **PIPES).communicate(data(1, BIG))
+    assert budget.shared.active() == 0 and not list(hub.get_readers()) and not list(hub.get_writers())
+
+
+def test_two_greenlets_on_one_child(patched: Any, hub: Any, green: ModuleType, gate: Gate) -> None:
+    popen = green.Popen(command(out(1, 100), gate.wait), pass_fds=gate.fds, **OUTPUTS)
+    first = eventlet.spawn(popen.communicate)
+    eventlet.sleep(0)
+    with pytest.raises(RuntimeError, match="Second simultaneous read"):
+        popen.communicate()
+    gate.open()
+    assert first.wait() == (data(1, 100), b"")
+
+
+def result_or_error(function: Any) -> Any:
+    """What ``function`` returns, or the class that it raises: an exception would go through the hub."""
+    try:
+        return function()
+    except Exception as error:
+        return type(error)
+
+
+def test_a_descriptor_that_is_recycled_under_the_transfer(hub: Any, green: ModuleType, gate: Gate) -> None:
+    """The hub tells the waiting greenlet; the bytes of the other file are not taken for the child's."""
+
+    def go() -> Any:
+        popen = green.Popen(command(out(1, 100), gate.tell, gate.wait), pass_fds=gate.fds, **OUTPUTS)
+        raw = popen.stdout
+        fd = raw.fileno()
+        waiter = eventlet.spawn(result_or_error, popen.communicate)
+        gate.reached(eventlet.sleep)
+        eventlet.sleep(0.01)
+        os.close(fd)
+        reader, writer = os.pipe()
+        assert fd in (reader, writer)
+        eventlet.hubs.notify_opened(reader)
+        eventlet.hubs.notify_opened(writer)
+        os.write(writer, b"secret")
+        eventlet.sleep(0.01)  # the hub tells at the start of its next turn, which could be a minute away
+        result = waiter.wait()
+        gate.open()
+        for fd in (reader, writer):
+            os.close(fd)
+        raw._mark_as_closed()
+        popen.stderr.close()
+        popen.wait()
+        return result
+
+    assert go() is eventlet.hubs.IOClosed
+    with fastio.patched(disabled=["fix_green_buffering"]):
+        counters.reset()
+        assert go() is eventlet.hubs.IOClosed
+        assert counters.exchanges == 1
+
+
+def test_not_in_the_hub_itself(patched: Any, hub: Any, green: ModuleType) -> None:
+    popen = green.Popen(command(out(1, 10)), **OUTPUTS)
+    errors: list[BaseException] = []
+
+    def in_the_hub() -> None:
+        try:
+            popen.communicate()
+        except RuntimeError as error:
+            errors.append(error)
+
+    hub.schedule_call_global(0, in_the_hub)
+    eventlet.sleep(0.01)
+    assert "mainloop" in str(errors[0])
+    assert popen.communicate() == (data(1, 10), b"")
+
+
+@pytest.mark.skipif(MONKEY_PATCHED, reason="the processes are fresh ones, the same as without TEST_EVENTLET")
+@pytest.mark.parametrize("hub_name", ["poll", "selects", "asyncio"])
+def test_other_hubs(run_python: Any, hub_name: str) -> None:
+    code = """
+    import faulthandler; faulthandler.dump_traceback_later(50, exit=True)
+    import eventlet; eventlet.monkey_patch()
+    import fastio, subprocess
+    from fastio import counters
+    from tests.child import Gate, command, data, err, out
+    fastio.patch(strict=True)
+
+    def go(number):
+        with Gate() as gate:
+            popen = subprocess.Popen(
+                command("in:2000000", out(number, 2000000), err(9, 1000), gate.wait, "echo"),
+                stdin=-1, stdout=-1, stderr=-1, pass_fds=gate.fds)
+            try:
+                popen.communicate(data(5, 3000000), timeout=0.3)
+            except subprocess.TimeoutExpired:
+                gate.open()
+                stdout, stderr = popen.communicate()
+                return stdout == data(number, 2000000) + data(5, 3000000)[2000000:], stderr == data(9, 1000)
+
+    print(*eventlet.GreenPool().imap(go, range(4)))
+    hub = eventlet.hubs.get_hub()
+    print(type(hub).__module__, *hub.get_readers(), *hub.get_writers(), counters.exchanges)
+    """
+    try:
+        __import__(f"eventlet.hubs.{hub_name}")
+    except ImportError:
+        pytest.skip("this eventlet has no such hub")
+    done = run_python(code, env={"EVENTLET_HUB": hub_name}, options=("-W", "ignore"))
+    assert done.stdout == "(True, True) " * 3 + f"(True, True)\neventlet.hubs.{hub_name} 8\n"
+
+
+@pytest.mark.parametrize("bufsize", [-1, 0, 1, 4096])
+@pytest.mark.filterwarnings("ignore:line buffering")
+def test_every_buffer_size(patched: Any, hub: Any, green: ModuleType, bufsize: int) -> None:
+    popen = green.Popen(command("echo", err(1, 10)), bufsize=bufsize, **PIPES)
+    assert popen.communicate(data(2, BIG)) == (data(2, BIG), data(1, 10))
+
+
+def test_in_a_native_thread_with_a_hub_of_its_own(patched: Any, hub: Any, green: ModuleType) -> None:
+    def go() -> Any:
+        return green.Popen(command("echo"), **PIPES).communicate(data(1, BIG))
+
+    from eventlet import tpool
+
+    assert tpool.execute(go) == (data(1, BIG), b"")
+    tpool.killall()

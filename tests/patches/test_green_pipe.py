@@ -1,0 +1,799 @@
+"""``green_pipe``: eventlet's GreenPipe."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import copy
+import errno
+import io
+import itertools
+import os
+import pathlib
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import fastio
+from fastio import counters
+from fastio.core import budget, pipes
+from tests.child import Gate, command, data, err, out
+from tests.conftest import MONKEY_PATCHED, every_settings
+
+eventlet = pytest.importorskip("eventlet")
+
+from eventlet import hubs  # noqa: E402
+from eventlet.greenio import GreenPipe  # noqa: E402
+from eventlet.greenio.py3 import GreenFileIO  # noqa: E402
+
+pytestmark = pytest.mark.fast_path("bytes_in")
+
+MIB = 1 << 20
+BIG = 3_000_001
+
+
+@pytest.fixture
+def green() -> Any:
+    """The green subprocess."""
+    import importlib
+
+    return importlib.import_module("subprocess" if MONKEY_PATCHED else "eventlet.green.subprocess")
+
+
+@pytest.fixture
+def pipe() -> Iterator[Callable[..., tuple[Any, Any]]]:
+    """``pipe(read_mode, write_mode, **options)``: the two ends of a pipe as GreenPipes."""
+    opened: list[Any] = []
+
+    def make(read_mode: str = "rb", write_mode: str = "wb", bufsize: int = -1, **options: Any) -> tuple[Any, Any]:
+        reader, writer = os.pipe()
+        pair = GreenPipe(reader, read_mode, bufsize, **options), GreenPipe(writer, write_mode, bufsize, **options)
+        opened.extend(pair)
+        return pair
+
+    yield make
+    for stream in opened:
+        with contextlib.suppress(OSError, ValueError):
+            stream.close()
+
+
+def raw(stream: Any) -> Any:
+    """The GreenFileIO below the buffers."""
+    stream = getattr(stream, "buffer", stream)
+    return getattr(stream, "raw", stream)
+
+
+def sizes(*cycle: int) -> Callable[[Any], bytes]:
+    """A style of reading: ``read(n)`` with these sizes in turn."""
+
+    def style(stream: Any) -> bytes:
+        chunks = []
+        for size in itertools.cycle(cycle):
+            chunk = stream.read(size)
+            assert len(chunk) <= size
+            if not chunk:
+                return b"".join(chunks)
+            chunks.append(chunk)
+        raise AssertionError
+
+    return style
+
+
+def into(size: int) -> Callable[[Any], bytes]:
+    """A style of reading: ``readinto`` a buffer of this size."""
+
+    def style(stream: Any) -> bytes:
+        buffer, chunks = bytearray(size), []
+        while count := stream.readinto(buffer):
+            chunks.append(bytes(buffer[:count]))
+        return b"".join(chunks)
+
+    return style
+
+
+def lines(stream: Any) -> bytes:
+    found = list(iter(stream.readline, b""))
+    assert all(line.endswith(b"\n") and line.count(b"\n") == 1 for line in found[:-1])
+    return b"".join(found)
+
+
+STYLES: dict[str, Callable[[Any], bytes]] = {
+    "read()": lambda stream: stream.read(),
+    "read(-1)": lambda stream: stream.read(-1),
+    "read(1000)": sizes(1000),
+    "read(64 KiB)": sizes(65536),
+    "read(1 MiB)": sizes(MIB),
+    "read(10 MiB)": sizes(10 * MIB),
+    "read of many sizes": sizes(1, 70_000, 4096, 3, 500_000),
+    "readinto(1000)": into(1000),
+    "readinto(1 MiB)": into(MIB),
+    "readline()": lines,
+    "iteration": lambda stream: b"".join(stream),
+    "readlines()": lambda stream: b"".join(stream.readlines()),
+    "readline(100)": lambda stream: b"".join(iter(lambda: stream.readline(100), b"")),
+    "a little and the rest": lambda stream: stream.read(10) + stream.readline() + stream.read(),
+}
+#: A GreenFileIO without a buffer reads lines a byte at a time; so less of it.
+UNBUFFERED_LINES = {"readline()", "iteration", "readlines()", "readline(100)"}
+
+
+@every_settings
+@pytest.mark.parametrize("bufsize", [-1, 0, 512, 100_000])
+@pytest.mark.parametrize("style", STYLES)
+def test_every_way_of_reading(patched: Any, green: Any, style: str, bufsize: int) -> None:
+    size = 20_000 if bufsize == 0 and style in UNBUFFERED_LINES else 700_001
+    popen = green.Popen(command(out(1, size, 50_000)), stdout=-1, bufsize=bufsize)
+    assert STYLES[style](popen.stdout) == data(1, size)
+    assert popen.stdout.read(1) == popen.stdout.read() == b""
+    popen.stdout.close()
+    assert popen.wait() == 0
+
+
+@pytest.mark.parametrize("size", [4097, 8192, 65536, 65537, 200_000, MIB + 1])
+def test_a_buffered_read_is_never_short(patched: Any, green: Any, size: int) -> None:
+    popen = green.Popen(command(out(1, BIG, 1000)), stdout=-1, bufsize=-1)
+    got = []
+    while len(chunk := popen.stdout.read(size)) == size:
+        got.append(chunk)
+    assert b"".join([*got, chunk]) == data(1, BIG)
+    assert len(chunk) == BIG % size
+    popen.wait()
+
+
+@pytest.mark.parametrize("text", ["a\r\nb\rc\n\nlast" * 30_000, "€ä\U0001f600\n" * 50_001], ids=["newlines", "utf-8"])
+@pytest.mark.parametrize("style", ["read()", "iteration", "read(1000)"])
+def test_text(pipe: Any, text: str, style: str) -> None:
+    def go() -> Any:
+        reader, writer = pipe("r", "wb", encoding=None)
+        sender = eventlet.spawn(lambda: (writer.write(text.encode()), writer.close()))
+        if style == "read()":
+            found = [reader.read()]
+        elif style == "iteration":
+            found = list(reader)
+        else:
+            found = list(iter(lambda: reader.read(1000), ""))
+        sender.wait()
+        return found, reader.newlines
+
+    upstream = go()
+    with fastio.patched():
+        counters.reset()
+        assert go() == upstream
+        assert counters.bytes_in == len(text.encode())
+
+
+WRITES: dict[str, Any] = {
+    "at once": lambda stream, payload: stream.write(payload),
+    "in pieces": lambda stream, payload: [stream.write(payload[n : n + 70_001]) for n in range(0, BIG, 70_001)],
+    "in small pieces": lambda stream, payload: [stream.write(payload[n : n + 999]) for n in range(0, BIG, 999)],
+    "writelines": lambda stream, payload: stream.writelines([payload[:1000], payload[1000:]]),
+    "bytearray": lambda stream, payload: stream.write(bytearray(payload)),
+    "view": lambda stream, payload: stream.write(memoryview(payload)),
+    "array": lambda stream, payload: stream.write(array.array("B", payload)),
+}
+
+
+@every_settings
+@pytest.mark.fast_path("bytes_out")
+@pytest.mark.parametrize("bufsize", [-1, 0, 100_000])
+@pytest.mark.parametrize("style", WRITES)
+def test_every_way_of_writing(patched: Any, hub: Any, green: Any, style: str, bufsize: int) -> None:
+    popen = green.Popen(["cat"], stdin=-1, stdout=-1, bufsize=bufsize)
+    reader = eventlet.spawn(popen.stdout.read)
+    WRITES[style](popen.stdin, data(1, BIG))
+    popen.stdin.close()
+    assert reader.wait() == data(1, BIG)
+    popen.wait()
+
+
+@pytest.mark.fast_path("bytes_out")
+def test_a_large_write_tells_its_size(patched: Any, pipe: Any) -> None:
+    reader, writer = pipe(bufsize=0)
+    sender = eventlet.spawn(writer.write, data(1, BIG))
+    received = b"".join(iter(lambda: len_limited(reader, sender), b""))
+    assert sender.wait() == BIG
+    assert received == data(1, BIG)
+
+
+def len_limited(reader: Any, sender: Any) -> bytes:
+    """What there is; nothing once the sender is done and all is read."""
+    while True:
+        try:
+            return os_read(reader.fileno())
+        except BlockingIOError:
+            if sender.dead:
+                return b""
+            eventlet.sleep(0)
+
+
+def os_read(fd: int) -> bytes:
+    import posix
+
+    return posix.read(fd, 1 << 20)
+
+
+@pytest.mark.fast_path("bytes_out")
+@pytest.mark.parametrize("nothing", [b"", bytearray(), memoryview(b"")])
+def test_writing_nothing(patched: Any, pipe: Any, nothing: Any) -> None:
+    reader, writer = pipe(bufsize=0)
+    assert writer.write(nothing) == 0
+    assert writer.write(b"x") == 1
+
+
+@pytest.mark.parametrize("kind", ["array of ints", "not contiguous", "text", "number", "none"])
+def test_unusual_writes_are_as_upstream(pipe: Any, kind: str) -> None:
+    value = {
+        "array of ints": array.array("I", range(1000)),
+        "not contiguous": memoryview(bytes(range(200)))[::2],
+        "text": "text",
+        "number": 5,
+        "none": None,
+    }[kind]
+
+    def go() -> Any:
+        reader, writer = pipe(bufsize=0)
+        try:
+            result = writer.write(value)
+        except Exception as error:
+            result = type(error), str(error)
+        writer.close()
+        return result, reader.read()
+
+    upstream = go()
+    with fastio.patched():
+        assert go() == upstream
+
+
+@pytest.mark.parametrize("bufsize", [0, -1])
+def test_nobody_reads(pipe: Any, bufsize: int) -> None:
+    if MONKEY_PATCHED:
+        pytest.skip("upstream spins for ever; see test_fix_green_epipe.py")
+
+    def go() -> Any:
+        reader, writer = pipe(bufsize=bufsize)
+        reader.close()
+        with pytest.raises(OSError) as caught:
+            writer.write(data(1, BIG))
+        return type(caught.value), caught.value.args
+
+    upstream = go()
+    assert upstream == (BrokenPipeError, (errno.EPIPE, "Broken pipe"))
+    with fastio.patched():
+        assert go() == upstream
+
+
+@pytest.mark.parametrize("buffer", [bytearray(5), bytearray(500), bytearray(0), array.array("I", [0] * 20)], ids=repr)
+def test_readinto_any_buffer(pipe: Any, buffer: Any) -> None:
+    def go() -> Any:
+        into = copy.copy(buffer)
+        reader, writer = pipe(bufsize=0)
+        writer.write(bytes(range(1, 101)))
+        try:
+            return reader.readinto(into), bytes(into)
+        except Exception as error:
+            return type(error), str(error)
+
+    upstream = go()
+    with fastio.patched():
+        assert go() == upstream
+
+
+def test_readinto_reads_in_place(patched: Any, pipe: Any) -> None:
+    reader, writer = pipe(bufsize=0)
+    writer.write(b"abcdef")
+    buffer = bytearray(b"-" * 10)
+    assert reader.readinto(memoryview(buffer)[2:6]) == 4
+    assert buffer == b"--abcd----"
+
+
+class Stop(Exception):
+    pass
+
+
+def disturb(victim: Any) -> int:
+    """Throw Stop into the greenlet at every moment at which it gives way; returns how often."""
+    hub = hubs.get_hub()
+    thrown, seen = 0, counters.yields
+    while not victim.dead:
+        eventlet.sleep(0)
+        if counters.yields != seen and not victim.dead:
+            seen = counters.yields
+            thrown += 1
+            hub.schedule_call_global(0, eventlet.getcurrent().switch)
+            victim.throw(Stop)
+    return thrown
+
+
+def again(function: Callable[[], Any]) -> Any:
+    """Call until no Stop comes."""
+    while True:
+        try:
+            return function()
+        except Stop:
+            pass
+
+
+@pytest.mark.parametrize("fastio_settings", [{"yield_bytes": "64KiB"}, {"yield_bytes": "4KiB"}], ids=str)
+@pytest.mark.parametrize("bufsize", [0, -1])
+@pytest.mark.parametrize("style", ["read", "readinto"])
+def test_no_byte_is_lost_where_an_exception_arrives(
+    patched: Any, hub: Any, green: Any, style: str, bufsize: int
+) -> None:
+    popen = green.Popen(command(out(1, BIG, MIB)), stdout=-1, bufsize=bufsize)
+    got = []
+
+    def read() -> None:
+        buffer = bytearray(50_000)
+        while True:
+            if style == "read":
+                chunk = again(lambda: popen.stdout.read(50_000))
+            else:
+                chunk = bytes(buffer[: again(lambda: popen.stdout.readinto(buffer))])
+            if not chunk:
+                return
+            got.append(chunk)
+
+    assert disturb(eventlet.spawn(read)) > 10
+    if bufsize == 0:
+        assert b"".join(got) == data(1, BIG)
+    else:
+        # A buffer that is being filled is thrown away by io itself, also by an exception that arrives upstream.
+        assert sum(map(len, got)) <= BIG
+    popen.wait()
+
+
+@pytest.mark.fast_path("bytes_out")
+@pytest.mark.parametrize("fastio_settings", [{"yield_bytes": "64KiB"}], ids=str)
+@pytest.mark.parametrize("bufsize", [0, -1, 20_000])
+def test_no_byte_is_sent_twice_where_an_exception_arrives(
+    patched: Any, hub: Any, tmp_path: pathlib.Path, bufsize: int
+) -> None:
+    # A file takes all of a write at once, so no write can be half done when Stop arrives.
+    path = tmp_path / "file"
+    chunks = [data(number, 10_000) for number in range(300)]
+
+    def write() -> None:
+        with GreenPipe(str(path), "wb", bufsize) as stream:
+            for chunk in chunks:
+                again(lambda chunk=chunk: stream.write(chunk))
+                again(stream.flush)
+
+    assert disturb(eventlet.spawn(write)) > 10
+    assert path.read_bytes() == b"".join(chunks)
+
+
+def let_it_give_way(victim: Any) -> None:
+    """Return while ``victim`` gives way."""
+    seen = counters.yields
+    while counters.yields == seen:
+        eventlet.sleep(0)
+        assert not victim.dead
+
+
+def reuse(fd: int) -> tuple[int, int]:
+    """A pipe, one of whose ends has this number, with something to read in it."""
+    reader, writer = os.pipe()
+    assert fd in (reader, writer)
+    hubs.notify_opened(reader)
+    hubs.notify_opened(writer)
+    os.write(writer, b"secret")
+    return reader, writer
+
+
+@pytest.mark.parametrize("how", ["readall", "read", "readinto"])
+@pytest.mark.parametrize("fastio_settings", [{"yield_bytes": "64KiB"}], ids=str)
+def test_closed_while_it_gives_way(patched: Any, hub: Any, green: Any, how: str) -> None:
+    popen = green.Popen(["head", "-c", str(1 << 30), "/dev/zero"], stdout=-1, bufsize=0)
+    stream, fd = popen.stdout, popen.stdout.fileno()
+    got = []
+
+    def read() -> Any:
+        buffer = bytearray(MIB)
+        try:
+            while True:
+                if how == "readall":
+                    got.append(stream.readall())
+                elif how == "read":
+                    got.append(stream.read(MIB))
+                else:
+                    got.append(bytes(buffer[: stream.readinto(buffer)]))
+        except hubs.IOClosed:
+            return "closed"
+
+    reader = eventlet.spawn(read)
+    let_it_give_way(reader)
+    stream.close()
+    ends = reuse(fd)
+    assert reader.wait() == "closed"
+    assert not any(b"secret" in chunk for chunk in got)
+    for end in ends:
+        os.close(end)
+    popen.kill()
+    popen.wait()
+
+
+@pytest.mark.fast_path("bytes_out")
+@pytest.mark.parametrize("fastio_settings", [{"yield_bytes": "64KiB"}], ids=str)
+def test_closed_while_a_writer_gives_way(patched: Any, hub: Any, green: Any) -> None:
+    popen = green.Popen(command("in:-1"), stdin=-1, bufsize=0)
+    stream, fd = popen.stdin, popen.stdin.fileno()
+
+    def write() -> Any:
+        try:
+            while True:
+                stream.write(bytes(16 * MIB))
+        except hubs.IOClosed:
+            return "closed"
+
+    writer = eventlet.spawn(write)
+    let_it_give_way(writer)
+    stream.close()
+    keep = os.dup(1)
+    ends = os.pipe()
+    assert fd in (keep, *ends)
+    for end in ends:
+        hubs.notify_opened(end)
+    assert writer.wait() == "closed"
+    os.set_blocking(ends[0], False)
+    with pytest.raises(BlockingIOError):
+        os_read(ends[0])
+    for end in (keep, *ends):
+        os.close(end)
+    popen.wait()
+
+
+@pytest.mark.parametrize("how", ["read", "readall", "readinto", "write"])
+def test_closed_and_recycled_while_it_waits(pipe: Any, hub: Any, how: str) -> None:
+    def go() -> Any:
+        reader, writer = pipe(bufsize=0)
+        stream = writer if how == "write" else reader
+        fd = stream.fileno()
+        calls = {
+            "read": lambda: reader.read(10),
+            "readall": reader.readall,
+            "readinto": lambda: reader.readinto(bytearray(10)),
+            "write": lambda: writer.write(bytes(BIG)),
+        }
+
+        def wait() -> Any:
+            try:
+                return calls[how]()
+            except Exception as error:
+                return type(error), str(error)
+
+        waiter = eventlet.spawn(wait)
+        eventlet.sleep(0)
+        eventlet.sleep(0)
+        os.close(fd)
+        ends = os.pipe()
+        for end in ends:
+            hubs.notify_opened(end)
+        eventlet.sleep(0.01)
+        result = waiter.wait()
+        for end in ends:
+            os.close(end)
+        return result
+
+    expected = hubs.IOClosed, "[Errno 107] Operation on closed file"
+    # Monkey patched, upstream's os.read() returns '' instead, which readall() adds to its list for ever.
+    if not MONKEY_PATCHED:
+        assert go() == expected
+    with fastio.patched():
+        assert go() == expected
+
+
+def test_a_file_closed_before(pipe: Any) -> None:
+    operations: dict[str, Callable[[Any], Any]] = {
+        "read": lambda f: f.read(1),
+        "read()": lambda f: f.read(),
+        "readinto": lambda f: f.readinto(bytearray(1)),
+        "readline": lambda f: f.readline(),
+        "write": lambda f: f.write(b"x"),
+        "iteration": lambda f: next(iter(f)),
+        "fileno": lambda f: f.fileno(),
+        "seek": lambda f: f.seek(0),
+        "flush": lambda f: f.flush(),
+        "isatty": lambda f: f.isatty(),
+        "close": lambda f: f.close(),
+        "with": lambda f: f.__enter__(),
+        "closed": lambda f: f.closed,
+    }
+
+    def go() -> Any:
+        found = {}
+        for bufsize in (0, -1):
+            for end in (0, 1):
+                for name, operation in operations.items():
+                    stream = pipe(bufsize=bufsize)[end]
+                    stream.close()
+                    try:
+                        found[bufsize, end, name] = operation(stream)
+                    except Exception as error:
+                        found[bufsize, end, name] = type(error), str(error)
+        return {key: value for key, value in found.items() if not isinstance(value, io.IOBase)}
+
+    upstream = go()
+    with fastio.patched():
+        assert go() == upstream
+
+
+def test_everything_else_about_a_pipe_is_as_upstream(pipe: Any) -> None:
+    operations: dict[str, Callable[[Any], Any]] = {
+        "seek": lambda f: f.seek(0),
+        "tell": lambda f: f.tell(),
+        "seekable": lambda f: f.seekable(),
+        "truncate": lambda f: f.truncate(0),
+        "readable": lambda f: f.readable(),
+        "writable": lambda f: f.writable(),
+        "isatty": lambda f: f.isatty(),
+        "mode": lambda f: f.mode,
+        "closed": lambda f: f.closed,
+        "pickle": lambda f: pickle.dumps(f),
+        "copy": lambda f: copy.copy(f),
+        "deepcopy": lambda f: copy.deepcopy(f),
+        "type": lambda f: type(f),
+        "raw type": lambda f: type(raw(f)),
+        "nonblocking": lambda f: os.get_blocking(f.fileno()),
+        "read(None)": lambda f: f.read(None),
+        "read(-2)": lambda f: f.read(-2),
+        "read(0)": lambda f: f.read(0),
+        "read('1')": lambda f: f.read("1"),
+        "readinto(None)": lambda f: f.readinto(None),
+        "read1": lambda f: f.read1(2),
+        "peek": lambda f: f.peek(2),
+        "detach": lambda f: type(f.detach()),
+        "unknown": lambda f: f.unknown,
+    }
+
+    def go() -> Any:
+        found = {}
+        for bufsize in (0, -1):
+            for end in (0, 1):
+                for name, operation in operations.items():
+                    if end == 1 and name.startswith(("read(", "readinto", "read1", "peek")):
+                        continue  # monkey patched, upstream waits for ever for the end for writing to be readable
+                    reader, writer = pipe(bufsize=bufsize)
+                    writer.write(b"abcdef")
+                    writer.flush()
+                    if end == 0:
+                        writer.close()
+                    stream = (reader, writer)[end]
+                    try:
+                        found[bufsize, end, name] = operation(stream)
+                    except Exception as error:
+                        found[bufsize, end, name] = type(error)
+        return {
+            key: type(value) if isinstance(value, io.IOBase) or key[2] == "pickle" else value
+            for key, value in found.items()
+        }
+
+    upstream = go()
+    with fastio.patched():
+        found = go()
+    # A buffer that is larger shows more.
+    assert found.pop((-1, 0, "peek")).startswith(upstream.pop((-1, 0, "peek")))
+    assert found == upstream
+
+
+@pytest.mark.parametrize("bufsize", [0, -1, 5000])
+def test_regular_files(tmp_path: pathlib.Path, bufsize: int) -> None:
+    path = tmp_path / "file"
+
+    def go() -> Any:
+        path.write_bytes(data(1, 300_000))
+        found: list[Any] = []
+        with GreenPipe(str(path), "rb", bufsize) as stream:
+            found += [stream.read(10), stream.seek(100_000), stream.tell(), stream.read(200), stream.seekable()]
+            found += [stream.seek(-5, 2), stream.read(), stream.read(), stream.seek(0), len(stream.read())]
+            buffer = bytearray(1000)
+            found += [stream.seek(50), stream.readinto(buffer), bytes(buffer), stream.readline(), stream.name]
+        with GreenPipe(str(path), "r+b", bufsize) as stream:
+            found += [stream.write(b"12345"), stream.tell(), stream.seek(3), stream.read(5)]
+            found += [stream.seek(20), stream.truncate(), stream.tell()]
+        found.append(path.read_bytes())
+        with GreenPipe(str(path), "ab", bufsize) as stream:
+            found += [stream.write(data(2, 200_000)), stream.tell()]
+        found.append(path.read_bytes())
+        with GreenPipe(str(path), "r", encoding="latin-1") as stream:
+            found.append(stream.read())
+        with open(path, "rb") as file, GreenPipe(file, "rb", bufsize) as stream:
+            found.append(stream.read(1000))
+        return found
+
+    def result() -> Any:
+        try:
+            return go()
+        except Exception as error:
+            return type(error), str(error)
+
+    upstream = result()
+    with fastio.patched():
+        assert result() == upstream
+
+
+def test_a_subclass_with_a_read_of_its_own(patched: Any) -> None:
+    class Upper(GreenFileIO):
+        def read(self, size: int = -1) -> bytes:
+            return super().read(size).upper()
+
+    reader, writer = os.pipe()
+    os.write(writer, b"abcdef")
+    stream = Upper(reader, "rb")
+    buffer = bytearray(3)
+    assert stream.readinto(buffer) == 3 and buffer == b"ABC"
+    assert stream.read(2) == b"DE"
+    assert io.BufferedReader(stream).read(1) == b"F"
+    stream.close()
+    os.close(writer)
+
+
+def counting(turns: list[int]) -> Any:
+    """A greenlet that counts its turns in ``turns[0]``."""
+
+    def count() -> None:
+        while True:
+            turns[0] += 1
+            eventlet.sleep(0)
+
+    return eventlet.spawn(count)
+
+
+@pytest.mark.parametrize("bufsize", [0, -1])
+@pytest.mark.parametrize("style", ["read(64 KiB)", "read(1 MiB)", "read()", "readinto(1 MiB)", "iteration"])
+@pytest.mark.parametrize("fastio_settings", [{"yield_bytes": "256KiB"}], ids=str)
+def test_the_hub_lives_while_a_busy_child_is_read(
+    patched: Any, hub: Any, green: Any, style: str, bufsize: int
+) -> None:
+    size = MIB // 8 if style == "iteration" and bufsize == 0 else 16 * MIB
+    turns = [0]
+    other = counting(turns)
+    popen = green.Popen(command(out(1, size, MIB)), stdout=-1, bufsize=bufsize)
+    assert STYLES[style](popen.stdout) == data(1, size)
+    assert turns[0] >= size // (256 * 1024) - 1
+    other.kill()
+    popen.wait()
+
+
+def test_a_file_that_is_always_ready_lets_others_run(patched: Any, hub: Any) -> None:
+    """Its reader never waits: without giving way nobody else would ever run."""
+    turns = [0]
+    other = counting(turns)
+    eventlet.sleep(0)
+    with GreenPipe("/dev/zero", "rb", 0) as stream:
+        for _ in range(64):
+            assert len(stream.read(MIB)) == MIB
+    assert turns[0] >= 32
+    other.kill()
+
+
+@pytest.mark.fast_path("bytes_out")
+@pytest.mark.parametrize("chunk", [1000, 65536, 16 * MIB])
+def test_the_hub_lives_while_a_fast_reader_is_written_to(patched: Any, hub: Any, chunk: int) -> None:
+    turns = [0]
+    other = counting(turns)
+    eventlet.sleep(0)
+    with GreenPipe("/dev/null", "wb", 0) as stream:
+        for _ in range(16 * MIB // chunk):
+            assert stream.write(bytes(chunk)) == chunk
+    assert turns[0] >= 8
+    other.kill()
+
+
+@pytest.mark.fast_path("bytes_in", "bytes_out")
+def test_the_budget_is_empty_afterwards(patched: Any, hub: Any, green: Any) -> None:
+    for _ in range(3):
+        popen = green.Popen(["cat"], stdin=-1, stdout=-1, bufsize=0)
+        reader = eventlet.spawn(popen.stdout.read)
+        popen.stdin.write(data(1, BIG))
+        popen.stdin.close()
+        assert reader.wait() == data(1, BIG)
+        popen.wait()
+        waiter = eventlet.spawn(GreenPipe(os.pipe()[0], "rb", 0).readall)
+        eventlet.sleep(0)
+        waiter.kill()
+    assert budget.shared.active() == 0
+
+
+def test_large_pipes_only_for_those_who_carry_much(patched: Any, pipe: Any) -> None:
+    reader, writer = pipe(bufsize=0)
+    for _ in range(100):
+        writer.write(b"x" * 1000)
+        reader.read(1000)
+    assert pipes.capacity(reader.fileno()) == pipes.DEFAULT_CAPACITY
+    sender = eventlet.spawn(lambda: (writer.write(data(1, BIG)), writer.close()))
+    assert reader.read() == data(1, BIG)
+    sender.wait()
+    assert pipes.capacity(reader.fileno()) == MIB
+
+
+def test_few_reads_per_mib(patched: Any, hub: Any, tmp_path: pathlib.Path, green: Any) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(os.urandom(MIB) * 32)
+    popen = green.Popen(["cat", str(path)], stdout=-1)
+    assert popen.stdout.read() == path.read_bytes()
+    # Stock reads 8 KiB at a time: 128.
+    assert counters.reads / 32 <= 8 and counters.waits / 32 <= 8
+    popen.wait()
+
+
+def test_a_pipe_that_is_older_than_the_patch(pipe: Any) -> None:
+    reader, writer = pipe(bufsize=0)
+    waiter = eventlet.spawn(reader.read, 100)
+    eventlet.sleep(0)
+    with fastio.patched():
+        writer.write(b"abc")
+        assert waiter.wait() == b"abc"
+        counters.reset()
+        writer.write(b"def")
+        assert reader.read(10) == b"def"
+        assert counters.bytes_in == 3
+        waiter = eventlet.spawn(reader.read, 100)
+        eventlet.sleep(0)
+        younger, other_end = pipe(bufsize=-1)
+        other_end.write(data(1, 10_000))
+        other_end.flush()
+        assert younger.read(10) == data(1, 10)
+    # And one that is younger than its end.
+    writer.write(b"ghi")
+    assert waiter.wait() == b"ghi"
+    other_end.close()
+    assert younger.read() == data(1, 10_000)[10:]
+    writer.close()
+    assert reader.readall() == b""
+
+
+def test_two_readers_of_one_pipe(patched: Any, pipe: Any, hub: Any) -> None:
+    reader, writer = pipe(bufsize=0)
+    first = eventlet.spawn(reader.read, 10)
+    eventlet.sleep(0)
+    with pytest.raises(RuntimeError, match="Second simultaneous read"):
+        reader.read(10)
+    writer.write(b"abc")
+    assert first.wait() == b"abc"
+
+
+@pytest.mark.parametrize("how", ["read", "readall", "readinto"])
+def test_an_exception_in_a_waiting_reader(patched: Any, pipe: Any, hub: Any, how: str) -> None:
+    reader, writer = pipe(bufsize=0)
+    call = {
+        "read": lambda: reader.read(9),
+        "readall": reader.readall,
+        "readinto": lambda: reader.readinto(bytearray(9)),
+    }
+    with pytest.raises(eventlet.Timeout), eventlet.Timeout(0.05):
+        call[how]()
+    assert not list(hub.get_readers()) and budget.shared.active() == 0
+    writer.write(b"abc")
+    assert reader.read(10) == b"abc"
+
+
+def test_both_outputs_of_a_child_at_once(patched: Any, green: Any, hub: Any) -> None:
+    steps = [step for turn in range(10) for step in (out(turn, 200_000), err(turn + 50, 200_000))]
+    popen = green.Popen(command(*steps), stdout=-1, stderr=-1, bufsize=-1)
+    other = eventlet.spawn(popen.stderr.read)
+    assert popen.stdout.read() == b"".join(data(turn, 200_000) for turn in range(10))
+    assert other.wait() == b"".join(data(turn + 50, 200_000) for turn in range(10))
+    popen.wait()
+
+
+def test_one_output_alone_by_communicate(patched: Any, green: Any) -> None:
+    """communicate() without a time-out and with one pipe is ``stdout.read()``."""
+    popen = green.Popen(command(out(1, BIG)), stdout=-1)
+    assert popen.communicate() == (data(1, BIG), None)
+    popen = green.Popen(command("digest", "close:1"), stdin=-1)
+    popen.communicate(data(1, BIG))
+    assert popen.returncode == 0
+
+
+def test_interactive_children_need_no_flush(patched: Any, green: Any, gate: Gate) -> None:
+    popen = green.Popen(["cat"], stdin=-1, stdout=-1)
+    for number in range(20):
+        line = b"line %d\n" % number
+        popen.stdin.write(line)
+        popen.stdin.flush()
+        assert popen.stdout.readline() == line
+    popen.stdin.close()
+    assert popen.stdout.read() == b""
+    popen.wait()

@@ -1,0 +1,170 @@
+"""``green_wait``: waiting in the hub."""
+
+from __future__ import annotations
+
+import os
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.child import Gate, command
+from tests.conftest import MONKEY_PATCHED
+
+eventlet = pytest.importorskip("eventlet")
+
+pytestmark = pytest.mark.no_fast_path(reason="waiting moves no bytes")
+
+NEVER = 100
+
+
+@pytest.fixture
+def green() -> ModuleType:
+    """The green subprocess."""
+    import importlib
+
+    return importlib.import_module("subprocess" if MONKEY_PATCHED else "eventlet.green.subprocess")
+
+
+@pytest.mark.parametrize("timeout", [None, NEVER])
+def test_other_greenlets_run_meanwhile(patched: Any, hub: Any, green: ModuleType, gate: Gate, timeout: Any) -> None:
+    popen = green.Popen(command(gate.wait, "exit:3"), pass_fds=gate.fds)
+    waiter = eventlet.spawn(popen.wait, timeout)
+    for _ in range(50):
+        eventlet.sleep(0)
+    assert not waiter.dead
+    gate.open()
+    assert waiter.wait() == 3
+
+
+@pytest.mark.parametrize("timeout", [None, NEVER])
+def test_several_greenlets_wait_for_one_child(
+    patched: Any, hub: Any, green: ModuleType, gate: Gate, timeout: Any
+) -> None:
+    popen = green.Popen(command(gate.wait, "exit:3"), pass_fds=gate.fds)
+    waiters = [eventlet.spawn(popen.wait, timeout) for _ in range(20)]
+    eventlet.sleep(0)
+    gate.open()
+    assert [waiter.wait() for waiter in waiters] == [3] * 20
+
+
+def test_many_children_end_in_their_own_order(patched: Any, hub: Any, green: ModuleType) -> None:
+    gates = [Gate() for _ in range(20)]
+    children = [green.Popen(command(gate.wait, f"exit:{n}"), pass_fds=gate.fds) for n, gate in enumerate(gates)]
+    ended: list[int] = []
+    waiters = [eventlet.spawn(lambda child=child: ended.append(child.wait())) for child in children]
+    for number in range(19, -1, -1):
+        gates[number].open()
+        waiters[number].wait()
+    assert ended == list(range(19, -1, -1))
+    for gate in gates:
+        gate.close()
+
+
+def test_the_check_interval_is_accepted(patched: Any, hub: Any, green: ModuleType, gate: Gate) -> None:
+    assert green.Popen(command("exit:3")).wait(None, 0.001) == 3
+    assert green.Popen(command("exit:3")).wait(timeout=NEVER, check_interval=5) == 3
+    popen = green.Popen(command(gate.wait), pass_fds=gate.fds)
+    with pytest.raises(green.TimeoutExpired):
+        popen.wait(0.1, check_interval=0.01)
+    gate.open()
+    # Stock would look once in 500 seconds; here the hub tells.
+    assert popen.wait(check_interval=500) == 0
+
+
+def test_the_check_interval_without_a_pidfd(
+    patched: Any, hub: Any, green: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fastio.patches import _child
+
+    monkeypatch.delattr(_child.os, "pidfd_open")
+    slept = []
+    sleep = eventlet.sleep
+    monkeypatch.setattr(eventlet, "sleep", lambda seconds: (slept.append(seconds), sleep(seconds)))
+    assert green.Popen(command("sleep:0.2", "exit:3")).wait(check_interval=0.03) == 3
+    assert set(slept) == {0.03}
+
+
+class Stop(Exception):
+    pass
+
+
+@pytest.mark.parametrize("timeout", [None, NEVER])
+def test_an_exception_thrown_into_a_waiting_greenlet(
+    patched: Any, hub: Any, green: ModuleType, gate: Gate, timeout: Any
+) -> None:
+    before = os.listdir("/proc/self/fd")
+    popen = green.Popen(command(gate.wait, "exit:3"), pass_fds=gate.fds)
+    waiter = eventlet.spawn(popen.wait, timeout)
+    eventlet.sleep(0)
+    assert list(hub.get_readers())
+    waiter.kill(Stop())
+    with pytest.raises(Stop):
+        waiter.wait()
+    assert not list(hub.get_readers())
+    with pytest.raises(eventlet.Timeout), eventlet.Timeout(0.05):
+        popen.wait(timeout)
+    assert not list(hub.get_readers())
+    assert os.listdir("/proc/self/fd") == before
+    gate.open()
+    assert popen.wait(timeout) == 3
+
+
+def test_no_timer_is_left(patched: Any, hub: Any, green: ModuleType) -> None:
+    def timers() -> int:
+        hub.prepare_timers()
+        return sum(not timer.called for _, timer in hub.timers)
+
+    before = timers()
+    for _ in range(10):
+        assert green.Popen(command("sleep:0.01", "exit:3")).wait(NEVER) == 3
+    assert timers() <= before
+
+
+def test_in_the_hub_itself_only_what_needs_no_wait_works(patched: Any, hub: Any, green: ModuleType, gate: Gate) -> None:
+    gone = green.Popen(command("exit:3"))
+    os.waitid(os.P_PID, gone.pid, os.WEXITED | os.WNOWAIT)
+    running = green.Popen(command(gate.wait), pass_fds=gate.fds)
+    results: list[Any] = []
+
+    def in_the_hub() -> None:
+        results.append(gone.wait())
+        try:
+            running.wait(1)
+        except (RuntimeError, AssertionError) as error:
+            results.append(type(error))
+
+    hub.schedule_call_global(0, in_the_hub)
+    eventlet.sleep(0.01)
+    assert results[0] == 3 and len(results) == 2
+    gate.open()
+    assert running.wait() == 0
+
+
+@pytest.mark.parametrize("hub_name", ["poll", "selects", "asyncio"])
+@pytest.mark.skipif(MONKEY_PATCHED, reason="the processes are fresh ones, the same as without TEST_EVENTLET")
+def test_other_hubs(run_python: Any, hub_name: str) -> None:
+    code = """
+    import faulthandler; faulthandler.dump_traceback_later(50, exit=True)
+    import eventlet, fastio
+    from eventlet.green import subprocess
+    from tests.child import Gate, command
+    eventlet.sleep(0)
+    fastio.patch(strict=True)
+    gate = Gate()
+    popen = subprocess.Popen(command(gate.wait, "exit:3"), pass_fds=gate.fds)
+    waiters = [eventlet.spawn(popen.wait, timeout) for timeout in (None, 50, 50)]
+    try:
+        popen.wait(0.1)
+    except subprocess.TimeoutExpired:
+        print("TimeoutExpired")
+    gate.open()
+    hub = eventlet.hubs.get_hub()
+    print([waiter.wait() for waiter in waiters], type(hub).__module__, *hub.get_readers())
+    """
+    try:
+        __import__(f"eventlet.hubs.{hub_name}")
+    except ImportError:
+        pytest.skip("this eventlet has no such hub")
+    done = run_python(code, env={"EVENTLET_HUB": hub_name}, options=("-W", "ignore"))
+    assert done.stdout == f"TimeoutExpired\n[3, 3, 3] eventlet.hubs.{hub_name}\n"

@@ -1,0 +1,289 @@
+"""``oslo_spawn``: commands of oslo.concurrency without fork, and otherwise the same."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import fastio
+from fastio.patches import oslo_spawn
+from tests.child import command, data, out
+from tests.conftest import MONKEY_PATCHED
+
+processutils = pytest.importorskip("oslo_concurrency.processutils")
+
+pytestmark = pytest.mark.fast_path("exchanges")
+
+_forks = 0
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+# Called by fork() on behalf of a preexec_fn; vfork() has none.
+os.register_at_fork(before=_count_fork)
+
+
+@pytest.fixture
+def forks() -> Callable[[], int]:
+    """How often this process was forked since the test began."""
+    before = _forks
+    return lambda: _forks - before
+
+
+def test_stock_forks(forks: Callable[[], int]) -> None:
+    assert processutils.execute("echo", "a", timeout=100) == ("a\n", "")
+    assert forks() == 1
+
+
+def test_a_command_needs_no_fork(patched: Any, forks: Callable[[], int]) -> None:
+    for _ in range(3):
+        assert processutils.execute("echo", "a") == ("a\n", "")
+    assert forks() == 0
+
+
+STATUS = ["SigIgn", "SigBlk", "SigCgt", "NoNewPrivs", "Groups", "Uid", "Gid", "Cpus_allowed_list"]
+
+
+def without_internal_signals(status: str) -> str:
+    """``/proc/self/status`` without signals 32 and 33, which are glibc's own.
+
+    From CPython 3.13 a Popen without preexec_fn uses posix_spawn(), and glibc has the new program ignore these two.
+    """
+
+    def mask(match: re.Match[str]) -> str:
+        return match[1] + format(int(match[2], 16) & ~(0b11 << 31), "016x")
+
+    return re.sub(r"(SigIgn\W+t?)([0-9a-f]{16})", mask, status)
+
+
+def looks(**options: Any) -> Any:
+    """What a command sees of itself: signals, limits, directory, environment, descriptors, session."""
+    code = """
+import json, os, resource, sys
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+print(json.dumps([
+    {name: status[name] for name in %r}, os.getcwd(), dict(os.environ), sorted(os.listdir("/proc/self/fd")),
+    {name: resource.getrlimit(getattr(resource, name)) for name in dir(resource) if name.startswith("RLIMIT_")},
+    os.getsid(0) == os.getpid(), os.getpgid(0) == os.getpid(), os.umask(0), os.getpriority(os.PRIO_PROCESS, 0),
+    os.get_blocking(0), os.get_blocking(1), os.get_blocking(2), os.ttyname(0) if os.isatty(0) else None]))
+"""
+    argv = [sys.executable, "-I", "-S", "-c", code % (STATUS,)]
+    stdout, stderr = processutils.execute(*argv, **options)
+    return json.loads(without_internal_signals(stdout)), stderr
+
+
+def looks_of_shell(**options: Any) -> Any:
+    """The signals that a shell command ignores; Python itself ignores SIGPIPE, a shell does not."""
+    stdout, stderr = processutils.execute(
+        "grep -E 'Sig(Ign|Blk|Cgt)' /proc/self/status; pwd; env | sort", shell=True, **options
+    )
+    return without_internal_signals(stdout), stderr
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "cwd": {"cwd": "/usr"},
+    "env": {"env_variables": {"A": "b", "PATH": os.environ["PATH"]}},
+    "input": {"process_input": b"abc"},
+    "prlimit": {"prlimit": processutils.ProcessLimits(number_files=77, core_file_size=0)},
+    "preexec_fn": {"preexec_fn": lambda: os.umask(0o77)},
+    "timeout": {"timeout": 100},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_command_finds_everything_as_with_stock(case: str) -> None:
+    if "timeout" in CASES[case] and "timeout" not in processutils.execute.__doc__:
+        pytest.skip("this oslo.concurrency has no timeout")
+    upstream = looks(**CASES[case])
+    with fastio.patched():
+        assert looks(**CASES[case]) == upstream
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_shell_command_finds_everything_as_with_stock(case: str) -> None:
+    upstream = looks_of_shell(**CASES[case])
+    with fastio.patched():
+        assert looks_of_shell(**CASES[case]) == upstream
+
+
+@pytest.fixture(params=["ignored", "default"])
+def sigpipe(request: pytest.FixtureRequest) -> Iterator[str]:
+    """How the parent has SIGPIPE; Python ignores it."""
+    action = signal.SIG_IGN if request.param == "ignored" else signal.SIG_DFL
+    before = signal.signal(signal.SIGPIPE, action)
+    yield request.param
+    signal.signal(signal.SIGPIPE, before)
+
+
+def test_sigpipe_kills_a_command_as_with_stock(sigpipe: str, forks: Callable[[], int]) -> None:
+    shell = shutil.which("bash")
+    if shell is None:
+        pytest.skip("no bash")
+
+    def go() -> Any:
+        # head goes away, and SIGPIPE ends yes.
+        stdout, stderr = processutils.execute(shell, "-c", "set -o pipefail; yes | head -1; echo $?")
+        mask, _ = processutils.execute("grep", "SigIgn", "/proc/self/status")
+        return stdout, stderr, mask
+
+    upstream = go()
+    before = forks()
+    with fastio.patched():
+        assert go() == upstream
+    assert forks() == before
+    assert upstream[0] == "y\n141\n"
+    assert int(upstream[2].split()[1], 16) >> (signal.SIGPIPE - 1) & 1 == 0
+
+
+def test_a_preexec_fn_of_the_callers_is_called(patched: Any, tmp_path: pathlib.Path, forks: Callable[[], int]) -> None:
+    path = tmp_path / "called"
+    processutils.execute("true", preexec_fn=lambda: path.write_text(str(os.getpid())))
+    assert path.read_text() != str(os.getpid())
+    assert forks() == 1
+    with pytest.raises(Exception, match="preexec_fn"):
+        processutils.execute("true", preexec_fn=lambda: 1 / 0)
+
+
+def test_popen_with_a_preexec_fn_of_its_own(patched: Any, sp: Any, forks: Callable[[], int]) -> None:
+    popen = sp.Popen(["sh", "-c", "umask"], stdout=-1, stderr=-1, preexec_fn=lambda: os.umask(0o7))
+    assert popen.communicate(timeout=100) == (b"0007\n", b"")
+    assert forks() == 1
+
+
+def test_popen_without_one_needs_no_fork_anyway(patched: Any, sp: Any, forks: Callable[[], int]) -> None:
+    assert sp.run(["echo", "a"], capture_output=True).stdout == b"a\n"
+    assert forks() == 0
+
+
+def test_signals_that_are_not_restored(sp: Any, sigpipe: str, forks: Callable[[], int]) -> None:
+    """With restore_signals=False only the preexec_fn restores SIGPIPE: it is called."""
+    setup = functools.partial(processutils._subprocess_setup, None)
+
+    def go() -> Any:
+        popen = sp.Popen(
+            ["grep", "SigIgn", "/proc/self/status"], stdout=-1, stderr=-1, preexec_fn=setup, restore_signals=False
+        )
+        return popen.communicate(timeout=100)
+
+    upstream = go()
+    with fastio.patched():
+        assert go() == upstream
+    assert forks() == 2
+
+
+def test_exactly_what_is_left_out() -> None:
+    setup = processutils._subprocess_setup
+    assert oslo_spawn.needless(functools.partial(setup, None), True)
+
+    def other(function: Any) -> None:
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+
+    class Partial(functools.partial):
+        pass
+
+    for preexec_fn, restore in [
+        (None, True),
+        (functools.partial(setup, None), False),
+        (functools.partial(setup, print), True),
+        (functools.partial(setup, on_preexec_fn=None), True),
+        (functools.partial(setup), True),
+        (functools.partial(setup, None, None), True),
+        (setup, True),
+        (functools.partial(other, None), True),
+        (functools.partial(print, None), True),
+        (Partial(setup, None), True),
+        (lambda: setup(None), True),
+    ]:
+        assert not oslo_spawn.needless(preexec_fn, restore), preexec_fn
+
+
+def test_failures_are_as_with_stock(tmp_path: pathlib.Path) -> None:
+    plain = tmp_path / "not executable"
+    plain.write_text("#!/bin/sh\n")
+
+    def go(*argv: str, **options: Any) -> Any:
+        try:
+            return processutils.execute(*argv, **options)
+        except processutils.ProcessExecutionError as error:
+            return "failed", error.exit_code, error.stdout, error.stderr, error.cmd
+        except Exception as error:
+            return type(error), str(error), getattr(error, "filename", None), getattr(error, "errno", None)
+
+    commands: list[tuple[tuple[str, ...], dict[str, Any]]] = [
+        (("no such command",), {}),
+        ((str(plain),), {}),
+        ((str(tmp_path),), {}),
+        (("true",), {"cwd": "/no such directory"}),
+        (("false",), {}),
+        (("exit 7",), {"shell": True, "check_exit_code": [7]}),
+        (("exit 7",), {"shell": True}),
+        (("kill -9 $$",), {"shell": True}),
+        (("true", "a\0b"), {}),
+        (("sh", "-c", "echo out; echo err >&2; exit 3"), {}),
+        (tuple(command(out(1, 200_000), "in:-1", "exit:4")), {"binary": True, "check_exit_code": False}),
+    ]
+    upstream = [go(*argv, **options) for argv, options in commands]
+    with fastio.patched():
+        assert [go(*argv, **options) for argv, options in commands] == upstream
+    assert upstream[-1] == (data(1, 200_000), b"")
+
+
+def test_descriptors_are_closed_in_the_command(patched: Any) -> None:
+    fd = os.open(os.devnull, os.O_RDONLY)
+    os.set_inheritable(fd, True)
+    try:
+        stdout, _ = processutils.execute("ls", "/proc/self/fd")
+        assert str(fd) not in stdout.split()
+    finally:
+        os.close(fd)
+
+
+STRACED = """
+import sys
+if sys.argv[1] == "green":
+    import eventlet
+    eventlet.monkey_patch()
+import fastio
+from oslo_concurrency import processutils
+processutils.execute("true")
+print("prepared", flush=True)
+if sys.argv[2] == "patched":
+    fastio.patch(strict=True)
+for _ in range(3):
+    assert processutils.execute("echo", "a") == ("a\\n", "")
+"""
+
+
+@pytest.mark.skipif(MONKEY_PATCHED, reason="the processes are fresh ones, the same as without TEST_EVENTLET")
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+@pytest.mark.parametrize("kind", ["native", "green"])
+def test_vfork_as_the_kernel_sees_it(tmp_path: pathlib.Path, kind: str, native_subprocess: Any) -> None:
+    counted = {}
+    root = str(pathlib.Path(fastio.__file__).parent.parent)
+    for state in ("stock", "patched"):
+        trace = tmp_path / state
+        done = native_subprocess.run(
+            ["strace", "-o", str(trace), "-e", "trace=fork,vfork,clone,clone3", sys.executable, "-W", "ignore", "-c",
+             STRACED, kind, state],
+            env={**os.environ, "PYTHONPATH": root}, stdout=-1, stderr=-1, timeout=100,
+        )  # fmt: skip
+        if done.returncode and b"ptrace" in done.stderr:
+            pytest.skip("no permission to trace")
+        assert done.returncode == 0, done.stderr
+        calls = [line for line in trace.read_text().splitlines() if line.startswith(("vfork", "fork", "clone"))][-3:]
+        counted[state] = ["vfork" in line.lower() for line in calls]
+    assert counted == {"stock": [False] * 3, "patched": [True] * 3}

@@ -1,0 +1,333 @@
+"""``wait`` and ``green_wait``: what holds for both."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import posix
+import resource
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import fastio
+from fastio.patches import _child
+from tests.child import Gate, command, data, err, out
+from tests.conftest import MONKEY_PATCHED
+from tests.outcome import describe
+
+pytestmark = pytest.mark.no_fast_path(reason="waiting moves no bytes; the tests count how often the child is looked at")
+
+NEVER = 100
+
+
+def native_thread(target: Callable[[], Any]) -> None:
+    """Start ``target`` in a thread of the kernel's."""
+    if MONKEY_PATCHED:
+        import eventlet.patcher
+
+        eventlet.patcher.original("_thread").start_new_thread(target, ())
+    else:
+        threading.Thread(target=target, daemon=True).start()
+
+
+def counting(sp: ModuleType) -> type:
+    """A Popen that counts in ``looks`` how often upstream's code looks at its child."""
+
+    class Popen(sp.Popen):  # type: ignore[misc, name-defined]
+        looks = 0
+
+        def _try_wait(self, *args: Any) -> Any:
+            self.looks += 1
+            return super()._try_wait(*args)
+
+        def _internal_poll(self, *args: Any, **kwargs: Any) -> Any:
+            self.looks += 1
+            return super()._internal_poll(*args, **kwargs)
+
+    return Popen
+
+
+def test_a_waiting_parent_looks_twice_at_most(patched: Any, sp: ModuleType) -> None:
+    popen = counting(sp)(command("sleep:1", "exit:3"))
+    assert popen.wait(timeout=NEVER) == 3
+    assert popen.looks <= 2
+
+
+def test_a_timeout_looks_twice_at_most(patched: Any, sp: ModuleType, gate: Gate) -> None:
+    popen = counting(sp)(command(gate.wait, "exit:3"), pass_fds=gate.fds)
+    with pytest.raises(sp.TimeoutExpired) as caught:
+        popen.wait(timeout=0.8)
+    assert popen.looks <= 2
+    assert (caught.value.timeout, caught.value.cmd, caught.value.output) == (0.8, popen.args, None)
+    assert type(caught.value) is sp.TimeoutExpired
+    assert caught.value.__suppress_context__
+    gate.open()
+    assert popen.wait() == 3
+
+
+def test_the_counting_popen_counts(sp: ModuleType) -> None:
+    popen = counting(sp)(command("sleep:1"))
+    assert popen.wait(timeout=NEVER) == 0
+    assert popen.looks > 5, "upstream does not poll any more; the patch has nothing to do"
+
+
+@pytest.mark.parametrize("timeout", [None, NEVER, 0.001, 1e10, float("inf"), threading.TIMEOUT_MAX, 2_000_000])
+@pytest.mark.parametrize("end, returncode", [("exit:0", 0), ("exit:255", 255), ("kill:9", -9), ("kill:15", -15)])
+def test_every_end(patched: Any, sp: ModuleType, end: str, returncode: int, timeout: float | None) -> None:
+    popen = sp.Popen(command(end))
+    if timeout == 0.001:
+        # As good as gone when it is waited for.
+        os.waitid(os.P_PID, popen.pid, os.WEXITED | os.WNOWAIT)
+    assert popen.wait(timeout) == popen.wait() == popen.wait(0) == popen.poll() == popen.returncode == returncode
+
+
+@pytest.mark.parametrize("timeout", [0, 0.0, -1, -0.5, 1e-9, float("-inf")])
+def test_no_time_at_all(sp: ModuleType, gate: Gate, timeout: float) -> None:
+    def go() -> Any:
+        popen = sp.Popen(command(gate.wait), pass_fds=gate.fds)
+        with pytest.raises(sp.TimeoutExpired) as caught:
+            popen.wait(timeout)
+        found = describe(caught.value, timeout)
+        gate.open()
+        return found, popen.wait()
+
+    upstream = go()
+    with fastio.patched():
+        assert go() == upstream
+
+
+@pytest.mark.parametrize("timeout", ["1", (1,), float("nan")])
+def test_nonsense_is_as_upstream(sp: ModuleType, timeout: Any) -> None:
+    def go() -> Any:
+        popen = sp.Popen(command("sleep:0.1"))
+        try:
+            return popen.wait(timeout)
+        except Exception as error:
+            return type(error)
+        finally:
+            popen.wait()
+
+    upstream = go()
+    with fastio.patched():
+        assert go() == upstream
+
+
+def test_a_child_that_closes_its_outputs_first(patched: Any, sp: ModuleType, gate: Gate) -> None:
+    popen = counting(sp)(
+        command(out(1, 100), "close:1", "close:2", "sleep:0.5", "exit:4"), pass_fds=gate.fds, stdout=-1, stderr=-1
+    )
+    assert popen.communicate(timeout=NEVER) == (data(1, 100), b"")
+    assert popen.returncode == 4
+    assert popen.looks <= 4
+
+
+def test_call_and_check_call(patched: Any, sp: ModuleType, gate: Gate) -> None:
+    assert sp.call(command("sleep:0.1", "exit:3"), timeout=NEVER) == 3
+    with pytest.raises(sp.CalledProcessError):
+        sp.check_call(command("exit:3"))
+    with pytest.raises(sp.TimeoutExpired) as caught:
+        sp.call(command(gate.wait), pass_fds=gate.fds, timeout=0.1)
+    assert caught.value.timeout == 0.1
+
+
+@pytest.mark.parametrize("timeout", [None, NEVER])
+def test_a_child_that_somebody_else_reaped(patched: Any, sp: ModuleType, timeout: float | None) -> None:
+    popen = sp.Popen(command("exit:3"))
+    pid, _ = os.waitpid(popen.pid, 0)
+    assert pid == popen.pid
+    # The status is lost, and upstream takes it for a success.
+    assert popen.wait(timeout) == 0
+
+
+@pytest.mark.parametrize("timeout", [None, NEVER])
+def test_a_child_that_is_reaped_while_it_is_waited_for(patched: Any, sp: ModuleType, timeout: float | None) -> None:
+    popen = sp.Popen(command("sleep:0.3", "exit:3"))
+    def reap() -> None:
+        with contextlib.suppress(ChildProcessError):
+            posix.waitpid(popen.pid, 0)
+
+    native_thread(reap)
+    assert popen.wait(timeout) in (0, 3)
+    with pytest.raises(ChildProcessError):
+        posix.waitpid(popen.pid, 0)
+
+
+@pytest.fixture
+def sigchld_ignored() -> Iterator[None]:
+    """Children are reaped by the kernel."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGCHLD, before)
+
+
+@pytest.mark.parametrize("timeout", [None, NEVER])
+@pytest.mark.parametrize("step", ["sleep:0.3", "exit:3"])
+def test_sigchld_ignored(
+    patched: Any, sp: ModuleType, sigchld_ignored: None, timeout: float | None, step: str
+) -> None:
+    popen = sp.Popen(command(step))
+    assert popen.wait(timeout) == 0
+    assert sp.run(command(out(1, 100_000), err(2, 9)), capture_output=True).stdout == data(1, 100_000)
+
+
+def test_a_sigchld_handler_that_reaps(patched: Any, sp: ModuleType) -> None:
+    def reap(*_: Any) -> None:
+        with contextlib.suppress(ChildProcessError):
+            posix.waitpid(-1, os.WNOHANG)
+
+    before = signal.signal(signal.SIGCHLD, reap)
+    try:
+        assert sp.Popen(command("sleep:0.2", "exit:3")).wait(NEVER) in (0, 3)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
+@pytest.fixture
+def no_descriptors() -> Iterator[Callable[[], None]]:
+    """A function after whose call no further file can be opened (EMFILE)."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken: list[int] = []
+
+    def take() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 2, hard))
+        while True:
+            try:
+                taken.append(os.dup(0))
+            except OSError as error:
+                assert error.errno == errno.EMFILE
+                return
+
+    yield take
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    for fd in taken:
+        os.close(fd)
+
+
+@pytest.mark.parametrize("timeout", [None, NEVER, 0.1])
+def test_no_descriptor_left(
+    patched: Any, sp: ModuleType, no_descriptors: Callable[[], None], timeout: float | None, gate: Gate
+) -> None:
+    steps = [gate.wait] if timeout == 0.1 else ["sleep:0.3"]
+    popen = sp.Popen(command(*steps, "exit:3"), pass_fds=gate.fds)
+    if MONKEY_PATCHED or sp is not subprocess:
+        __import__("eventlet").sleep(0)  # the hub has its own descriptor by now
+    no_descriptors()
+    if timeout == 0.1:
+        with pytest.raises(sp.TimeoutExpired) as caught:
+            popen.wait(timeout)
+        assert caught.value.timeout == timeout
+        gate.open()
+    assert popen.wait(None if timeout == 0.1 else timeout) == 3
+
+
+@pytest.mark.parametrize("error", [errno.ENOSYS, errno.EPERM, errno.EMFILE, errno.ESRCH, errno.EINVAL])
+def test_kernels_without_pidfd(
+    patched: Any, sp: ModuleType, monkeypatch: pytest.MonkeyPatch, error: int, gate: Gate
+) -> None:
+    def pidfd_open(pid: int, flags: int = 0) -> int:
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(_child.os, "pidfd_open", pidfd_open)
+    popen = counting(sp)(command("sleep:0.3", "exit:3"))
+    assert popen.wait(NEVER) == 3
+    assert popen.looks > 2
+    popen = sp.Popen(command(gate.wait), pass_fds=gate.fds)
+    with pytest.raises(sp.TimeoutExpired):
+        popen.wait(0.1)
+    gate.open()
+    assert popen.wait() == 0
+
+
+def test_pythons_without_pidfd(patched: Any, sp: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(_child.os, "pidfd_open")
+    assert sp.Popen(command("sleep:0.2", "exit:3")).wait(NEVER) == 3
+
+
+def test_the_pidfd_is_given_back(patched: Any, sp: ModuleType, gate: Gate) -> None:
+    before = os.listdir("/proc/self/fd")
+    for _ in range(5):
+        assert sp.Popen(command("sleep:0.01", "exit:3")).wait(NEVER) == 3
+        popen = sp.Popen(command(gate.wait), pass_fds=gate.fds)
+        with pytest.raises(sp.TimeoutExpired):
+            popen.wait(0.05)
+        gate.open()
+        assert popen.wait() == 0
+    assert os.listdir("/proc/self/fd") == before
+
+
+@pytest.mark.skipif(MONKEY_PATCHED, reason="native threads")
+@pytest.mark.parametrize("timeout", [None, NEVER])
+def test_several_threads_wait_for_one_child(patched: Any, timeout: float | None) -> None:
+    popen = subprocess.Popen(command("sleep:0.3", "exit:3"))
+    results: list[int] = []
+    threads = [threading.Thread(target=lambda: results.append(popen.wait(timeout))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [3] * 8
+
+
+@pytest.mark.skipif(MONKEY_PATCHED, reason="native threads")
+def test_threads_with_and_without_a_timeout(patched: Any, gate: Gate) -> None:
+    popen = subprocess.Popen(command(gate.wait, "exit:3"), pass_fds=gate.fds)
+    results: list[Any] = []
+
+    def wait(timeout: float | None) -> None:
+        try:
+            results.append(popen.wait(timeout))
+        except subprocess.TimeoutExpired as error:
+            results.append(error.timeout)
+
+    threads = [threading.Thread(target=wait, args=(timeout,)) for timeout in (None, NEVER, 0.1, None, NEVER)]
+    for thread in threads:
+        thread.start()
+    threads[2].join()
+    assert results == [0.1]
+    gate.open()
+    for thread in threads:
+        thread.join()
+    assert sorted(results) == [0.1, 3, 3, 3, 3]
+
+
+INTERRUPTED = """
+import faulthandler, json, os, sys
+faulthandler.dump_traceback_later(50, exit=True)
+if sys.argv[1] == "green":
+    import eventlet
+    eventlet.monkey_patch()
+import subprocess
+import fastio
+from tests.child import Gate, command
+fastio.patch(strict=True)
+gate = Gate()
+popen = subprocess.Popen(command("sleep:0.3", "interrupt", gate.wait, "exit:3"), pass_fds=gate.fds)
+before = len(os.listdir("/proc/self/fd"))
+try:
+    popen.wait(timeout=40)
+    caught = None
+except KeyboardInterrupt:
+    caught = "KeyboardInterrupt"
+after = len(os.listdir("/proc/self/fd"))
+gate.open()
+print(json.dumps([caught, after - before, popen.wait(timeout=40)]))
+"""
+
+
+@pytest.mark.skipif(MONKEY_PATCHED, reason="the processes are fresh ones, the same as without TEST_EVENTLET")
+@pytest.mark.parametrize("kind", ["native", "green"])
+def test_ctrl_c(run_python: Any, kind: str) -> None:
+    if kind == "green":
+        pytest.importorskip("eventlet")
+    # The hub's epoll is opened by the first wait.
+    caught, opened, returncode = json.loads(run_python(INTERRUPTED, kind, options=("-W", "ignore")).stdout)
+    assert (caught, returncode) == ("KeyboardInterrupt", 3)
+    assert opened <= (1 if kind == "green" else 0)

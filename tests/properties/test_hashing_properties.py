@@ -1,0 +1,53 @@
+"""Any sequence of calls gives what hashlib gives."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastio.core.hashing import BATCH, JOINED, LIMIT, SMALL, BackgroundHash
+from fastio.patches import store_hashing
+from tests.child import tile
+from tests.properties.strategies import patterns
+
+ALGORITHMS = ["md5", "sha1", "sha256", "sha512", "sha3_256", "blake2b", "blake2s"]
+EDGES = [SMALL, JOINED, BATCH, 65536, LIMIT]
+SIZES = st.one_of(
+    st.integers(0, 5000),
+    st.integers(0, 3 * BATCH),
+    st.sampled_from([edge + more for edge in EDGES for more in (-1, 0, 1)]),
+)
+KINDS = st.sampled_from([bytes, bytearray, memoryview])
+DATA = st.tuples(st.just("update"), patterns, SIZES, KINDS, st.integers(1, 12))
+CALLS = st.one_of(DATA, DATA, DATA, st.tuples(st.sampled_from(["hexdigest", "digest", "copy"])))
+
+
+def run(hashes: list[Any], calls: list[Any]) -> list[Any]:
+    """What the calls return, each of them made on all of ``hashes`` in turn; copies are used from then on."""
+    results: list[Any] = []
+    for call in calls:
+        if call[0] == "update":
+            _, pattern, size, kind, times = call
+            # Many times a small piece, or a large one about once.
+            for _ in range(times if size <= BATCH else 1):
+                data = kind(tile(pattern, size))
+                results += [hash.update(data) for hash in hashes]
+        elif call[0] == "copy":
+            copies = [hash.copy() for hash in hashes]
+            for hash in hashes:
+                hash.update(b"this goes nowhere")
+            hashes = copies
+        else:
+            results += [getattr(hash, call[0])() for hash in hashes]
+    return [*results, *(hash.digest() for hash in hashes)]
+
+
+@given(algorithms=st.lists(st.sampled_from(ALGORITHMS), min_size=1, max_size=3), calls=st.lists(CALLS, max_size=8))
+def test_the_same_as_hashlib(algorithms: list[str], calls: list[Any]) -> None:
+    stock = [hashlib.new(algorithm, usedforsecurity=False) for algorithm in algorithms]
+    ours = [BackgroundHash(hash.copy(), store_hashing.pool) for hash in stock]
+    assert run(ours, calls) == run(stock, calls)
+    assert not store_hashing.pool._jobs

@@ -1,0 +1,144 @@
+"""A small HTTP server that records what it is sent and answers, or fails, as it is told.
+
+nginx and Swift answer correctly; this one breaks off, stalls and refuses, and sees how a body was framed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Request:
+    """One request as it came over the wire."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    #: number of the TCP connection, from 0
+    connection: int
+    body: bytes = b""
+    #: sizes of the chunks, where the body was sent in chunked encoding
+    chunks: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Answer:
+    """What is sent back."""
+
+    status: str = "200 OK"
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    #: bytes of the body after which the connection is closed; None for all, and keeping it
+    breaks_off: int | None = None
+    #: waited for before the rest of the body is sent
+    hold: threading.Event | None = None
+    #: bytes of the body that are sent before ``hold``
+    before_hold: int = 0
+    #: answer before the request's body is read; it is read and thrown away afterwards
+    early: bool = False
+
+
+class Server:
+    """Answers each request with what ``answer(request)`` returns."""
+
+    def __init__(self, answer: Callable[[Request], Answer]) -> None:
+        self._answer = answer
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.requests: list[Request] = []
+        self._connections: list[socket.socket] = []
+        self._closing = False
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        self._closing = True
+        # Wakes the thread in accept().
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", self.port)).close()
+        self._listener.close()
+        for connection in self._connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self) -> None:
+        while not self._closing:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            if self._closing:
+                connection.close()
+                return
+            number = len(self._connections)
+            self._connections.append(connection)
+            threading.Thread(target=self._serve, args=(connection, number), daemon=True).start()
+
+    def _serve(self, connection: socket.socket, number: int) -> None:
+        with contextlib.suppress(OSError, ValueError), connection, connection.makefile("rb") as stream:
+            while self._exchange(connection, stream, number):
+                pass
+
+    def _exchange(self, connection: socket.socket, stream: Any, number: int) -> bool:
+        line = stream.readline().decode().split()
+        if not line:
+            return False
+        headers = {}
+        while text := stream.readline().decode("latin-1").strip():
+            name, _, value = text.partition(":")
+            headers[name.lower()] = value.strip()
+        request = Request(line[0], line[1], headers, number)
+        self.requests.append(request)
+        answer = self._answer(request)
+        if not answer.early:
+            self._read_body(stream, request)
+        goes_on = self._send(connection, request, answer)
+        if answer.early:
+            self._read_body(stream, request)
+        return goes_on and not answer.early
+
+    def _read_body(self, stream: Any, request: Request) -> None:
+        if request.headers.get("transfer-encoding") == "chunked":
+            pieces = []
+            while size := int(stream.readline(), 16):
+                pieces.append(stream.read(size))
+                request.chunks.append(size)
+                stream.readline()
+            stream.readline()
+            request.body = b"".join(pieces)
+        else:
+            request.body = stream.read(int(request.headers.get("content-length", 0)))
+
+    def _send(self, connection: socket.socket, request: Request, answer: Answer) -> bool:
+        headers = {"Content-Length": str(len(answer.body)), **answer.headers}
+        head = f"HTTP/1.1 {answer.status}\r\n" + "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        connection.sendall(head.encode() + b"\r\n")
+        body = b"" if request.method == "HEAD" else answer.body[: answer.breaks_off]
+        if answer.hold is not None:
+            connection.sendall(body[: answer.before_hold])
+            answer.hold.wait(30)
+            body = body[answer.before_hold :]
+        connection.sendall(body)
+        return answer.breaks_off is None
+
+
+@contextlib.contextmanager
+def serving(answer: Callable[[Request], Answer]) -> Iterator[Server]:
+    """A server for the ``with`` block."""
+    server = Server(answer)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def in_turn(answers: Iterable[Answer]) -> Callable[[Request], Answer]:
+    """Each request gets the next of ``answers``."""
+    left = iter(answers)
+    return lambda request: next(left)

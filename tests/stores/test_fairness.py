@@ -1,0 +1,313 @@
+"""Images give way to other greenlets: hub turns are counted, nothing is timed."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import threading
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("glance_store")
+
+import fastio
+from fastio import counters
+from fastio.patches import _fair, store_fairness
+from tests.conftest import MONKEY_PATCHED, needs_eventlet
+
+KIB = 1 << 10
+CHUNK = 64 * KIB
+CHUNKS = 40
+
+
+class Ticker:
+    """A greenlet that counts the turns of the hub while it is there."""
+
+    def __init__(self) -> None:
+        import eventlet
+
+        self._eventlet = eventlet
+        self.ticks = 0
+
+    def _run(self) -> None:
+        while True:
+            self.ticks += 1
+            self._eventlet.sleep(0)
+
+    def __enter__(self) -> Ticker:
+        self._greenlet = self._eventlet.spawn(self._run)
+        self._eventlet.sleep(0)
+        self.ticks = 0
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._greenlet.kill()
+
+
+@pytest.fixture
+def store(tmp_path: Any) -> Any:
+    """A filesystem store of 64 KiB chunks, as upstream's default has it."""
+    from glance_store._drivers import filesystem
+    from oslo_config import cfg
+
+    conf = cfg.ConfigOpts()
+    conf([])
+    store = filesystem.Store(conf)
+    conf.set_override("filesystem_store_datadir", str(tmp_path), group="glance_store")
+    conf.set_override("filesystem_store_chunk_size", CHUNK, group="glance_store")
+    store.configure()
+    store.configure_add()
+    return store
+
+
+def location(store: Any, uri: str) -> Any:
+    from glance_store import location as locations
+    from glance_store._drivers import filesystem
+
+    return locations.Location("file", filesystem.StoreLocation, store.conf, uri=uri)
+
+
+@pytest.fixture
+def fair() -> Iterator[None]:
+    fastio.patch("store_fairness", strict=True, yield_bytes=CHUNK)
+    counters.reset()
+    yield
+    fastio.unpatch()
+
+
+IMAGE = bytes(range(256)) * (CHUNK // 256) * CHUNKS
+
+
+def write(store: Any) -> str:
+    return store.add("image", io.BytesIO(IMAGE), len(IMAGE), "sha256")[0]
+
+
+@needs_eventlet
+def test_get_gives_way(store: Any, fair: None) -> None:
+    uri = write(store)
+    with Ticker() as ticker:
+        data, size = store.get(location(store, uri))
+        assert b"".join(data) == IMAGE
+    assert size == len(IMAGE)
+    # One turn before each chunk but the first, and before the read that finds the end.
+    assert ticker.ticks in (CHUNKS, CHUNKS + 1)
+    assert counters.yields >= CHUNKS
+
+
+@needs_eventlet
+def test_add_gives_way(store: Any, fair: None) -> None:
+    with Ticker() as ticker:
+        result = store.add("image", io.BytesIO(IMAGE), len(IMAGE), "sha256")
+    assert result[1] == len(IMAGE)
+    assert ticker.ticks in (CHUNKS, CHUNKS + 1)
+
+
+@needs_eventlet
+def test_upstream_does_not_give_way(store: Any) -> None:
+    """When this fails upstream has mended it, and the patch can go."""
+    with Ticker() as ticker:
+        data, _ = store.get(location(store, write(store)))
+        assert b"".join(data) == IMAGE
+    assert ticker.ticks == 0
+
+
+@needs_eventlet
+@pytest.mark.parametrize("multiple", [1, 2, 8])
+def test_share_of_yield_bytes(store: Any, multiple: int) -> None:
+    uri = write(store)
+    with fastio.patched("store_fairness", strict=True, yield_bytes=multiple * CHUNK), Ticker() as ticker:
+        data, _ = store.get(location(store, uri))
+        assert sum(map(len, data)) == len(IMAGE)
+    assert ticker.ticks in (CHUNKS // multiple, CHUNKS // multiple + 1)
+
+
+@needs_eventlet
+def test_transfers_share_the_budget(store: Any) -> None:
+    """Four images with 4 chunks per turn: each gives way after one chunk once it meets the others."""
+    import eventlet
+
+    uri = write(store)
+    order: list[int] = []
+
+    def read(number: int) -> bytes:
+        chunks = []
+        for chunk in store.get(location(store, uri))[0]:
+            order.append(number)
+            chunks.append(chunk)
+        return b"".join(chunks)
+
+    with fastio.patched("store_fairness", strict=True, yield_bytes=4 * CHUNK):
+        readers = [eventlet.spawn(read, number) for number in range(4)]
+        assert all(reader.wait() == IMAGE for reader in readers)
+    # After the first round, in which each thinks that it is alone, they take turns.
+    late = order[len(order) // 2 : len(order) // 2 + 16]
+    assert sorted(late) == sorted([0, 1, 2, 3] * 4)
+
+
+@needs_eventlet
+def test_every_driver_is_wrapped(fair: None) -> None:
+    for target in store_fairness.PATCH.targets:
+        importlib.import_module(target.module)
+    applied = {entry.target for entry in fastio.status().entries if entry.name == "store_fairness" and entry.in_effect}
+    assert applied == {target.key for target in store_fairness.PATCH.targets}
+    assert len(applied) == 13
+
+
+@needs_eventlet
+def test_partial_reads(store: Any, fair: None) -> None:
+    uri = write(store)
+    data, size = store.get(location(store, uri), offset=1000, chunk_size=3 * CHUNK + 5)
+    assert b"".join(data) == IMAGE[1000 : 1000 + 3 * CHUNK + 5]
+    assert size == 3 * CHUNK + 5
+
+
+@pytest.mark.skipif(MONKEY_PATCHED, reason="the process is monkey patched")
+def test_natively_nothing_is_in_between(store: Any, fair: None) -> None:
+    from glance_store._drivers import filesystem
+
+    found: list[Any] = []
+
+    def native() -> None:
+        data, _ = store.get(location(store, uri))
+        found.append(type(data))
+        data.close()
+
+    uri = write(store)
+    counters.reset()
+    thread = threading.Thread(target=native)
+    thread.start()
+    thread.join()
+    assert found == [filesystem.ChunkedFile]
+    assert not counters.yields
+
+
+class Image:
+    """What a driver may return: an object with a length, indexable, whose iterator is another object."""
+
+    def __init__(self, chunks: list[bytes]) -> None:
+        self.chunks = chunks
+        self.closed = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.chunks)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.chunks))
+
+    def __getitem__(self, index: int) -> bytes:
+        return self.chunks[index]
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def wrap() -> Callable[[Any], Any]:
+    """``_fair.wrap`` where greenlets may be."""
+    pytest.importorskip("eventlet").sleep(0)
+    return _fair.wrap
+
+
+def test_stand_in_shows_the_original(wrap: Callable[[Any], Any]) -> None:
+    image = Image([b"ab", b"c"])
+    stand_in = wrap(image)
+    assert stand_in is not image
+    assert isinstance(stand_in, Image)
+    assert stand_in == image and image == stand_in.__wrapped__ and hash(stand_in) == hash(image)
+    assert len(stand_in) == 3 and stand_in[1] == b"c" and bool(stand_in)
+    assert list(stand_in) == [b"ab", b"c"] and list(stand_in) == [b"ab", b"c"]
+    assert not hasattr(stand_in, "read") and not hasattr(stand_in, "__next__")
+    stand_in.note = 1
+    assert image.note == 1  # type: ignore[attr-defined]
+    del stand_in.note
+    assert not hasattr(image, "note")
+    stand_in.close()
+    assert image.closed
+    assert repr(stand_in) == repr(image)
+    assert wrap(stand_in) is stand_in
+
+
+def test_stand_in_of_a_generator(wrap: Callable[[Any], Any]) -> None:
+    ended = []
+
+    def chunks() -> Iterator[bytes]:
+        try:
+            yield b"a"
+            yield b"b"
+        finally:
+            ended.append(True)
+
+    stand_in = wrap(chunks())
+    assert isinstance(stand_in, types.GeneratorType)
+    assert iter(stand_in) is stand_in
+    assert not hasattr(stand_in, "__len__")
+    assert next(stand_in) == b"a"
+    stand_in.close()
+    assert ended == [True]
+    with pytest.raises(StopIteration):
+        next(stand_in)
+
+
+def test_stand_in_of_a_file(wrap: Callable[[Any], Any], tmp_path: Any) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"0123456789")
+    with wrap(open(path, "rb")) as stand_in:  # noqa: SIM115
+        assert stand_in.read(3) == b"012"
+        assert stand_in.read(size := -1) == b"3456789" and size == -1
+        assert stand_in.tell() == 10
+        assert stand_in.fileno() > 2
+        stand_in.seek(0)
+        assert list(stand_in) == [b"0123456789"]
+    assert stand_in.closed
+
+
+@pytest.mark.parametrize("data", [None, 5, object()])
+def test_what_can_not_be_read_stays_itself(wrap: Callable[[Any], Any], data: Any) -> None:
+    assert wrap(data) is data
+
+
+@needs_eventlet
+def test_errors_come_at_the_same_call(wrap: Callable[[Any], Any]) -> None:
+    def chunks() -> Iterator[bytes]:
+        yield b"a"
+        raise OSError(5, "Input/output error")
+
+    stand_in = wrap(chunks())
+    assert next(stand_in) == b"a"
+    with pytest.raises(OSError, match="Input/output error"):
+        next(stand_in)
+
+
+@needs_eventlet
+def test_time_out_while_others_run_loses_nothing(fair: None) -> None:
+    """The time-out comes before bytes are moved, so that a reader who goes on gets all of them."""
+    import eventlet
+
+    stand_in = _fair.wrap(iter([b"x" * CHUNK, b"y" * CHUNK]))
+    first = next(stand_in)
+
+    class TimeIsOver(Exception):
+        pass
+
+    current = eventlet.getcurrent()
+    eventlet.spawn_n(current.throw, TimeIsOver())
+    with pytest.raises(TimeIsOver):
+        next(stand_in)
+    assert first + b"".join(stand_in) == b"x" * CHUNK + b"y" * CHUNK
+    assert counters.yields
+
+
+@needs_eventlet
+def test_in_the_hub_itself_nothing_gives_way(fair: None) -> None:
+    import eventlet
+    from eventlet import hubs
+
+    seen: list[bytes] = []
+    stand_in = _fair.wrap(iter([b"x" * CHUNK, b"y" * CHUNK, b"z"]))
+    hubs.get_hub().schedule_call_global(0, lambda: seen.extend(stand_in))
+    eventlet.sleep(0.01)
+    assert b"".join(seen) == b"x" * CHUNK + b"y" * CHUNK + b"z"
+    assert not counters.yields

@@ -1,0 +1,462 @@
+"""``fix_s3_client``: one client per configuration, per process and for no longer than it may."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import hashlib
+import importlib
+import logging
+import os
+import pathlib
+import socket
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import fastio
+from fastio.patches import fix_s3_client
+from tests.conftest import MONKEY_PATCHED
+
+pytest.importorskip("glance_store")
+boto3 = pytest.importorskip("boto3")
+
+from tests.stores.s3_wire import outcome  # noqa: E402
+
+patched = functools.partial(fastio.patched, ["fix_s3_client"], strict=True)
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Weak references to the clients that were built."""
+    clients: list[Any] = []
+    build = boto3.session.Session.client
+
+    def client(*args: Any, **kwargs: Any) -> Any:
+        made = build(*args, **kwargs)
+        clients.append(weakref.ref(made))
+        return made
+
+    monkeypatch.setattr(boto3.session.Session, "client", client)
+    return clients
+
+
+def option(store: Any, name: str, value: Any) -> None:
+    """Change an option of the store's group."""
+    from oslo_config import cfg
+
+    cfg.CONF.set_override(name, value, group=store.identifier)
+
+
+def client_of(store: Any) -> Any:
+    """The client with which the store's driver would work now."""
+    return store.driver._create_s3_client()
+
+
+def alive(built: list[Any]) -> int:
+    gc.collect()
+    return len([client for client in built if client() is not None])
+
+
+def _native(name: str) -> Any:
+    """A module of the standard library that eventlet has not patched: a forked child has none of its threads."""
+    if not MONKEY_PATCHED:
+        return importlib.import_module(name)
+    return importlib.import_module("eventlet.patcher").original(name)
+
+
+class Door:
+    """Stands before a server, passes everything on, and can end every connection at once."""
+
+    def __init__(self, port: int) -> None:
+        self._server = ("127.0.0.1", port)
+        self._connect, self._thread = _native("socket").create_connection, _native("threading").Thread
+        self._listener = _native("socket").create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self._pairs: list[tuple[Any, Any]] = []
+        #: connections that clients made
+        self.connections = 0
+        self._thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            server = self._connect(self._server)
+            self._pairs.append((client, server))
+            for source, sink in ((client, server), (server, client)):
+                self._thread(target=self._pass_on, args=(source, sink), daemon=True).start()
+
+    def _pass_on(self, source: Any, sink: Any) -> None:
+        try:
+            while data := source.recv(65536):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def hang_up(self) -> None:
+        """Close the connections, as a server does with those that are idle."""
+        pairs, self._pairs = self._pairs, []
+        for pair in pairs:
+            for end in pair:
+                try:
+                    end.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
+
+    def close(self) -> None:
+        self.hang_up()
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+
+@pytest.fixture
+def door(running_backend: Callable[..., Any]) -> Iterator[Door]:
+    port = int(running_backend("s3").access()["url"].rpartition(":")[2])
+    door = Door(port)
+    yield door
+    door.close()
+
+
+@pytest.fixture
+def behind_the_door(open_store: Callable[..., Any], door: Door) -> Any:
+    return open_store("s3", identifier="behind_the_door", s3_store_host=f"http://127.0.0.1:{door.port}")
+
+
+# One client.
+
+
+def use(store: Any, data: bytes = b"data") -> None:
+    """Everything that a store is there for."""
+    added = store.add(data)
+    assert store.size(added.url) == len(data)
+    assert store.read(added.url) == data
+    store.delete(added.url)
+
+
+def test_all_is_done_by_one_client(s3_store: Any, built: list[Any]) -> None:
+    with patched():
+        for _ in range(3):
+            use(s3_store)
+    assert len(built) == 1
+
+
+def test_stock_builds_one_each_time(s3_store: Any, built: list[Any]) -> None:
+    use(s3_store)
+    assert len(built) == 4
+
+
+def test_connections_stay_open(behind_the_door: Any, door: Door) -> None:
+    with patched():
+        for _ in range(3):
+            use(behind_the_door)
+        assert door.connections == 1
+
+
+def test_a_connection_that_the_server_closed(behind_the_door: Any, door: Door, built: list[Any]) -> None:
+    with patched():
+        url = behind_the_door.add(b"1234").url
+        for connections in (2, 3, 4):
+            door.hang_up()
+            assert behind_the_door.read(url) == b"1234"
+            assert door.connections == connections
+        door.hang_up()
+        use(behind_the_door, os.urandom(1 << 20))
+    assert len(built) == 1
+
+
+def test_a_download_that_is_given_up(behind_the_door: Any, door: Door, built: list[Any]) -> None:
+    """Its connection, with the rest of the image in it, is not used again."""
+    data = os.urandom(5 << 20)
+    with patched():
+        url = behind_the_door.add(data).url
+        for _ in range(3):
+            chunks, _ = behind_the_door.get(url)
+            next(iter(chunks))
+            del chunks
+            gc.collect()
+            assert behind_the_door.read(url) == data
+    assert len(built) == 1
+
+
+def test_many_at_once(s3_store: Any, built: list[Any], caplog: pytest.LogCaptureFixture) -> None:
+    """Each gets its own bytes, and no connection is thrown away; botocore would do that from the eleventh on."""
+    caplog.set_level(logging.WARNING, "urllib3")
+    images = {s3_store.add(data).url: data for data in (os.urandom(1 << 20) for _ in range(4))}
+    started = threading.Barrier(24)
+    read: list[bool] = []
+
+    def reader(url: str) -> None:
+        started.wait()
+        for _ in range(2):
+            read.append(s3_store.read(url) == images[url])
+
+    with patched():
+        client_of(s3_store)
+        built.clear()
+        threads = [threading.Thread(target=reader, args=(url,)) for url in [*images] * 6]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    assert read == [True] * 48
+    assert not built
+    assert "pool is full" not in caplog.text
+
+
+def test_threads_that_need_the_first_client_at_once(s3_store: Any, built: list[Any]) -> None:
+    started = threading.Barrier(6)
+    clients: list[Any] = []
+
+    def first() -> None:
+        driver = s3_store.driver
+        started.wait()
+        clients.append(driver._create_s3_client())
+
+    with patched():
+        threads = [threading.Thread(target=first) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert len({id(client) for client in clients}) == 1
+        assert client_of(s3_store) is clients[0]
+        clients.clear()
+        assert alive(built) == 1
+
+
+# Another client where anything differs.
+
+CHANGES: list[tuple[str, Any]] = [
+    ("s3_store_access_key", "another"),
+    ("s3_store_secret_key", "another secret"),
+    ("s3_store_host", "http://127.0.0.1:1"),
+    ("s3_store_region_name", "eu-north-1"),
+    ("s3_store_bucket", "another-bucket"),
+    ("s3_store_bucket_url_format", "virtual"),
+    ("s3_store_cacert", "/nowhere/ca.pem"),
+    ("s3_store_enable_data_integrity_protection", True),
+    ("s3_store_request_checksum_calculation", "when_supported"),
+    ("s3_store_response_checksum_validation", "when_supported"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), CHANGES)
+def test_an_option_that_changes(open_store: Callable[..., Any], name: str, value: Any) -> None:
+    from oslo_config import cfg
+
+    store = open_store("s3", identifier="changing")
+    if name not in cfg.CONF[store.identifier]:
+        pytest.skip("this glance_store does not have it")
+    before = cfg.CONF[store.identifier][name]
+    with patched():
+        first = client_of(store)
+        option(store, name, value)
+        second = client_of(store)
+        assert second is not first
+        assert client_of(store) is second
+        option(store, name, before)
+        assert client_of(store) is first
+    cfg.CONF.clear_override(name, group=store.identifier)
+
+
+def test_what_the_client_is_made_from_is_what_stock_makes_it_from(open_store: Callable[..., Any]) -> None:
+    store = open_store("s3", identifier="same_client", s3_store_region_name="eu-north-1")
+
+    def looks(client: Any) -> Any:
+        credentials = client._request_signer._credentials
+        config = {name: value for name, value in vars(client.meta.config).items() if not name.startswith("_")}
+        return client.meta.endpoint_url, client.meta.region_name, credentials.access_key, credentials.secret_key, config
+
+    stock = looks(client_of(store))
+    with patched():
+        assert looks(client_of(store)) == stock
+        assert looks(client_of(store)) == stock
+
+
+def test_two_stores(open_store: Callable[..., Any]) -> None:
+    one, other = open_store("s3", identifier="one"), open_store("s3", identifier="other", s3_store_bucket="others")
+    with patched():
+        assert client_of(one) is client_of(one)
+        assert client_of(one) is not client_of(other)
+        use(one)
+        use(other)
+
+
+def test_the_environment_changes(s3_store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with patched():
+        first = client_of(s3_store)
+        monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+        assert client_of(s3_store) is not first
+        monkeypatch.delenv("HTTP_PROXY")
+        assert client_of(s3_store) is first
+
+
+def test_a_file_changes(
+    open_store: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    settings, certificates = tmp_path / "config", tmp_path / "ca.pem"
+    settings.write_text("[default]\nmax_attempts = 2\n")
+    certificates.write_text("one")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(settings))
+    store = open_store("s3", identifier="files", s3_store_cacert=str(certificates))
+    with patched():
+        clients = [client_of(store)]
+        settings.write_text("[default]\nmax_attempts = 10\n")
+        clients.append(client_of(store))
+        certificates.write_text("another")
+        clients.append(client_of(store))
+        certificates.unlink()
+        clients.append(client_of(store))
+        assert len({id(client) for client in clients}) == 4
+        assert client_of(store) is clients[-1]
+
+
+def test_one_who_replaces_boto3(s3_store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests of others put fakes there, and expect them to be used at once and not after."""
+    with patched():
+        real = client_of(s3_store)
+        with monkeypatch.context() as patch:
+            fakes = []
+            for fake in (object(), object()):
+                patch.setattr(boto3.session.Session, "client", lambda *args, fake=fake, **kwargs: fake)
+                assert client_of(s3_store) is fake
+                fakes.append(fake)
+        assert client_of(s3_store) is real
+
+
+# No longer than it may.
+
+
+def test_no_more_than_a_few(s3_store: Any, built: list[Any]) -> None:
+    with patched():
+        kept = client_of(s3_store)
+        for number in range(fix_s3_client.CLIENTS + 3):
+            option(s3_store, "s3_store_region_name", f"region-{number}")
+            client_of(s3_store)
+            # One that is used stays.
+            option(s3_store, "s3_store_region_name", "")
+            assert client_of(s3_store) is kept
+        assert len(built) == fix_s3_client.CLIENTS + 4
+        assert alive(built) == fix_s3_client.CLIENTS
+
+
+def test_none_is_left_when_the_patch_is_taken_back(s3_store: Any, built: list[Any]) -> None:
+    for _ in range(2):
+        with patched():
+            use(s3_store)
+            assert alive(built) == 1
+        assert alive(built) == 0
+    assert len(built) == 2
+
+
+def test_a_client_is_not_shared_with_a_child(behind_the_door: Any, door: Door, built: list[Any]) -> None:
+    data = os.urandom(1 << 20)
+    with patched():
+        url = behind_the_door.add(data).url
+        before = client_of(behind_the_door)
+        receiving, sending = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                digest = hashlib.sha256(behind_the_door.read(url)).hexdigest()
+                own = client_of(behind_the_door) is not before
+                os.write(sending, f"{digest} {own} {len(built)}".encode())
+            finally:
+                os._exit(0)
+        os.close(sending)
+        told = os.read(receiving, 1000).decode()
+        os.close(receiving)
+        os.waitpid(pid, 0)
+        assert told == f"{hashlib.sha256(data).hexdigest()} True 2"
+        # The child's is one, and the parent's goes on.
+        assert door.connections == 2
+        assert behind_the_door.read(url) == data
+        assert client_of(behind_the_door) is before
+        assert door.connections == 2
+
+
+@pytest.mark.skipif(not MONKEY_PATCHED, reason="natively all threads share one client")
+def test_native_threads_do_not_share_one_under_eventlet(s3_store: Any) -> None:
+    from eventlet import patcher, tpool
+
+    with patched():
+        mine = client_of(s3_store)
+        assert client_of(s3_store) is mine
+        assert tpool.execute(client_of, s3_store) is not mine
+    tpool.killall()
+    assert patcher.is_monkey_patched("thread")
+
+
+# Credentials.
+
+
+def test_no_secret_is_told(open_store: Callable[..., Any], caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "fastio")
+    secret = "a-secret-of-somebody"
+    store = open_store("s3", identifier="secretive", s3_store_secret_key=secret)
+    with patched() as report:
+        client_of(store)
+        key = fix_s3_client._key(store.driver, None)
+        assert secret not in repr(key)
+        assert secret not in str(report) + str(fastio.status())
+    assert secret not in caplog.text
+
+
+# What can not be.
+
+
+def test_errors_are_as_from_stock(open_store: Callable[..., Any], built: list[Any]) -> None:
+    store = open_store("s3", identifier="faulty")
+    driver = store.driver
+
+    def create() -> Any:
+        return driver._create_s3_client()
+
+    for name, value in (("s3_store_host", ""), ("s3_store_bucket_url_format", "")):
+        option(store, name, value)
+        stock = outcome(create)
+        with patched():
+            assert outcome(create) == outcome(create) == stock
+        option(store, name, store.access["options"][name])
+    driver.bucket = "Not_A_Name_of_DNS"
+    option(store, "s3_store_bucket_url_format", "virtual")
+    stock = outcome(create)
+    assert stock[0].__name__ == "InvalidDNSNameError"
+    with patched():
+        assert outcome(create) == outcome(create) == stock
+    option(store, "s3_store_bucket_url_format", store.access["options"]["s3_store_bucket_url_format"])
+    assert not built
+
+
+def test_a_store_that_holds_something_unexpected_is_left_to_upstream(s3_store: Any, built: list[Any]) -> None:
+    class Key(str):
+        pass
+
+    driver = s3_store.driver
+    with patched():
+        driver.region_name = object()
+        with pytest.raises(TypeError):
+            fix_s3_client._key(driver, None)
+        outcome(driver._create_s3_client)
+        driver.region_name = Key("eu-north-1")
+        driver._create_s3_client()
+        driver._create_s3_client()
+    assert len(built) == 1
+
+
+def test_without_boto3(s3_store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import glance_store._drivers.s3 as module
+
+    driver = s3_store.driver
+    monkeypatch.setattr(module, "boto_session", None)
+    stock = outcome(driver._create_s3_client)
+    with patched():
+        assert outcome(driver._create_s3_client) == stock

@@ -1,0 +1,178 @@
+"""``fix_s3_singlepart``: an image in one piece is in memory once, and is otherwise as from stock."""
+
+from __future__ import annotations
+
+import functools
+import os
+import tracemalloc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import fastio
+
+pytest.importorskip("glance_store")
+pytest.importorskip("boto3")
+hypothesis = pytest.importorskip("hypothesis")
+
+from hypothesis import strategies as st  # noqa: E402
+
+from tests.stores.s3_wire import ImageFile, Verifier, Wire, outcome  # noqa: E402
+
+MIB = 1 << 20
+DATA = os.urandom(MIB) * 33
+
+patched = functools.partial(fastio.patched, ["fix_s3_singlepart"], strict=True)
+
+
+@pytest.fixture
+def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
+    return Wire(monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def one_client() -> Iterator[None]:
+    """Clients take most of the time, and are not what is compared here."""
+    with fastio.patched(["fix_s3_client"], strict=True):
+        yield
+
+
+def same(store: Any, wire: Wire, call: Callable[[Any], Any]) -> Any:
+    """Assert that ``call(store)`` comes to the same, also on the wire, with and without the patch; stock's outcome."""
+    seen = []
+    for context in (fastio.patched([]), patched()):
+        wire.take()
+        with context:
+            seen.append((outcome(lambda: call(store)), wire.take()))
+    assert seen[0] == seen[1]
+    return seen[0]
+
+
+def peak(call: Callable[[], Any]) -> int:
+    """Bytes that Python had allocated at most during ``call``."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_image_is_in_memory_once(s3_store: Any) -> None:
+    def add(image_id: str) -> None:
+        s3_store.add(ImageFile(DATA), image_id, len(DATA))
+
+    # What is allocated only the first time.
+    s3_store.add(b"1")
+    with patched():
+        assert peak(lambda: add("once")) < 1.5 * len(DATA)
+    assert peak(lambda: add("twice")) > 1.8 * len(DATA)
+
+
+@hypothesis.settings(
+    max_examples=10,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture, hypothesis.HealthCheck.too_slow],
+)
+@hypothesis.given(
+    size=st.sampled_from([0, 1, 4095, 5 * MIB - 1, 5 * MIB, 5 * MIB + 1, 10 * MIB, 12 * MIB + 7]),
+    short=st.sampled_from([None, 65536, MIB + 1]),
+    known=st.booleans(),
+    hashing=st.sampled_from(["sha512", "sha256", "md5"]),
+    verified=st.booleans(),
+)
+def test_any_image(
+    s3_store: Any, wire: Wire, size: int, short: int | None, known: bool, hashing: str, verified: bool
+) -> None:
+    data = DATA[:size]
+
+    def add(store: Any) -> Any:
+        verifier = Verifier() if verified else None
+        file = ImageFile(data, short)
+        added = store.add(file, "image", size if known else 0, hashing=hashing, verifier=verifier)
+        assert store.read(added.url) == data
+        store.delete(added.url)
+        return added, file.asked, verifier and verifier.pieces
+
+    (added, _, _), _ = same(s3_store, wire, add)
+    assert added.size == size
+
+
+@pytest.mark.parametrize("announced", [1, 4 * MIB, 5 * MIB, 6 * MIB, 11 * MIB, 13 * MIB])
+def test_an_image_of_another_size_than_announced(s3_store: Any, wire: Wire, announced: int) -> None:
+    """The same error, which tells how far it was read, and nothing is sent."""
+    import glance_store
+
+    def add(store: Any) -> Any:
+        return store.add(ImageFile(DATA[: 12 * MIB]), "other-size", announced)
+
+    (error, _), requests = same(s3_store, wire, add)
+    assert error is glance_store.Invalid
+    assert not [request for request in requests if request.method == "PUT"]
+
+
+@pytest.mark.parametrize("data", ["text", None, bytearray(b"1234"), memoryview(b"12345"), 5, b"", [1]], ids=repr)
+def test_an_image_file_of_something_else(s3_store: Any, wire: Wire, data: Any) -> None:
+    class Odd:
+        def __init__(self) -> None:
+            self.left = [b"before", data, b"after"]
+
+        def read(self, size: int) -> Any:
+            return self.left.pop(0) if self.left else b""
+
+    def add(store: Any) -> Any:
+        added = store.add(Odd(), "odd")
+        store.delete(added.url)
+        return added
+
+    same(s3_store, wire, add)
+
+
+def test_an_iterator(s3_store: Any, wire: Wire) -> None:
+    def add(store: Any) -> Any:
+        added = store.add(iter([b"a", b"", DATA[:MIB], b"b"]), "iterator", MIB + 2)
+        store.delete(added.url)
+        return added
+
+    added, _ = same(s3_store, wire, add)
+    assert added.size == MIB + 2
+
+
+def test_an_image_file_that_fails(s3_store: Any, wire: Wire) -> None:
+    def add(store: Any) -> Any:
+        return store.add(ImageFile(DATA, fails_at=11 * MIB), "failed", len(DATA))
+
+    (error, _), requests = same(s3_store, wire, add)
+    assert error is OSError
+    assert not [request for request in requests if request.method == "PUT"]
+
+
+def test_what_the_server_is_given_is_bytes(s3_store: Any) -> None:
+    """As from stock, so that botocore signs and sends it in the same way."""
+    import glance_store._drivers.s3 as driver
+
+    class Client:
+        bodies: list[Any] = []
+
+        def put_object(self, **kwargs: Any) -> None:
+            assert sorted(kwargs) == ["Body", "Bucket", "Key"]
+            self.bodies.append(kwargs["Body"])
+
+    class Location:
+        def get_uri(self) -> str:
+            return "s3://"
+
+    store = driver.Store.__new__(driver.Store)
+    store.backend_group = None
+    for context in (fastio.patched([]), patched()):
+        with context:
+            added = store._add_singlepart(
+                s3_client=Client(), image_file=ImageFile(DATA[: 7 * MIB]), bucket="b", key="k", loc=Location(),
+                hashing_algo="sha256", verifier=None, image_size=7 * MIB,
+            )  # fmt: skip
+            assert added[1] == 7 * MIB
+            # A store that is the only one has no name.
+            assert added[4] == {}
+    assert Client.bodies == [DATA[: 7 * MIB]] * 2
+    assert [type(body) for body in Client.bodies] == [bytes, bytes]

@@ -1,0 +1,143 @@
+"""``fix_sheepdog_binary``: glance_store's own sheepdog driver gives the bytes of an image on Python 3."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import io
+import pathlib
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import fastio
+from benchmarks.backends import dog, old_sheepdog
+from fastio.report import Outcome
+from tests.limits import hard_limit, real_stderr  # noqa: F401
+
+if old_sheepdog.missing():
+    pytest.skip(old_sheepdog.missing(), allow_module_level=True)
+
+from glance_store import BackendException, exceptions, location  # noqa: E402
+from oslo_config import cfg  # noqa: E402
+
+MIB = 1 << 20
+NAME = "fix_sheepdog_binary"
+
+#: Of all byte values, and of sequences that are valid UTF-8.
+IMAGE = random.Random(0).randbytes(2 * MIB + 17) + "äöü€🙂".encode() * 50_000
+
+
+@pytest.fixture
+def driver() -> Iterator[Any]:
+    """The module of the driver, imported anew."""
+    with old_sheepdog.available():
+        yield importlib.import_module(old_sheepdog.MODULE)
+
+
+@pytest.fixture
+def store(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, driver: Any) -> Any:
+    """A single store, in chunks of 1 MiB."""
+    dog.install(tmp_path)
+    for name, value in dog.environment(tmp_path, **dog.FAST).items():
+        monkeypatch.setenv(name, value)
+    conf = cfg.ConfigOpts()
+    conf([], default_config_files=[])
+    store = driver.Store(conf)
+    conf.set_override("sheepdog_store_chunk_size", 1, group="glance_store")
+    store.configure(re_raise_bsc=True)
+    return store
+
+
+def add(store: Any, data: bytes, name: str = "a") -> Any:
+    uri, *rest = store.add(name, io.BytesIO(data), len(data), "sha512")
+    return location.Location("sheepdog", store.get_store_location_class(), store.conf, uri=uri), rest
+
+
+def test_upstream_gives_text(store: Any) -> None:
+    where, _ = add(store, IMAGE)
+    chunks = list(store.get(where)[0])
+    assert {type(chunk) for chunk in chunks} == {str}
+    assert "".join(chunks).encode(errors="surrogateescape") != IMAGE
+    assert len(chunks) > 3
+
+
+def test_an_image_is_read_as_bytes(store: Any) -> None:
+    where, told = add(store, IMAGE)
+    with fastio.patched(NAME, strict=True):
+        chunks, size = store.get(where)
+        pieces = list(chunks)
+        assert [len(piece) for piece in pieces] == [MIB, MIB, len(IMAGE) - 2 * MIB]
+        assert b"".join(pieces) == IMAGE
+        assert size == store.get_size(where) == len(IMAGE)
+        assert told == [len(IMAGE), hashlib.md5(IMAGE).hexdigest(), hashlib.sha512(IMAGE).hexdigest(), {}]
+    assert {type(chunk) for chunk in store.get(where)[0]} == {str}
+
+
+def test_everything_else_is_as_before(store: Any) -> None:
+    with fastio.patched(NAME, strict=True):
+        where, told = add(store, IMAGE)
+        assert told[0] == len(IMAGE)
+        with pytest.raises(exceptions.Duplicate):
+            add(store, IMAGE)
+        assert b"".join(store.get(where)[0]) == IMAGE
+        store.delete(where)
+        for operation in (store.get, store.get_size, store.delete):
+            with pytest.raises(exceptions.NotFound):
+                operation(where)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.binary(max_size=3000) | st.text(max_size=1000).map(lambda text: text.encode(errors="surrogatepass")))
+def test_any_bytes(store: Any, data: bytes) -> None:
+    with fastio.patched(NAME, strict=True):
+        where, _ = add(store, data, hashlib.sha256(data).hexdigest())
+        assert b"".join(store.get(where)[0]) == data
+        store.delete(where)
+
+
+def failure(store: Any, where: Any, caplog: pytest.LogCaptureFixture) -> tuple[Any, ...]:
+    """What a failing read raises, and logs."""
+    caplog.clear()
+    with pytest.raises(BackendException) as caught:
+        list(store.get(where)[0])
+    (inner,) = caught.value.args
+    said = inner.exit_code, inner.stderr, inner.cmd, type(inner), inner.description
+    return *said, [(record.name, record.levelname) for record in caplog.records if record.name.startswith("glance")]
+
+
+def test_a_failure_is_as_with_stock(
+    store: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where, _ = add(store, b"\xff" * 9 * MIB)
+    store.READ_CHUNKSIZE = 9 * MIB
+    monkeypatch.setenv("DOG_DIE_AFTER", "1")
+    stock = failure(store, where, caplog)
+    with fastio.patched(NAME, strict=True):
+        assert failure(store, where, caplog) == stock
+    assert stock[0] == 1
+
+
+def test_the_driver_is_patched_when_it_is_imported() -> None:
+    with fastio.patched(NAME, strict=True) as report:
+        assert [(entry.outcome, entry.found) for entry in report.entries] == [
+            (Outcome.ABSENT, f"{old_sheepdog.MODULE} is not part of this release")
+        ]
+    with old_sheepdog.available(), fastio.patched(NAME, strict=True) as report:
+        assert [entry.outcome for entry in report.entries] == [Outcome.WAITING]
+        importlib.import_module(old_sheepdog.MODULE)
+        assert [entry.outcome for entry in fastio.status().entries if entry.name == NAME] == [Outcome.APPLIED]
+
+
+def test_another_code_is_left_alone(driver: Any) -> None:
+    def _run_command(self: Any, command: str, data: Any, *params: Any) -> Any:
+        """Of a release that nobody has read."""
+
+    driver.SheepdogImage._run_command = _run_command
+    with fastio.patched(NAME) as report:
+        assert [entry.outcome for entry in report.entries] == [Outcome.CHANGED]
+        assert driver.SheepdogImage._run_command is _run_command

@@ -1,0 +1,271 @@
+"""``fastio.patches._http``: larger blocks for one session, and bodies read with few wake-ups."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import pickle
+import socket
+import threading
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+requests = pytest.importorskip("requests")
+urllib3 = pytest.importorskip("urllib3")
+
+from fastio.core import lowwater  # noqa: E402
+from fastio.patches import _http  # noqa: E402
+from tests.limits import hard_limit, real_stderr  # noqa: E402, F401
+from tests.stores.http_server import Answer, Request, in_turn, serving  # noqa: E402
+
+KIB = 1 << 10
+MIB = 1 << 20
+
+
+class Body:
+    """A body of ``size`` bytes, which notes how many are asked for at a time."""
+
+    def __init__(self, size: int) -> None:
+        self.left = size
+        self.asked: list[int] = []
+
+    def __len__(self) -> int:
+        return self.left
+
+    def read(self, size: int = -1) -> bytes:
+        self.asked.append(size)
+        count = self.left if size < 0 else min(size, self.left)
+        self.left -= count
+        return bytes(count)
+
+
+def ok(request: Request) -> Answer:
+    return Answer(body=b"done")
+
+
+@pytest.fixture
+def marks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The low-water marks that were wanted of sockets."""
+    found: list[int] = []
+    mark = lowwater.mark
+
+    def note(size: int, left: int) -> int:
+        found.append(mark(size, left))
+        return found[-1]
+
+    monkeypatch.setattr(lowwater, "mark", note)
+    return found
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """How many bytes each send() of an HTTP connection was given, headers included."""
+    found: list[int] = []
+    send = http.client.HTTPConnection.send
+
+    def note(self: Any, data: Any) -> None:
+        if not hasattr(data, "read"):
+            found.append(len(data))
+        send(self, data)
+
+    monkeypatch.setattr(http.client.HTTPConnection, "send", note)
+    yield found
+
+
+def stock_block() -> int:
+    """What urllib3 sends at a time."""
+    return 16 * KIB if int(urllib3.__version__.split(".")[0]) >= 2 else 8 * KIB
+
+
+@pytest.mark.parametrize("size", [0, 1, 256 * KIB - 1, 256 * KIB, 256 * KIB + 1, MIB])
+def test_the_block_is_what_is_read_and_sent(sent: list[int], size: int) -> None:
+    with serving(ok) as server, requests.Session() as session:
+        _http.enlarge_blocks(session, 256 * KIB)
+        body = Body(size)
+        session.put(server.url, data=body if size else None)
+        assert server.requests[0].body == bytes(size)
+    assert set(body.asked) <= {256 * KIB}
+    blocks = [256 * KIB] * (size // (256 * KIB)) + [size % (256 * KIB)] * bool(size % (256 * KIB))
+    # The first one is the request's head.
+    assert sent[1:] == blocks
+
+
+def test_other_sessions_are_as_before() -> None:
+    with serving(ok) as server, requests.Session() as mine, requests.Session() as other:
+        _http.enlarge_blocks(mine, 256 * KIB)
+        body = Body(MIB)
+        other.put(server.url, data=body)
+    assert set(body.asked) == {stock_block()}
+
+
+def test_a_proxy_gets_the_blocks_too() -> None:
+    with serving(ok) as proxy, requests.Session() as session:
+        _http.enlarge_blocks(session, 256 * KIB)
+        for _ in range(2):
+            body = Body(MIB)
+            session.put("http://no.such.host.invalid/x", data=body, proxies={"http": proxy.url})
+            assert set(body.asked) == {256 * KIB}
+        assert [(request.path, request.connection) for request in proxy.requests] == [
+            ("http://no.such.host.invalid/x", 0)
+        ] * 2
+
+
+def test_the_adapter_keeps_every_property() -> None:
+    session = requests.Session()
+    retries = urllib3.util.Retry(total=3, backoff_factor=0.5)
+    adapter = requests.adapters.HTTPAdapter(pool_connections=3, pool_maxsize=5, max_retries=retries, pool_block=True)
+    adapter.config = {"some": "thing"}
+    session.mount("http://", adapter)
+    prefixes = list(session.adapters)
+    _http.enlarge_blocks(session, 256 * KIB)
+    new = session.get_adapter("http://host/")
+    assert type(new) is _http.BlockAdapter
+    assert list(session.adapters) == prefixes
+    assert new.max_retries is retries
+    assert new.config == {"some": "thing"}
+    kept = new.poolmanager.connection_from_url("http://127.0.0.1:1/")
+    before = adapter.poolmanager.connection_from_url("http://127.0.0.1:1/")
+    assert (kept.pool.maxsize, kept.block) == (before.pool.maxsize, before.block) == (5, True)
+    assert new.poolmanager.pools._maxsize == adapter.poolmanager.pools._maxsize == 3
+    assert {**vars(new), "poolmanager": None, "blocksize": None} == {
+        **vars(adapter), "poolmanager": None, "blocksize": None,
+    }  # fmt: skip
+
+
+def test_an_adapter_of_somebody_else_stays() -> None:
+    class Own(requests.adapters.HTTPAdapter):
+        pass
+
+    session = requests.Session()
+    own = Own()
+    session.mount("http://", own)
+    _http.enlarge_blocks(session, 256 * KIB)
+    assert session.get_adapter("http://host/") is own
+    assert type(session.get_adapter("https://host/")) is _http.BlockAdapter
+    _http.enlarge_blocks(object(), 256 * KIB)
+
+
+def test_a_session_can_be_pickled() -> None:
+    session = requests.Session()
+    _http.enlarge_blocks(session, 256 * KIB)
+    copy = pickle.loads(pickle.dumps(session))
+    with serving(ok) as server:
+        body = Body(MIB)
+        copy.put(server.url, data=body)
+    assert set(body.asked) == {256 * KIB}
+
+
+def test_connections_are_used_again() -> None:
+    with serving(ok) as server, requests.Session() as session:
+        _http.enlarge_blocks(session, 256 * KIB)
+        for _ in range(3):
+            session.put(server.url, data=Body(MIB))
+        assert [request.connection for request in server.requests] == [0, 0, 0]
+
+
+def test_blocks_of_urllib3_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its pool managers know no block size, but its connections do."""
+    made: list[dict[str, Any]] = []
+    manager = urllib3.PoolManager()
+    manager.pool_classes_by_scheme = {"http": lambda host, port, **options: made.append(options)}
+    _http._enlarge_1(manager, 256 * KIB)
+    manager.pool_classes_by_scheme["http"]("host", 80, maxsize=1)
+    assert made == [{"maxsize": 1, "blocksize": 256 * KIB}]
+
+
+def get(url: str, **options: Any) -> Any:
+    return requests.get(url, stream=True, **options)
+
+
+def test_a_body_is_whole_and_the_connection_used_again(marks: list[int]) -> None:
+    data = bytes(range(256)) * 8 * KIB + b"x"
+    with serving(in_turn([Answer(body=data)] * 3)) as server, requests.Session() as session:
+        for _ in range(3):
+            response = session.get(server.url, stream=True)
+            body = _http.Body(response.raw)
+            pieces = list(iter(lambda body=body: body.read(256 * KIB), b""))
+            assert [len(piece) for piece in pieces] == [256 * KIB] * 8 + [1]
+            assert b"".join(pieces) == data
+        assert {request.connection for request in server.requests} == {0}
+    assert marks[0] == 256 * KIB
+    # Near the end.
+    assert marks[6:9] == [0] * 3
+
+
+@pytest.mark.parametrize("amount", [None, 0])
+def test_without_a_size_it_reads_as_ever(marks: list[int], amount: int | None) -> None:
+    with serving(in_turn([Answer(body=bytes(MIB))])) as server:
+        assert len(_http.Body(get(server.url).raw).read(amount)) == (MIB if amount is None else 0)
+    assert marks == []
+
+
+def test_a_timeout_counts_from_piece_to_piece(marks: list[int]) -> None:
+    """So a socket that has one is left alone: with a mark it would run out while pieces arrive."""
+    hold = threading.Event()
+    with serving(in_turn([Answer(body=bytes(4 * MIB), hold=hold, before_hold=1000)])) as server:
+        body = _http.Body(get(server.url, timeout=0.2).raw)
+        with pytest.raises(urllib3.exceptions.ReadTimeoutError):
+            body.read(MIB)
+        hold.set()
+    assert marks == []
+
+
+def test_bodies_of_unknown_length(marks: list[int]) -> None:
+    class Raw:
+        length_remaining = None
+        connection = None
+
+        def read(self, amount: int | None = None) -> bytes:
+            return b"read %d" % (amount or 0)
+
+    assert _http.Body(Raw()).read(MIB) == b"read %d" % MIB
+    assert _http.Body(Raw()).read() == b"read 0"
+    Raw.length_remaining = 64 * MIB
+    assert _http.Body(Raw()).read(MIB) == b"read %d" % MIB
+    assert marks == []
+
+
+def test_sockets_that_are_more_than_sockets(marks: list[int]) -> None:
+    """TLS reads a record's few bytes of head first, for which a mark of the body's would be too high at the end."""
+
+
+    class Layer(socket.socket):
+        pass
+
+    class Raw:
+        length_remaining = 64 * MIB
+        connection: Any = types.SimpleNamespace()
+
+        def read(self, amount: int) -> bytes:
+            return b"data"
+
+    for cls, expected in ((Layer, []), (socket.socket, [lowwater.MOST])):
+        with contextlib.closing(cls()) as Raw.connection.sock:
+            assert _http.Body(Raw()).read(MIB) == b"data"
+        assert marks == expected
+
+
+def outcomes(answer: Answer, wrapped: bool) -> tuple[bytes, Any]:
+    """What can be read of ``answer``, and how it ends."""
+    with serving(in_turn([answer])) as server:
+        raw = get(server.url).raw
+        read = _http.Body(raw).read if wrapped else raw.read
+        found = b""
+        try:
+            while piece := read(256 * KIB):
+                found += piece
+        except Exception as error:
+            return found, (type(error), str(error))
+        return found, None
+
+
+@pytest.mark.parametrize("kept", [0, 1, 64 * KIB, 256 * KIB, 256 * KIB + 1, 700_000, MIB - 1])
+def test_a_server_that_breaks_off(kept: int, marks: list[int]) -> None:
+    """The bytes, the error and its text are those without the mark."""
+    data = bytes(range(256)) * 4 * KIB
+    found = outcomes(Answer(body=data, breaks_off=kept), wrapped=True)
+    assert marks[0] == 256 * KIB
+    assert found == outcomes(Answer(body=data, breaks_off=kept), wrapped=False)

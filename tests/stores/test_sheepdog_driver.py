@@ -1,0 +1,785 @@
+"""The ``sheepdog`` driver, against the stand-in for ``dog``, or a real cluster: ``FASTIO_TEST_DOG=127.0.0.1:7000``."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import io
+import os
+import pathlib
+import random
+import stat
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from benchmarks.backends import dog
+from tests.conftest import MONKEY_PATCHED
+from tests.limits import hard_limit, real_stderr  # noqa: F401
+
+pytest.importorskip("glance_store", reason="glance_store is not installed: pip install fastio[sheepdog]")
+
+from glance_store import capabilities, exceptions, location  # noqa: E402
+from oslo_config import cfg  # noqa: E402
+
+from fastio.drivers import _dog, sheepdog  # noqa: E402
+
+KIB, MIB = 1 << 10, 1 << 20
+
+#: ``address:port`` of a daemon of a real cluster; ``dog`` has to be in the path.
+REAL = os.environ.get("FASTIO_TEST_DOG", "")
+
+stand_in_only = pytest.mark.skipif(bool(REAL), reason="the stand-in is asked for a fault, or looked into")
+
+
+class Cluster:
+    """A cluster and the driver's view of it."""
+
+    def __init__(self, directory: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.directory = directory
+        self.monkeypatch = monkeypatch
+        self.address, _, port = (REAL or "127.0.0.1:7000").rpartition(":")
+        self.port = int(port)
+        self.made: list[str] = []
+        if not REAL:
+            dog.install(directory)
+            self.set()
+
+    def set(self, **options: Any) -> None:
+        """Options of :func:`benchmarks.backends.dog.environment`; without pauses unless they are given."""
+        for name in [name for name in os.environ if name.startswith("DOG_")]:
+            self.monkeypatch.delenv(name)
+        for name, value in dog.environment(self.directory, **{**dog.FAST, **options}).items():
+            self.monkeypatch.setenv(name, value)
+
+    def store(self, chunk_size: int | None = None, **options: Any) -> sheepdog.Store:
+        """A single store, as with ``[glance_store] stores = sheepdog``. ``chunk_size`` in MiB is the option's."""
+        conf = cfg.ConfigOpts()
+        conf([], default_config_files=[])
+        store = sheepdog.Store(conf)
+        options = {"sheepdog_store_address": self.address, "sheepdog_store_port": self.port, **options}
+        if chunk_size is not None:
+            options["sheepdog_store_chunk_size"] = chunk_size
+        for name, value in options.items():
+            conf.set_override(name, value, group="glance_store")
+        store.configure(re_raise_bsc=True)
+        return store
+
+    def uri(self, name: str) -> str:
+        return f"sheepdog://{self.address}:{self.port}:{name}"
+
+    def add(self, data: Any, size: int | None = None, store: Any = None, name: str | None = None, **more: Any) -> Any:
+        """What ``add()`` returns; the image is deleted after the test."""
+        name = str(uuid.uuid4()) if name is None else name
+        self.made.append(name)
+        file = io.BytesIO(data) if isinstance(data, bytes) else data
+        return (store or self.store()).add(name, file, len(data) if size is None else size, "sha512", **more)
+
+    def located(self, uri: str, store: Any) -> Any:
+        return location.Location("sheepdog", sheepdog.StoreLocation, store.conf, uri=uri, backend=store.backend_group)
+
+    def get(self, uri: str, store: Any = None, **part: Any) -> tuple[Any, int]:
+        store = store or self.store()
+        return store.get(self.located(uri, store), **part)
+
+    def read(self, uri: str, **part: Any) -> bytes:
+        return b"".join(self.get(uri, **part)[0])
+
+    def exists(self, name: str) -> bool:
+        store = self.store()
+        try:
+            store.get_size(self.located(self.uri(name), store))
+        except exceptions.NotFound:
+            return False
+        return True
+
+    def clean(self) -> None:
+        if not REAL:
+            return
+        store = self.store()
+        for name in self.made:
+            with contextlib.suppress(exceptions.NotFound):
+                store.delete(self.located(self.uri(name), store))
+
+
+@pytest.fixture
+def cluster(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    cluster = Cluster(tmp_path / "sheepdog", monkeypatch)
+    yield cluster
+    cluster.clean()
+
+
+@pytest.fixture(autouse=True)
+def leaves_no_child(hard_limit: None) -> Iterator[None]:  # noqa: F811
+    """No test leaves a child or a descriptor; greenlets and threads of the tests have all ended then."""
+    if MONKEY_PATCHED:
+        # The hub's own descriptors are opened by the first wait.
+        importlib.import_module("eventlet").sleep(0)
+    descriptors = os.listdir("/proc/self/fd")
+    yield
+    assert children() == []
+    assert len(os.listdir("/proc/self/fd")) == len(descriptors)
+
+
+def children() -> list[str]:
+    """The state and the name of each child of this process, zombies too; not the keepers of the session's backends."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                name, state, parent, *_ = (entry / "stat").read_text().replace("(", "").rsplit(")", 1)[0], *(
+                    (entry / "stat").read_text().rsplit(")", 1)[1].split()
+                )
+                if int(parent) == os.getpid() and b"keeper.py" not in (entry / "cmdline").read_bytes():
+                    found.append(f"{state} {name}")
+    return found
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The operands of each command that the driver starts: ``["vdi", "read", …]`` without address and port."""
+    started: list[list[str]] = []
+    original = _dog.Child
+
+    def start(arguments: list[str], **options: Any) -> Any:
+        words = arguments[1:]
+        for option in ("-a", "-p"):
+            position = words.index(option) if option in words else len(words)
+            del words[position : position + 2]
+        started.append(words)
+        return original(arguments, **options)
+
+    monkeypatch.setattr(_dog, "Child", start)
+    return started
+
+
+def fake(monkeypatch: pytest.MonkeyPatch, directory: pathlib.Path, script: str, name: str = "dog") -> None:
+    """A ``dog`` that does what ``script`` says; called with nothing it prints a help."""
+    directory.mkdir(exist_ok=True)
+    program = directory / name
+    program.write_text(f'#!/bin/sh\n[ $# = 0 ] && echo "dog vdi list" && exit\n{script}\n')
+    program.chmod(program.stat().st_mode | stat.S_IEXEC)
+    monkeypatch.setenv("PATH", str(directory), prepend=os.pathsep)
+
+
+def content(size: int, seed: int = 0) -> bytes:
+    return random.Random(seed).randbytes(size)
+
+
+# --- what glance does
+
+
+def test_life_of_an_image(cluster: Cluster) -> None:
+    data = content(9 * MIB + 17)
+    store = cluster.store()
+    name = str(uuid.uuid4())
+    added = cluster.add(data, store=store, name=name)
+    sums = hashlib.md5(data).hexdigest(), hashlib.sha512(data).hexdigest()
+    assert added == (cluster.uri(name), len(data), *sums, {})
+    where = cluster.located(added[0], store)
+    assert store.get_size(where) == len(data)
+    chunks, size = store.get(where)
+    assert size == len(data)
+    assert b"".join(chunks) == data
+    assert b"".join(chunks) == data, "it can be read again, as that of the old driver"
+    store.delete(where)
+    for operation in (store.get, store.get_size, store.delete):
+        with pytest.raises(exceptions.NotFound, match=f"{name} at .* does not exist"):
+            operation(where)
+
+
+def test_an_image_of_unknown_size(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sheepdog, "SEGMENT", 2 * MIB)
+    data = content(5 * MIB + 1)
+    uri, size, *_ = cluster.add(data, size=0)
+    assert size == len(data)
+    assert cluster.read(uri) == data
+
+
+@pytest.mark.parametrize("size", [0, 1])
+def test_the_smallest_images(cluster: Cluster, size: int) -> None:
+    uri, written, checksum, *_ = cluster.add(b"x" * size)
+    assert (written, checksum) == (size, hashlib.md5(b"x" * size).hexdigest())
+    chunks, told = cluster.get(uri)
+    assert (list(chunks), told) == ([b"x"] * size, size)
+
+
+def test_one_command_reads_and_one_writes(cluster: Cluster, commands: list[list[str]]) -> None:
+    data = content(9 * MIB)
+    store = cluster.store()
+    commands.clear()
+    uri = cluster.add(data, store=store, name="a")[0]
+    assert commands == [["vdi", "create", "a", str(len(data))], ["vdi", "write", "a", "0", str(len(data))]]
+    commands.clear()
+    chunks, _ = cluster.get(uri, store)
+    assert commands == [["vdi", "list", "-r", "a"]]
+    assert b"".join(chunks) == data
+    assert commands[1:] == [["vdi", "read", "a", "0", str(len(data))]]
+
+
+def test_without_a_size_each_segment_takes_two_commands(
+    cluster: Cluster, commands: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sheepdog, "SEGMENT", 2 * MIB)
+    store = cluster.store()
+    commands.clear()
+    cluster.add(content(3 * MIB), size=0, store=store, name="a")
+    assert [words[1:] for words in commands] == [
+        ["create", "a", "0"],
+        ["resize", "a", str(2 * MIB)],
+        ["write", "a", "0", str(2 * MIB)],
+        ["resize", "a", str(3 * MIB)],
+        ["write", "a", str(2 * MIB), str(MIB)],
+    ]
+
+
+def test_the_chunk_size_is_that_of_the_option(cluster: Cluster) -> None:
+    data = content(5 * MIB)
+    for option, sizes in ((None, [1] * 5), (2, [2, 2, 1]), (64, [5])):
+        store = cluster.store(option)
+        file = Recorder(data)
+        uri = cluster.add(file, size=len(data), store=store)[0]
+        assert {size // MIB for size in file.asked} == {option or 1}
+        assert [len(chunk) // MIB for chunk in cluster.get(uri, store)[0]] == sizes
+
+
+def test_the_settings_of_fastio_win(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = cluster.store(2)
+    uri = cluster.add(content(MIB), store=store)[0]
+    monkeypatch.setenv("FASTIO_STORE_CHUNK_SIZE", "256KiB")
+    assert {len(chunk) for chunk in cluster.get(uri, store)[0]} == {256 * KIB}
+    monkeypatch.setenv("FASTIO_STORE_CHUNK_SIZES", "sheepdog=128KiB")
+    assert {len(chunk) for chunk in cluster.get(uri, store)[0]} == {128 * KIB}
+    with monkeypatch.context() as context:
+        context.setenv("FASTIO_STORE_CHUNK_SIZES", "sheepdog=128")
+        with pytest.raises(exceptions.BadStoreConfiguration, match="store_chunk_sizes"):
+            cluster.store()
+
+
+class Recorder(io.BytesIO):
+    """A file that notes how much it was asked for, and may give less: ``most`` bytes at a time."""
+
+    def __init__(self, data: bytes, most: int | None = None) -> None:
+        super().__init__(data)
+        self.asked: list[int] = []
+        self.most = most
+
+    def read(self, size: int | None = -1) -> bytes:
+        assert size is not None
+        self.asked.append(size)
+        return super().read(size if self.most is None else min(size, self.most))
+
+    def __len__(self) -> int:
+        return len(self.getvalue())
+
+
+def test_data_may_come_from_an_iterator(cluster: Cluster) -> None:
+    data = content(MIB)
+    pieces = [data[:1], b"", data[1:70_000], data[70_000:]]
+    for size in (len(data), 0):
+        assert cluster.read(cluster.add(iter(pieces), size=size)[0]) == data
+
+
+def test_the_verifier_sees_everything(cluster: Cluster) -> None:
+    class Verifier:
+        def __init__(self) -> None:
+            self.seen = b""
+
+        def update(self, data: bytes) -> None:
+            self.seen += data
+
+    data = content(3 * MIB + 1)
+    for size in (len(data), 0):
+        verifier = Verifier()
+        cluster.add(data, size=size, verifier=verifier)
+        assert verifier.seen == data
+
+
+def test_callers_from_before_the_multihash(cluster: Cluster) -> None:
+    data = content(1000)
+    cluster.made.append("old")
+    result = cluster.store().add("old", io.BytesIO(data), len(data))
+    assert result == (cluster.uri("old"), 1000, hashlib.md5(data).hexdigest(), {})
+
+
+# --- parts and sizes
+
+
+IMAGE = content(9 * MIB + 17, seed=1)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, str]]:
+    """A cluster with ``IMAGE``, for tests that only read it."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        cluster = Cluster(tmp_path_factory.mktemp("sheepdog"), monkeypatch)
+        yield cluster, cluster.add(IMAGE)[0]
+        cluster.clean()
+
+
+EDGES = st.sampled_from([0, 1, 64 * KIB, MIB - 1, MIB, 4 * MIB - 1, 4 * MIB, 4 * MIB + 1, 8 * MIB, len(IMAGE)])
+SIZES = EDGES | st.integers(0, len(IMAGE) + MIB)
+relaxed = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@relaxed
+@given(offset=SIZES, length=st.none() | SIZES, chunk=st.sampled_from([4 * KIB, 100_003, MIB, 4 * MIB]))
+def test_any_part_of_an_image(kept: tuple[Cluster, str], offset: int, length: int | None, chunk: int) -> None:
+    cluster, uri = kept
+    end = len(IMAGE) if not length else offset + length
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("FASTIO_STORE_CHUNK_SIZES", f"sheepdog={chunk}")
+        chunks, size = cluster.get(uri, offset=offset, chunk_size=length or None)
+        pieces = list(chunks)
+    assert b"".join(pieces) == IMAGE[offset:end]
+    assert size == (length or len(IMAGE))
+    assert all(len(piece) == chunk for piece in pieces[:-1])
+    assert all(pieces)
+
+
+@relaxed
+@given(
+    size=SIZES,
+    known=st.booleans(),
+    most=st.none() | st.integers(1, 100).map(lambda n: n * 10_007),
+    segment=st.sampled_from([1, 100_003, MIB, 64 * MIB]),
+)
+def test_an_image_of_any_size(
+    cluster: Cluster, size: int, known: bool, most: int | None, segment: int
+) -> None:
+    data = IMAGE[:size]
+    if segment == 1:
+        # As many commands as there are pieces.
+        data, most = data[: 30 * KIB], 10_007
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(sheepdog, "SEGMENT", segment)
+        uri, written, checksum, multihash, _ = cluster.add(Recorder(data, most), size=len(data) if known else 0)
+    assert written == len(data)
+    assert (checksum, multihash) == (hashlib.md5(data).hexdigest(), hashlib.sha512(data).hexdigest())
+    assert cluster.read(uri) == data
+    store = cluster.store()
+    assert store.get_size(cluster.located(uri, store)) == len(data)
+
+
+def test_random_access_is_declared(cluster: Cluster) -> None:
+    masks = capabilities.BitMasks
+    assert cluster.store().is_capable(masks.READ_RANDOM, masks.RW_ACCESS, masks.DRIVER_REUSABLE)
+
+
+# --- what goes wrong
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_an_existing_image_is_left_alone(cluster: Cluster, known: bool) -> None:
+    uri = cluster.add(b"first", name="a")[0]
+    with pytest.raises(exceptions.Duplicate, match="image a at .* exists already"):
+        cluster.add(b"other", size=5 if known else 0, name="a")
+    assert cluster.read(uri) == b"first"
+
+
+@pytest.mark.parametrize("announced", [1, 2 * MIB, 3 * MIB - 1, 3 * MIB + 1, 9 * MIB])
+def test_another_size_than_announced(cluster: Cluster, announced: int) -> None:
+    with pytest.raises(exceptions.Invalid, match=f"Size .*: expected {announced} bytes, got [123]"):
+        cluster.add(content(3 * MIB), size=announced, name="a")
+    assert not cluster.exists("a")
+
+
+class Cancelled(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("error", [OSError("no more data"), Cancelled()], ids=["error", "cancelled"])
+def test_a_partial_image_is_deleted(
+    cluster: Cluster, known: bool, error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sheepdog, "SEGMENT", MIB)
+
+    def source() -> Iterator[bytes]:
+        yield content(3 * MIB)
+        assert cluster.exists("a"), "the test is of no use"
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        cluster.add(source(), size=9 * MIB if known else 0, name="a")
+    assert caught.value is error
+    assert not cluster.exists("a")
+
+
+OPERATIONS: dict[str, Callable[[Cluster, sheepdog.Store, Any], Any]] = {
+    "get": lambda cluster, store, where: store.get(where),
+    "get_size": lambda cluster, store, where: store.get_size(where),
+    "add": lambda cluster, store, where: cluster.add(b"data", store=store, name="b"),
+    "delete": lambda cluster, store, where: store.delete(where),
+}
+
+
+@stand_in_only
+@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize(
+    ("daemon", "message"),
+    [
+        ("down", "no sheep daemon answers there: failed to connect to 127.0.0.1:7000: Connection refused"),
+        ("unformatted", "the cluster is not formatted .*: Failed to .*: Waiting for cluster to be formatted"),
+    ],
+)
+def test_there_is_no_cluster(cluster: Cluster, operation: str, daemon: str, message: str) -> None:
+    store = cluster.store()
+    where = cluster.located(cluster.add(b"data", store=store, name="a")[0], store)
+    cluster.set(daemon=daemon)
+    with pytest.raises(exceptions.BackendException, match=message):
+        OPERATIONS[operation](cluster, store, where)
+
+
+@stand_in_only
+@pytest.mark.parametrize("objects", [0, 1, 2])
+def test_the_daemon_dies_while_an_image_is_read(cluster: Cluster, objects: int) -> None:
+    uri = cluster.add(IMAGE)[0]
+    cluster.set(die_after=objects)
+    chunks, size = cluster.get(uri)
+    received = []
+    with pytest.raises(exceptions.BackendException, match="exit status 1: failed to read a response; Failed to read"):
+        for chunk in chunks:
+            received.append(chunk)  # what comes before the error is kept
+    assert size == len(IMAGE)
+    assert b"".join(received) == IMAGE[: objects * 4 * MIB]
+
+
+@stand_in_only
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("objects", [0, 1])
+def test_the_daemon_dies_while_an_image_is_written(
+    cluster: Cluster, known: bool, objects: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.set(die_after=objects)
+    with pytest.raises(exceptions.BackendException, match="exit status 1: failed to read a response; Failed to write"):
+        cluster.add(IMAGE, size=len(IMAGE) if known else 0, name="a")
+    # The stand-in's daemon is there again for the next command.
+    assert not cluster.exists("a")
+
+
+@stand_in_only
+def test_what_is_left_behind_is_told(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+    def source() -> Iterator[bytes]:
+        yield b"data"
+        cluster.set(daemon="down")
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        cluster.add(source(), size=5, name="a")
+    assert "Sheepdog image a at 127.0.0.1:7000 may be left behind: dog vdi delete of" in caplog.text
+
+
+@pytest.mark.skipif(bool(REAL), reason="there is a dog")
+def test_there_is_no_dog(tmp_path: pathlib.Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    message = "neither dog nor collie, is in the path: install the package sheepdog"
+    with pytest.raises(exceptions.BadStoreConfiguration, match=message):
+        cluster.store()
+    store = sheepdog.Store(cfg.ConfigOpts())
+    store.conf([], default_config_files=[])
+    store.configure()
+    with pytest.raises(exceptions.StoreAddDisabled):
+        store.add("a", io.BytesIO(), 0, "sha512")
+    with pytest.raises(exceptions.BackendException, match=message):
+        store.get(cluster.located("sheepdog://127.0.0.1:7000:a", store))
+
+
+@stand_in_only
+def test_collie_where_there_is_no_dog(cluster: Cluster) -> None:
+    (cluster.directory / "bin" / "dog").unlink()
+    cluster.monkeypatch.setenv("PATH", f"{cluster.directory / 'bin'}:/usr/bin:/bin")
+    assert cluster.store()._program == str(cluster.directory / "bin" / "collie")
+    assert cluster.read(cluster.add(b"data")[0]) == b"data"
+
+
+@stand_in_only
+def test_another_program_of_that_name(cluster: Cluster, tmp_path: pathlib.Path) -> None:
+    """There is a DNS client of that name."""
+    fake(cluster.monkeypatch, tmp_path / "other", "exit 3")
+    (tmp_path / "other" / "dog").write_text("#!/bin/sh\necho usage\nexit 3\n")
+    assert cluster.store()._program == str(cluster.directory / "bin" / "collie")
+
+
+@stand_in_only
+def test_a_dog_that_has_gone(cluster: Cluster) -> None:
+    store = cluster.store()
+    for program in dog.PROGRAMS:
+        (cluster.directory / "bin" / program).unlink()
+    with pytest.raises(exceptions.BackendException, match="dog can not be started: .*No such file"):
+        cluster.add(b"data", store=store)
+
+
+@stand_in_only
+@pytest.mark.parametrize(
+    ("script", "operation", "error", "message"),
+    [
+        # sheepdog 0.5 to 0.8
+        ("echo 'Failed to open VDI a (snapshot id: 0 snapshot tag: ): No VDI found' >&2; exit 5", "delete",
+         exceptions.NotFound, "does not exist"),
+        ("exit 5", "delete", exceptions.NotFound, "does not exist"),
+        ("echo noise >&2", "delete", None, ""),
+        ("exit 3", "add", exceptions.Duplicate, "exists already"),
+        ("exit 4", "add", exceptions.StorageFull, "no space"),
+        ("[ $2 = list ] && printf '= a 0 3 0 0 0 1 1  22\\n'; [ $2 != read ] || printf ab", "read",
+         exceptions.BackendException, "a at .* is truncated: dog vdi read gave 2 of 3 bytes from 0 on"),
+        ("[ $2 = list ] && printf '= a 0 3 0 0 0 1 1  22\\n'; [ $2 != read ] || kill -9 $$", "read",
+         exceptions.BackendException, "failed: signal 9"),
+        ("exit 0", "add large", exceptions.BackendException, "write to .* did not take all of 4194304 bytes"),
+        ("exit 77", "get_size", exceptions.BackendException, "dog vdi list -r of Sheepdog image a .*: exit status 77"),
+    ],
+)  # fmt: skip
+def test_other_answers(
+    cluster: Cluster, tmp_path: pathlib.Path, script: str, operation: str, error: type[Exception] | None, message: str
+) -> None:
+    fake(cluster.monkeypatch, tmp_path / "fake", script)
+    store = cluster.store()
+    where = cluster.located(cluster.uri("a"), store)
+    operations = {
+        **OPERATIONS,
+        "read": lambda *_: b"".join(store.get(where)[0]),
+        "add large": lambda *_: cluster.add(content(4 * MIB), store=store, name="a"),
+    }
+    with pytest.raises(error, match=message) if error else contextlib.nullcontext():
+        operations[operation](cluster, store, where)
+
+
+@stand_in_only
+@pytest.mark.parametrize(
+    ("listed", "size"),
+    [
+        (r"s a 1 5 0 0 0 1 1 tag 22\n= a 0 7 0 0 0 1 1  22\n", 7),
+        (r"s a 1 5 0 0 0 1 1 tag 22\ns a 2 5 0 0 0 1 1 tag 22\nc a 0 8 0 0 0 1 1  22\n", 8),
+        (r"s a 1 5 0 0 0 1 1 tag 22\n", None),
+    ],
+)
+def test_snapshots_are_passed_over(cluster: Cluster, tmp_path: pathlib.Path, listed: str, size: int | None) -> None:
+    script = f"[ $2 = list ] && printf '{listed}' && exit; echo 'Failed to open VDI a: No VDI found' >&2; exit 1"
+    fake(cluster.monkeypatch, tmp_path / "fake", script)
+    store = cluster.store()
+    where = cluster.located(cluster.uri("a"), store)
+    with pytest.raises(exceptions.NotFound) if size is None else contextlib.nullcontext():
+        assert store.get_size(where) == size
+
+
+# --- consumers that go away, and many at once
+
+
+@stand_in_only
+def test_the_command_ends_when_the_consumer_goes_away(cluster: Cluster) -> None:
+    uri = cluster.add(IMAGE)[0]
+    chunks = iter(cluster.get(uri)[0])
+    next(chunks)
+    assert len(children()) == 1
+    chunks.close()  # type: ignore[attr-defined]
+    assert children() == []
+    chunks = iter(cluster.get(uri)[0])
+    next(chunks)
+    del chunks
+    assert children() == []
+
+
+@stand_in_only
+@pytest.mark.skipif(not MONKEY_PATCHED, reason="a thread can not be interrupted")
+@pytest.mark.parametrize("operation", ["read", "add"])
+def test_a_daemon_that_hangs_holds_up_nobody_else(cluster: Cluster, operation: str) -> None:
+    import eventlet
+
+    uri = cluster.add(IMAGE)[0]
+    cluster.set(hang_after=1)
+    store = cluster.store()
+    with eventlet.Timeout(1, False):
+        if operation == "read":
+            b"".join(cluster.get(uri, store)[0])
+        cluster.add(IMAGE, store=store, name="a")
+        raise AssertionError("the stand-in has not hung")
+    assert children() == []
+    assert not cluster.exists("a")
+
+
+@pytest.mark.skipif(not MONKEY_PATCHED, reason="threads need not give way")
+def test_others_run_meanwhile(cluster: Cluster) -> None:
+    """The source and the consumer do nothing in which others could run."""
+    import eventlet
+
+    turns = 0
+
+    def heart() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            eventlet.sleep(0)
+
+    beating = eventlet.spawn(heart)
+    try:
+        uri = cluster.add(IMAGE)[0]
+        while_adding, turns = turns, 0
+        assert cluster.read(uri) == IMAGE
+    finally:
+        beating.kill()
+    assert while_adding >= len(IMAGE) // MIB
+    assert turns >= len(IMAGE) // MIB
+
+
+def test_many_at_once(cluster: Cluster) -> None:
+    images = {f"image-{number}": content(MIB * number + number, seed=number) for number in range(6)}
+    store = cluster.store()
+    failures: list[BaseException] = []
+
+    def life(name: str, data: bytes) -> None:
+        try:
+            uri = cluster.add(data, size=len(data) if len(data) % 2 else 0, store=store, name=name)[0]
+            for _ in range(2):
+                assert b"".join(cluster.get(uri, store)[0]) == data
+            store.delete(cluster.located(uri, store))
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=life, args=item) for item in images.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_with_everything_patched(cluster: Cluster, patched: Any) -> None:
+    data = content(3 * MIB + 5)
+    uri, _, checksum, multihash, _ = cluster.add(data)
+    assert (checksum, multihash) == (hashlib.md5(data).hexdigest(), hashlib.sha512(data).hexdigest())
+    assert cluster.read(uri) == data
+
+
+# --- names and locations
+
+
+@pytest.mark.parametrize("name", ["with blanks", "tab\t", "back\\slash", "-r", "--", "ümläut", "x" * 255, "%20"])
+def test_any_name(cluster: Cluster, name: str) -> None:
+    data = content(1000)
+    uri = cluster.add(data, name=name)[0]
+    assert uri == cluster.uri(name)
+    assert cluster.read(uri) == data
+    store = cluster.store()
+    store.delete(cluster.located(uri, store))
+    assert not cluster.exists(name)
+
+
+@pytest.mark.parametrize("name", ["", "x" * 256, "ü" * 128, "nul\0", "a:b:c"])
+def test_names_that_can_not_be(cluster: Cluster, name: str) -> None:
+    with pytest.raises(exceptions.BadStoreUri):
+        cluster.add(b"data", name=name)
+
+
+def parse(uri: str, store: Any = None) -> tuple[str, int, str]:
+    conf = cfg.ConfigOpts()
+    conf([], default_config_files=[])
+    conf.register_opts(sheepdog.Store.OPTIONS, group="glance_store")
+    parsed = sheepdog.StoreLocation({}, conf)
+    parsed.parse_uri(uri)
+    return parsed.addr, parsed.port, parsed.image
+
+
+UUID = "a6c9a8a5-0f53-4b6c-8d5d-0f3a3d0f6e1a"
+
+
+@pytest.mark.parametrize(
+    ("uri", "expected"),
+    [
+        (f"sheepdog://192.0.2.1:7001:{UUID}", ("192.0.2.1", 7001, UUID)),
+        (f"sheepdog://sheep.example.org:7000:{UUID}", ("sheep.example.org", 7000, UUID)),
+        # before 2014
+        (f"sheepdog://{UUID}", ("127.0.0.1", 7000, UUID)),
+        # The old driver wrote such ones, and could not read them.
+        (f"sheepdog://2001:db8::1:7000:{UUID}", ("2001:db8::1", 7000, UUID)),
+        (f"sheepdog://::1:7000:{UUID}", ("::1", 7000, UUID)),
+        (f"sheepdog://[::1]:7000:{UUID}", ("::1", 7000, UUID)),
+    ],
+)
+def test_locations(uri: str, expected: tuple[str, int, str]) -> None:
+    assert parse(uri) == expected
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        f"http://127.0.0.1:7000:{UUID}", f"sheepdog:/127.0.0.1:7000:{UUID}", "sheepdog://", "sheepdog://127.0.0.1:7000:",
+        f"sheepdog://127.0.0.1:{UUID}", f"sheepdog://:7000:{UUID}", f"sheepdog://127.0.0.1::{UUID}",
+        f"sheepdog://127.0.0.1:x:{UUID}", f"sheepdog://127.0.0.1:0:{UUID}", f"sheepdog://127.0.0.1:65536:{UUID}",
+        f"sheepdog://127.0.0.1:7000:{UUID}\0",
+    ],
+)  # fmt: skip
+def test_locations_that_are_none(uri: str) -> None:
+    with pytest.raises(exceptions.BadStoreUri):
+        parse(uri)
+
+
+def test_a_location_says_which_cluster(cluster: Cluster) -> None:
+    """Not the configuration, which may have changed since."""
+    uri = cluster.add(b"data")[0]
+    store = cluster.store(sheepdog_store_address="192.0.2.1", sheepdog_store_port=1)
+    assert b"".join(cluster.get(uri, store)[0]) == b"data"
+    name = uri.rpartition(":")[2]
+    assert cluster.read(f"sheepdog://{name}") == b"data"
+
+
+# --- as glance_store finds it
+
+
+def test_a_single_store(cluster: Cluster) -> None:
+    import glance_store
+
+    conf = cfg.CONF
+    glance_store.register_opts(conf)
+    options = {
+        "stores": ["sheepdog"], "default_store": "sheepdog",
+        "sheepdog_store_address": cluster.address, "sheepdog_store_port": cluster.port,
+    }  # fmt: skip
+    with contextlib.ExitStack() as stack:
+        for name, value in options.items():
+            conf.set_override(name, value, group="glance_store")
+            stack.callback(conf.clear_override, name, group="glance_store")
+        stack.callback(location.SCHEME_TO_CLS_MAP.pop, "sheepdog", None)
+        assert glance_store.create_stores(conf) == 1
+        cluster.made.append("a")
+        added = glance_store.add_to_backend(conf, "a", io.BytesIO(IMAGE), len(IMAGE))
+        assert added == (cluster.uri("a"), len(IMAGE), hashlib.md5(IMAGE).hexdigest(), {})
+        chunks, size = glance_store.get_from_backend(added[0])
+        assert (b"".join(chunks), size) == (IMAGE, len(IMAGE))
+        assert glance_store.get_size_from_backend(added[0]) == len(IMAGE)
+        glance_store.delete_from_backend(added[0])
+    assert not cluster.exists("a")
+
+
+def test_one_of_several_stores(cluster: Cluster) -> None:
+    import glance_store
+    from glance_store import multi_backend
+
+    from benchmarks.backends import stores
+
+    options = {"sheepdog_store_address": cluster.address, "sheepdog_store_port": cluster.port}
+    # The third has its options from [backend_defaults].
+    accesses = {name: {"driver": "sheepdog", "options": options} for name in ("kennel", "pound")}
+    with contextlib.ExitStack() as stack:
+        conf = stack.enter_context(stores.configured({**accesses, "run": {"driver": "sheepdog", "options": {}}}))
+        stack.callback(location.SCHEME_TO_CLS_BACKEND_MAP.pop, "sheepdog", None)
+        assert glance_store.create_multi_stores(conf) == 3
+        for name in ("kennel", "pound", "run"):
+            image = str(uuid.uuid4())
+            cluster.made.append(image)
+            added = multi_backend.add_with_multihash(conf, image, io.BytesIO(IMAGE), len(IMAGE), name, "sha512")
+            assert added[:2] == (cluster.uri(image), len(IMAGE))
+            assert added[4] == {"store": name}
+            chunks, _ = multi_backend.get(added[0], name)
+            assert b"".join(chunks) == IMAGE
+            chunks, size = multi_backend.get(added[0], name, offset=5, chunk_size=10)
+            assert (b"".join(chunks), size) == (IMAGE[5:15], 10)
+            prefix = multi_backend.get_store_from_store_identifier(name).url_prefix
+            assert added[0] == prefix + image
+            multi_backend.delete(added[0], name)
+            assert not cluster.exists(image)

@@ -1,0 +1,448 @@
+"""glance_store's filesystem driver: patched and unpatched side by side."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("glance_store")
+
+import fastio
+from fastio.config import parse_size
+from fastio.core import budget
+from fastio.patches import _files, _offload, _zeros, store_filesystem
+from tests.conftest import MONKEY_PATCHED, needs_eventlet
+from tests.stores.test_fairness import Ticker
+
+KIB = 1 << 10
+MIB = 1 << 20
+CHUNK = 16 * KIB
+NAMES = ("store_filesystem", "store_fairness")
+
+
+class Source:
+    """An image file that has nothing but ``read``, and tells what was asked of it."""
+
+    def __init__(self, data: bytes) -> None:
+        self._file = io.BytesIO(data)
+        self.sizes: list[int] = []
+
+    def read(self, size: int = -1) -> bytes:
+        self.sizes.append(size)
+        return self._file.read(size)
+
+
+class Files:
+    """``open()`` whose files note what they read and write at a time, and can fail."""
+
+    def __init__(self) -> None:
+        self.read: list[int] = []
+        self.written: list[int] = []
+        self.error: tuple[int, OSError] | None = None
+
+    def open(self, path: str, mode: str = "r", *rest: Any) -> Any:
+        files = self
+
+        class Raw(io.FileIO):
+            def readinto(self, buffer: Any) -> Any:
+                count = super().readinto(buffer)
+                files.read.append(count or 0)
+                return count
+
+            def write(self, data: Any) -> Any:
+                if files.error is not None and len(files.written) >= files.error[0]:
+                    raise files.error[1]
+                files.written.append(len(data))
+                return super().write(data)
+
+        raw = Raw(path, mode.replace("b", ""))
+        return io.BufferedWriter(raw) if "w" in mode else io.BufferedReader(raw)
+
+
+@pytest.fixture
+def files(monkeypatch: pytest.MonkeyPatch) -> Files:
+    from glance_store._drivers import filesystem
+
+    found = Files()
+    monkeypatch.setattr(filesystem, "open", found.open, raising=False)
+    return found
+
+
+def path_of(url: str) -> pathlib.Path:
+    return pathlib.Path(url.removeprefix("file://"))
+
+
+def outcome(store: Any, data: bytes, size: int, offset: int = 0, length: int | None = None) -> Any:
+    """All that a caller sees of one image's life."""
+    from glance_store import exceptions
+
+    verified: list[bytes] = []
+
+    class Verifier:
+        update = verified.append
+
+    try:
+        added = store.add(Source(data), size=size, verifier=Verifier())
+    except exceptions.GlanceStoreException as error:
+        return type(error), str(error).partition(", got")[0]
+    image, whole = store.get(added.url)
+    part, part_size = store.get(added.url, offset=offset, chunk_size=length)
+    found = {
+        "added": added[1:],
+        "file": path_of(added.url).read_bytes() == data,
+        "mode": path_of(added.url).stat().st_mode,
+        "read": b"".join(image) == data,
+        "part": b"".join(part),
+        "sizes": (whole, part_size, store.size(added.url)),
+        "verified": b"".join(verified) == data,
+        "type": type(image).__name__ if not MONKEY_PATCHED else image.__class__.__name__,
+    }
+    part.close()
+    store.delete(added.url)
+    with pytest.raises(exceptions.NotFound):
+        store.get(added.url)
+    return found
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    chunks=st.integers(0, 5),
+    rest=st.sampled_from([-1, 0, 1, 4097]),
+    announced=st.sampled_from([None, 0, -1, 1, CHUNK]),
+    offset=st.integers(0, 3 * CHUNK),
+    length=st.one_of(st.none(), st.integers(1, 3 * CHUNK)),
+    seed=st.binary(min_size=1, max_size=7),
+)
+@example(chunks=0, rest=0, announced=None, offset=0, length=None, seed=b"0")
+@example(chunks=3, rest=0, announced=None, offset=CHUNK, length=CHUNK, seed=b"ab")
+def test_as_unpatched(
+    filesystem_store: Any, chunks: int, rest: int, announced: int | None, offset: int, length: int | None, seed: bytes
+) -> None:
+    data = seed * (max(0, chunks * CHUNK + rest) // len(seed))
+    size = 0 if announced is None else max(0, len(data) + announced)
+    stock = outcome(filesystem_store, data, size, offset, length)
+    with fastio.patched(NAMES, strict=True, store_chunk_sizes={"filesystem": CHUNK}, yield_bytes=3 * CHUNK):
+        assert outcome(filesystem_store, data, size, offset, length) == stock
+
+
+@pytest.mark.parametrize("chunk", [None, "4KiB", "64KiB", "1MiB", "3MiB"])
+def test_chunks_at_the_file(filesystem_store: Any, files: Files, chunk: str | None) -> None:
+    size = store_filesystem.CHUNK if chunk is None else parse_size(chunk)
+    data = os.urandom(min(4 * size + 1000, 8 * MIB))
+    expected = [min(size, len(data) - offset) for offset in range(0, len(data), size)]
+    sizes = {} if chunk is None else {"store_chunk_sizes": {"filesystem": chunk}}
+    with fastio.patched(NAMES, strict=True, **sizes):
+        source = Source(data)
+        url = filesystem_store.add(source, size=len(data)).url
+        assert set(source.sizes) == {size}
+        assert [len(chunk) for chunk in filesystem_store.get(url)[0]] == expected
+    assert sum(files.written) == sum(files.read) == len(data)
+    if size > io.DEFAULT_BUFFER_SIZE:
+        # Of smaller ones, as the last one is, the file object gathers some.
+        assert files.written[: len(expected) - 1] == expected[:-1]
+        assert [count for count in files.read if count >= size] == expected[:-1]
+
+
+def test_partial_reads_at_the_file(filesystem_store: Any) -> None:
+    """``chunk_size`` of ``get()`` is a length; it does not change what is read at a time."""
+    data = os.urandom(5 * CHUNK)
+    with fastio.patched(NAMES, strict=True, store_chunk_sizes={"filesystem": CHUNK}):
+        url = filesystem_store.add(data).url
+        part, size = filesystem_store.get(url, offset=10, chunk_size=2 * CHUNK + 5)
+        assert [len(chunk) for chunk in part] == [CHUNK, CHUNK, 5]
+        assert size == 2 * CHUNK + 5
+
+
+def test_operator_wins_unless_ours_is_explicit(open_store: Any) -> None:
+    operators = open_store("filesystem", filesystem_store_chunk_size=256 * KIB)
+    defaults = open_store("filesystem", identifier="other")
+    stocks = open_store("filesystem", identifier="third", filesystem_store_chunk_size=64 * KIB)
+    drivers = [store.driver for store in (operators, defaults, stocks)]
+
+    def sizes() -> list[tuple[int, int]]:
+        return [(driver.READ_CHUNKSIZE, driver.WRITE_CHUNKSIZE) for driver in drivers]
+
+    stock = [(256 * KIB,) * 2, (64 * KIB,) * 2, (64 * KIB,) * 2]
+    assert sizes() == stock
+    with fastio.patched(NAMES, strict=True):
+        assert sizes() == [(256 * KIB,) * 2, (store_filesystem.CHUNK,) * 2, (64 * KIB,) * 2]
+        # A reload of the configuration.
+        for driver in drivers:
+            driver.configure_add()
+        assert sizes() == [(256 * KIB,) * 2, (store_filesystem.CHUNK,) * 2, (64 * KIB,) * 2]
+    assert sizes() == stock
+    with fastio.patched(NAMES, strict=True, store_chunk_size="1MiB", store_chunk_sizes={"filesystem": "2MiB"}):
+        assert sizes() == [(2 * MIB,) * 2] * 3
+    with fastio.patched(NAMES, strict=True, store_chunk_sizes={"s3": "2MiB"}, store_chunk_size="512KiB"):
+        assert sizes() == [(512 * KIB,) * 2] * 3
+    assert sizes() == stock
+
+
+def test_configured_while_patched(open_store: Any) -> None:
+    with fastio.patched(NAMES, strict=True):
+        driver = open_store("filesystem").driver
+        assert (driver.READ_CHUNKSIZE, driver.WRITE_CHUNKSIZE) == (store_filesystem.CHUNK,) * 2
+    assert (driver.READ_CHUNKSIZE, driver.WRITE_CHUNKSIZE) == (64 * KIB, 64 * KIB)
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+@pytest.mark.parametrize("code", ["ENOSPC", "EFBIG", "EACCES", "EIO"])
+def test_errors_of_the_file_system(filesystem_store: Any, files: Files, code: str, after: int) -> None:
+    """The exception and whether the partial file goes are upstream's, chunk for chunk."""
+    partial = pathlib.Path(filesystem_store.driver.datadir, "partial")
+    data = os.urandom(5 * CHUNK)
+
+    def failing() -> Any:
+        files.written.clear()
+        files.error = (after, OSError(getattr(errno, code), os.strerror(getattr(errno, code))))
+        with pytest.raises(Exception) as caught:  # noqa: B017 - whatever upstream raises
+            filesystem_store.add(data, image_id="partial")
+        left = partial.exists()
+        partial.unlink(missing_ok=True)
+        return type(caught.value), str(caught.value), left
+
+    with fastio.patched((), strict=True):
+        filesystem_store.driver.READ_CHUNKSIZE = filesystem_store.driver.WRITE_CHUNKSIZE = CHUNK
+        stock = failing()
+    with fastio.patched(NAMES, strict=True, store_chunk_sizes={"filesystem": CHUNK}):
+        assert failing() == stock
+
+
+def test_several_directories(tmp_path: pathlib.Path) -> None:
+    from glance_store._drivers import filesystem
+    from oslo_config import cfg
+
+    directories = [tmp_path / "low", tmp_path / "high"]
+    conf = cfg.ConfigOpts()
+    conf([])
+    driver = filesystem.Store(conf)
+    conf.set_override("filesystem_store_datadir", None, group="glance_store")
+    conf.set_override(
+        "filesystem_store_datadirs", [f"{directories[0]}:10", f"{directories[1]}:20"], group="glance_store"
+    )
+    driver.configure()
+    data = os.urandom(3 * CHUNK + 1)
+    with fastio.patched(NAMES, strict=True):
+        # One store alone, whose options are in glance_store's own group.
+        assert (driver.READ_CHUNKSIZE, driver.WRITE_CHUNKSIZE) == (store_filesystem.CHUNK,) * 2
+        url, size, *_ = driver.add("image", io.BytesIO(data), len(data), "sha256")
+    assert size == len(data)
+    assert path_of(url) == directories[1] / "image"
+    assert path_of(url).read_bytes() == data
+    assert driver.READ_CHUNKSIZE == 64 * KIB
+
+
+@pytest.fixture
+def thin_store(open_store: Any) -> Any:
+    return open_store("filesystem", filesystem_thin_provisioning=True)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(parts=st.lists(st.tuples(st.booleans(), st.integers(1, 5 * 64 * KIB)), max_size=6), known=st.booleans())
+@example(parts=[(True, 5 * 64 * KIB)], known=True)
+@example(parts=[(True, 64 * KIB + 1), (False, 1), (True, 3 * 64 * KIB)], known=False)
+def test_thin_provisioning(thin_store: Any, parts: list[tuple[bool, int]], known: bool) -> None:
+    """The same bytes and size as upstream with its chunk of 64 KiB, and no more of the disk."""
+    data = b"".join(bytes(length) if hole else b"\1" * length for hole, length in parts)
+    size = len(data) if known else 0
+    paths = [path_of(thin_store.add(Source(data), size=size).url)]
+    with fastio.patched(NAMES, strict=True):
+        assert thin_store.driver.WRITE_CHUNKSIZE == MIB
+        paths.append(path_of(thin_store.add(Source(data), size=size).url))
+    stock, patched = (path.stat() for path in paths)
+    assert paths[1].read_bytes() == data
+    assert patched.st_size == stock.st_size == len(data)
+    # ext4 may give a large write a few more blocks than are in use.
+    assert patched.st_blocks * 512 <= stock.st_blocks * 512 + 64 * KIB
+    for path in paths:
+        path.unlink()
+
+
+def test_thin_file_of_other_data() -> None:
+    written: list[Any] = []
+
+    class File:
+        def write(self, data: Any) -> int:
+            written.append(data)
+            return len(data)
+
+    assert _files.Thin(File()).write(bytearray(5)) == 5
+    assert written == [bytearray(5)]
+
+
+# --- Under eventlet
+
+
+
+
+@pytest.fixture
+def offloads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the calls that went to a native thread."""
+    pytest.importorskip("eventlet").sleep(0)
+    names: list[str] = []
+    run = _offload.run
+
+    def noting(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        names.append(call.__name__)
+        return run(call, *args, **kwargs)
+
+    monkeypatch.setattr(_offload, "run", noting)
+    return names
+
+
+def knows_nowait(path: pathlib.Path) -> bool:
+    with open(path, "rb") as file:
+        try:
+            os.preadv(file.fileno(), [bytearray(1)], 0, os.RWF_NOWAIT)
+        except BlockingIOError:
+            return True
+        except (OSError, AttributeError):
+            return False
+    return True
+
+
+def forget(path: pathlib.Path) -> None:
+    """Take the file out of the page cache."""
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+@needs_eventlet
+def test_cold_data_is_read_in_a_thread(open_store: Any, tmp_path: pathlib.Path, offloads: list[str]) -> None:
+    store = open_store("filesystem", filesystem_store_datadir=str(tmp_path / "images"))
+    data = os.urandom(8 * MIB)
+    path = path_of(store.add(data).url)
+    if not knows_nowait(path):
+        pytest.skip("the file system of the temporary directory does not know RWF_NOWAIT")
+    with fastio.patched("store_filesystem", strict=True, store_chunk_sizes={"filesystem": "64KiB"}):
+        assert store.read(f"file://{path}") == data
+        assert offloads.count("read") == 0
+        forget(path)
+        assert store.read(f"file://{path}") == data
+        assert offloads.count("read") > 0
+        offloads.clear()
+        assert store.read(f"file://{path}") == data
+        assert offloads.count("read") == 0
+
+
+@needs_eventlet
+def test_more_than_a_turn_is_read_in_a_thread(filesystem_store: Any, offloads: list[str]) -> None:
+    data = os.urandom(4 * CHUNK)
+    url = filesystem_store.add(data).url
+    sizes = {"yield_bytes": CHUNK, "store_chunk_sizes": {"filesystem": 2 * CHUNK}}
+    with fastio.patched("store_filesystem", strict=True, **sizes):
+        chunks = list(filesystem_store.get(url)[0])
+    assert [len(chunk) for chunk in chunks] == [2 * CHUNK, 2 * CHUNK]
+    assert b"".join(chunks) == data
+    # The two, and the one that finds the end.
+    assert offloads.count("read") == 3
+
+
+@needs_eventlet
+def test_with_many_each_reads_its_share(filesystem_store: Any) -> None:
+    data = os.urandom(4 * MIB)
+    url = filesystem_store.add(data).url
+    others = [object() for _ in range(7)]
+    with fastio.patched("store_filesystem", strict=True):
+        for other in others:
+            budget.shared.enter(other)
+        try:
+            chunks = list(filesystem_store.get(url)[0])
+        finally:
+            for other in others:
+                budget.shared.leave(other)
+        assert {len(chunk) for chunk in chunks} == {MIB // 8}
+        assert b"".join(chunks) == data
+
+
+@needs_eventlet
+def test_writes_leave_the_hub(filesystem_store: Any, offloads: list[str]) -> None:
+    data = os.urandom(8 * MIB)
+    with fastio.patched("store_filesystem", strict=True), Ticker() as ticker:
+        url = filesystem_store.add(data).url
+    assert ticker.ticks >= 8
+    assert offloads.count("write") == 8
+    assert path_of(url).read_bytes() == data
+
+
+@needs_eventlet
+@pytest.mark.parametrize("when", range(5))
+def test_a_time_out_while_writing(filesystem_store: Any, when: int) -> None:
+    """Nothing is left of the image, and no thread writes to a file that is closed."""
+    import eventlet
+
+    class TimeIsOver(Exception):
+        pass
+
+    class Slow(Source):
+        def read(self, size: int = -1) -> bytes:
+            if len(self.sizes) == when:
+                eventlet.spawn_n(current.throw, TimeIsOver())
+            return super().read(size)
+
+    current = eventlet.getcurrent()
+    data = os.urandom(8 * MIB)
+    with fastio.patched(NAMES, strict=True), pytest.raises(TimeIsOver):
+        filesystem_store.add(Slow(data), size=len(data), image_id="broken")
+    assert not pathlib.Path(filesystem_store.driver.datadir, "broken").exists()
+
+
+@needs_eventlet
+def test_closing_early(filesystem_store: Any) -> None:
+    url = filesystem_store.add(os.urandom(5 * CHUNK)).url
+    with fastio.patched(NAMES, strict=True, store_chunk_sizes={"filesystem": CHUNK}):
+        image, _ = filesystem_store.get(url)
+        file = image.fp
+        iterator = iter(image)
+        next(iterator)
+        iterator.close()
+        assert file.closed and image.fp is None
+        unread, _ = filesystem_store.get(url)
+        unread.close()
+        assert unread.fp is None
+
+
+@needs_eventlet
+def test_other_files_stay_themselves(tmp_path: pathlib.Path) -> None:
+    import eventlet
+
+    eventlet.sleep(0)
+    reader, writer = os.pipe()
+    with os.fdopen(reader, "rb") as pipe, os.fdopen(writer, "wb"):
+        assert _files.wrap(pipe) is pipe
+    memory = io.BytesIO(b"data")
+    assert _files.wrap(memory) is memory
+    closed = open(tmp_path / "file", "wb")  # noqa: SIM115
+    closed.close()
+    assert _files.wrap(closed) is closed
+
+
+def test_file_systems_in_memory(tmp_path: pathlib.Path) -> None:
+    kinds = {}
+    for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
+        fields, _, rest = line.partition(" - ")
+        kinds[fields.split()[4]] = rest.split()[0]
+    for directory in ("/dev/shm", "/proc", "/"):
+        if directory in kinds and os.path.ismount(directory):
+            device = os.stat(directory).st_dev
+            assert _files._in_memory(device) is (kinds[directory] in ("tmpfs", "ramfs", "hugetlbfs"))
+    assert not _files._in_memory(os.makedev(4095, 1))
+
+
+def test_zeros_are_as_any_has_it() -> None:
+    for length in (0, 1, _zeros.GRAIN - 1, _zeros.GRAIN, _zeros.GRAIN + 1, 3 * _zeros.GRAIN):
+        assert not _zeros.any_set(bytes(length))
+        for at in {0, length // 2, length - 1} if length else ():
+            data = bytearray(length)
+            data[at] = 1
+            assert _zeros.any_set(bytes(data))
+    assert _zeros.any_set([0, 1]) and not _zeros.any_set([0])

@@ -1,0 +1,527 @@
+"""``store_hashing``: add() gives the same, its data is hashed by threads, and the hub is free meanwhile."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import hashlib
+import inspect
+import io
+import os
+import pathlib
+import pkgutil
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("glance_store")
+
+from glance_store.common import utils
+
+import fastio
+from fastio.core import hashing
+from fastio.core.hashing import BATCH, LIMIT, SMALL, BackgroundHash
+from fastio.patches import store_hashing
+from fastio.patches.store_hashing import native_threading, pool
+from fastio.report import Outcome
+from tests.child import tile
+from tests.conftest import MONKEY_PATCHED, needs_eventlet
+
+KIB = 1 << 10
+MIB = 1 << 20
+CHUNK = 64 * KIB
+
+
+def settle() -> None:
+    """Wait until the threads have nothing to do any more: what was begun for a failed upload is done to its end."""
+    while pool._jobs:
+        native_threading().Event().wait(0.001)
+
+
+@pytest.fixture(autouse=True)
+def settled() -> Iterator[None]:
+    """Every test finds idle threads, and leaves them so."""
+    settle()
+    yield
+    settle()
+
+
+@pytest.fixture
+def hashing_patched() -> Iterator[None]:
+    """The patch is in effect; the test fails if no thread has hashed anything."""
+    with fastio.patched("store_hashing", strict=True):
+        before = pool.batches
+        yield
+        assert pool.batches > before, "no thread has hashed anything"
+
+
+@pytest.fixture
+def store(open_store: Callable[..., Any]) -> Any:
+    """A filesystem store of 64 KiB chunks, as upstream's default has it."""
+    return open_store("filesystem", filesystem_store_chunk_size=CHUNK)
+
+
+def payload(size: int) -> bytes:
+    return tile(b"\x00image\xff", size)
+
+
+class Verifier:
+    """What glance gives add() for a signed image."""
+
+    def __init__(self) -> None:
+        self.seen = hashlib.sha256()
+
+    def update(self, data: Any) -> None:
+        self.seen.update(data)
+
+
+class Pieces:
+    """An image of pieces in a buffer that is used again and again, with iteration instead of ``read()``."""
+
+    def __init__(self, data: bytes, size: int) -> None:
+        self._data = data
+        self._buffer = bytearray(size)
+
+    def __iter__(self) -> Iterator[Any]:
+        for start in range(0, len(self._data), len(self._buffer)):
+            piece = self._data[start : start + len(self._buffer)]
+            self._buffer[: len(piece)] = piece
+            yield self._buffer if len(piece) == len(self._buffer) else self._buffer[: len(piece)]
+            self._buffer[:] = bytes(len(self._buffer))
+
+
+# The seam
+
+
+def test_all_drivers_have_their_hashes_from_get_hasher() -> None:
+    """Also those of releases to come: a driver that makes its own hash objects would not be served."""
+    from glance_store import _drivers
+
+    makers = {"md5", *("hashlib." + name for name in dir(hashlib))}
+    for info in pkgutil.walk_packages(_drivers.__path__, "glance_store._drivers."):
+        spec = info.module_finder.find_spec(info.name, None)  # type: ignore[call-arg]
+        source = pathlib.Path(spec.origin).read_text(encoding="utf-8")  # type: ignore[union-attr, arg-type]
+        calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)}
+        # cinder's nfs names a directory by a hash of a path.
+        assert calls & makers <= ({"hashlib.sha256"} if info.name.endswith(".nfs") else set()), info.name
+
+
+def test_get_hasher() -> None:
+    stock = utils.get_hasher("md5", False)
+    with fastio.patched("store_hashing", strict=True):
+        assert inspect.signature(utils.get_hasher) == inspect.signature(utils.get_hasher.__wrapped__)
+        for args in (("md5", False), ("md5",), ("sha512", False), ("sha512",)):
+            hash = utils.get_hasher(*args)
+            assert type(hash) is BackgroundHash
+            assert isinstance(hash, type(stock))
+            assert (hash.name, hash.hexdigest()) == (args[0], hashlib.new(args[0]).hexdigest())
+        assert utils.get_hasher(hash_algo="sha1", usedforsecurity=False).name == "sha1"
+        with pytest.raises(ValueError, match="unsupported hash type nothing"):
+            utils.get_hasher("nothing")
+        late = utils.get_hasher("sha512", False)
+        late.update(payload(MIB))
+    assert type(utils.get_hasher("md5", False)) is type(stock)
+    # An upload that began before unpatch() ends as it began.
+    late.update(payload(MIB))
+    assert late.hexdigest() == hashlib.sha512(payload(MIB) * 2).hexdigest()
+
+
+def test_it_is_applied_where_glance_store_is_known() -> None:
+    with fastio.patched("store_hashing", strict=True):
+        assert fastio.status().outcome("store_hashing") is Outcome.APPLIED
+    with fastio.patched(disabled="store_hashing"):
+        assert type(utils.get_hasher("md5", False)) is not BackgroundHash
+
+
+def test_no_thread_before_there_is_something_for_it(run_python: Callable[..., Any]) -> None:
+    code = f"""
+        import os, fastio
+        fastio.patch("store_hashing", strict=True)
+        from glance_store.common import utils
+        def tasks():
+            return len(os.listdir("/proc/self/task"))
+        before = tasks()
+        for _ in range(10):
+            hash = utils.get_hasher("sha512", False)
+            hash.update(bytes({BATCH - 1}))
+            hash.hexdigest()
+        print(tasks() - before)
+        hash.update(bytes({BATCH}))
+        hash.hexdigest()
+        print(tasks() - before)
+        """
+    assert run_python(code).stdout.split() == ["0", "1"]
+
+
+# The same results
+
+
+@pytest.mark.parametrize("size", [0, 1, SMALL, BATCH - 1, BATCH, MIB + 1, 2 * LIMIT + 12_345])
+@pytest.mark.parametrize("hashing_algo", ["sha512", "md5", "sha3_256", "blake2b"])
+def test_add_returns_the_same(size: int, hashing_algo: str, store: Any) -> None:
+    data = payload(size)
+    image_id = str(uuid.uuid4())
+    added, verified = [], []
+    for names in ([], ["store_hashing"]):
+        with fastio.patched(names):
+            for known_size in (size, 0):
+                before = pool.batches
+                verifier = Verifier()
+                image = store.add(io.BytesIO(data), image_id, known_size, hashing=hashing_algo, verifier=verifier)
+                assert store.read(image.url) == data
+                store.delete(image.url)
+                added.append(image)
+                verified.append(verifier.seen.hexdigest())
+                assert (pool.batches > before) == (bool(names) and size >= BATCH)
+    assert added == [added[0]] * 4
+    assert verified == [hashlib.sha256(data).hexdigest()] * 4
+    assert added[0].checksum == hashlib.md5(data).hexdigest()
+    assert added[0].multihash == hashlib.new(hashing_algo, data).hexdigest()
+
+
+@pytest.mark.parametrize("chunk", [4096, 16 * KIB, 1_000_003, 8 * MIB])
+def test_any_chunk_size(chunk: int, open_store: Callable[..., Any], hashing_patched: None) -> None:
+    data = payload(20 * MIB + 1)
+    store = open_store("filesystem", filesystem_store_chunk_size=chunk)
+    added = store.add(data)
+    assert (added.size, added.checksum) == (len(data), hashlib.md5(data).hexdigest())
+    assert added.multihash == hashlib.sha512(data).hexdigest()
+    assert store.read(added.url) == data
+
+
+@pytest.mark.parametrize("piece", [1000, CHUNK, MIB])
+def test_pieces_in_one_buffer(piece: int, store: Any) -> None:
+    data = payload(5 * MIB + 7)
+    with fastio.patched("store_hashing", strict=True):
+        added = store.add(Pieces(data, piece), size=len(data))
+    assert (added.checksum, added.multihash) == (hashlib.md5(data).hexdigest(), hashlib.sha512(data).hexdigest())
+    assert store.read(added.url) == data
+
+
+def test_thin_provisioning(open_store: Callable[..., Any], hashing_patched: None) -> None:
+    data = bytes(3 * MIB) + payload(MIB) + bytes(2 * MIB)
+    store = open_store("filesystem", filesystem_thin_provisioning=True)
+    added = store.add(data)
+    assert (added.checksum, added.multihash) == (hashlib.md5(data).hexdigest(), hashlib.sha512(data).hexdigest())
+    assert store.read(added.url) == data
+
+
+# The same failures
+
+
+class Broken(io.BytesIO):
+    """An image that ends in ``error`` after half of it."""
+
+    def __init__(self, data: bytes, error: BaseException) -> None:
+        super().__init__(data)
+        self._error = error
+
+    def read(self, size: int | None = -1) -> bytes:
+        if self.tell() * 2 >= len(self.getbuffer()):
+            raise self._error
+        return super().read(size)
+
+
+def files(store: Any) -> list[str]:
+    return sorted(os.listdir(store.access["options"]["filesystem_store_datadir"]))
+
+
+FAILURES: dict[str, Callable[[bytes], tuple[Any, int]]] = {
+    "too short": lambda data: (io.BytesIO(data), len(data) + 1),
+    "too long": lambda data: (io.BytesIO(data), len(data) - 1),
+    "no space": lambda data: (Broken(data, OSError(28, "No space left on device")), len(data)),
+    "connection": lambda data: (Broken(data, ConnectionResetError(104, "Connection reset by peer")), len(data)),
+    "wrong": lambda data: (Broken(data, ValueError("wrong")), 0),
+    "exit": lambda data: (Broken(data, SystemExit(3)), 0),
+    "text": lambda data: (iter([data, "text"]), 0),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_failures_are_the_same(failure: str, store: Any) -> None:
+    data = payload(4 * MIB)
+    outcomes = []
+    for names in ([], ["store_hashing"]):
+        with fastio.patched(names):
+            before = pool.batches
+            image, size = FAILURES[failure](data)
+            left = files(store)
+            with pytest.raises(BaseException) as raised:  # noqa: B017
+                store.add(image, size=size)
+            outcomes.append((raised.type, str(raised.value), len(files(store)) - len(left)))
+            settle()
+            assert (pool.batches > before) == bool(names)
+    assert outcomes[0] == outcomes[1]
+
+
+WRITE_FAILS = """
+import os, resource, signal, sys
+if sys.argv[3] == "1":
+    import warnings; warnings.simplefilter("ignore")
+    import eventlet; eventlet.monkey_patch()
+import io, fastio, glance_store
+from glance_store._drivers import filesystem
+from oslo_config import cfg
+fastio.patch(sys.argv[2].split(), strict=True)
+conf = cfg.ConfigOpts()
+conf([])
+store = filesystem.Store(conf)
+conf.set_override("filesystem_store_datadir", sys.argv[1], group="glance_store")
+store.configure()
+resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 20, 3 << 20))
+try:
+    store.add("image", io.BytesIO(bytes(8 << 20)), 8 << 20, "sha512")
+except glance_store.StorageFull as error:
+    print(error, os.listdir(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("mode", ["native", pytest.param("green", marks=needs_eventlet)])
+def test_a_write_that_fails_in_the_middle(mode: str, run_python: Callable[..., Any], tmp_path: Any) -> None:
+    """The kernel refuses more than 3 MiB, as a full disk does; the process ends although there was data to hash."""
+    directory = tmp_path / "images"
+    directory.mkdir()
+    green = "1" if mode == "green" else "0"
+    outputs = [
+        run_python(WRITE_FAILS, str(directory), names, green, check=False) for names in ("communicate", "store_hashing")
+    ]
+    assert outputs[0].stdout == outputs[1].stdout
+    assert "enough disk space" in outputs[1].stdout and outputs[1].stdout.endswith("[]\n")
+    assert [each.returncode for each in outputs] == [0, 0]
+
+
+# Many at once, natively
+
+
+def test_many_uploads_at_once_in_threads(store: Any, hashing_patched: None) -> None:
+    wrong = []
+
+    def upload(number: int) -> None:
+        data = payload(2 * MIB + number)
+        added = store.add(data)
+        if added.multihash != hashlib.sha512(data).hexdigest() or added.checksum != hashlib.md5(data).hexdigest():
+            wrong.append(number)
+
+    threads = [native_threading().Thread(target=upload, args=(number,)) for number in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        while thread.is_alive():
+            thread.join(0.01)
+    assert not wrong
+    assert pool.threads <= pool.most_threads
+
+
+# Under eventlet
+
+
+class Held:
+    """A real hash object whose ``update()`` of much data waits until it is let through."""
+
+    def __init__(self, algorithm: str) -> None:
+        self._hash = hashlib.new(algorithm)
+        self._gate = native_threading().Event()
+
+    def update(self, data: Any) -> None:
+        if len(data) >= SMALL:
+            self._gate.wait()
+        self._hash.update(data)
+
+    def let_through(self) -> None:
+        self._gate.set()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._hash, name)
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Held]]:
+    """The hash objects that add() uses from now on; their threads stand still until they are let through."""
+    made: list[Held] = []
+
+    def new(algorithm: str, *args: Any, **kwargs: Any) -> Held:
+        made.append(Held(algorithm))
+        return made[-1]
+
+    with fastio.patched("store_hashing", strict=True):
+        monkeypatch.setattr(utils, "hashlib", type("hashlib", (), {"new": new, "md5": lambda **_: new("md5")}))
+        yield made
+        monkeypatch.undo()
+        for hash in made:
+            hash.let_through()
+
+
+@pytest.fixture
+def hub() -> Iterator[Any]:
+    """eventlet's hub, which must have no listeners left at the end, and the process no more descriptors."""
+    hubs = pytest.importorskip("eventlet.hubs")
+    hub = hubs.get_hub()
+    store_hashing.new_bell().close()
+    # eventlet's pool of threads has one, once it was used.
+    usual = [listener for event in (hub.READ, hub.WRITE) for listener in hub.listeners[event].values()]
+    before = len(os.listdir("/proc/self/fd"))
+    yield hub
+    now = [listener for event in (hub.READ, hub.WRITE) for listener in hub.listeners[event].values()]
+    left = [listener for listener in now if listener not in usual]
+    assert not left, f"listeners left in the hub: {left}"
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@needs_eventlet
+def test_other_greenlets_run_while_an_upload_waits(store: Any, held: list[Held], hub: Any) -> None:
+    """The upload can not go on before the other greenlet has had its turns: a hub that is blocked never comes back."""
+    import eventlet
+
+    data = payload(2 * LIMIT)
+    turns = 0
+
+    def other() -> None:
+        nonlocal turns
+        # update() waits for the one, hexdigest() for the other.
+        for hash in held:
+            for _ in range(100):
+                eventlet.sleep(0)
+                turns += 1
+            hash.let_through()
+
+    eventlet.sleep(0)
+    greenlet = eventlet.spawn_after(0, other)
+    added = store.add(data)
+    greenlet.wait()
+    assert len(held) == 2 and turns == 200
+    assert added.multihash == hashlib.sha512(data).hexdigest()
+
+
+@needs_eventlet
+@pytest.mark.parametrize("how", ["timeout", "kill", "throw"])
+def test_an_upload_is_cancelled(how: str, store: Any, held: list[Held], hub: Any) -> None:
+    import eventlet
+    import greenlet
+
+    data = payload(2 * LIMIT)
+    references = sys.getrefcount(data)
+    raised: list[type] = []
+
+    def upload() -> None:
+        try:
+            if how == "timeout":
+                with eventlet.Timeout(0.05):
+                    store.add(iter([data, data]), size=0)
+            else:
+                store.add(iter([data, data]), size=0)
+        except BaseException as error:
+            raised.append(type(error))
+
+    def waits() -> bool:
+        return any(job._bells for job in tuple(pool._jobs))
+
+    thread = eventlet.spawn(upload)
+    while not waits() and not raised:
+        eventlet.sleep(0)
+    if how == "kill":
+        thread.kill()
+    elif how == "throw":
+        eventlet.hubs.get_hub().schedule_call_global(0, thread.throw, KeyError, "wrong")
+    while not raised:
+        eventlet.sleep(0.001)
+    assert raised == [{"timeout": eventlet.Timeout, "kill": greenlet.GreenletExit, "throw": KeyError}[how]]
+    assert not waits()
+    for hash in held:
+        hash.let_through()
+    while pool._jobs:
+        eventlet.sleep(0.001)
+    del thread
+    gc.collect()
+    # Nothing holds the image: neither a thread nor a queue.
+    while sys.getrefcount(data) > references:
+        eventlet.sleep(0.001)
+
+
+@needs_eventlet
+def test_many_uploads_at_once_in_greenlets(store: Any, hashing_patched: None, hub: Any) -> None:
+    import eventlet
+
+    def upload(number: int) -> bool:
+        data = payload(2 * LIMIT + number)
+        added = store.add(data)
+        return (added.checksum, added.multihash) == (hashlib.md5(data).hexdigest(), hashlib.sha512(data).hexdigest())
+
+    assert all(eventlet.GreenPool(8).imap(upload, range(16)))
+    assert pool.threads <= pool.most_threads
+
+
+@needs_eventlet
+@pytest.mark.parametrize("where", ["tpool", "native thread", "hub of its own", "timer"])
+def test_an_upload_from_elsewhere(where: str, store: Any, hashing_patched: None) -> None:
+    """A thread that has no hub is blocked and gets none; so is the hub's own greenlet, which must not switch."""
+    import eventlet
+    from eventlet import hubs, tpool
+
+    data = payload(3 * LIMIT)
+    results: list[Any] = []
+
+    def upload() -> None:
+        results.append(store.add(data))
+        results.append(hasattr(hubs._threadlocal, "hub"))
+
+    def with_hub() -> None:
+        eventlet.spawn(upload).wait()
+
+    if where == "tpool":
+        tpool.execute(upload)
+    elif where == "timer":
+        hubs.get_hub().schedule_call_global(0, upload)
+        while len(results) < 2:
+            eventlet.sleep(0.001)
+    else:
+        thread = native_threading().Thread(target=upload if where == "native thread" else with_hub)
+        thread.start()
+        while thread.is_alive():
+            eventlet.sleep(0.001)
+    added, has_hub = results
+    assert added.multihash == hashlib.sha512(data).hexdigest()
+    assert has_hub == (where in ("hub of its own", "timer"))
+
+
+@needs_eventlet
+def test_without_descriptors_the_hub_waits_too(
+    store: Any, hashing_patched: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import eventlet
+
+    def eventfd(*args: Any) -> int:
+        raise OSError(24, "Too many open files")
+
+    eventlet.sleep(0)
+    monkeypatch.setattr(os, "eventfd", eventfd)
+    data = payload(3 * LIMIT)
+    assert store.add(data).multihash == hashlib.sha512(data).hexdigest()
+
+
+@needs_eventlet
+def test_a_greenlet_waits_in_the_hub_and_only_there() -> None:
+    import eventlet
+
+    eventlet.sleep(0)
+    bell = store_hashing.new_bell()
+    assert isinstance(bell, store_hashing.HubBell)
+    native_threading().Thread(target=bell.ring).start()
+    bell.wait()
+    bell.close()
+    other = eventlet.tpool.execute(store_hashing.new_bell)
+    assert isinstance(other, hashing.NativeBell)
+
+
+@pytest.mark.skipif(not MONKEY_PATCHED, reason="threading is the native one")
+def test_the_threads_are_native(hashing_patched: None, store: Any) -> None:
+    import threading
+
+    store.add(payload(MIB))
+    assert pool.native() is not threading
+    names = [thread.name for thread in pool.native().enumerate()]
+    assert "fastio-hashing" in names
+
+

@@ -1,0 +1,699 @@
+"""glance_store's rbd driver on a real Ceph: patched and unpatched side by side."""
+
+from __future__ import annotations
+
+import gc
+import io
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("glance_store")
+
+import fastio
+from fastio.errors import FastioError
+from fastio.patches import _zeros, store_rbd
+from tests.conftest import MONKEY_PATCHED, needs_eventlet
+from tests.stores.test_fairness import Ticker
+
+KIB = 1 << 10
+MIB = 1 << 20
+NAMES = ("store_rbd", "store_fairness")
+
+
+class Source:
+    """An image file of unknown kind: it has nothing but ``read``, which tells what was asked of it."""
+
+    def __init__(self, data: bytes, error: BaseException | None = None) -> None:
+        self._file = io.BytesIO(data)
+        self._error = error
+        self.sizes: list[int] = []
+
+    def read(self, size: int = -1) -> bytes:
+        self.sizes.append(size)
+        data = self._file.read(size)
+        if not data and self._error is not None:
+            raise self._error
+        return data
+
+
+class Audited:
+    """The module ``rbd``, whose images note ``(call, offset or size, length)``."""
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        self.calls: list[tuple[Any, ...]] = []
+        #: stands for librbd's own ``write`` where it is given
+        self.write: Callable[..., Any] | None = None
+        calls = self.calls
+        audited = self
+
+        class Image(library.Image):  # type: ignore[misc]
+            def read(self, offset: int, length: int, *flags: Any) -> Any:
+                calls.append(("read", offset, length))
+                return super().read(offset, length, *flags)
+
+            def aio_read(self, offset: int, length: int, done: Any, *flags: Any) -> Any:
+                calls.append(("aio_read", offset, length))
+                return super().aio_read(offset, length, done, *flags)
+
+            def write(self, data: bytes, offset: int, *flags: Any) -> Any:
+                calls.append(("write", offset, len(data)))
+                write = audited.write or super().write
+                return write(data, offset, *flags)
+
+            def aio_write(self, data: bytes, offset: int, done: Any, *flags: Any) -> Any:
+                calls.append(("aio_write", offset, len(data)))
+                return super().aio_write(data, offset, done, *flags)
+
+            def resize(self, size: int, *rest: Any) -> Any:
+                calls.append(("resize", size))
+                return super().resize(size, *rest)
+
+        self.Image = Image
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._library, name)
+
+    def lengths(self, *kinds: str) -> list[int]:
+        return [call[2] for call in self.calls if call[0] in kinds]
+
+
+@pytest.fixture
+def audited(ceph_store: Any, monkeypatch: pytest.MonkeyPatch) -> Audited:
+    from glance_store._drivers import rbd
+
+    library = Audited(rbd.rbd)
+    monkeypatch.setattr(rbd, "rbd", library)
+    return library
+
+
+def on_ceph(store: Any, url: str, look: Callable[[Any, Any], Any]) -> Any:
+    """``look(library, image)`` of the image behind ``url``, by a connection of its own."""
+    from glance_store._drivers import rbd
+
+    driver = store.driver
+    _, _, rest = url.partition("rbd://")
+    _, pool, image, _ = rest.split("/")
+    with (
+        driver.get_connection(driver.conf_file, driver.user) as client,
+        client.open_ioctx(pool) as ioctx,
+        rbd.rbd.Image(ioctx, image, read_only=True) as opened,
+    ):
+        return look(rbd.rbd, opened)
+
+
+def facts(store: Any, url: str) -> dict[str, Any]:
+    """What is to be seen of an image but its data."""
+
+    def look(library: Any, image: Any) -> dict[str, Any]:
+        extents: list[tuple[int, int, bool]] = []
+        image.diff_iterate(0, image.size(), None, lambda *extent: extents.append(extent))
+        stat = image.stat()
+        return {
+            "size": stat["size"],
+            "order": stat["order"],
+            "snapshots": [(each["name"], each["size"]) for each in image.list_snaps()],
+            "protected": image.is_protected_snap("snap"),
+            "features": image.features(),
+            "holes": sum(length for _, length, exists in extents if exists),
+        }
+
+    return on_ceph(store, url, look)
+
+
+def images(store: Any) -> list[str]:
+    from glance_store._drivers import rbd
+
+    driver = store.driver
+    with driver.get_connection(driver.conf_file, driver.user) as client, client.open_ioctx(driver.pool) as ioctx:
+        return rbd.rbd.RBD().list(ioctx)
+
+
+def outcome(store: Any, data: bytes, size: int | None, thin: bool = False) -> Any:
+    """All that a caller sees of one image's life, with its random name left out."""
+    from glance_store import exceptions
+
+    seen: list[bytes] = []
+
+    class Verifier:
+        def update(self, chunk: bytes) -> None:
+            seen.append(chunk)
+
+    try:
+        added = store.add(Source(data), size=len(data) if size is None else size, verifier=Verifier())
+    except exceptions.GlanceStoreException as error:
+        return type(error), str(error)
+    iterator, length = store.get(added.url)
+    found = {
+        "added": added[1:],
+        "facts": facts(store, added.url),
+        "bytes": b"".join(iterator) == data,
+        "length": length,
+        "get_size": store.size(added.url),
+        "verified": b"".join(seen) == data,
+    }
+    store.delete(added.url)
+    with pytest.raises(exceptions.NotFound):
+        b"".join(store.get(added.url)[0])
+    return found
+
+
+CHUNK = 16 * KIB
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    chunks=st.integers(0, 9),
+    rest=st.sampled_from([-1, 0, 1, 4097]),
+    known=st.booleans(),
+    seed=st.binary(min_size=1, max_size=7),
+)
+@example(chunks=0, rest=0, known=False, seed=b"0")
+@example(chunks=0, rest=1, known=True, seed=b"0")
+@example(chunks=1, rest=0, known=True, seed=b"0")
+@example(chunks=2, rest=1, known=False, seed=b"0")
+@example(chunks=5, rest=-1, known=True, seed=b"\0")
+def test_as_unpatched(ceph_store: Any, chunks: int, rest: int, known: bool, seed: bytes) -> None:
+    """Sizes around multiples of the chunk, of known and unknown size."""
+    size = max(0, chunks * CHUNK + rest)
+    data = (seed * (size // len(seed) + 1))[:size]
+    given_size = None if known else 0
+    stock = outcome(ceph_store, data, given_size)
+    with fastio.patched(NAMES, strict=True, store_chunk_sizes={"rbd": CHUNK}):
+        assert outcome(ceph_store, data, given_size) == stock
+
+
+@pytest.mark.parametrize("announced", [-1, 1, -CHUNK, CHUNK])
+def test_wrong_size(ceph_store: Any, announced: int) -> None:
+    data = os.urandom(5 * CHUNK)
+    before = images(ceph_store)
+    stock = outcome(ceph_store, data, len(data) + announced)
+    with fastio.patched(NAMES, strict=True, store_chunk_sizes={"rbd": CHUNK}):
+        patched = outcome(ceph_store, data, len(data) + announced)
+    assert isinstance(stock, tuple)
+    # What was read until then depends on the chunk, and is part of the message.
+    assert patched[0] is stock[0]
+    assert images(ceph_store) == before
+
+
+@pytest.mark.parametrize("chunk", ["4KiB", "64KiB", "1MiB", "3MiB", "16MiB"])
+def test_chunks_at_librbd(ceph_store: Any, audited: Audited, chunk: str) -> None:
+    from fastio.config import parse_size
+
+    size = parse_size(chunk)
+    data = os.urandom(min(5 * size + 1000, 9 * MIB))
+    with fastio.patched(NAMES, strict=True, store_chunk_sizes={"rbd": chunk}):
+        source = Source(data)
+        url = ceph_store.add(source, size=len(data)).url
+        assert set(source.sizes) == {size}
+        expected = [min(size, len(data) - offset) for offset in range(0, len(data), size)]
+        assert audited.lengths("aio_write", "write") == expected
+        assert [len(chunk) for chunk in ceph_store.get(url)[0]] == expected
+        assert audited.lengths("aio_read", "read") == expected
+    assert audited.lengths("aio_write") == expected
+    ahead = expected[1:] if size <= store_rbd.AHEAD_BYTES else []
+    assert audited.lengths("aio_read") == (expected if MONKEY_PATCHED else ahead)
+
+
+def test_no_request_outlives_its_chunk(ceph_store: Any) -> None:
+    """Else the chunks of an image would fill the memory until the next garbage collection."""
+    data = os.urandom(6 * MIB + 5)
+    gc.collect()
+    gc.disable()
+    try:
+        with fastio.patched(NAMES, strict=True, store_chunk_sizes={"rbd": "1MiB"}):
+            assert ceph_store.read(ceph_store.add(data).url) == data
+        assert [found for found in gc.get_objects() if type(found) is store_rbd._Request] == []
+    finally:
+        gc.enable()
+
+
+def test_default_chunk(ceph_store: Any, audited: Audited) -> None:
+    data = os.urandom(store_rbd.READ_CHUNK + 5)
+    with fastio.patched(NAMES, strict=True):
+        assert ceph_store.read(ceph_store.add(data).url) == data
+    assert audited.lengths("aio_read", "read") == [store_rbd.READ_CHUNK, 5]
+    assert audited.lengths("aio_write", "write") == [store_rbd.CHUNK] * 8 + [5]
+
+
+def test_operator_wins_unless_ours_is_explicit(open_store: Any, audited: Audited) -> None:
+    operators = open_store("ceph", identifier="operators", rbd_store_chunk_size=2)
+    defaults = open_store("ceph", identifier="defaults")
+    stocks = open_store("ceph", identifier="stocks", rbd_store_chunk_size=8)
+    data = os.urandom(9 * MIB)
+
+    def sizes() -> list[tuple[int, int]]:
+        """What is read and written at a time."""
+        found = []
+        for store in (operators, defaults, stocks):
+            url = store.add(data).url
+            written = max(audited.lengths("aio_write", "write"))
+            audited.calls.clear()
+            assert store.read(url) == data
+            found.append((max(audited.lengths("aio_read", "read")), written))
+            audited.calls.clear()
+        return found
+
+    stock = [(2 * MIB,) * 2, (8 * MIB,) * 2, (8 * MIB,) * 2]
+    assert sizes() == stock
+    early = defaults.driver
+    with fastio.patched(NAMES, strict=True):
+        assert sizes() == [(2 * MIB,) * 2, (store_rbd.READ_CHUNK, store_rbd.CHUNK), (8 * MIB,) * 2]
+        assert early.READ_CHUNKSIZE == store_rbd.READ_CHUNK
+        late = defaults.driver
+    assert sizes() == stock
+    with fastio.patched(NAMES, strict=True, store_chunk_size="1MiB", store_chunk_sizes={"rbd": "3MiB"}):
+        assert sizes() == [(3 * MIB,) * 2] * 3
+        assert early.READ_CHUNKSIZE == 3 * MIB
+    with fastio.patched(NAMES, strict=True, store_chunk_size="512KiB"):
+        assert sizes() == [(512 * KIB,) * 2] * 3
+    for driver in (early, late):
+        assert (driver.READ_CHUNKSIZE, driver.WRITE_CHUNKSIZE, driver.resize_amount) == (8 * MIB,) * 3
+
+
+@pytest.mark.parametrize("option", [None, 1, 8, 5])
+@pytest.mark.parametrize("ours", [None, "64KiB", "3MiB", "32MiB"])
+def test_object_size_is_that_of_the_option(open_store: Any, option: int | None, ours: str | None) -> None:
+    options = {} if option is None else {"rbd_store_chunk_size": option}
+    store = open_store("ceph", **options)
+    data = os.urandom(100 * KIB)
+    stock = facts(store, store.add(data).url)
+    sizes = {} if ours is None else {"store_chunk_sizes": {"rbd": ours}}
+    with fastio.patched(NAMES, strict=True, **sizes):
+        assert facts(store, store.add(data).url) == stock
+    assert stock["order"] == {None: 23, 1: 20, 8: 23, 5: 22}[option]
+
+
+def test_unknown_size_grows_as_before(open_store: Any, audited: Audited) -> None:
+    store = open_store("ceph", identifier="small", rbd_store_chunk_size=1)
+    data = os.urandom(11 * MIB + 77)
+    url = store.add(Source(data), size=0).url
+    stock = [call for call in audited.calls if call[0] == "resize"]
+    audited.calls.clear()
+    with fastio.patched(NAMES, strict=True, store_chunk_sizes={"rbd": "256KiB"}):
+        patched_url = store.add(Source(data), size=0).url
+        resizes = [call for call in audited.calls if call[0] == "resize"]
+        assert store.read(patched_url) == data
+    assert resizes == stock == [("resize", 2 * MIB), ("resize", 6 * MIB), ("resize", 14 * MIB), ("resize", len(data))]
+    assert facts(store, patched_url) == facts(store, url)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_thin_provisioning(open_store: Any, audited: Audited, known: bool) -> None:
+    store = open_store("ceph", identifier="thin", rbd_store_chunk_size=1, rbd_thin_provisioning=True)
+    data = bytes(3 * MIB) + os.urandom(MIB) + bytes(2 * MIB) + b"x" + bytes(2 * MIB)
+    size = len(data) if known else 0
+    url = store.add(Source(data), size=size).url
+    with fastio.patched(NAMES, strict=True):
+        patched_url = store.add(Source(data), size=size).url
+        assert store.read(patched_url) == data
+    assert audited.lengths("aio_write") == audited.lengths("write") == [MIB, MIB]
+    assert facts(store, patched_url) == facts(store, url)
+
+
+@pytest.mark.parametrize("patched", [False, True])
+def test_partial_reads_are_refused_as_before(ceph_store: Any, patched: bool) -> None:
+    from glance_store import exceptions
+
+    data = os.urandom(5 * CHUNK)
+    url = ceph_store.add(data).url
+    with fastio.patched(NAMES if patched else (), strict=True, store_chunk_sizes={"rbd": CHUNK}):
+        for arguments in ({"offset": 10}, {"chunk_size": 10}):
+            with pytest.raises(exceptions.StoreRandomGetNotSupported):
+                ceph_store.get(url, **arguments)
+
+
+def test_a_reader_that_fails(ceph_store: Any) -> None:
+    """The image that was begun is removed, and the error is the reader's own."""
+    before = images(ceph_store)
+
+    class ClientGone(Exception):
+        pass
+
+    error = ClientGone("gone")
+    with fastio.patched(NAMES, strict=True, store_chunk_sizes={"rbd": CHUNK}), pytest.raises(ClientGone) as caught:
+        ceph_store.add(Source(os.urandom(5 * CHUNK), error), size=9 * CHUNK)
+    assert caught.value is error
+    assert images(ceph_store) == before
+
+
+def test_a_pool_that_is_full(ceph_store: Any, audited: Audited, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fails behind is tried again in the foreground, and librbd's exception ends the upload as before."""
+    from glance_store import exceptions
+
+    before = images(ceph_store)
+
+    def full(data: bytes, offset: int, *flags: Any) -> int:
+        raise audited.NoSpace("no space", errno=28)
+
+    audited.write = full
+    monkeypatch.setattr(store_rbd._Request, "wait", lambda self: self.wait_natively() or -28)
+    with fastio.patched(NAMES, strict=True, store_chunk_sizes={"rbd": CHUNK}), pytest.raises(exceptions.StorageFull):
+        ceph_store.add(os.urandom(3 * CHUNK))
+    assert images(ceph_store) == before
+    assert audited.lengths("write") == [CHUNK]
+
+
+def test_an_image_that_is_not_there(ceph_store: Any) -> None:
+    from glance_store import exceptions
+
+    url = ceph_store.add(os.urandom(CHUNK)).url
+    iterator, _ = ceph_store.get(url)
+    ceph_store.delete(url)
+    with fastio.patched(NAMES, strict=True):
+        for call in (ceph_store.get, ceph_store.size, ceph_store.delete):
+            with pytest.raises(exceptions.NotFound):
+                call(url)
+        with pytest.raises(exceptions.NotFound):
+            next(iter(iterator))
+
+
+def test_existing_image(ceph_store: Any) -> None:
+    from glance_store import exceptions
+
+    ceph_store.add(b"first", image_id="twice")
+    with fastio.patched(NAMES, strict=True):
+        with pytest.raises(exceptions.Duplicate):
+            ceph_store.add(b"second", image_id="twice")
+        assert "twice" in images(ceph_store)
+
+
+@pytest.mark.parametrize("taken", [0, 1, 2, 3])
+def test_a_consumer_that_stops(ceph_store: Any, audited: Audited, taken: int) -> None:
+    """Nothing is read ahead before the second chunk is asked for, and at most four chunks are read for nothing."""
+    data = os.urandom(20 * CHUNK)
+    url = ceph_store.add(data).url
+    audited.calls.clear()
+    with fastio.patched(NAMES, strict=True, store_chunk_sizes={"rbd": CHUNK}):
+        iterator = iter(ceph_store.get(url)[0])
+        assert b"".join(next(iterator) for _ in range(taken)) == data[: taken * CHUNK]
+        iterator.close()
+        assert list(iterator) == []
+        assert len(audited.lengths("aio_read", "read")) == (taken if taken < 2 else taken + store_rbd.AHEAD)
+        assert ceph_store.read(url) == data
+
+
+@needs_eventlet
+def test_the_hub_is_free(ceph_store: Any) -> None:
+    """All of an image's life leaves turns to others, where upstream leaves none."""
+    data = os.urandom(4 * MIB)
+
+    def turns(call: Callable[..., Any], *arguments: Any) -> tuple[int, Any]:
+        with Ticker() as ticker:
+            result = call(*arguments)
+        return ticker.ticks, result
+
+    def consume(url: str) -> bytes:
+        return b"".join(ceph_store.get(url)[0])
+
+    for stock in (True, False):
+        with fastio.patched(() if stock else "store_rbd", strict=True, store_chunk_sizes={"rbd": "1MiB"}):
+            added, result = turns(ceph_store.add, data)
+            read, found = turns(consume, result.url)
+            sized, _ = turns(ceph_store.size, result.url)
+            deleted, _ = turns(ceph_store.delete, result.url)
+        assert found == data
+        if stock:
+            assert added == read == sized == deleted == 0
+        else:
+            assert min(added, read, sized, deleted) > 0
+
+
+@needs_eventlet
+def test_a_time_out_while_reading(ceph_store: Any) -> None:
+    """The image is closed once librbd is done with it, and can be read again."""
+    import eventlet
+
+    data = os.urandom(40 * CHUNK)
+    url = ceph_store.add(data).url
+
+    class TimeIsOver(Exception):
+        pass
+
+    current = eventlet.getcurrent()
+    with fastio.patched("store_rbd", strict=True, store_chunk_sizes={"rbd": CHUNK}):
+        for delay in range(30):
+            chunks: list[bytes] = []
+            killer = eventlet.spawn_after(delay / 1000, current.throw, TimeIsOver())
+            try:
+                chunks.extend(ceph_store.get(url)[0])
+                killer.cancel()
+            except TimeIsOver:
+                pass
+            else:
+                assert b"".join(chunks) == data
+        assert ceph_store.read(url) == data
+
+
+@needs_eventlet
+def test_a_time_out_while_writing(ceph_store: Any) -> None:
+    """A time-out that is an Exception removes the image, as everything that goes wrong does."""
+    import eventlet
+
+    before = images(ceph_store)
+
+    class TimeIsOver(Exception):
+        pass
+
+    class Slow(Source):
+        def read(self, size: int = -1) -> bytes:
+            eventlet.sleep(0)
+            if len(self.sizes) == 20:
+                eventlet.spawn_after(0, current.throw, TimeIsOver())
+            return super().read(size)
+
+    current = eventlet.getcurrent()
+    data = os.urandom(40 * CHUNK)
+    with fastio.patched("store_rbd", strict=True, store_chunk_sizes={"rbd": CHUNK}), pytest.raises(TimeIsOver):
+        ceph_store.add(Slow(data), size=len(data))
+    assert images(ceph_store) == before
+
+
+# --- The images that read ahead and write behind, without Ceph
+
+
+class Completion:
+    def __init__(self, image: Image, work: Callable[[], int], done: Callable[..., None]) -> None:
+        self._image = image
+        self._done = done
+        self._work = work
+        self._result: int | None = None
+
+    def wait_for_complete_and_cb(self) -> None:
+        if self._result is None:
+            self._result = self._work()
+            data = self._image.found.pop(self, None)
+            self._done(self, data)
+            self._image.under_way -= 1
+
+    def get_return_value(self) -> int:
+        assert self._result is not None
+        return self._result
+
+
+class Image:
+    """As rbd.Image of bytes in memory; what is under way is done when it is waited for, and can be made to fail."""
+
+    def __init__(self, data: bytes = b"") -> None:
+        self.data = bytearray(data)
+        self.found: dict[Completion, bytes] = {}
+        self.under_way = 0
+        self.most = 0
+        self.failing: set[int] = set()
+        self.broken: set[int] = set()
+        self.calls: list[Any] = []
+        self.closed = False
+
+    def size(self) -> int:
+        return len(self.data)
+
+    def resize(self, size: int) -> None:
+        assert not self.under_way
+        self.data = self.data[:size] + bytes(max(0, size - len(self.data)))
+
+    def create_snap(self, name: str) -> None:
+        assert not self.under_way
+        self.calls.append(("create_snap", bytes(self.data)))
+
+    def read(self, offset: int, length: int) -> bytes:
+        assert not self.closed
+        self.calls.append(("read", offset, length))
+        if offset in self.broken:
+            raise OSError(5, f"read at {offset}")
+        return bytes(self.data[offset : offset + length])
+
+    def write(self, data: bytes, offset: int) -> int:
+        assert not self.closed
+        self.calls.append(("write", offset, len(data)))
+        if offset in self.broken or offset + len(data) > len(self.data):
+            raise OSError(28, f"write at {offset}")
+        self.data[offset : offset + len(data)] = data
+        return len(data)
+
+    def _start(self, work: Callable[[], int], done: Any) -> Completion:
+        assert not self.closed
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        return Completion(self, work, done)
+
+    def aio_read(self, offset: int, length: int, done: Any) -> Completion:
+        self.calls.append(("aio_read", offset, length))
+
+        def work() -> int:
+            if offset in self.failing:
+                return -5
+            self.found[completion] = bytes(self.data[offset : offset + length])
+            return len(self.found[completion])
+
+        completion = self._start(work, done)
+        return completion
+
+    def aio_write(self, data: bytes, offset: int, done: Any) -> Completion:
+        self.calls.append(("aio_write", offset, len(data)))
+
+        def work() -> int:
+            if offset in self.failing:
+                return -28
+            self.data[offset : offset + len(data)] = data
+            return 0
+
+        return self._start(work, done)
+
+    def __enter__(self) -> Image:
+        return self
+
+    def __exit__(self, *exc_info: Any) -> None:
+        assert not self.under_way
+        self.closed = True
+
+
+def in_chunks(size: int, chunk: int) -> Iterator[tuple[int, int]]:
+    for offset in range(0, size, chunk):
+        yield offset, min(chunk, size - offset)
+
+
+@given(data=st.binary(max_size=300), chunk=st.integers(1, 60), failing=st.sets(st.integers(0, 300), max_size=4))
+def test_read_ahead(data: bytes, chunk: int, failing: set[int]) -> None:
+    image = Image(data)
+    image.failing = {offset for offset in failing if offset % chunk == 0}
+    with store_rbd.ReadAhead(image) as ahead:
+        assert b"".join(ahead.read(*part) for part in in_chunks(len(data), chunk)) == data
+    assert image.closed
+    assert image.most <= store_rbd.AHEAD + 1
+
+
+@given(data=st.binary(max_size=200), reads=st.lists(st.tuples(st.integers(0, 250), st.integers(1, 70)), max_size=12))
+def test_read_ahead_anywhere(data: bytes, reads: list[tuple[int, int]]) -> None:
+    """In any order, also beyond the end, it is what ``read`` gives."""
+    with store_rbd.ReadAhead(Image(data)) as ahead:
+        position = 0
+        for offset, length in reads:
+            assert ahead.read(offset, length) == data[offset : offset + length]
+            position = offset + length
+            assert ahead.read(position, length) == data[position : position + length]
+
+
+def test_read_errors_come_at_their_own_call() -> None:
+    image = Image(bytes(100))
+    image.failing = image.broken = {40}
+    with store_rbd.ReadAhead(image) as ahead:
+        for offset in (0, 10, 20, 30):
+            assert ahead.read(offset, 10) == bytes(10)
+        with pytest.raises(OSError, match="read at 40"):
+            ahead.read(40, 10)
+        assert ahead.read(50, 10) == bytes(10)
+
+
+@given(data=st.binary(max_size=300), chunk=st.integers(1, 60), failing=st.sets(st.integers(0, 300), max_size=4))
+def test_write_behind(data: bytes, chunk: int, failing: set[int]) -> None:
+    image = Image(bytes(len(data)))
+    image.failing = {offset for offset in failing if offset % chunk == 0}
+    with store_rbd.WriteBehind(image) as behind:
+        for offset, length in in_chunks(len(data), chunk):
+            assert behind.write(data[offset : offset + length], offset) == length
+        behind.create_snap("snap")
+        assert image.calls[-1] == ("create_snap", data)
+    assert image.closed
+    assert image.most <= store_rbd.AHEAD
+
+
+@given(data=st.binary(min_size=1, max_size=300), chunk=st.integers(1, 60), growth=st.integers(1, 90))
+def test_write_behind_of_unknown_size(data: bytes, chunk: int, growth: int) -> None:
+    image = Image()
+    with store_rbd.WriteBehind(image) as behind:
+        for offset, length in in_chunks(len(data), chunk):
+            while image.size() < offset + length:
+                behind.resize(image.size() + growth)
+            behind.write(data[offset : offset + length], offset)
+        behind.resize(len(data))
+    assert bytes(image.data) == data
+
+
+@pytest.mark.parametrize("broken", [0, 10, 20, 90])
+@pytest.mark.parametrize("end", ["create_snap", "exit"])
+def test_write_errors_are_never_lost(broken: int, end: str) -> None:
+    image = Image(bytes(100))
+    image.failing = image.broken = {broken}
+    with pytest.raises(OSError, match=f"write at {broken}"), store_rbd.WriteBehind(image) as behind:
+        for offset in range(0, 100, 10):
+            behind.write(b"x" * 10, offset)
+        if end == "create_snap":
+            behind.create_snap("snap")
+    assert image.closed
+    assert not [call for call in image.calls if call[0] == "create_snap"]
+
+
+def test_write_beyond_the_end_fails_at_once() -> None:
+    image = Image(bytes(15))
+    with pytest.raises(OSError, match="write at 10"), store_rbd.WriteBehind(image) as behind:
+        behind.write(b"x" * 10, 0)
+        behind.write(b"x" * 10, 10)
+    assert bytes(image.data) == b"x" * 10 + bytes(5)
+
+
+def test_the_first_error_wins() -> None:
+    """What the caller raises itself is not hidden by a write that fails behind."""
+    image = Image(bytes(30))
+    image.failing = image.broken = {10}
+    with pytest.raises(KeyError), store_rbd.WriteBehind(image) as behind:
+        behind.write(b"x" * 10, 0)
+        behind.write(b"x" * 10, 10)
+        raise KeyError
+    assert image.closed and not image.under_way
+
+
+def test_images_without_aio_stay_themselves() -> None:
+    """The fakes of glance_store's own tests, for one."""
+    plain = object()
+    assert store_rbd._capable(store_rbd.ReadAhead, "aio_read")(plain) is plain
+
+
+@given(data=st.binary(max_size=50), zeros=st.integers(0, 3 * _zeros.GRAIN), at=st.integers(0, 3 * _zeros.GRAIN))
+def test_holes(data: bytes, zeros: int, at: int) -> None:
+    chunk = bytes(min(at, zeros)) + data + bytes(zeros - min(at, zeros))
+    assert _zeros.any_set(chunk) is any(chunk)
+    parts = list(_zeros.runs(chunk))
+    assert b"".join(chunk[start:end] for start, end, _ in parts) == chunk
+    assert all(hole is (not any(chunk[start:end])) or not hole for start, end, hole in parts)
+    assert all(before[2] != after[2] for before, after in zip(parts, parts[1:], strict=False))
+
+
+def test_names_are_looked_up_in_the_module(ceph_store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody who replaces a name in the driver's module is heard."""
+    from glance_store._drivers import rbd
+
+    told: list[Any] = []
+    monkeypatch.setattr(rbd.LOG, "debug", lambda *arguments: told.append(arguments))
+    with fastio.patched(NAMES, strict=True):
+        ceph_store.add(b"data")
+    assert [line for line in told if line[0].startswith("creating image")]
+
+
+def test_bad_size_is_refused() -> None:
+    with pytest.raises(FastioError, match="store_chunk_sizes"):
+        fastio.patch(store_chunk_sizes={"rbd": "1KiB"})

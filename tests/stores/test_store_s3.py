@@ -1,0 +1,435 @@
+"""``store_s3``: chunks of the s3 driver, as the server and the image file see them; and otherwise as stock."""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import fastio
+from fastio.patches.store_s3 import READ_CHUNK, PartReader
+from tests.conftest import MONKEY_PATCHED
+
+pytest.importorskip("glance_store")
+pytest.importorskip("boto3")
+hypothesis = pytest.importorskip("hypothesis")
+
+from hypothesis import strategies as st  # noqa: E402
+
+from tests.stores.s3_wire import MULTIPART, PART, Gate, ImageFile, Verifier, Wire, outcome, refusal  # noqa: E402
+
+KIB, MIB = 1 << 10, 1 << 20
+#: the hub is held no longer than by this
+YIELD = MIB
+DATA = os.urandom(MIB) * 27
+
+patched = functools.partial(fastio.patched, ["store_s3"], strict=True)
+#: a property that runs against a server
+few = hypothesis.settings(
+    max_examples=6,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture, hypothesis.HealthCheck.too_slow],
+)
+
+
+@pytest.fixture
+def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
+    return Wire(monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def one_client() -> Iterator[None]:
+    """Clients take most of the time, and are not what is compared here."""
+    with fastio.patched(["fix_s3_client"], strict=True):
+        yield
+
+
+@pytest.fixture
+def driver() -> Any:
+    """The driver's module."""
+    import glance_store._drivers.s3
+
+    return glance_store._drivers.s3
+
+
+@pytest.fixture
+def in_parts(open_store: Callable[..., Any]) -> Any:
+    """A store that uploads everything in parts of 5 MiB, by two threads."""
+    return open_store("s3", identifier="in_parts", s3_store_thread_pools=2, **MULTIPART)
+
+
+def part_lengths(wire: Wire) -> list[int]:
+    return [request.length for request in wire.take() if request.part]
+
+
+def same(store: Any, wire: Wire, call: Callable[[Any], Any]) -> Any:
+    """Assert that ``call(store)`` comes to the same, also on the wire, with and without the patch; stock's outcome."""
+    seen = []
+    for context in (fastio.patched([]), patched()):
+        wire.take()
+        with context:
+            seen.append((outcome(lambda: call(store)), wire.take()))
+    assert seen[0] == seen[1]
+    return seen[0]
+
+
+# What the server and the image file see.
+
+
+@pytest.mark.parametrize(
+    ("settings", "size"),
+    [
+        ({}, READ_CHUNK),
+        ({"store_chunk_sizes": {"s3": "100KiB"}}, 100 * KIB),
+        ({"store_chunk_size": "512KiB"}, 512 * KIB),
+        ({"store_chunk_size": "512KiB", "store_chunk_sizes": "s3=4MiB"}, 4 * MIB),
+        ({"store_chunk_sizes": {"rbd": "4MiB"}}, READ_CHUNK),
+    ],
+    ids=str,
+)
+def test_a_download_comes_in_chunks(s3_store: Any, settings: dict[str, Any], size: int) -> None:
+    data = DATA[: 9 * MIB + 5]
+    url = s3_store.add(data).url
+    with patched(**settings):
+        chunks, total = s3_store.get(url)
+        chunks = list(chunks)
+    assert total == len(data)
+    assert b"".join(chunks) == data
+    assert {len(chunk) for chunk in chunks[:-1]} == {size}
+
+
+def test_a_download_comes_in_64_kib_from_stock(s3_store: Any) -> None:
+    url = s3_store.add(DATA[:MIB]).url
+    assert [len(chunk) for chunk in s3_store.get(url)[0]] == [64 * KIB] * 16
+
+
+def test_a_part_is_read_at_once(in_parts: Any, wire: Wire) -> None:
+    file = ImageFile(DATA[: 12 * MIB])
+    with patched():
+        in_parts.add(file, size=12 * MIB)
+    assert part_lengths(wire) == [PART, PART, 2 * MIB]
+    if MONKEY_PATCHED:
+        assert set(file.asked) == {YIELD}
+    else:
+        assert file.asked == [PART, PART, PART, 3 * MIB]
+
+
+def test_a_part_is_read_in_chunks_of_the_setting(in_parts: Any, wire: Wire) -> None:
+    file = ImageFile(DATA[: 12 * MIB])
+    with patched(store_chunk_sizes={"s3": 3 * MIB}):
+        in_parts.add(file, size=12 * MIB)
+    assert part_lengths(wire) == [PART, PART, 2 * MIB]
+    assert file.asked == [3 * MIB] * 5
+
+
+def test_an_image_in_one_piece_is_read_in_chunks_of_the_setting(s3_store: Any, wire: Wire) -> None:
+    file = ImageFile(DATA[: 3 * MIB])
+    with patched(store_chunk_sizes={"s3": MIB}):
+        s3_store.add(file, size=3 * MIB)
+    assert file.asked == [MIB] * 4
+    assert [request.length for request in wire.take() if request.method == "PUT" and request.length] == [3 * MIB]
+
+
+def test_what_stock_asks_for(in_parts: Any, s3_store: Any, driver: Any) -> None:
+    assert (driver.Store.READ_CHUNKSIZE, driver.Store.WRITE_CHUNKSIZE) == (64 * KIB, 5 * MIB)
+    for store in (in_parts, s3_store):
+        file = ImageFile(DATA[: 12 * MIB])
+        store.add(file, size=12 * MIB)
+        assert file.asked == [5 * MIB] * 4
+
+
+def test_parts_of_an_image_of_many(in_parts: Any, wire: Wire, driver: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the configured parts were too many they are larger."""
+    monkeypatch.setattr(driver, "MAX_PART_NUM", 2)
+    with patched():
+        in_parts.add(ImageFile(DATA[: 15 * MIB + 1]), size=15 * MIB + 1)
+    assert part_lengths(wire) == [7 * MIB + MIB // 2 + 1, 7 * MIB + MIB // 2]
+
+
+def test_the_classes_attributes_come_back(driver: Any) -> None:
+    before = {name: vars(driver.Store)[name] for name in ("READ_CHUNKSIZE", "WRITE_CHUNKSIZE", "_add_multipart")}
+    with patched():
+        assert driver.Store.READ_CHUNKSIZE == READ_CHUNK
+    assert {name: vars(driver.Store)[name] for name in before} == before
+
+
+def test_two_stores(open_store: Callable[..., Any], wire: Wire) -> None:
+    small = open_store("s3", identifier="small", **MULTIPART)
+    large = open_store("s3", identifier="large", **{**MULTIPART, "s3_store_large_object_chunk_size": 6})
+    with patched():
+        for store, lengths in ((small, [PART, PART, 2 * MIB]), (large, [6 * MIB] * 2)):
+            added = store.add(DATA[: 12 * MIB])
+            assert part_lengths(wire) == lengths
+            assert store.read(added.url) == DATA[: 12 * MIB]
+            assert added.metadata == {"store": store.identifier}
+
+
+# The same as stock.
+
+
+@few
+@hypothesis.given(
+    parts=st.integers(0, 3),
+    more=st.sampled_from([-2, -1, 0, 1, 2, 4096, PART // 2]),
+    short=st.sampled_from([None, 1 * MIB + 1, 5 * MIB - 1, 3 * MIB]),
+    known=st.booleans(),
+    chunk=st.sampled_from([None, "1MiB", "5MiB", 5 * MIB + 1, "256KiB"]),
+)
+@hypothesis.example(parts=0, more=0, short=None, known=True, chunk=None)
+@hypothesis.example(parts=2, more=0, short=None, known=True, chunk=None)
+@hypothesis.example(parts=2, more=1, short=64 * KIB, known=False, chunk=None)
+def test_sizes_around_the_parts(
+    in_parts: Any, wire: Wire, parts: int, more: int, short: int | None, known: bool, chunk: Any
+) -> None:
+    data = DATA[: max(0, parts * PART + more)]
+    image_id = os.urandom(8).hex()
+    seen = []
+    settings = {} if chunk is None else {"store_chunk_sizes": {"s3": chunk}}
+    for context in (fastio.patched([]), patched(**settings)):
+        verifier = Verifier()
+        wire.take()
+        with context:
+            file = ImageFile(data, short)
+            added = in_parts.add(file, image_id, len(data) if known else 0, verifier=verifier)
+            requests = wire.take()
+            read = in_parts.read(added.url)
+            assert in_parts.size(added.url) == len(data)
+            in_parts.delete(added.url)
+        assert read == data
+        seen.append((added, requests, verifier.pieces))
+    assert seen[0] == seen[1]
+
+
+def test_an_image_in_one_piece(s3_store: Any, wire: Wire) -> None:
+    for size in (0, 5 * MIB, 12 * MIB + 1):
+        for known in (size, 0):
+
+            def add(store: Any, size: int = size, known: int = known) -> Any:
+                verifier = Verifier()
+                added = store.add(ImageFile(DATA[:size]), "one-piece", known, verifier=verifier)
+                store.delete(added.url)
+                return added, verifier.pieces
+
+            same(s3_store, wire, add)
+
+
+@pytest.mark.parametrize("announced", [MIB, PART, 7 * MIB, 10 * MIB, 11 * MIB, 30 * MIB])
+def test_an_image_of_another_size_than_announced(in_parts: Any, wire: Wire, announced: int) -> None:
+    import glance_store
+
+    (error, _), requests = same(
+        in_parts, wire, lambda store: store.add(ImageFile(DATA[: 12 * MIB]), "other-size", announced)
+    )
+    assert error is glance_store.Invalid
+    assert [request for request in requests if request.aborts]
+
+
+def test_a_part_that_the_server_refuses(
+    in_parts: Any, wire: Wire, driver: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import glance_store
+
+    # Upstream formats the error's code, text, with %d. That is but a line on stderr, unless pytest captures the log.
+    monkeypatch.setattr(driver.LOG, "disabled", True)
+    wire.answer = lambda request: refusal(400, "InvalidPart") if request.part == 2 else None
+    (error, text), requests = same(
+        in_parts, wire, lambda store: store.add(ImageFile(DATA[: 12 * MIB]), "refused", 12 * MIB)
+    )
+    assert error is glance_store.BackendException
+    assert text == "Failed to add image object to S3. key=refused"
+    assert len([request for request in requests if request.aborts]) == 1
+
+
+def test_every_part_is_refused(in_parts: Any, wire: Wire, driver: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More parts than there may be in memory at once: those that failed make room as well."""
+    monkeypatch.setattr(driver.LOG, "disabled", True)
+    wire.answer = lambda request: refusal(400, "InvalidPart") if request.part else None
+    same(in_parts, wire, lambda store: store.add(ImageFile(DATA), "all-refused", len(DATA)))
+
+
+def test_a_connection_that_breaks(in_parts: Any, wire: Wire) -> None:
+    from botocore.exceptions import EndpointConnectionError
+
+    def answer(request: Any) -> None:
+        if request.part:
+            raise EndpointConnectionError(endpoint_url="http://127.0.0.1")
+
+    os.environ["AWS_MAX_ATTEMPTS"] = "1"
+    try:
+        wire.answer = answer
+        same(in_parts, wire, lambda store: store.add(ImageFile(DATA), "broken", len(DATA)))
+    finally:
+        del os.environ["AWS_MAX_ATTEMPTS"]
+
+
+@pytest.mark.parametrize("fails_at", [0, 3 * MIB, PART, 11 * MIB])
+def test_an_image_file_that_fails(in_parts: Any, wire: Wire, fails_at: int) -> None:
+    def add(store: Any) -> Any:
+        return store.add(ImageFile(DATA[: 12 * MIB], short=MIB, fails_at=fails_at), "failed", 12 * MIB)
+
+    with patched(store_chunk_sizes={"s3": MIB}):
+        assert outcome(lambda: add(in_parts)) == (OSError, "the image can not be read")
+    assert part_lengths(wire) == [PART] * (fails_at // PART)
+
+
+@pytest.mark.parametrize("data", ["text", None, bytearray(b"1234"), memoryview(b"12345"), 5, b""], ids=repr)
+def test_an_image_file_of_something_else(in_parts: Any, wire: Wire, data: Any) -> None:
+    class Odd:
+        def __init__(self) -> None:
+            self.left = [data, b"more", data]
+
+        def read(self, size: int) -> Any:
+            return self.left.pop(0) if self.left else b""
+
+    def add(store: Any) -> Any:
+        added = store.add(Odd(), "odd")
+        store.delete(added.url)
+        return added
+
+    same(in_parts, wire, add)
+
+
+def test_an_iterator_is_left_to_upstream(in_parts: Any, wire: Wire) -> None:
+    def add(store: Any) -> Any:
+        added = store.add(iter([DATA[:MIB], DATA[: 6 * MIB], b"", DATA[: 5 * MIB]]), "iterator", 12 * MIB)
+        store.delete(added.url)
+        return added
+
+    added, requests = same(in_parts, wire, add)
+    assert added.size == 12 * MIB
+    assert len([request for request in requests if request.part]) == 3
+
+
+def test_what_is_there_already_and_what_is_not(in_parts: Any, wire: Wire) -> None:
+    from glance_store import exceptions
+
+    url = in_parts.add(b"1", image_id="there-already").url
+    (error, _), _ = same(in_parts, wire, lambda store: store.add(b"2", image_id="there-already"))
+    assert error is exceptions.Duplicate
+    in_parts.delete(url)
+    for call in (in_parts.get, in_parts.size, in_parts.delete):
+        (error, _), _ = same(in_parts, wire, lambda store, call=call: call(url))
+        assert error is exceptions.NotFound
+
+
+# Memory.
+
+
+def test_a_multipart_upload_reads_no_further_than_it_can_send(in_parts: Any, wire: Wire) -> None:
+    gate = Gate()
+    wire.answer = lambda request: gate.hold() if request.part else None
+    file = ImageFile(DATA)
+    added: list[Any] = []
+    with patched():
+        upload = threading.Thread(target=lambda: added.append(in_parts.add(file, size=len(DATA))))
+        upload.start()
+        _until(lambda: gate.arrived == 2 and file.position == 3 * PART)
+        # Two parts on their way, one ready. Stock would go on to the end.
+        time.sleep(0.3)
+        assert (gate.arrived, file.position) == (2, 3 * PART)
+        gate.open()
+        upload.join(60)
+    assert added[0].size == len(DATA)
+    assert in_parts.read(added[0].url) == DATA
+
+
+def test_stock_reads_all_of_it(in_parts: Any, wire: Wire) -> None:
+    gate = Gate()
+    wire.answer = lambda request: gate.hold() if request.part else None
+    file = ImageFile(DATA)
+    upload = threading.Thread(target=lambda: in_parts.add(file, size=len(DATA)))
+    upload.start()
+    _until(lambda: gate.arrived == 2 and file.position == len(DATA))
+    gate.open()
+    upload.join(60)
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "it never came to that"
+        time.sleep(0.01)
+
+
+# The reader by itself.
+
+
+def upload(file: Any, part: int, chunk: int, submitted: Callable[[bytes], None]) -> None:
+    """How upstream puts parts together."""
+    chunks, buffered = iter(lambda: file.read(chunk), b""), b""
+    while True:
+        if len(buffered) >= part:
+            submitted(buffered[:part])
+            buffered = buffered[part:]
+            continue
+        more = next(chunks, None)
+        if more is None:
+            break
+        buffered += more
+    if buffered:
+        submitted(buffered)
+
+
+class Source:
+    """An image of which each read gives as much as is asked for, or the next of ``shorts`` if that is less."""
+
+    def __init__(self, data: bytes, shorts: list[int]) -> None:
+        self._file = io.BytesIO(data)
+        self._shorts = shorts
+        self.asked: list[int] = []
+        self.ends = 0
+
+    def read(self, size: int) -> bytes:
+        assert size > 0
+        self.asked.append(size)
+        shorts = self._shorts
+        data = self._file.read(min(size, shorts[len(self.asked) % len(shorts)]) if shorts else size)
+        self.ends += not data
+        return data
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+
+@hypothesis.settings(deadline=None)
+@hypothesis.given(
+    data=st.binary(max_size=300),
+    part=st.integers(1, 64),
+    chunk=st.integers(1, 64),
+    most=st.integers(1, 80),
+    shorts=st.one_of(st.just([]), st.lists(st.integers(1, 70), min_size=1, max_size=20)),
+)
+def test_parts_of_a_file(data: bytes, part: int, chunk: int, most: int, shorts: list[int]) -> None:
+    chunk = min(chunk, part)
+    stock, ours = Source(data, shorts), Source(data, shorts)
+    begun: list[int] = []
+    stock_parts: list[Any] = []
+    our_parts: list[Any] = []
+    upload(stock, part, chunk, lambda sent: stock_parts.append((sent, stock.tell())))
+    reader = PartReader(ours, part, most, lambda: begun.append(len(our_parts)))
+    upload(reader, part, chunk, lambda sent: our_parts.append((sent, ours.tell())))
+    assert [sent for sent, _ in our_parts] == [sent for sent, _ in stock_parts]
+    if not shorts:
+        # Read exactly as far as by stock when a part is sent.
+        assert our_parts == stock_parts
+    assert max(ours.asked) <= min(most, part + chunk)
+    # Once for each part, before it, and perhaps once for the end.
+    assert begun in ([*range(len(our_parts))], [*range(len(our_parts) + 1)])
+    # As upstream does: not read again after its end.
+    assert ours.ends == stock.ends == 1
+
+
+def test_a_part_that_comes_at_once_is_not_copied() -> None:
+    whole = bytes(1000)
+
+    class Whole:
+        def read(self, size: int) -> bytes:
+            return whole
+
+    assert PartReader(Whole(), 1000, 1000, lambda: None).read(5) is whole

@@ -1,0 +1,475 @@
+"""``store_swift``: chunks of the configured size, in both directions, with a real Swift and with servers that fail."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import random
+import threading
+import uuid
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("glance_store")
+swiftclient = pytest.importorskip("swiftclient")
+pytest.importorskip("glance_store._drivers.swift.store")
+
+import requests  # noqa: E402
+import urllib3  # noqa: E402
+
+import fastio  # noqa: E402
+from fastio.core import lowwater  # noqa: E402
+from fastio.patches import _http  # noqa: E402
+from fastio.report import Outcome  # noqa: E402
+from tests.limits import hard_limit, real_stderr  # noqa: E402, F401
+from tests.stores.http_server import Answer, Request, in_turn, serving  # noqa: E402
+
+KIB = 1 << 10
+MIB = 1 << 20
+NAME = "store_swift"
+STOCK = 64 * KIB
+#: What urllib3 sends at a time.
+STOCK_BLOCK = 16 * KIB if int(urllib3.__version__.split(".")[0]) >= 2 else 8 * KIB
+DEFAULT = MIB
+#: What ``swift_store_large_object_chunk_size`` = 1 comes to.
+SEGMENT = 1000 * 1024
+
+SETTINGS = [
+    ({}, DEFAULT),
+    ({"store_chunk_size": "256KiB"}, 256 * KIB),
+    ({"store_chunk_size": "8MiB", "store_chunk_sizes": "swift=100000"}, 100_000),
+]
+every_setting = pytest.mark.parametrize(("arguments", "chunk"), SETTINGS, ids=str)
+
+
+def content(size: int) -> bytes:
+    return random.Random(size).randbytes(size)
+
+
+def sizes(size: int, chunk: int) -> list[int]:
+    """The chunks in which ``size`` bytes come."""
+    return [chunk] * (size // chunk) + [size % chunk] * bool(size % chunk)
+
+
+class File(io.BytesIO):
+    """An image file that notes how many bytes it is asked for at a time."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.asked: list[int] = []
+
+    def read(self, size: int | None = -1) -> bytes:
+        assert size is not None
+        self.asked.append(size)
+        return super().read(size)
+
+
+class Unseekable:
+    """An image file as it comes over the network."""
+
+    def __init__(self, data: bytes) -> None:
+        self._file = io.BytesIO(data)
+
+    def read(self, size: int) -> bytes:
+        return self._file.read(size)
+
+
+class Verifier:
+    """Collects what it is given."""
+
+    def __init__(self) -> None:
+        self.seen = b""
+
+    def update(self, data: bytes) -> None:
+        self.seen += data
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many bytes each send() of an HTTP connection is given, from 1,000 on."""
+    found: list[int] = []
+    send = http.client.HTTPConnection.send
+
+    def note(self: Any, data: Any) -> None:
+        if not hasattr(data, "read") and len(data) >= 1000:
+            found.append(len(data))
+        send(self, data)
+
+    monkeypatch.setattr(http.client.HTTPConnection, "send", note)
+    return found
+
+
+@every_setting
+def test_the_chunks_of_a_download(swift_store: Any, arguments: dict[str, Any], chunk: int) -> None:
+    data = content(3 * MIB + 1)
+    url = swift_store.add(data).url
+    before = swift_store.driver
+    with fastio.patched(NAME, **arguments):
+        chunks, size = swift_store.get(url)
+        found = list(chunks)
+        # Also of a driver that was there before.
+        assert before.CHUNKSIZE == swift_store.driver.CHUNKSIZE == chunk
+    assert size == len(data)
+    assert b"".join(found) == data
+    assert [len(each) for each in found] == sizes(len(data), chunk)
+    assert [len(each) for each in swift_store.get(url)[0]] == sizes(len(data), STOCK)
+
+
+@every_setting
+def test_the_blocks_of_an_upload(swift_store: Any, sent: list[int], arguments: dict[str, Any], chunk: int) -> None:
+    data = content(3 * MIB + 1)
+    with fastio.patched(NAME, **arguments):
+        file = File(data)
+        url = swift_store.add(file, size=len(data)).url
+        assert sent == [each for each in sizes(len(data), chunk) if each >= 1000]
+        # Upstream looks at one byte first.
+        assert file.asked[:3] == [1, chunk - 1, chunk]
+        assert swift_store.read(url) == data
+    sent.clear()
+    swift_store.add(data)
+    assert set(sent) == {STOCK_BLOCK}
+
+
+@every_setting
+def test_the_chunks_of_an_upload_of_unknown_size(
+    open_store: Any, sent: list[int], arguments: dict[str, Any], chunk: int
+) -> None:
+    store = open_store("swift", swift_store_large_object_chunk_size=1)
+    data = content(SEGMENT + 300_000)
+    with fastio.patched(NAME, **arguments):
+        url = store.add(io.BytesIO(data)).url
+        pieces = [each for part in (SEGMENT, 300_000) for each in sizes(part, chunk)]
+        # requests before 2.32 sends the frame by itself.
+        assert sent in (pieces, [len(b"%x\r\n\r\n" % each) + each for each in pieces])
+        assert store.read(url) == data
+    sent.clear()
+    store.add(io.BytesIO(data))
+    assert max(sent) in (STOCK, STOCK + len(b"10000\r\n\r\n"))
+
+
+@every_setting
+@pytest.mark.parametrize("size", [0, 2 * SEGMENT], ids=["unknown size", "known size"])
+def test_the_chunks_of_buffered_segments(
+    open_store: Any, tmp_path: Any, arguments: dict[str, Any], chunk: int, size: int
+) -> None:
+    store = open_store(
+        "swift", swift_store_large_object_size=1, swift_store_large_object_chunk_size=1,
+        swift_buffer_on_upload=True, swift_upload_buffer_dir=str(tmp_path),
+    )  # fmt: skip
+    data = content(2 * SEGMENT)
+    with fastio.patched(NAME, **arguments):
+        file = File(data)
+        added = store.add(file, size=size)
+        # Two segments, each up to its end, and (not in glance_store 4) a third one, in which there is nothing.
+        segment = [*(min(chunk, SEGMENT - at) for at in range(0, SEGMENT, chunk)), 0]
+        assert file.asked in ([*segment, *segment, min(chunk, SEGMENT)], [*segment, *segment])
+        assert store.read(added.url) == data
+    assert added.size == len(data)
+    file = File(data)
+    store.add(file, size=size)
+    assert max(file.asked) == STOCK
+
+
+class Broken(io.BytesIO):
+    """An image file whose source fails after a while."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        assert size is not None
+        if self.tell() == 300_000:
+            raise OSError(5, "the source is gone")
+        return super().read(min(size, 300_000 - self.tell()))
+
+
+@pytest.mark.parametrize("size", [0, 2 * SEGMENT], ids=["unknown size", "known size"])
+@pytest.mark.parametrize("buffered", [False, True], ids=["direct", "buffered"])
+def test_an_image_file_that_fails(open_store: Any, tmp_path: Any, buffered: bool, size: int) -> None:
+    """The exception is upstream's."""
+    options: dict[str, Any] = {"swift_store_large_object_size": 1, "swift_store_large_object_chunk_size": 1}
+    if buffered:
+        options |= {"swift_buffer_on_upload": True, "swift_upload_buffer_dir": str(tmp_path)}
+    store = open_store("swift", **options)
+    image_id = str(uuid.uuid4())
+
+    def outcome() -> Any:
+        with pytest.raises(Exception) as caught:  # noqa: PT011
+            store.add(Broken(content(2 * SEGMENT)), image_id, size=size)
+        return caught.type, str(caught.value)
+
+    with fastio.patched(NAME):
+        patched = outcome()
+    assert patched == outcome()
+
+
+@pytest.mark.parametrize(
+    ("make_file", "known"), [(io.BytesIO, True), (Unseekable, False)], ids=["known size", "unknown size"]
+)
+@pytest.mark.parametrize("size", [0, 1, 100_000 - 1, 100_000, 100_000 + 1, SEGMENT + 1, 2 * SEGMENT])
+def test_results_are_upstreams(open_store: Any, make_file: Callable[..., Any], size: int, known: bool) -> None:
+    """URL, size, checksum, multihash, metadata, what the verifier sees, and the bytes."""
+    store = open_store("swift", swift_store_large_object_size=2, swift_store_large_object_chunk_size=1)
+    image_id = str(uuid.uuid4())
+
+    def outcome() -> Any:
+        verifier = Verifier()
+        added = store.add(make_file(content(size)), image_id, size=size if known else 0, verifier=verifier)
+        found = (added, store.read(added.url), store.size(added.url), verifier.seen)
+        store.delete(added.url)
+        return found
+
+    upstream = outcome()
+    assert upstream[1] == content(size)
+    with fastio.patched(NAME, store_chunk_size=100_000):
+        assert outcome() == upstream
+
+
+@pytest.mark.parametrize("start", [0, 1, 99_999, 100_000, 300_000])
+def test_the_rest_of_an_image(swift_store: Any, start: int) -> None:
+    """What upstream asks for (a Range request) after a transfer that was broken off."""
+    from glance_store import location
+
+    data = content(300_001)
+    url = swift_store.add(data).url
+    driver = swift_store.driver
+    place = location.get_location_from_uri_and_backend(url, swift_store.identifier).store_location
+    with fastio.patched(NAME, store_chunk_size=100_000), driver.get_manager(place, None) as manager:
+        headers, body = driver._get_object(place, manager, start)
+        assert int(headers["content-length"]) == len(data) - start
+        pieces = list(body)
+    assert b"".join(pieces) == data[start:]
+    assert [len(piece) for piece in pieces] == sizes(len(data) - start, 100_000)
+
+
+def test_the_kernel_gathers_a_chunk(swift_store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = swift_store.add(content(8 * MIB)).url
+    marks: list[int] = []
+    mark = lowwater.mark
+    monkeypatch.setattr(lowwater, "mark", lambda size, left: marks.append(mark(size, left)) or marks[-1])
+    with fastio.patched(NAME):
+        swift_store.read(url)
+    assert marks[:8] == [lowwater.MOST] * 7 + [0]
+    marks.clear()
+    swift_store.read(url)
+    assert marks == []
+
+
+# What Swift does not do on demand: servers that fail, and swiftclient's ways to go on.
+
+
+def connect(url: str, **options: Any) -> Any:
+    options = {"starting_backoff": 0, "max_backoff": 0, **options}
+    return swiftclient.Connection(preauthurl=f"{url}/v1/account", preauthtoken="token", **options)
+
+
+BODY = content(3 * MIB)
+ETAG = {"ETag": "etag"}
+
+
+def rest(start: int) -> Answer:
+    headers = {**ETAG, "Content-Range": f"bytes {start}-{len(BODY) - 1}/{len(BODY)}"}
+    return Answer("206 Partial Content", headers, BODY[start:])
+
+
+def downloaded(answers: list[Answer], **options: Any) -> Any:
+    """What can be read of an object, how it ends, and what was asked of the server for it."""
+    found = b""
+    end: Any = None
+    with serving(in_turn(answers)) as server:
+        connection = connect(server.url, **options)
+        try:
+            _, body = connection.get_object("c", "o", resp_chunk_size=256 * KIB)
+            for piece in body:
+                found += piece
+        except Exception as error:
+            end = type(error), str(error).replace(str(server.port), "PORT")
+        asked = [(each.path, each.headers.get("range"), each.headers.get("if-match")) for each in server.requests]
+        numbers = [each.connection for each in server.requests]
+        connection.close()
+    return found, end, asked, numbers
+
+
+DOWNLOADS: dict[str, Callable[[], list[Answer]]] = {
+    "whole": lambda: [Answer(headers=ETAG, body=BODY)],
+    "of nothing": lambda: [Answer(headers=ETAG)],
+    "broken off and resumed": lambda: [Answer(headers=ETAG, body=BODY, breaks_off=MIB), rest(MIB)],
+    "broken off within a chunk": lambda: [
+        Answer(headers=ETAG, body=BODY, breaks_off=700_000),
+        rest(512 * KIB),
+        rest(700_000),
+    ],
+    "begun anew": lambda: [Answer(headers=ETAG, body=BODY, breaks_off=MIB), Answer(headers=ETAG, body=BODY)],
+    "an error, then all": lambda: [Answer("503 Busy", body=b"later"), Answer(headers=ETAG, body=BODY)],
+    "not found": lambda: [Answer("404 Not Found", body=b"no")],
+    "error": lambda: [Answer("500 Broken", body=b"no")] * 3,
+}
+
+
+@pytest.mark.parametrize("name", list(DOWNLOADS))
+@pytest.mark.parametrize("retries", [0, 2])
+def test_downloads_end_as_upstreams(name: str, retries: int) -> None:
+    upstream = downloaded(DOWNLOADS[name](), retries=retries)
+    with fastio.patched(NAME):
+        assert downloaded(DOWNLOADS[name](), retries=retries) == upstream
+
+
+def test_a_timeout_of_a_download() -> None:
+    """Pieces that arrive in time keep it from running out, and a server that stalls lets it."""
+
+    def outcome() -> Any:
+        hold = threading.Event()
+        found = downloaded([Answer(headers=ETAG, body=BODY, hold=hold, before_hold=MIB)], retries=0, timeout=0.3)
+        hold.set()
+        return found
+
+    upstream = outcome()
+    assert upstream[1] is not None
+    with fastio.patched(NAME):
+        assert outcome() == upstream
+
+
+def uploaded(answers: list[Answer], contents: Any, **options: Any) -> Any:
+    """How an upload ends, and what the server was sent."""
+    retries = options.pop("retries", 0)
+    end: Any = None
+    with serving(in_turn(answers)) as server:
+        connection = connect(server.url, retries=retries)
+        try:
+            end = connection.put_object("c", "o", contents, **options)
+        except Exception as error:
+            end = type(error), str(error).replace(str(server.port), "PORT")
+        bodies = [(request.body, request.headers.get("content-length")) for request in server.requests]
+        connection.close()
+    return end, bodies
+
+
+def length_wrapper() -> Any:
+    return swiftclient.utils.LengthWrapper(io.BytesIO(BODY + b"beyond"), len(BODY))
+
+
+UPLOADS: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
+    "known size": (lambda: io.BytesIO(BODY), {"content_length": len(BODY)}),
+    "less than there is": (lambda: io.BytesIO(BODY), {"content_length": 1_000_001}),
+    "unknown size": (lambda: io.BytesIO(BODY), {}),
+    "unseekable": (lambda: Unseekable(BODY), {"content_length": len(BODY)}),
+    "with reset": (length_wrapper, {}),
+    "bytes": (lambda: BODY, {}),
+    "text": (lambda: "text", {}),
+    "nothing": (lambda: None, {}),
+    "an iterator": (lambda: iter([BODY[:MIB], BODY[MIB:]]), {}),
+    "a chunk size of its own": (lambda: io.BytesIO(BODY), {"chunk_size": 1000}),
+}
+
+
+@pytest.mark.parametrize("name", list(UPLOADS))
+@pytest.mark.parametrize("first", [None, "503 Busy", "413 Too Large", "401 Unauthorized"])
+def test_uploads_end_as_upstreams(name: str, first: str | None) -> None:
+    """Also those that are sent again, from the start: what comes over the wire is the same."""
+    make, options = UPLOADS[name]
+
+    def outcome() -> Any:
+        answers = [Answer(first, body=b"no")] * bool(first) + [Answer("201 Created", ETAG)]
+        return uploaded(answers, make(), retries=2, **options)
+
+    upstream = outcome()
+    with fastio.patched(NAME), warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        assert outcome() == upstream
+
+
+def test_an_upload_that_is_refused_before_its_end() -> None:
+    def outcome() -> Any:
+        return uploaded(
+            [Answer("413 Too Large", body=b"no", early=True)], io.BytesIO(BODY), content_length=len(BODY)
+        )[0]
+
+    upstream = outcome()
+    assert upstream[0] is swiftclient.ClientException
+    with fastio.patched(NAME):
+        assert outcome() == upstream
+
+
+def test_chunks_on_the_wire() -> None:
+    """As the server sees them, where a body of unknown size goes in chunked encoding."""
+
+    def chunks() -> list[int]:
+        with serving(in_turn([Answer("201 Created", ETAG)])) as server:
+            connect(server.url).put_object("c", "o", Unseekable(content(600_000)))
+            return server.requests[0].chunks
+
+    with fastio.patched(NAME, store_chunk_size="256KiB"):
+        assert chunks() == sizes(600_000, 256 * KIB)
+    assert chunks() == sizes(600_000, STOCK)
+
+
+def test_the_connection_is_used_again() -> None:
+    def numbers() -> list[int]:
+        answers = [Answer("201 Created", ETAG), Answer(headers=ETAG, body=BODY), Answer("204 No Content")]
+        with serving(in_turn(answers)) as server:
+            connection = connect(server.url)
+            connection.put_object("c", "o", io.BytesIO(BODY), content_length=len(BODY))
+            assert b"".join(connection.get_object("c", "o", resp_chunk_size=MIB)[1]) == BODY
+            connection.delete_object("c", "o")
+            return [request.connection for request in server.requests]
+
+    with fastio.patched(NAME):
+        assert numbers() == [0, 0, 0]
+
+
+def test_what_swiftclient_is_told_is_kept() -> None:
+    """Certificates, verification, proxy and time-out go with each request; session and headers are swiftclient's."""
+
+    def described() -> Any:
+        found = swiftclient.client.HTTPConnection(
+            "https://host/", proxy="http://proxy:1", cacert="ca.pem", cert="cert.pem", cert_key="key.pem", timeout=7
+        )
+        session = found.request_session
+        adapters = {
+            prefix: (adapter.max_retries.total, adapter.config, adapter._pool_connections, adapter._pool_maxsize)
+            for prefix, adapter in session.adapters.items()
+        }
+        return type(session), session.headers, session.verify, found.requests_args, adapters, list(vars(found))
+
+    upstream = described()
+    with fastio.patched(NAME):
+        assert described() == upstream
+        session = swiftclient.client.HTTPConnection("http://host/").request_session
+        assert {type(adapter) for adapter in session.adapters.values()} == {_http.BlockAdapter}
+        other = requests.Session()
+        assert {type(adapter) for adapter in other.adapters.values()} == {requests.adapters.HTTPAdapter}
+    session = swiftclient.client.HTTPConnection("http://host/").request_session
+    assert {type(adapter) for adapter in session.adapters.values()} == {requests.adapters.HTTPAdapter}
+
+
+def test_a_scheme_that_is_not_http() -> None:
+    with fastio.patched(NAME), pytest.raises(swiftclient.ClientException, match="Unsupported scheme"):
+        swiftclient.client.HTTPConnection("ftp://host/")
+
+
+def test_other_versions_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """swiftclient, requests and urllib3 have versions of their own; the status names the one that is not known."""
+    from fastio import engine
+
+    version = engine._version
+    monkeypatch.setattr(engine, "_version", lambda name: "3.0.0" if name == "urllib3" else version(name))
+    report = fastio.patch(NAME)
+    try:
+        outcomes = {entry.target: (entry.outcome, entry.found) for entry in report.entries if entry.name == NAME}
+        assert outcomes["swiftclient.client:HTTPConnection.__init__"] == (
+            Outcome.UNSUPPORTED, "3.0.0; known: urllib3 >= 1.26, < 3",
+        )  # fmt: skip
+        assert outcomes["glance_store._drivers.swift.store:BaseStore.CHUNKSIZE"][0] is Outcome.APPLIED
+    finally:
+        fastio.unpatch()
+
+
+def test_answers_without_a_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(request: Request) -> Answer:
+        return Answer("204 No Content") if request.method != "HEAD" else Answer(headers={"X-Thing": "1"}, body=BODY)
+
+    with fastio.patched(NAME), serving(ask) as server:
+        connection = connect(server.url)
+        assert connection.head_object("c", "o")["content-length"] == str(len(BODY))
+        connection.post_object("c", "o", {})
+        assert [request.connection for request in server.requests] == [0, 0]

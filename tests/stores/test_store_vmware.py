@@ -1,0 +1,195 @@
+"""``store_vmware``: chunks of the configured size, in both directions, over HTTPS."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import random
+from typing import Any
+
+import pytest
+
+pytest.importorskip("glance_store")
+pytest.importorskip("oslo_vmware")
+vmware = pytest.importorskip("glance_store._drivers.vmware_datastore")
+
+import requests  # noqa: E402
+import urllib3  # noqa: E402
+
+import fastio  # noqa: E402
+from fastio.patches import _http  # noqa: E402
+from tests.limits import hard_limit, real_stderr  # noqa: E402, F401
+from tests.stores.http_server import Answer, in_turn, serving  # noqa: E402
+
+KIB = 1 << 10
+MIB = 1 << 20
+NAME = "store_vmware"
+STOCK_READ = 4 * MIB
+STOCK_CHUNK = 64 * KIB
+#: What urllib3 sends at a time.
+STOCK_BLOCK = 16 * KIB if int(urllib3.__version__.split(".")[0]) >= 2 else 8 * KIB
+
+every_setting = pytest.mark.parametrize(
+    ("arguments", "chunk"),
+    [
+        ({}, MIB),
+        ({"store_chunk_size": "256KiB"}, 256 * KIB),
+        ({"store_chunk_size": "8MiB", "store_chunk_sizes": "vmware=100000"}, 100_000),
+    ],
+    ids=str,
+)
+
+
+def content(size: int) -> bytes:
+    return random.Random(size).randbytes(size)
+
+
+def sizes(size: int, chunk: int) -> list[int]:
+    """The chunks in which ``size`` bytes come."""
+    return [chunk] * (size // chunk) + [size % chunk] * bool(size % chunk)
+
+
+class Verifier:
+    """Collects what it is given."""
+
+    def __init__(self) -> None:
+        self.seen = b""
+
+    def update(self, data: bytes) -> None:
+        self.seen += data
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many bytes each send() of an HTTP connection is given, from 1,000 on."""
+    found: list[int] = []
+    send = http.client.HTTPConnection.send
+
+    def note(self: Any, data: Any) -> None:
+        if not hasattr(data, "read") and len(data) >= 1000:
+            found.append(len(data))
+        send(self, data)
+
+    monkeypatch.setattr(http.client.HTTPConnection, "send", note)
+    return found
+
+
+@every_setting
+def test_the_chunks_of_a_download(vmware_store: Any, arguments: dict[str, Any], chunk: int) -> None:
+    data = content(5 * MIB + 1)
+    url = vmware_store.add(data).url
+    with fastio.patched(NAME, **arguments):
+        chunks, size = vmware_store.get(url)
+        found = list(chunks)
+        assert vmware_store.driver.READ_CHUNKSIZE == vmware_store.driver.WRITE_CHUNKSIZE == chunk
+    assert size == len(data)
+    assert b"".join(found) == data
+    assert [len(each) for each in found] == sizes(len(data), chunk)
+    assert [len(each) for each in vmware_store.get(url)[0]] == sizes(len(data), STOCK_READ)
+    assert (vmware_store.driver.READ_CHUNKSIZE, vmware_store.driver.WRITE_CHUNKSIZE) == (STOCK_READ, MIB)
+
+
+@every_setting
+def test_the_blocks_of_an_upload(vmware_store: Any, sent: list[int], arguments: dict[str, Any], chunk: int) -> None:
+    data = content(3 * MIB + 2000)
+    with fastio.patched(NAME, **arguments):
+        url = vmware_store.add(data).url
+    assert sent == sizes(len(data), chunk)
+    assert vmware_store.read(url) == data
+    sent.clear()
+    vmware_store.add(data)
+    assert set(sent[:-1]) == {STOCK_BLOCK}
+
+
+@every_setting
+def test_the_chunks_of_an_upload_of_unknown_size(
+    vmware_store: Any, sent: list[int], arguments: dict[str, Any], chunk: int
+) -> None:
+    data = content(3 * MIB + 2000)
+    with fastio.patched(NAME, **arguments):
+        url = vmware_store.add(io.BytesIO(data)).url
+    pieces = sizes(len(data), chunk)
+    # requests before 2.32 sends the frame by itself.
+    assert sent in (pieces, [len(b"%x\r\n\r\n" % each) + each for each in pieces])
+    assert vmware_store.read(url) == data
+    sent.clear()
+    vmware_store.add(io.BytesIO(data))
+    assert max(sent) in (STOCK_CHUNK, STOCK_CHUNK + len(b"10000\r\n\r\n"))
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known size", "unknown size"])
+@pytest.mark.parametrize("size", [0, 1, 100_000 - 1, 100_000, 100_000 + 1, 300_000])
+def test_results_are_upstreams(vmware_store: Any, size: int, known: bool) -> None:
+    """URL, size, checksum, multihash, metadata, what the verifier sees, and the bytes."""
+
+    def outcome() -> Any:
+        verifier = Verifier()
+        added = vmware_store.add(
+            io.BytesIO(content(size)), "same-id", size=size if known else 0, verifier=verifier
+        )
+        found = (added, vmware_store.read(added.url), vmware_store.size(added.url), verifier.seen)
+        vmware_store.delete(added.url)
+        return found
+
+    upstream = outcome()
+    assert upstream[1] == content(size)
+    with fastio.patched(NAME, store_chunk_size=100_000):
+        assert outcome() == upstream
+
+
+@pytest.mark.parametrize("retries", [None, 3])
+@pytest.mark.parametrize(("insecure", "ca_file"), [(False, None), (True, None), (False, "ca.pem"), (True, "ca.pem")])
+def test_a_session_keeps_what_it_is_given(insecure: bool, ca_file: str | None, retries: int | None) -> None:
+    def described() -> Any:
+        session = vmware.new_session(insecure, ca_file, retries)
+        adapters = {
+            prefix: (adapter.max_retries.total, adapter.max_retries.read, adapter.config, adapter._pool_maxsize)
+            for prefix, adapter in session.adapters.items()
+        }
+        return type(session), session.verify, list(session.adapters), adapters
+
+    upstream = described()
+    with fastio.patched(NAME):
+        assert described() == upstream
+        assert {type(each) for each in vmware.new_session().adapters.values()} == {_http.BlockAdapter}
+    assert {type(each) for each in vmware.new_session().adapters.values()} == {requests.adapters.HTTPAdapter}
+
+
+@pytest.mark.parametrize("patched", [False, True])
+def test_certificates_are_checked(vmware_store: Any, patched: bool) -> None:
+    driver = vmware_store.driver
+    certificate = driver.ca_file
+    with fastio.patched(NAME) if patched else fastio.patched([]):
+        url = f"https://127.0.0.1:{vmware_store.access['port']}/folder/x"
+        with pytest.raises(requests.exceptions.SSLError):
+            vmware.new_session().put(url, data=io.BytesIO(content(MIB)))
+        assert vmware.new_session(ca_file=certificate).get(url).status_code in (401, 404)
+        with pytest.warns(urllib3.exceptions.InsecureRequestWarning):
+            assert vmware.new_session(insecure=True).get(url).status_code in (401, 404)
+
+
+ANSWERS = {
+    "refused": Answer("403 Forbidden", body=b"no"),
+    "exists": Answer("409 Conflict", body=b"there is one"),
+    "fails": Answer("500 Broken", body=b"no"),
+    "created": Answer("201 Created"),
+    "refused before the end": Answer("401 Unauthorized", body=b"who", early=True),
+}
+
+
+@pytest.mark.parametrize("name", list(ANSWERS))
+def test_uploads_end_as_upstreams(vmware_store: Any, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """With a server that fails; it speaks no TLS, which the driver is told here."""
+
+    def outcome() -> Any:
+        data = io.BytesIO(content(2 * MIB))
+        with serving(in_turn([ANSWERS[name]])) as server, monkeypatch.context() as patch:
+            patch.setattr(vmware.StoreLocation, "https_url", f"{server.url}/folder/x")
+            try:
+                return vmware_store.add(data, "same-id", size=2 * MIB)
+            except Exception as error:
+                return type(error), str(error)
+
+    upstream = outcome()
+    with fastio.patched(NAME):
+        assert outcome() == upstream

@@ -1,0 +1,65 @@
+"""What fastio patches: whether it is here, and what stands there. Needs nothing but fastio: also for bare Pythons."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import importlib.metadata
+import importlib.util
+import inspect
+import sys
+from typing import Any
+
+from fastio import places, registry, slots
+from fastio.registry import Patch, Target
+
+
+def import_targets() -> None:
+    """Import everything that fastio patches and that is installed."""
+    for module in {target.module for patch in registry.patches() for target in patch.targets}:
+        if importlib.util.find_spec(module.partition(".")[0]) is not None:
+            # A driver may not be part of the installed release.
+            with contextlib.suppress(ModuleNotFoundError):
+                importlib.import_module(module)
+
+
+def missing(patch: Patch, target: Target) -> str:
+    """Why the target can not be here, empty if it is; call ``import_targets()`` first."""
+    for requirement in (*patch.requires, *target.requires):
+        try:
+            importlib.metadata.version(requirement.distribution)
+        except importlib.metadata.PackageNotFoundError:
+            return f"{requirement.distribution} is not installed"
+    if target.module not in sys.modules:
+        return f"{target.module} is not part of this release"
+    if target.find_owner is None and target.owner() is None:
+        return f"this release has no {target.attribute.rpartition('.')[0]}"
+    return ""
+
+
+def function_at(target: Target, attribute: str, key: str) -> Any:
+    """Upstream's function of known code, or ours in its place, also beneath decorators; None if it is not found."""
+    found = places.find(places.AttributePlace(target.owner(), attribute), functools.partial(slots._known, key))
+    return None if found is None else found.places[0].get()
+
+
+def attributes() -> dict[str, Any]:
+    """What stands at every attribute that fastio may replace and whose module is imported, by the target's key."""
+    found: dict[str, Any] = {}
+    for patch in registry.patches():
+        for target in patch.targets:
+            if target.module not in sys.modules:
+                continue
+            owner = target.owner()
+            if owner is not None:
+                found[target.key] = inspect.getattr_static(owner, target.name, None)
+                # The difference between an attribute of its own and an inherited one has to come back too.
+                found[target.key + " itself"] = vars(owner).get(target.name)
+                function = function_at(target, *target.fingerprints[0])
+                # Not of a value, nor of code that is not known.
+                if target.stock is None and function is not None:
+                    found[target.key + " beneath"] = function
+            for module, name in target.also:
+                found[f"{module}:{name}"] = getattr(sys.modules.get(module), name, None)
+    return found

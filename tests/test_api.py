@@ -1,0 +1,177 @@
+"""The public functions: what they take and return, and that what the documentation shows is true."""
+
+from __future__ import annotations
+
+import configparser
+import inspect
+import pathlib
+import subprocess
+import types
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import fastio
+from fastio import config, counters, errors
+from fastio.config import SETTINGS, Settings
+from fastio.report import Report
+from tests.conftest import needs_eventlet
+from tests.targets import import_targets
+
+RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
+ROOT = pathlib.Path(fastio.__file__).parent
+PUBLIC = ("names", "patch", "patched", "settings", "status", "unpatch")
+
+
+def test_what_is_public() -> None:
+    assert sorted(fastio.__all__) == sorted(PUBLIC)
+    functions = [name for name, value in vars(fastio).items() if isinstance(value, types.FunctionType)]
+    # A leading underscore says that a function is not for others.
+    functions = [name for name in functions if not name.startswith("_")]
+    assert sorted(functions) == sorted(PUBLIC)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_documented_and_typed(name: str) -> None:
+    function = getattr(fastio, name)
+    assert inspect.getdoc(function)
+    signature = inspect.signature(function)
+    assert signature.return_annotation is not inspect.Signature.empty
+    for parameter in signature.parameters.values():
+        assert parameter.annotation is not inspect.Parameter.empty, parameter
+
+
+def test_typed_marker() -> None:
+    assert (ROOT / "py.typed").exists()
+
+
+@pytest.mark.parametrize("name", ["patch", "patched"])
+def test_signature(name: str) -> None:
+    parameters = inspect.signature(getattr(fastio, name)).parameters
+    kinds = [(key, parameter.kind.name) for key, parameter in parameters.items()]
+    assert kinds == [
+        ("names", "POSITIONAL_OR_KEYWORD"), ("strict", "KEYWORD_ONLY"), ("conf", "KEYWORD_ONLY"),
+        ("settings", "VAR_KEYWORD"),
+    ]  # fmt: skip
+    assert [parameters[name].default for name in ("names", "strict", "conf")] == [None, False, None]
+
+
+def test_patch_says_what_it_takes_and_raises() -> None:
+    text = inspect.getdoc(fastio.patch) or ""
+    for name in [setting.name for setting in SETTINGS] + ["SettingError", "UnknownPatchError", "PatchError", "strict"]:
+        assert name in text
+
+
+def test_version() -> None:
+    setup = configparser.ConfigParser()
+    if not setup.read(ROOT.parent / "setup.cfg"):
+        pytest.skip("not a checkout")
+    version = setup["metadata"]["version"].removeprefix("attr: ").strip()
+    assert version in (fastio.__version__, "fastio.version.VERSION", "fastio.__version__")
+    assert fastio.__version__.count(".") == 2
+
+
+def test_what_the_functions_return() -> None:
+    import_targets()
+    with fastio.patched(strict=True) as report:
+        assert isinstance(report, Report)
+        assert isinstance(fastio.patch(), Report)
+        assert isinstance(fastio.status(), Report)
+        assert isinstance(fastio.settings(), Settings)
+        assert isinstance(fastio.names(), tuple)
+        assert set(fastio.names()) == {entry.name for entry in fastio.status().entries}
+    assert isinstance(fastio.unpatch(), Report)
+
+
+def test_every_entry_is_text_and_every_attribute_has_one() -> None:
+    import_targets()
+    report = fastio.status()
+    assert len({(entry.name, entry.target) for entry in report.entries}) == len(report.entries)
+    for entry in report.entries:
+        assert entry.name in fastio.names()
+        assert entry.target.count(":") == 1
+        assert entry.found
+        assert entry.found == entry.found.strip()
+
+
+def test_settings_can_not_be_changed_behind_our_back() -> None:
+    settings = fastio.settings()
+    with pytest.raises(AttributeError):
+        settings.chunk_size = 5  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", ["SettingError", "UnknownPatchError", "PatchError"])
+def test_one_base_for_all_errors(name: str) -> None:
+    error = getattr(errors, name)
+    assert issubclass(error, errors.FastioError)
+    assert error.__doc__
+
+
+def test_counters() -> None:
+    counters.reset()
+    assert counters.snapshot() == dict.fromkeys(counters.NAMES, 0)
+    import_targets()
+    with fastio.patched(strict=True):
+        process = subprocess.Popen(["cat"], stdin=-1, stdout=-1)
+        process.communicate(b"x" * 1000)
+    found = counters.snapshot()
+    assert (found["exchanges"], found["bytes_in"], found["bytes_out"]) == (1, 1000, 1000)
+    assert found["reads"] >= 1
+    assert found["writes"] >= 1
+    counters.reset()
+    assert not any(counters.snapshot().values())
+
+
+AUTO = """
+    import sys
+    import fastio.auto
+    import fastio, subprocess
+    from fastio import counters
+    process = subprocess.Popen(["cat"], stdin=-1, stdout=-1)
+    process.communicate(b"x")
+    print(counters.exchanges, fastio.settings().chunk_size, fastio.settings().sources["chunk_size"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("env", "line"),
+    [
+        ({}, f"1 {config.MIB} default"),
+        ({"FASTIO_CHUNK_SIZE": "64KiB"}, "1 65536 environment FASTIO_CHUNK_SIZE"),
+        ({"FASTIO_DISABLED": "communicate"}, f"0 {config.MIB} default"),
+        ({"FASTIO": "0"}, f"0 {config.MIB} default"),
+    ],
+)
+def test_auto(env: dict[str, str], line: str, run_python: RunPython) -> None:
+    assert run_python(AUTO, env=env).stdout == line + "\n"
+
+
+def test_auto_with_a_bad_environment(run_python: RunPython) -> None:
+    result = run_python(AUTO, env={"FASTIO_PIPE_SIZE": "12 parsecs"}, check=False)
+    assert result.returncode == 1
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith("fastio.errors.SettingError: pipe_size: '12 parsecs' (from environment FASTIO_PIPE_SIZE)")
+
+
+@needs_eventlet
+def test_auto_before_monkey_patch(run_python: RunPython) -> None:
+    code = "import fastio.auto, eventlet\neventlet.monkey_patch()\n" + AUTO.replace("\n    ", "\n")
+    assert run_python(code, options=("-W", "ignore")).stdout.startswith("1 ")
+
+
+def test_auto_twice_is_once(run_python: RunPython) -> None:
+    """uWSGI's ``import =`` and a .pth file may both be there."""
+    code = "import importlib, fastio.auto\nimportlib.reload(fastio.auto)\n" + AUTO.replace("\n    ", "\n")
+    assert run_python(code).stdout.startswith("1 ")
+
+
+def test_what_a_report_prints_is_what_it_says() -> None:
+    import_targets()
+    with fastio.patched():
+        report: Any = fastio.status()
+        text = str(report)
+        for entry in report.entries:
+            assert [line for line in text.splitlines() if entry.name in line and entry.target in line]
+        for name, version in report.versions.items():
+            assert f"{name} {version}" in text

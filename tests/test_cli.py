@@ -1,0 +1,185 @@
+"""The command line: ``fastio status`` in processes of its own."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+import fastio
+from fastio import cli, registry
+from fastio.config import SETTINGS
+from fastio.report import Outcome
+from tests.conftest import HAS_EVENTLET
+from tests.targets import import_targets, missing
+
+ROOT = pathlib.Path(fastio.__file__).parent.parent
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def run(tmp_path: pathlib.Path) -> Run:
+    """``run("status", FASTIO="0")`` runs the command with these arguments and this environment."""
+
+    def run(
+        *arguments: str, path: str = "", command: tuple[str, ...] = (), **env: str
+    ) -> subprocess.CompletedProcess[str]:
+        environ = {key: value for key, value in os.environ.items() if not key.startswith(("FASTIO", "PYTHONWARN"))}
+        environ["PYTHONPATH"] = os.pathsep.join(filter(None, [path, str(ROOT)]))
+        return subprocess.run(
+            [*(command or (sys.executable, "-m", "fastio")), *arguments],
+            env={**environ, **env}, cwd=tmp_path, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+
+    return run
+
+
+def test_status(run: Run) -> None:
+    result = run("status")
+    assert (result.returncode, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith(f"fastio {fastio.__version__}  ")
+    assert "eventlet" in lines[0]
+    for setting in SETTINGS:
+        assert [line for line in lines if line.startswith(setting.name + " ") and "default" in line]
+    for name in fastio.names():
+        assert [line for line in lines if line.startswith(name + " ")]
+    (communicate,) = [line for line in lines if line.startswith("communicate ")]
+    assert "applied" in communicate
+    waiting = [line for line in lines if Outcome.WAITING.value in line]
+    assert waiting == []
+
+
+def test_status_as_json(run: Run) -> None:
+    result = run("status", "--json")
+    assert (result.returncode, result.stderr) == (0, "")
+    data = json.loads(result.stdout)
+    outcomes = {(entry["name"], entry["target"]): entry["outcome"] for entry in data["patches"]}
+    import_targets()
+    assert outcomes == {
+        (patch.name, target.key): "absent" if missing(patch, target) else "applied"
+        for patch in registry.patches()
+        for target in patch.targets
+    }
+    assert data["versions"]["fastio"] == fastio.__version__
+    assert data["versions"]["eventlet"] == (importlib.metadata.version("eventlet") if HAS_EVENTLET else "absent")
+    assert data["late_holders"] == []
+
+
+def test_the_installed_command(run: Run) -> None:
+    command = shutil.which("fastio", path=str(pathlib.Path(sys.executable).parent))
+    if command is None:
+        pytest.skip("fastio is not installed")
+    assert run("status", "--json", command=(command,)).stdout == run("status", "--json").stdout
+
+
+def test_the_environment_is_heeded_and_named(run: Run) -> None:
+    result = run("status", FASTIO_CHUNK_SIZE="64k", FASTIO_DISABLED="wait, green_wait")
+    assert result.returncode == 0
+    (line,) = [line for line in result.stdout.splitlines() if line.startswith("chunk_size ")]
+    assert line.split() == ["chunk_size", "64", "KiB", "environment", "FASTIO_CHUNK_SIZE"]
+    assert "disabled by environment FASTIO_DISABLED" in result.stdout
+    data = json.loads(run("status", "--json", FASTIO_DISABLED="wait").stdout)
+    (wait,) = [entry for entry in data["patches"] if entry["name"] == "wait"]
+    assert (wait["outcome"], wait["in_effect"]) == ("off", False)
+
+
+def test_the_kill_switch(run: Run) -> None:
+    data = json.loads(run("status", "--json", FASTIO="0").stdout)
+    assert data["settings"]["enabled"] == {"value": False, "source": "environment FASTIO"}
+    assert not [entry for entry in data["patches"] if entry["in_effect"]]
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        ({"FASTIO_CHUNK_SIZE": "12 parsecs"},
+         ["chunk_size", "'12 parsecs'", "environment FASTIO_CHUNK_SIZE", "4 KiB to 256 MiB"]),
+        ({"FASTIO_PIPE_SIZE": "-1"}, ["pipe_size", "'-1'", "environment FASTIO_PIPE_SIZE"]),
+        ({"FASTIO_DISABLED": "wiat"}, ["disabled", "wiat", "environment FASTIO_DISABLED", "communicate"]),
+        ({"FASTIO": "perhaps"}, ["enabled", "perhaps", "environment FASTIO", "on or 0"]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("arguments", [("status",), ("status", "--json")])
+def test_a_bad_environment(run: Run, env: dict[str, str], words: list[str], arguments: tuple[str, ...]) -> None:
+    result = run(*arguments, **env)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("fastio: ")
+    for word in words:
+        assert word in line
+
+
+@pytest.mark.parametrize("arguments", [(), ("nothing",), ("status", "--xml"), ("status", "extra")])
+def test_bad_arguments(run: Run, arguments: tuple[str, ...]) -> None:
+    result = run(*arguments)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("usage: fastio ")
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("status", "--help")])
+def test_help(run: Run, arguments: tuple[str, ...]) -> None:
+    result = run(*arguments)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("usage: fastio ")
+    assert "status" in result.stdout
+
+
+@pytest.mark.skipif(not HAS_EVENTLET, reason="eventlet is not installed")
+def test_something_is_left_alone(run: Run, tmp_path: pathlib.Path) -> None:
+    info = tmp_path / "fake" / "eventlet-99.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: eventlet\nVersion: 99.0\n")
+    result = run("status", path=str(info.parent))
+    assert result.returncode == 1
+    assert "unsupported version" in result.stdout
+    assert "What to do:" in result.stdout
+    assert "disable green_communicate" in result.stdout
+    result = run("status", "--json", path=str(info.parent))
+    assert result.returncode == 1
+    left = [entry for entry in json.loads(result.stdout)["patches"] if entry["outcome"] == "unsupported version"]
+    assert left
+    for entry in left:
+        assert entry["found"].startswith("99.0")
+        assert entry["advice"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "ImportError",
+        "AttributeError",
+        "RuntimeError",
+    ],
+)
+def test_a_library_that_can_not_be_imported(run: Run, tmp_path: pathlib.Path, error: str) -> None:
+    """An old eventlet on a new Python raises whatever it stumbles over; that is when somebody asks for the status."""
+    package = tmp_path / "broken" / "eventlet"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(f"raise {error}('made for another Python')\n")
+    result = run("status", path=str(package.parent))
+    assert "Traceback" not in result.stderr
+    assert "communicate " in result.stdout
+    assert result.returncode in (0, 1)
+
+
+def test_main_returns_the_exit_status(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an entry point calls it, in this process."""
+    monkeypatch.setenv("FASTIO_CHUNK_SIZE", "none")
+    assert cli.main(["status"]) == 2
+    assert "chunk_size" in capsys.readouterr().err
+    monkeypatch.setenv("FASTIO_CHUNK_SIZE", "1M")
+    try:
+        assert cli.main(["status", "--json"]) == 0
+    finally:
+        fastio.unpatch()
+    assert json.loads(capsys.readouterr().out)["settings"]["chunk_size"]["value"] == 1 << 20

@@ -1,0 +1,280 @@
+"""Fingerprints: the same for the same code under any circumstances, another one for any other code."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import pathlib
+import subprocess
+import sys
+import sysconfig
+import types
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastio import fingerprint
+from fastio.fingerprint import fingerprint as digest
+from tests import fingerprints as generator
+
+RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def code(source: str, optimize: int = 0) -> types.CodeType:
+    """The code of the function that ``source`` defines."""
+    compiled = compile(source, "somewhere.py", "exec", optimize=optimize, dont_inherit=True)
+    return next(constant for constant in compiled.co_consts if isinstance(constant, types.CodeType))
+
+
+BASE = "def f(a, b=1):\n    for c in a:\n        if c in {'x', 'y'}:\n            return g(c, b, 10)\n"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        BASE.replace("10", "11"),
+        BASE.replace("10", "10.0"),
+        BASE.replace("10", "True"),
+        BASE.replace("'y'", "'z'"),
+        BASE.replace("g(", "h("),
+        BASE.replace("c, b", "b, c"),
+        BASE.replace("c", "d"),
+        BASE.replace("a, b", "a, *, b"),
+        BASE.replace("a, b=1", "a, b, /"),
+        BASE.replace("a, b", "b, a"),
+        BASE.replace("a, b=1", "*a, b=1"),
+        BASE.replace("    for", "    a = iter(a)\n    for"),
+        BASE.replace("return g", "yield g"),
+        "async " + BASE,
+        BASE.replace("return g(c, b, 10)", "return (lambda: g(c, b, 10))()"),
+    ],
+)
+def test_other_code_has_another_fingerprint(source: str) -> None:
+    assert source != BASE
+    assert digest(code(source)) != digest(code(BASE))
+
+
+@pytest.mark.parametrize("inner", ["return 2", "return c", "raise"])
+def test_nested_functions_count(inner: str) -> None:
+    source = "def f():\n    c = 1\n    def g():\n        return 1\n    return g\n"
+    assert digest(code(source)) != digest(code(source.replace("return 1", inner)))
+
+
+def test_what_an_exception_handler_covers_counts() -> None:
+    one = "def f():\n    try:\n        g()\n        h()\n    except E:\n        pass\n"
+    other = "def f():\n    try:\n        g()\n    except E:\n        pass\n    h()\n"
+    assert digest(code(one)) != digest(code(other))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "\n\n\n" + BASE,
+        BASE.replace("\n    for", "\n    # a comment\n\n    for"),
+        BASE.replace("def f(a, b=1)", "def f(a: 'int', b: 'str' = 1) -> 'bytes'"),
+        BASE.replace("def f(a, b=1)", "def f(a, b=2)"),
+        BASE.replace("    for", "  for").replace("        if", "    if").replace("            return", "      return"),
+    ],
+    ids=["lines", "comments", "annotations", "default", "indentation"],
+)
+def test_what_the_code_does_not_do_does_not_count(source: str) -> None:
+    assert source != BASE
+    assert digest(code(source)) == digest(code(BASE))
+
+
+def test_the_file_does_not_count() -> None:
+    other = compile(BASE, "/elsewhere/else.py", "exec", dont_inherit=True).co_consts
+    assert digest(next(c for c in other if isinstance(c, types.CodeType))) == digest(code(BASE))
+
+
+@given(st.integers(), st.text(), st.binary(), st.floats(allow_nan=False))
+def test_constants_count(integer: int, text: str, data: bytes, number: float) -> None:
+    def with_constant(constant: Any) -> str:
+        return digest(code(BASE).replace(co_consts=(*code(BASE).co_consts, constant)))
+
+    found = [with_constant(constant) for constant in (integer, text, data, number, (integer,), None)]
+    assert len(set(found)) == len({repr(constant) for constant in (integer, text, data, number, (integer,), None)})
+    assert found == [with_constant(constant) for constant in (integer, text, data, number, (integer,), None)]
+
+
+PROGRAM = """
+    import json, subprocess
+    from fastio.fingerprint import fingerprint
+    def f(a):
+        return a in {'some', 'strings', 'in', 'a', 'set', 'whose', 'order', 'differs', b'bytes', 1, 2.5}
+    popen = subprocess.Popen
+    functions = [f, popen._communicate, popen._wait, popen._execute_child, subprocess.run]
+    print(json.dumps([fingerprint(function.__code__) for function in functions]))
+"""
+
+
+def test_the_hash_seed_does_not_count(run_python: RunPython) -> None:
+    found = {run_python(PROGRAM, env={"PYTHONHASHSEED": str(seed)}).stdout for seed in (0, 1, 2, 3)}
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("options", [(), ("-O",), ("-OO",), ("-X", "dev"), ("-X", "utf8"), ("-E",)], ids="".join)
+def test_patches_are_applied_whatever_python_is_told(options: tuple[str, ...], run_python: RunPython) -> None:
+    code = """
+        import sys
+        sys.path[:0] = sys.argv[1:]
+        import fastio
+        fastio.patch(strict=True)
+        from tests.targets import import_targets
+        import_targets()
+        print({entry.outcome.value for entry in fastio.status().entries} - {"absent"})
+        """
+    root = str(pathlib.Path(fingerprint.__file__).parent.parent)
+    result = run_python(code, root, options=("-W", "ignore", *options))
+    assert result.stdout == "{'applied'}\n"
+
+
+def busy(number: int) -> int:
+    total = 0
+    for one in range(number):
+        try:
+            total += one
+        except ValueError:
+            total -= 1
+    return total
+
+
+def test_running_the_code_does_not_change_its_fingerprint() -> None:
+    """Python 3.11 and later rewrite bytecode while it runs."""
+    before = digest(busy.__code__)
+    for _ in range(5000):
+        busy(20)
+    assert digest(busy.__code__) == before
+
+
+def test_tracing_the_code_does_not_change_its_fingerprint() -> None:
+    """Debuggers, coverage and profilers instrument it."""
+    before = digest(busy.__code__)
+    during = []
+
+    def trace(frame: Any, event: str, argument: Any) -> Any:
+        frame.f_trace_opcodes = True
+        if frame.f_code is busy.__code__:
+            during.append(digest(busy.__code__))
+        return trace
+
+    previous = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        busy(3)
+    finally:
+        sys.settrace(previous)
+    assert set(during) == {before}
+    assert digest(busy.__code__) == before
+
+
+@pytest.mark.skipif(not hasattr(sys, "monitoring"), reason="sys.monitoring came with Python 3.12")
+def test_monitoring_the_code_does_not_change_its_fingerprint() -> None:
+    before = digest(busy.__code__)
+    monitoring = sys.monitoring
+    tool = next(number for number in range(6) if monitoring.get_tool(number) is None)
+    monitoring.use_tool_id(tool, "tests")
+    try:
+        monitoring.register_callback(tool, monitoring.events.LINE, lambda *args: None)
+        monitoring.set_events(tool, monitoring.events.LINE | monitoring.events.INSTRUCTION | monitoring.events.BRANCH)
+        busy(3)
+        assert digest(busy.__code__) == before
+    finally:
+        monitoring.set_events(tool, 0)
+        monitoring.free_tool_id(tool)
+    assert digest(busy.__code__) == before
+
+
+KEY = "subprocess:Popen._save_input"
+
+
+def native(name: str) -> Any:
+    """The function as the standard library has it, whatever has been monkey patched."""
+    if "eventlet" in sys.modules:
+        return getattr(sys.modules["eventlet.patcher"].original("subprocess").Popen, name)
+    return getattr(subprocess.Popen, name)
+
+
+def test_recognise() -> None:
+    save_input = native("_save_input")
+    releases = fingerprint.recognise(KEY, save_input)
+    assert releases
+    assert "CPython" in releases
+    assert fingerprint.recognise("subprocess:Popen._wait", save_input) is None
+    assert fingerprint.recognise("subprocess:Popen.nothing", save_input) is None
+    copy = types.FunctionType(save_input.__code__, {})
+    assert fingerprint.recognise(KEY, copy) == releases
+
+
+@pytest.mark.parametrize("value", [None, 3, "text", len, functools.partial(native("_save_input")), staticmethod(busy)])
+def test_what_is_no_function_is_not_recognised(value: Any) -> None:
+    assert fingerprint.recognise(KEY, value) is None
+
+
+def test_a_proxy_is_not_recognised() -> None:
+    """Else a whole wrapper would be taken for what is inside it, and thrown away with it."""
+    wrapt = pytest.importorskip("wrapt")
+    proxy = wrapt.FunctionWrapper(native("_save_input"), lambda wrapped, *rest: wrapped(*rest[1]))
+    assert isinstance(proxy, types.FunctionType)
+    assert fingerprint.recognise(KEY, proxy) is None
+
+
+def test_known_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fingerprint.known_python(KEY)
+    assert not fingerprint.known_python("subprocess:Popen.nothing")
+    monkeypatch.setattr(fingerprint, "PYTHON", "3.99")
+    assert not fingerprint.known_python(KEY)
+
+
+@pytest.mark.parametrize(
+    ("releases", "text"),
+    [
+        ("CPython 3.11.7", "CPython 3.11.7"),
+        ("CPython 3.11.7, CPython 3.11.2", "CPython 3.11.2 to 3.11.7"),
+        ("eventlet 0.9.17, eventlet 0.41.3, eventlet 0.35.2", "eventlet 0.9.17 to 0.41.3"),
+        ("CPython 3.13.5, CPython 3.13.18, CPython 3.13.0", "CPython 3.13.0 to 3.13.18"),
+    ],
+)
+def test_span(releases: str, text: str) -> None:
+    assert fingerprint.span(releases) == text
+
+
+def test_the_shape_of_the_table() -> None:
+    table = fingerprint.table()
+    assert table
+    for key, pythons in table.items():
+        assert key.count(":") == 1
+        for python, known in pythons.items():
+            assert python.startswith("3.")
+            for value, releases in known.items():
+                assert len(value) == 16
+                assert set(value) <= set("0123456789abcdef")
+                assert fingerprint.span(releases)
+    path = pathlib.Path(fingerprint.__file__).with_name("fingerprints.json")
+    assert path.read_text(encoding="utf-8") == json.dumps(table, indent=1, sort_keys=True) + "\n"
+
+
+def test_the_generator_sees_what_the_running_python_has() -> None:
+    """It compiles the source files; what is looked up are the functions as they were loaded."""
+    stdlib = pathlib.Path(sysconfig.get_path("stdlib"))
+    generated: dict[str, set[str]] = {}
+    for key, value in generator.hashes(stdlib, generator.STDLIB):
+        generated.setdefault(key, set()).add(value)
+    for name in generator.POPEN:
+        live = inspect.getattr_static(native(name).__globals__["Popen"], name)
+        assert digest(live.__code__) in generated[f"subprocess:Popen.{name}"], name
+
+
+def test_all_that_the_generator_finds_here_is_in_the_table() -> None:
+    """The release that the tests run with has been read. A newer one is added with ``python -m tests.fingerprints``."""
+    stdlib = pathlib.Path(sysconfig.get_path("stdlib"))
+    unknown = {
+        key
+        for key, value in generator.hashes(stdlib, generator.STDLIB)
+        if value not in fingerprint.table().get(key, {}).get(fingerprint.PYTHON, {})
+    }
+    assert unknown == set()

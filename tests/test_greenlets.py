@@ -1,0 +1,146 @@
+"""Many greenlets at once, each with its own bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import random
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from fastio import counters
+from fastio.core import budget
+from tests.child import command, data, err, out
+from tests.conftest import MONKEY_PATCHED, needs_oslo
+from tests.limits import hard_limit, real_stderr  # noqa: F401
+
+eventlet = pytest.importorskip("eventlet")
+
+pytestmark = pytest.mark.fast_path("bytes_in", "waits")
+
+PIPES: dict[str, Any] = {"stdin": -1, "stdout": -1, "stderr": -1}
+GREENLETS = 200
+
+
+@pytest.fixture
+def green() -> ModuleType:
+    """The green subprocess."""
+    return importlib.import_module("subprocess" if MONKEY_PATCHED else "eventlet.green.subprocess")
+
+
+def nothing_is_left() -> None:
+    hub = eventlet.hubs.get_hub()
+    assert not list(hub.get_readers()) and not list(hub.get_writers())
+    assert budget.shared.active() == 0
+
+
+def test_two_hundred_with_payloads_of_their_own(patched: Any, green: ModuleType) -> None:
+    sizes = random.Random(1)
+    plans = [(number, sizes.choice([0, 1, 1000, 65537, 300_000])) for number in range(GREENLETS)]
+
+    def go(plan: tuple[int, int]) -> bool:
+        number, size = plan
+        popen = green.Popen(command("echo", err(number + 1000, 2000)), **PIPES)
+        return popen.communicate(data(number, size)) == (data(number, size), data(number + 1000, 2000))
+
+    assert list(eventlet.GreenPool(GREENLETS).imap(go, plans)) == [True] * GREENLETS
+    assert counters.exchanges == GREENLETS
+    nothing_is_left()
+
+
+def test_a_slow_one_does_not_hold_up_the_others(patched: Any, green: ModuleType) -> None:
+    ended: list[Any] = []
+    slow = green.Popen(command("in:-1", out(1, 100)), **PIPES)
+
+    def go(number: int) -> None:
+        popen = green.Popen(command(out(number, 300_000)), stdout=-1, stderr=-1)
+        assert popen.communicate()[0] == data(number, 300_000)
+        ended.append(number)
+
+    # The slow child ends when its input does, and that is when all others have ended.
+    waiter = eventlet.spawn(slow.stdout.read)
+    pool = eventlet.GreenPool()
+    for number in range(20):
+        pool.spawn_n(go, number)
+    pool.waitall()
+    assert not waiter.dead and sorted(ended) == list(range(20))
+    slow.stdin.close()
+    assert waiter.wait() == data(1, 100)
+    slow.communicate()
+    nothing_is_left()
+
+
+def test_one_that_is_killed_does_not_disturb_the_others(patched: Any, green: ModuleType) -> None:
+    def go(number: int) -> Any:
+        popen = green.Popen(command("echo"), **PIPES)
+        try:
+            return popen.communicate(data(number, 2_000_000))[0] == data(number, 2_000_000)
+        finally:
+            if popen.poll() is None:
+                popen.kill()
+                popen.wait()
+
+    greenlets = [eventlet.spawn(go, number) for number in range(30)]
+    for _ in range(3):
+        eventlet.sleep(0)
+    for greenlet in greenlets[::3]:
+        greenlet.kill()
+    survivors = [greenlet for number, greenlet in enumerate(greenlets) if number % 3]
+    assert [greenlet.wait() for greenlet in survivors] == [True] * 20
+    nothing_is_left()
+
+
+def test_communicate_and_green_pipes_together(patched: Any, green: ModuleType) -> None:
+    def through_communicate(number: int) -> bool:
+        popen = green.Popen(command("echo"), **PIPES)
+        return popen.communicate(data(number, 1_000_003)) == (data(number, 1_000_003), b"")
+
+    def through_pipes(number: int) -> bool:
+        popen = green.Popen(command("echo"), stdin=-1, stdout=-1)
+        writer = eventlet.spawn(lambda: (popen.stdin.write(data(number, 1_000_003)), popen.stdin.close()))
+        chunks = list(iter(lambda: popen.stdout.read(70_001), b""))
+        writer.wait()
+        popen.wait()
+        return b"".join(chunks) == data(number, 1_000_003)
+
+    pool = eventlet.GreenPool(40)
+    running = [
+        pool.spawn(through_communicate if number % 2 else through_pipes, number) for number in range(40)
+    ]
+    assert [greenlet.wait() for greenlet in running] == [True] * 40
+    nothing_is_left()
+
+
+@needs_oslo
+@pytest.mark.skipif(not MONKEY_PATCHED, reason="processutils uses the subprocess of the process")
+def test_execute(patched: Any, tmp_path: Any) -> None:
+    from oslo_concurrency import processutils
+
+    payloads = [os.urandom(100_000 + number) for number in range(30)]
+
+    def go(payload: bytes) -> bool:
+        stdout, stderr = processutils.execute("cat", process_input=payload, binary=True)
+        digest, _ = processutils.execute("sha256sum", process_input=payload)
+        return (stdout, stderr) == (payload, b"") and digest.split()[0] == hashlib.sha256(payload).hexdigest()
+
+    assert list(eventlet.GreenPool(30).imap(go, payloads)) == [True] * 30
+    nothing_is_left()
+
+
+def test_timeouts_among_many(patched: Any, green: ModuleType) -> None:
+    def go(number: int) -> Any:
+        steps = ["echo"] if number % 2 else [out(number, 1000), "close:1", "sleep:30"]
+        popen = green.Popen(command(*steps), **PIPES)
+        try:
+            return popen.communicate(data(number, 200_000), timeout=60 if number % 2 else 1.5)[0]
+        except green.TimeoutExpired as error:
+            popen.kill()
+            popen.communicate()
+            return error.output
+
+    results = list(eventlet.GreenPool(20).imap(go, range(20)))
+    assert results == [data(number, 200_000 if number % 2 else 1000) for number in range(20)]
+    nothing_is_left()

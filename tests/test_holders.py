@@ -1,0 +1,162 @@
+"""Finding the standard library's own Popen, and who still holds it after ``monkey_patch()``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import types
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import fastio
+from fastio import holders
+from tests.conftest import MONKEY_PATCHED, needs_eventlet
+
+RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
+
+MODULES = {
+    "early": "from subprocess import Popen",
+    "renamed": "from subprocess import Popen as Start\nunrelated = 3\nclass Other: pass",
+    "derived": "import subprocess\nclass Mine(subprocess.Popen): pass\nclass Deeper(Mine): pass",
+    "harmless": "import subprocess\nfrom subprocess import run, check_output, PIPE, CalledProcessError",
+}
+
+
+def late(run_python: RunPython, tmp_path: Any, code: str) -> Any:
+    for name, text in MODULES.items():
+        (tmp_path / f"{name}.py").write_text(text + "\n")
+    result = run_python(code, path=(str(tmp_path),), options=("-W", "ignore"))
+    assert result.stderr == ""
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+@needs_eventlet
+def test_late_holders_are_named(run_python: RunPython, tmp_path: Any) -> None:
+    code = """
+        import json, fastio
+        import early, renamed, derived, harmless
+        import eventlet
+        before = fastio.status().late_holders
+        eventlet.monkey_patch()
+        import fastio
+        fastio.patch(strict=True)
+        report = fastio.status()
+        text = str(report)
+        for line in report.late_holders:
+            assert line in text
+        print(json.dumps([list(before), list(report.late_holders)]))
+        """
+    before, found = late(run_python, tmp_path, code)
+    assert before == []
+    assert [line.split()[0] for line in found] == ["derived.Deeper", "derived.Mine", "early.Popen", "renamed.Start"]
+    for line in found:
+        assert "native Popen" in line
+        assert "monkey_patch()" in line
+
+
+@needs_eventlet
+def test_late_holders_are_fast_natively(run_python: RunPython, tmp_path: Any) -> None:
+    """They block the hub, but what they start is served by the native patch."""
+    code = """
+        import json
+        import early, derived
+        import eventlet
+        eventlet.monkey_patch()
+        import fastio
+        from fastio import counters
+        report = fastio.patch(strict=True)
+        found = [report.outcome("communicate").value, report.outcome("green_communicate").value]
+        for popen in (early.Popen, derived.Deeper):
+            counters.reset()
+            process = popen(["cat"], stdin=-1, stdout=-1)
+            assert process.communicate(b"x" * 1000) == (b"x" * 1000, None)
+            found.append(counters.exchanges)
+        fastio.unpatch()
+        counters.reset()
+        assert early.Popen(["cat"], stdin=-1, stdout=-1).communicate(b"x") == (b"x", None)
+        found.append(counters.exchanges)
+        print(json.dumps(found))
+        """
+    assert late(run_python, tmp_path, code) == ["applied", "applied", 1, 1, 0]
+
+
+@needs_eventlet
+def test_nobody_holds_it(run_python: RunPython, tmp_path: Any) -> None:
+    code = """
+        import json
+        import eventlet
+        eventlet.monkey_patch()
+        import early, renamed, derived, harmless
+        import gc, fastio
+        gc.collect()
+        report = fastio.patch(strict=True)
+        print(json.dumps([list(report.late_holders), report.outcome("communicate").value]))
+        """
+    assert late(run_python, tmp_path, code) == [[], "absent"]
+
+
+@needs_eventlet
+def test_modules_with_strange_contents(run_python: RunPython, tmp_path: Any) -> None:
+    """Lazy proxies, metaclasses and modules that are none: looking must not touch them."""
+    code = """
+        import json, sys, types
+        from subprocess import Popen
+        import eventlet
+        eventlet.monkey_patch()
+        class Lazy:
+            @property
+            def __class__(self):
+                raise RuntimeError("touched")
+            def __getattr__(self, name):
+                raise RuntimeError("touched")
+            def __eq__(self, other):
+                raise RuntimeError("touched")
+        class Meta(type):
+            def __getattribute__(cls, name):
+                if name not in ("__mro__", "__dict__", "__name__"):
+                    raise RuntimeError("touched")
+                return super().__getattribute__(name)
+        strange = types.ModuleType("strange")
+        strange.lazy = Lazy()
+        strange.Odd = Meta("Odd", (), {})
+        strange.Popen = Popen
+        class Changing(types.ModuleType):
+            def __getattr__(self, name):
+                raise RuntimeError("touched")
+        sys.modules.update(strange=strange, nothing=None, lazy=Lazy(), changing=Changing("changing"))
+        import fastio
+        fastio.patch(strict=True)
+        found = fastio.status().late_holders
+        del sys.modules["lazy"], sys.modules["nothing"]
+        print(json.dumps([line.split()[0] for line in found]))
+        """
+    assert late(run_python, tmp_path, code) == ["__main__.Popen", "strange.Popen"]
+
+
+def test_the_native_popen() -> None:
+    native = holders.native_popen()
+    if MONKEY_PATCHED:
+        assert native is None or native is not subprocess.Popen
+    else:
+        assert native is subprocess.Popen
+        assert holders.late_holders() == []
+
+
+@pytest.mark.skipif(MONKEY_PATCHED, reason="subprocess.Popen is the green one here")
+def test_a_tool_that_replaces_the_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some tools put a subclass into ``subprocess``: the class beneath is patched, and the subclass inherits that."""
+    native = subprocess.Popen
+
+    class Popen(native):  # type: ignore[misc, valid-type, type-arg]
+        pass
+
+    monkeypatch.setattr(subprocess, "Popen", Popen)
+    assert holders.native_popen() is native
+    with fastio.patched("communicate", strict=True) as report:
+        assert report.outcome("communicate").value == "applied"
+        assert "_communicate" not in vars(Popen)
+        process = subprocess.Popen(["cat"], stdin=-1, stdout=-1)
+        assert process.communicate(b"x") == (b"x", None)
+    assert isinstance(vars(native)["_communicate"], types.FunctionType)

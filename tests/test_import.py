@@ -1,0 +1,245 @@
+"""What importing and patching leave behind in a process: few modules, no threads, no descriptors, no children."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import os
+import pathlib
+import pkgutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import fastio
+from fastio.core import budget, scratch
+from tests.conftest import HAS_EVENTLET, needs_eventlet
+from tests.targets import import_targets
+
+RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
+ROOT = pathlib.Path(fastio.__file__).parent
+
+#: what ``import fastio`` must never load
+HEAVY = {
+    "eventlet", "glance_store", "oslo_config", "oslo_concurrency", "wrapt", "subprocess", "logging", "threading",
+    "asyncio", "socket", "selectors", "select", "json", "email", "inspect", "dataclasses", "importlib.metadata",
+    "importlib.resources", "urllib", "tempfile", "random", "hashlib", "platform", "argparse", "ctypes",
+}  # fmt: skip
+
+
+def modules() -> list[str]:
+    """Every module of fastio but those that do something when they are imported."""
+    found = [info.name for info in pkgutil.walk_packages([str(ROOT)], "fastio.")]
+    return sorted(set(found) - {"fastio.auto", "fastio.__main__"})
+
+
+@pytest.fixture
+def bare(tmp_path: pathlib.Path) -> dict[str, Any]:
+    """Options of ``run_python`` for a Python that has fastio and the standard library, nothing else."""
+    root = tmp_path / "bare"
+    root.mkdir()
+    (root / "fastio").symlink_to(ROOT)
+    return {"options": ("-S",), "env": {"PYTHONPATH": str(root)}}
+
+
+def loaded(run_python: RunPython, code: str, **options: Any) -> set[str]:
+    program = f"import sys; before = set(sys.modules)\n{code}\nprint(*sorted(set(sys.modules) - before))"
+    return set(run_python(program, **options).stdout.split())
+
+
+def test_import_fastio_loads_next_to_nothing(run_python: RunPython, bare: dict[str, Any]) -> None:
+    found = loaded(run_python, "import fastio", **bare)
+    assert found & HEAVY == set()
+    assert {name for name in found if name.startswith("fastio")} <= {"fastio", "fastio.version"}
+    # typing and what it needs (collections, contextlib, functools, re) are what is left.
+    assert {name for name in found if "." not in name and not name.startswith("_")} <= {
+        "fastio", "typing", "collections", "contextlib", "copyreg", "enum", "functools", "genericpath", "itertools",
+        "keyword", "operator", "os", "posixpath", "re", "reprlib", "stat", "types", "warnings", "abc", "sre_compile",
+        "sre_constants", "sre_parse", "codecs",
+    }  # fmt: skip
+
+
+def test_import_fastio_where_everything_is_installed(run_python: RunPython) -> None:
+    found = loaded(run_python, "import fastio")
+    assert found & HEAVY == set()
+
+
+def test_names_and_settings_stay_light(run_python: RunPython, bare: dict[str, Any]) -> None:
+    found = loaded(run_python, "import fastio; fastio.names(); fastio.settings()", **bare)
+    assert found & {"eventlet", "wrapt", "subprocess", "logging", "socket", "asyncio", "email"} == set()
+
+
+def test_patch_loads_no_library_that_it_does_not_need(run_python: RunPython) -> None:
+    found = loaded(run_python, "import fastio; fastio.patch(); fastio.status(); fastio.unpatch()")
+    assert {name for name in found if name.partition(".")[0] in ("eventlet", "oslo_concurrency", "greenlet")} == set()
+    assert ("wrapt" in found) == HAS_EVENTLET
+
+
+def test_wrapt_is_only_for_waiting(run_python: RunPython, bare: dict[str, Any]) -> None:
+    """It takes longer to load than the rest together, and a process without eventlet has nothing to wait for."""
+    found = loaded(run_python, "import fastio; fastio.patch(strict=True)", **bare)
+    assert "wrapt" not in found
+    assert "subprocess" in found
+
+
+def bare_modules() -> list[str]:
+    """Those that are imported where what they are for is not installed."""
+    only_with = ("fastio.patches._hub", "fastio.patches._http", "fastio.opts", "fastio.drivers.")
+    return [name for name in modules() if not name.startswith(only_with)]
+
+
+def test_every_module_can_be_imported_without_the_libraries(run_python: RunPython, bare: dict[str, Any]) -> None:
+    names = bare_modules()
+    assert "fastio.patches.green_pipe" in names
+    code = f"import importlib\nfor name in {names!r}:\n    importlib.import_module(name)"
+    found = loaded(run_python, code, **bare)
+    assert set(names) <= found
+    assert {name.partition(".")[0] for name in found} & {"eventlet", "oslo_concurrency", "wrapt"} == set()
+
+
+def test_nothing_warns(run_python: RunPython) -> None:
+    """Deprecated things of the standard library would show here first."""
+    code = f"""
+        import importlib, subprocess
+        for name in {bare_modules()!r}:
+            importlib.import_module(name)
+        import fastio
+        fastio.patch(strict=True)
+        process = subprocess.Popen(["cat"], stdin=-1, stdout=-1)
+        process.communicate(b"x" * 100000)
+        str(fastio.status()), fastio.status().to_json()
+        fastio.unpatch()
+        """
+    result = run_python(code, options=("-W", "error", "-X", "dev"))
+    assert (result.stdout, result.stderr) == ("", "")
+
+
+#: what parts of the product are for, and what is imported there only
+OWN_LIBRARIES = {
+    "bootstrap": {"sitecustomize"},
+    "drivers": {"oslo_utils"},
+    "patches/_http.py": {"requests", "urllib3"},
+}
+
+
+def _own_libraries(path: str) -> set[str]:
+    return OWN_LIBRARIES.get(path) or OWN_LIBRARIES.get(path.partition("/")[0], set())
+
+
+def imports(path: pathlib.Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module or ".")
+    return {name.partition(".")[0] for name in found}
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_the_source_imports(path: pathlib.Path) -> None:
+    """The product depends neither on its tests nor its benchmarks, and on no library but those it patches and wrapt."""
+    others = imports(path) - set(sys.stdlib_module_names)
+    allowed = {"fastio", "wrapt", "eventlet", "oslo_concurrency", "oslo_config", "glance_store"}
+    assert others <= allowed | _own_libraries(str(path.relative_to(ROOT)))
+    if path.parent.name == "core":
+        assert others <= {"fastio"}
+
+
+# What is left behind
+
+
+def state() -> dict[str, Any]:
+    descriptors = {}
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            descriptors[fd] = os.readlink(f"/proc/self/fd/{fd}")
+        except OSError:
+            # the descriptor that listdir itself had
+            continue
+    return {
+        "descriptors": descriptors,
+        "threads": set(threading.enumerate()),
+        "native threads": len(os.listdir("/proc/self/task")),
+        "children": pathlib.Path(f"/proc/self/task/{os.getpid()}/children").read_text(),
+        "handlers": [signal.getsignal(number) for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGALRM)],
+        "wakeup": signal.set_wakeup_fd(-1),
+        "finders": [finder for finder in sys.meta_path if "wrapt" not in type(finder).__module__],
+        "trace": (sys.gettrace(), sys.getprofile()),
+        "environment": dict(os.environ),
+        "transfers": budget.shared.active(),
+    }
+
+
+def use(popen: Any) -> None:
+    """Everything that the fast paths have, and a failure."""
+    data = b"\x00fastio\n" * 50_000
+    for _ in range(5):
+        process = popen(["cat"], stdin=-1, stdout=-1, stderr=-1)
+        assert process.communicate(data) == (data, b"")
+        process = popen(["sh", "-c", "exit 3"], stdin=-1)
+        process.communicate(data)
+        assert process.returncode == 3
+        assert popen(["sleep", "0.02"]).wait(timeout=60) == 0
+        process = popen(["sleep", "60"], stdout=-1)
+        with pytest.raises(Exception, match="timed out"):
+            process.communicate(timeout=0.02)
+        process.kill()
+        process.communicate()
+
+
+def test_nothing_is_left_behind(popen_module: Any) -> None:
+    import_targets()
+    # What the libraries open for good at the first use is not ours: the hub's epoll, for one.
+    with fastio.patched(strict=True):
+        use(popen_module.Popen)
+    before = state()
+    for _ in range(2):
+        fastio.patch(strict=True)
+        use(popen_module.Popen)
+        fastio.status()
+        fastio.unpatch()
+    assert state() == before
+    assert len(scratch._spare) <= scratch.KEPT
+
+
+def test_importing_and_patching_open_nothing(run_python: RunPython) -> None:
+    code = """
+        import json, os, sys, threading, signal
+        def state():
+            fds = sorted(int(fd) for fd in os.listdir("/proc/self/fd") if int(fd) > 2)
+            return [len(fds), threading.active_count(), str(signal.getsignal(signal.SIGCHLD))]
+        before = state()
+        import fastio
+        imported = state()
+        fastio.patch(strict=True)
+        patched = state()
+        fastio.status()
+        fastio.unpatch()
+        print(json.dumps([imported == before, patched == before, state() == before]))
+        """
+    assert json.loads(run_python(code).stdout) == [True, True, True]
+
+
+@needs_eventlet
+@pytest.mark.parametrize("prelude", ["import fastio", "import fastio.auto", "import fastio.auto; fastio.unpatch()"])
+@pytest.mark.parametrize("early", ["", "import subprocess, logging, threading; lock = threading.RLock()"])
+def test_monkey_patch_warns_no_more_than_without_us(prelude: str, early: str, run_python: RunPython) -> None:
+    """eventlet tells on stderr of locks that it could not make green."""
+    late = "import eventlet\neventlet.monkey_patch()"
+    options = ("-W", "ignore")
+    without = run_python(f"{early}\n{late}", options=options).stderr
+    assert run_python(f"{early}\n{prelude}\n{late}", options=options).stderr == without
+    assert run_python(f"{early}\n{late}\n{prelude}", options=options).stderr == without
+
+
+def test_modules_are_found() -> None:
+    """The lists above are of something."""
+    assert len(modules()) > 20
+    assert importlib.import_module("fastio.engine")

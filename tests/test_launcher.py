@@ -1,0 +1,291 @@
+"""``fastio run``: real programs in real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.conftest import needs_eventlet, needs_wrapt
+
+pytestmark = needs_wrapt
+
+ROOT = pathlib.Path(__file__).parent.parent
+REPORT = """
+import json, sys
+import fastio
+status = fastio.status()
+print(json.dumps({
+    "argv": sys.argv, "path": sys.path[0], "name": __name__, "file": globals().get("__file__"),
+    "outcome": status.outcome("communicate").value, "chunk_size": fastio.settings().chunk_size,
+    "source": fastio.settings().sources["chunk_size"],
+}))
+"""
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("FASTIO", "TEST_EVENTLET"))}
+    return {**kept, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore", **more}
+
+
+def run(*arguments: str | pathlib.Path, env: dict[str, str] | None = None, **options: Any) -> Any:
+    return subprocess.run(
+        [sys.executable, "-m", "fastio", "run", *map(str, arguments)],
+        capture_output=True, text=True, timeout=60, env=env or environment(), **options,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def script(tmp_path: pathlib.Path) -> Callable[..., pathlib.Path]:
+    """``script(code, name)`` writes an executable script of this Python."""
+
+    def write(code: str, name: str = "service", shebang: str = f"#!{sys.executable}") -> pathlib.Path:
+        path = tmp_path / name
+        path.write_text(f"{shebang}\n{textwrap.dedent(code)}")
+        path.chmod(0o755)
+        return path
+
+    return write
+
+
+def test_a_script_sees_what_it_would_see_if_started_directly(script: Callable[..., pathlib.Path]) -> None:
+    path = script(REPORT)
+    done = run("--chunk-size", "64KiB", "--", path, "--chunk-size", "x", "--", "-m")
+    found = json.loads(done.stdout)
+    assert found["argv"] == [str(path), "--chunk-size", "x", "--", "-m"]
+    assert (found["path"], found["name"], found["file"]) == (str(path.parent), "__main__", str(path))
+    assert (found["outcome"], found["chunk_size"]) == ("applied", 65536)
+
+
+def test_a_program_is_looked_up_in_path(script: Callable[..., pathlib.Path]) -> None:
+    path = script(REPORT, "my-service")
+    done = run("my-service", env=environment(PATH=f"{path.parent}:{os.environ['PATH']}"))
+    assert json.loads(done.stdout)["argv"] == [str(path)]
+
+
+def test_a_module(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "my_module.py").write_text(REPORT)
+    done = run("-m", "my_module", "-x", "y", cwd=tmp_path)
+    found = json.loads(done.stdout)
+    assert found["argv"] == [str(tmp_path / "my_module.py"), "-x", "y"]
+    assert (found["path"], found["name"], found["outcome"]) == (str(tmp_path), "__main__", "applied")
+
+
+@pytest.mark.parametrize("ending", ["sys.exit(7)", "os._exit(7)", "raise SystemExit(7)"])
+def test_the_exit_status_is_the_program_s(script: Callable[..., pathlib.Path], ending: str) -> None:
+    assert run(script(f"import os, sys\n{ending}")).returncode == 7
+
+
+def test_an_exception_ends_it_with_status_1_and_a_traceback(script: Callable[..., pathlib.Path]) -> None:
+    done = run(script("raise ValueError('of the program')"))
+    assert done.returncode == 1
+    assert done.stderr.rstrip().endswith("ValueError: of the program")
+
+
+def test_standard_input_and_output_are_the_program_s(script: Callable[..., pathlib.Path]) -> None:
+    path = script("import sys; sys.stdout.write(sys.stdin.read().upper()); sys.stderr.write('aside')")
+    done = run(path, input="text")
+    assert (done.stdout, done.stderr) == ("TEXT", "aside")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
+def test_signals_reach_the_program_itself(script: Callable[..., pathlib.Path], number: signal.Signals) -> None:
+    path = script(
+        f"""
+        import os, signal, sys, time
+        signal.signal({int(number)}, lambda *_: os._exit(42))
+        print(os.getpid(), flush=True)
+        time.sleep(60)
+        """
+    )
+    command = [sys.executable, "-m", "fastio", "run", str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as process:
+        assert int(process.stdout.readline()) == process.pid
+        process.send_signal(number)
+        assert process.wait(30) == 42
+
+
+def test_a_signal_without_a_handler_kills_it(script: Callable[..., pathlib.Path]) -> None:
+    done = run(script("import os, signal; os.kill(os.getpid(), signal.SIGTERM)"))
+    assert done.returncode == -signal.SIGTERM
+
+
+def test_forked_workers_are_patched(script: Callable[..., pathlib.Path]) -> None:
+    path = script("import os\nif os.fork(): os.wait(); os._exit(0)\n" + REPORT)
+    assert json.loads(run(path).stdout)["outcome"] == "applied"
+
+
+@needs_eventlet
+def test_the_program_s_own_monkey_patch(script: Callable[..., pathlib.Path]) -> None:
+    path = script(
+        """
+        import eventlet
+        eventlet.monkey_patch()
+        import fastio, subprocess
+        print(fastio.status().outcome("green_communicate").value, subprocess.check_output(["echo", "x"]))
+        """
+    )
+    assert run(path).stdout == "applied b'x\\n'\n"
+
+
+def test_threads_and_exit_handlers_still_have_the_globals(script: Callable[..., pathlib.Path]) -> None:
+    path = script(
+        """
+        import atexit, threading, time
+        NAME = "global"
+        atexit.register(lambda: print("atexit", NAME))
+        def late():
+            time.sleep(0.2)
+            print("thread", NAME)
+        threading.Thread(target=late).start()
+        """
+    )
+    assert run(path).stdout.splitlines() == ["thread global", "atexit global"]
+
+
+def test_a_class_of_the_program_can_be_pickled(script: Callable[..., pathlib.Path]) -> None:
+    path = script(
+        """
+        import pickle
+        class Thing:
+            pass
+        print(type(pickle.loads(pickle.dumps(Thing()))) is Thing)
+        """
+    )
+    assert run(path).stdout == "True\n"
+
+
+def test_pip_s_launcher_for_long_paths_is_known(script: Callable[..., pathlib.Path]) -> None:
+    path = script(f"'''exec' {sys.executable} \"$0\" \"$@\"\n' '''\n" + REPORT, shebang="#!/bin/sh")
+    assert json.loads(run(path).stdout)["outcome"] == "applied"
+
+
+class TestChildren:
+    def test_pythons_that_the_program_starts(self, script: Callable[..., pathlib.Path]) -> None:
+        path = script(REPORT)
+        done = run("--children", "--chunk-size", "64KiB", "sh", "-c", f"{path} argument")
+        found = json.loads(done.stdout)
+        assert (found["argv"], found["outcome"], found["chunk_size"]) == ([str(path), "argument"], "applied", 65536)
+
+    def test_without_it_they_are_not(self, script: Callable[..., pathlib.Path]) -> None:
+        child = script(REPORT, "child")
+        path = script(f"import subprocess; subprocess.run([{str(child)!r}])", "parent")
+        assert json.loads(run(path).stdout)["outcome"] == "off"
+        assert json.loads(run("--children", path).stdout)["outcome"] == "applied"
+
+    def test_children_of_children(self, script: Callable[..., pathlib.Path]) -> None:
+        child = script(REPORT, "child")
+        path = script(f"import subprocess; subprocess.run(['sh', '-c', {str(child)!r}])", "parent")
+        assert json.loads(run("--children", "sh", "-c", str(path)).stdout)["outcome"] == "applied"
+
+    def test_the_site_s_own_sitecustomize_runs(self, script: Callable[..., pathlib.Path], tmp_path) -> None:
+        site = tmp_path / "site"
+        site.mkdir()
+        (site / "sitecustomize.py").write_text("import sys\nsys.own = 'own'\n")
+        code = """
+            import sys, sitecustomize
+            print(sys.own, sitecustomize.__file__, any("bootstrap" in path for path in sys.path))
+            """
+        done = run("--children", "sh", "-c", str(script(code)), env=environment(PYTHONPATH=f"{ROOT}:{site}"))
+        assert done.stdout.split() == ["own", str(site / "sitecustomize.py"), "False"]
+
+    def test_a_failing_site_s_own_sitecustomize_is_told_as_python_does(self, script, tmp_path) -> None:
+        site = tmp_path / "site"
+        site.mkdir()
+        (site / "sitecustomize.py").write_text("raise ValueError('of the site')\n")
+        done = run(
+            "--children", "sh", "-c", str(script("print('goes on')")), env=environment(PYTHONPATH=f"{ROOT}:{site}")
+        )
+        assert done.stdout == "goes on\n"
+        assert "of the site" in done.stderr
+
+    def test_a_python_without_fastio_is_left_alone(self) -> None:
+        # Without site-packages, and with nothing but the bootstrap directory in PYTHONPATH.
+        child = f"{sys.executable} -S -c \"import sitecustomize, sys; print('fastio' in sys.modules)\""
+        done = run("--children", "sh", "-c", f"PYTHONPATH=${{PYTHONPATH%%:*}}; exec {child}", cwd="/")
+        assert (done.stdout, done.stderr) == ("False\n", "")
+
+    def test_a_program_that_is_no_python_is_replaced(self) -> None:
+        done = run("--children", "sh", "-c", "exit 9")
+        assert done.returncode == 9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["--chunk-size", "12 parsecs", "-m", "this"], ["chunk_size", "'12 parsecs'", "option --chunk-size", "4 KiB"]),
+        (["--store-chunk-sizes", "tape=1M", "-m", "this"], ["store_chunk_sizes", "option --store-chunk-sizes"]),
+        (["no-such-program"], ["no-such-program", "PATH"]),
+        (["ls"], ["ls", "--children"]),
+        ([], ["no program given"]),
+    ],
+)
+def test_errors(arguments: list[str], parts: list[str]) -> None:
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    for part in parts:
+        assert part in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_bad_value_of_the_environment_is_told_before_the_program_runs(script: Callable[..., pathlib.Path]) -> None:
+    done = run(script("print('runs')"), env=environment(FASTIO_CHUNK_SIZE="12 parsecs"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "environment FASTIO_CHUNK_SIZE" in done.stderr
+
+
+def test_the_service_s_configuration_files_are_honoured(script: Callable[..., pathlib.Path], tmp_path) -> None:
+    pytest.importorskip("oslo_config")
+    (tmp_path / "service.conf").write_text("[fastio]\nchunk_size = 128KiB\n")
+    path = script(
+        """
+        import sys
+        from oslo_config import cfg
+        cfg.CONF(sys.argv[1:])
+        """
+        + REPORT.replace("\n", "\n        ")
+    )
+    found = json.loads(run(path, "--config-file", tmp_path / "service.conf").stdout)
+    assert found["chunk_size"] == 128 * 1024
+    assert "service.conf" in found["source"]
+    found = json.loads(run("--chunk-size", "8KiB", path, "--config-file", tmp_path / "service.conf").stdout)
+    assert (found["chunk_size"], found["source"]) == (8192, "environment FASTIO_CHUNK_SIZE")
+
+
+def test_the_summary_goes_to_the_service_s_log(script: Callable[..., pathlib.Path]) -> None:
+    pytest.importorskip("oslo_log")
+    path = script(
+        """
+        from oslo_config import cfg
+        from oslo_log import log
+        log.register_options(cfg.CONF)
+        cfg.CONF([])
+        log.setup(cfg.CONF, "service")
+        """
+    )
+    assert re.search(r"INFO fastio .*\d+ applied", run(path).stdout)
+
+
+def test_guru_meditation_reports_have_a_section(script: Callable[..., pathlib.Path]) -> None:
+    pytest.importorskip("oslo_reports")
+    path = script(
+        """
+        from oslo_reports import guru_meditation_report as gmr
+        class Version:
+            vendor_string = product_string = version_string_with_package = staticmethod(lambda: "x")
+        print(gmr.TextGuruMeditation(Version()).run())
+        """
+    )
+    text = run(path).stdout
+    assert len(re.findall(r"^=+ +fastio +=+$", text, re.MULTILINE)) == 1
+    assert "subprocess:Popen._communicate" in text

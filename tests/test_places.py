@@ -1,0 +1,209 @@
+"""Finding the reference to a function beneath wrappers, replacing it, and giving it back."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fastio.places import AttributePlace, CellPlace, ProxyPlace, describe, find
+
+wrapt = pytest.importorskip("wrapt")
+
+
+def original() -> str:
+    return "original"
+
+
+def replacement() -> str:
+    return "replacement"
+
+
+def is_original(value: Any) -> bool:
+    return value is original
+
+
+def wrap(function: Callable[..., Any], told: bool = True) -> Any:
+    def wrapper() -> Any:
+        return "wrapped " + function()
+
+    return functools.wraps(function)(wrapper) if told else wrapper
+
+
+def proxy(function: Callable[..., Any]) -> Any:
+    def seen(wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
+        return "seen " + wrapped()
+
+    return wrapt.FunctionWrapper(function, seen)
+
+
+def module(**attributes: Any) -> types.ModuleType:
+    made = types.ModuleType("made")
+    vars(made).update(attributes)
+    return made
+
+
+def test_an_attribute_of_its_own() -> None:
+    owner = module(function=original)
+    place = AttributePlace(owner, "function")
+    assert place.get() is original
+    place.put(replacement)
+    assert owner.function is replacement
+    place.restore(original)
+    assert owner.function is original
+
+
+def test_an_inherited_attribute_is_deleted_again() -> None:
+    base = type("Base", (), {"function": original})
+    derived = type("Derived", (base,), {})
+    place = AttributePlace(derived, "function")
+    assert place.get() is original
+    place.put(replacement)
+    assert vars(derived)["function"] is replacement
+    assert base.function is original
+    place.restore(original)
+    assert "function" not in vars(derived)
+    assert derived.function is original
+
+
+def test_an_attribute_that_does_not_exist() -> None:
+    assert AttributePlace(module(), "function").get() is None
+
+
+def test_descriptors_are_taken_as_they_are() -> None:
+    static = staticmethod(original)
+    owner = type("Owner", (), {"function": static})
+    place = AttributePlace(owner, "function")
+    assert place.get() is static
+    place.put(replacement)
+    place.restore(static)
+    assert vars(owner)["function"] is static
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["wraps", "closure"])
+def test_a_cell(told: bool) -> None:
+    wrapper = wrap(original, told)
+    found = find(AttributePlace(module(function=wrapper), "function"), is_original)
+    assert found is not None
+    (place,) = found.places
+    assert isinstance(place, CellPlace)
+    assert found.above == (wrapper,)
+    place.put(replacement)
+    assert wrapper() == "wrapped replacement"
+    # Whoever follows __wrapped__ comes to the same.
+    assert getattr(wrapper, "__wrapped__", replacement) is replacement
+    place.restore(original)
+    assert wrapper() == "wrapped original"
+    assert getattr(wrapper, "__wrapped__", original) is original
+
+
+def test_a_wrapped_attribute_of_something_else_stays() -> None:
+    wrapper = wrap(original)
+    wrapper.__wrapped__ = other = object()
+    found = find(AttributePlace(module(function=wrapper), "function"), is_original)
+    assert found is not None
+    found.places[0].put(replacement)
+    assert wrapper.__wrapped__ is other
+
+
+def test_a_proxy() -> None:
+    wrapper = proxy(original)
+    found = find(AttributePlace(module(function=wrapper), "function"), is_original)
+    assert found is not None
+    (place,) = found.places
+    assert isinstance(place, ProxyPlace)
+    assert len(found.above) == 1
+    assert found.above[0] is wrapper
+    place.put(replacement)
+    assert wrapper() == "seen replacement"
+    place.restore(original)
+    assert wrapper() == "seen original"
+
+
+def test_a_proxy_is_not_taken_for_what_it_claims_to_be() -> None:
+    """It says that it is a function, and equals the one it wraps."""
+    wrapper = proxy(original)
+    assert isinstance(wrapper, types.FunctionType)
+    assert wrapper == original
+    found = find(AttributePlace(module(function=wrapper), "function"), is_original)
+    assert found is not None
+    assert found.above != ()
+
+
+@pytest.mark.parametrize("layers", [1, 2, 5])
+def test_wrappers_around_wrappers(layers: int) -> None:
+    value: Any = original
+    expected: list[Any] = []
+    for number in range(layers):
+        value = proxy(value) if number % 2 else wrap(value, told=bool(number % 3))
+        expected.insert(0, value)
+    found = find(AttributePlace(module(function=value), "function"), is_original)
+    assert found is not None
+    assert [id(wrapper) for wrapper in found.above] == [id(wrapper) for wrapper in expected]
+    found.places[0].put(replacement)
+    assert value().endswith("replacement")
+
+
+def test_every_reference_is_found() -> None:
+    def inner() -> Any:
+        return original_again()
+
+    def outer(inside: bool = True) -> Any:
+        return inner() if inside else original_too()
+
+    original_again = original_too = original
+    found = find(AttributePlace(module(function=outer), "function"), is_original)
+    assert found is not None
+    assert len(found.places) == 2
+    assert set(found.above) == {inner, outer}
+    assert found.above[0] is outer
+    for place in found.places:
+        place.put(replacement)
+    assert outer() == outer(False) == "replacement"
+
+
+def test_nothing_is_found() -> None:
+    def default(function: Any = original) -> Any:
+        return function()
+
+    for value in (default, functools.partial(original), len, None, 3, object(), replacement, type("C", (), {})):
+        assert find(AttributePlace(module(function=value), "function"), is_original) is None
+
+
+def test_an_empty_cell() -> None:
+    def early() -> Any:
+        return late()
+
+    if not early:
+        late = original
+    assert find(AttributePlace(module(function=early), "function"), is_original) is None
+
+
+def test_a_circle() -> None:
+    first = wrap(replacement)
+    cell = first.__closure__[0]
+    cell.cell_contents = wrap(first)
+    assert find(AttributePlace(module(function=first), "function"), is_original) is None
+
+
+def test_a_deep_stack_ends() -> None:
+    value: Any = original
+    for _ in range(10_000):
+        value = wrap(value, told=False)
+    # Whether it is found does not matter; that many wrappers are taken for a loop.
+    find(AttributePlace(module(function=value), "function"), is_original)
+
+
+def test_describe() -> None:
+    wrapper = wrap(original)
+    # functools.wraps has given it the name of what it wraps.
+    assert wrapper.__name__ == "original"
+    assert describe(wrapper).startswith(f"{__name__}.")
+    assert describe(wrapper).endswith("wrapper")
+    assert describe(proxy(original)).startswith(f"{__name__}.")
+    assert describe(proxy(original)).endswith("seen")
+    assert describe(functools.partial(original)) == "functools.partial"
+    assert describe(3) == "builtins.int"

@@ -1,0 +1,176 @@
+"""The table of patches: complete, documented, and in step with the fingerprints."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import inspect
+import pathlib
+import re
+import sys
+from typing import Any
+
+import pytest
+
+import fastio
+from fastio import fingerprint, registry
+from fastio.errors import UnknownPatchError
+from fastio.patches import _stores
+from fastio.registry import Requirement, Target
+from tests.conftest import HAS_EVENTLET, HAS_OSLO
+from tests.targets import function_at, import_targets, missing
+
+TARGETS = [(patch, target) for patch in registry.patches() for target in patch.targets]
+PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+
+
+def identify(value: Any) -> str:
+    return value.key if isinstance(value, Target) else value.name
+
+
+def test_every_module_is_registered() -> None:
+    folder = pathlib.Path(fastio.__file__).parent / "patches"
+    modules = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")}
+    assert set(registry.MODULES) == modules
+    assert len(set(registry.MODULES)) == len(registry.MODULES)
+    assert fastio.names() == registry.names() == registry.MODULES == tuple(p.name for p in registry.patches())
+
+
+def test_every_issue_name_is_there() -> None:
+    """What the README, the documentation and other people's configuration call them."""
+    assert {
+        "communicate", "green_communicate", "wait", "green_wait", "green_pipe", "oslo_spawn", "fix_green_epipe",
+        "fix_green_exceptions", "fix_green_pipelines", "fix_green_encoding", "fix_green_buffering", "fix_input_resume",
+        "fix_input_items", "fix_closed_stdin",
+    } <= set(fastio.names())  # fmt: skip
+
+
+@pytest.mark.parametrize("patch", registry.patches(), ids=identify)
+def test_every_patch_is_a_documented_unit(patch: registry.Patch) -> None:
+    module = importlib.import_module(f"fastio.patches.{patch.name}")
+    assert module.PATCH is patch
+    assert module.__doc__.startswith(f"``{patch.name}``: ")
+    assert len(module.__doc__.splitlines()) > 1
+    assert patch.summary
+    assert "\n" not in patch.summary
+    assert len(patch.summary) <= 120
+    assert patch.targets
+    assert patch.name in registry.names()
+
+
+@pytest.mark.parametrize(("patch", "target"), TARGETS, ids=identify)
+def test_every_target_is_guarded(patch: registry.Patch, target: Target) -> None:
+    assert target.make.__doc__
+    attributes = [attribute for attribute, _ in target.fingerprints]
+    if target.stock is None:
+        assert attributes[0] == target.name
+    else:
+        # Of a value those who read it are known.
+        assert attributes
+        assert target.name not in attributes
+    for attribute, key in target.fingerprints:
+        assert re.fullmatch(r"[\w.]+:[\w.]+", key)
+        assert key.rpartition(".")[2].rpartition(":")[2] in (attribute, "open")
+        for python in PYTHONS:
+            assert fingerprint.table()[key].get(python), f"no release of {key} is known under Python {python}"
+
+
+@pytest.mark.parametrize(("patch", "target"), TARGETS, ids=identify)
+def test_what_is_installed_here_is_known(patch: registry.Patch, target: Target) -> None:
+    """The Pythons and releases that the tests run with are recognised; otherwise they would test nothing."""
+    import_targets()
+    if target.module not in sys.modules or target.owner() is None:
+        pytest.skip(f"{target.module} is not here")
+    for attribute, key in target.fingerprints:
+        function = function_at(target, attribute, key)
+        assert function, f"{key} has unknown code"
+        assert fingerprint.recognise(key, function), f"{key} is not as upstream has it"
+    if target.stock is not None:
+        assert inspect.getattr_static(target.owner(), target.name) == target.stock
+    if reason := missing(patch, target):
+        pytest.skip(reason)
+    for requirement in (*patch.requires, *target.requires):
+        assert requirement.accepts(importlib.metadata.version(requirement.distribution))
+
+
+def test_targets_of_the_same_attribute_agree() -> None:
+    """They share one place, so what one of them says of it holds for all."""
+    for _, one in TARGETS:
+        for _, other in TARGETS:
+            if one.key == other.key:
+                assert one.fingerprints[0] == other.fingerprints[0]
+                for name in ("direct", "also", "find_owner", "stock"):
+                    assert getattr(one, name) == getattr(other, name)
+
+
+def test_declared_ranges_are_those_that_somebody_has_read() -> None:
+    """From a release in the table to the newest one, and the oldest one is in the range of some patch."""
+    read: dict[str, list[tuple[int, ...]]] = {}
+    for known in fingerprint.table().values():
+        for releases in (releases for hashes in known.values() for releases in hashes.values()):
+            for release in releases.split(", "):
+                name, _, version = release.rpartition(" ")
+                read.setdefault(name, []).append(registry._numbers(version))
+    requirements = {r for patch, target in TARGETS for r in (*patch.requires, *target.requires)}
+    # Of these only what they document is used, no code of theirs is replaced.
+    requirements -= {_stores.REQUESTS, _stores.URLLIB3}
+    assert requirements
+    minimums: dict[str, list[tuple[int, ...]]] = {}
+    for requirement in requirements:
+        versions = read[requirement.distribution]
+        minimum = registry._numbers(requirement.minimum)
+        minimums.setdefault(requirement.distribution, []).append(minimum)
+        # Of the series that the range begins with a release has been read.
+        assert min(version for version in versions if version >= minimum)[:2] == minimum[:2]
+        assert max(versions) < registry._numbers(requirement.below)
+    assert min(minimums["eventlet"]) == min(read["eventlet"])
+    for distribution, values in minimums.items():
+        assert min(values) <= min(read[distribution])
+
+
+@pytest.mark.parametrize(
+    ("version", "accepted"),
+    [
+        ("0.34.3", True), ("0.34.2", False), ("0.34", False), ("0.35", True), ("0.41.3", True), ("0.41.99", True),
+        ("0.42", False), ("0.42.0", False), ("1.0", False), ("0.41.3.dev5", True), ("0.41.3+local.7", True),
+        ("0.42.0a1", False), ("0.0.0", False), ("0.35.0rc1", True), ("", False), ("unknown", False),
+    ],
+)  # fmt: skip
+def test_ranges(version: str, accepted: bool) -> None:
+    requirement = Requirement("eventlet", "0.34.3", "0.42")
+    assert requirement.accepts(version) is accepted
+    assert str(requirement) == "eventlet >= 0.34.3, < 0.42"
+
+
+@pytest.mark.parametrize("name", fastio.names())
+def test_select_one(name: str) -> None:
+    assert [patch.name for patch in registry.select(name)] == [name]
+    assert [patch.name for patch in registry.select([name])] == [name]
+    assert registry.select(name, [name]) == []
+    assert name not in [patch.name for patch in registry.select(None, [name])]
+
+
+def test_select_keeps_the_order_of_the_table() -> None:
+    assert [patch.name for patch in registry.select(list(reversed(fastio.names())))] == list(fastio.names())
+    assert registry.select([]) == []
+    assert len(registry.select(None)) == len(fastio.names())
+
+
+@pytest.mark.parametrize("wanted", ["nothing", ["communicate", "nothing"], "", [""], ["Communicate"]])
+def test_select_unknown(wanted: Any) -> None:
+    with pytest.raises(UnknownPatchError):
+        registry.select(wanted)
+
+
+def test_replacements_come_before_the_fixes_that_wrap_them() -> None:
+    names = list(fastio.names())
+    for replaced in ("communicate", "green_communicate"):
+        for fix in ("fix_input_items", "fix_input_resume", "fix_closed_stdin"):
+            assert names.index(replaced) < names.index(fix)
+
+
+@pytest.mark.skipif(not (HAS_EVENTLET and HAS_OSLO), reason="not everything is installed")
+def test_all_targets_can_be_had_at_once() -> None:
+    import_targets()
+    with fastio.patched(strict=True) as report:
+        assert {entry.target for entry in report.entries} == {target.key for _, target in TARGETS}

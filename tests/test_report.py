@@ -1,0 +1,119 @@
+"""What became of every patch: as a table for people and as JSON for programs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import fastio
+from fastio.config import SETTINGS, Settings, resolve
+from fastio.report import Entry, Outcome, Report
+from tests.targets import import_targets
+
+LEFT_ALONE = {Outcome.UNSUPPORTED, Outcome.CHANGED, Outcome.FAILED}
+
+
+def settings() -> Settings:
+    return resolve({"chunk_size": "64KiB", "disabled": ["wait", "green_wait"]}, {"FASTIO_PIPE_SIZE": "100000"})
+
+
+def report(*entries: Entry, late_holders: tuple[str, ...] = ()) -> Report:
+    return Report(list(entries), settings(), {"fastio": "1.2.3", "CPython": "3.11.7"}, late_holders)
+
+
+APPLIED = Entry("communicate", "subprocess:Popen._communicate", Outcome.APPLIED, "code of CPython", in_effect=True)
+CHANGED = Entry("wait", "subprocess:Popen._wait", Outcome.CHANGED, "_wait has unknown code", "report the versions")
+SEEN_THROUGH = Entry("green_wait", "m:Popen.wait", Outcome.SHADOWED, "in effect, called through tool.f", in_effect=True)
+HIDDEN = Entry("green_wait", "m:Popen.wait", Outcome.SHADOWED, "tool.f stands there", "call fastio.patch() after it")
+
+
+def test_the_outcomes_are_a_closed_set_of_words() -> None:
+    assert {outcome.value for outcome in Outcome} == {
+        "applied", "already", "waiting for import", "absent", "unsupported version", "changed upstream code",
+        "shadowed by another wrapper", "reverted", "failed", "off",
+    }  # fmt: skip
+    assert [str(outcome) for outcome in Outcome] == [outcome.value for outcome in Outcome]
+    assert json.dumps(Outcome.APPLIED) == '"applied"'
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+@pytest.mark.parametrize("in_effect", [True, False])
+def test_what_strict_does_not_accept(outcome: Outcome, in_effect: bool) -> None:
+    entry = Entry("wait", "m:a", outcome, "found", in_effect=in_effect)
+    expected = outcome in LEFT_ALONE or (outcome is Outcome.SHADOWED and not in_effect)
+    assert entry.left_alone is expected
+    assert report(APPLIED, entry).problems() == ([entry] if expected else [])
+
+
+def test_outcome_by_name() -> None:
+    other = Entry("communicate", "other:Popen._communicate", Outcome.WAITING, "not imported yet")
+    both = report(APPLIED, other)
+    assert both.outcome("communicate") is Outcome.APPLIED
+    assert both.outcome("communicate", "other:Popen._communicate") is Outcome.WAITING
+    for arguments in (("wait",), ("communicate", "nothing:there")):
+        with pytest.raises(KeyError, match=arguments[-1]):
+            both.outcome(*arguments)
+
+
+def test_summary() -> None:
+    assert report(APPLIED, CHANGED, APPLIED).summary() == "fastio: 2 applied, 1 changed upstream code"
+    assert report().summary() == "fastio: nothing asked for"
+
+
+def test_json_round_trip() -> None:
+    one = report(APPLIED, CHANGED, SEEN_THROUGH, late_holders=("m.Popen is the native Popen",))
+    data = json.loads(one.to_json())
+    assert data == one.to_dict()
+    assert data["versions"] == {"fastio": "1.2.3", "CPython": "3.11.7"}
+    assert data["late_holders"] == ["m.Popen is the native Popen"]
+    assert data["settings"]["chunk_size"] == {"value": 65536, "source": "keyword argument"}
+    assert data["settings"]["pipe_size"] == {"value": 100000, "source": "environment FASTIO_PIPE_SIZE"}
+    assert set(data["settings"]) == {setting.name for setting in SETTINGS}
+    assert data["patches"][1] == {
+        "name": "wait", "target": "subprocess:Popen._wait", "outcome": "changed upstream code",
+        "found": "_wait has unknown code", "advice": "report the versions", "in_effect": False,
+    }  # fmt: skip
+    again = [Entry(**{**entry, "outcome": Outcome(entry["outcome"])}) for entry in data["patches"]]
+    assert again == list(one.entries)
+
+
+def test_the_live_report_is_plain_json() -> None:
+    import_targets()
+    with fastio.patched():
+        status = fastio.status()
+        assert json.loads(status.to_json()) == status.to_dict()
+        assert status.to_dict()["versions"]["fastio"] == fastio.__version__
+
+
+def test_the_table() -> None:
+    lines = str(report(APPLIED, CHANGED, SEEN_THROUGH)).splitlines()
+    assert lines[0] == "fastio 1.2.3  CPython 3.11.7"
+    assert max(len(line) for line in lines) < 160
+    assert not [line for line in lines if line != line.rstrip()]
+    (head,) = [line for line in lines if line.startswith("patch ")]
+    columns = [head.index(word) for word in ("patch", "target", "outcome", "found")]
+    for entry in (APPLIED, CHANGED, SEEN_THROUGH):
+        (line,) = [line for line in lines if line.startswith(entry.name + " ") and ":Popen" in line]
+        cells = [line[a:b].strip() for a, b in zip(columns, [*columns[1:], None], strict=True)]
+        assert cells == [entry.name, entry.target, entry.outcome.value, entry.found]
+    assert [line.split() for line in lines if line.startswith(("chunk_size", "pipe_size", "disabled", "enabled"))] == [
+        ["chunk_size", "64", "KiB", "keyword", "argument"],
+        ["pipe_size", "100000", "environment", "FASTIO_PIPE_SIZE"],
+        ["disabled", "wait,", "green_wait", "keyword", "argument"],
+        ["enabled", "yes", "default"],
+    ]
+
+
+def test_the_table_says_what_to_do_once() -> None:
+    text = str(report(APPLIED, CHANGED, CHANGED, HIDDEN, late_holders=("m.Popen is native",)))
+    assert text.count("wait: report the versions") == 1
+    assert "green_wait: call fastio.patch() after it" in text
+    assert text.index("What to do:") < text.index("Late holders:") < text.index("m.Popen is native")
+    quiet = str(report(APPLIED))
+    assert "What to do" not in quiet
+    assert "Late holders" not in quiet
+
+
+def test_an_empty_table() -> None:
+    assert "patch" in str(report())

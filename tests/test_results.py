@@ -1,0 +1,46 @@
+"""The figures in the documentation and in README.rst are those of the results that stand beside them."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("scipy")
+
+from benchmarks import results, tables  # noqa: E402
+
+ROOT = Path(__file__).parent.parent
+RESULTS = sorted((ROOT / "doc" / "source" / "results").glob("*.json"))
+
+
+def test_there_are_results():
+    assert RESULTS
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
+def test_the_table_is_that_of_the_result(path):
+    table = path.with_suffix(".rst").read_text(encoding="utf-8")
+    assert table == tables.rst(results.read(path)), f"python -m benchmarks.tables {path} --rst > {path.stem}.rst"
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
+def test_the_table_is_in_the_documentation(path):
+    assert f".. include:: results/{path.stem}.rst" in (ROOT / "doc/source/benchmarks.rst").read_text(encoding="utf-8")
+
+
+def readme_rows():
+    """The rows of README's table of results: cells by the name of the row."""
+    section = (ROOT / "README.rst").read_text(encoding="utf-8").partition("Results\n=======\n")[2]
+    section = section.partition("Use it\n======")[0]
+    rows = [line.split("  ") for line in section.splitlines() if line[:1] not in ("", " ", "=")]
+    return {cells[0]: [cell.strip() for cell in cells[1:] if cell.strip()] for cells in rows if len(cells) > 1}
+
+
+def test_the_figures_in_readme_are_those_of_the_result():
+    case = results.read(ROOT / "doc/source/results/sheepdog.json").cases[0]
+    table = tables.table(case)
+    columns = [table.head.index(name) for name in ("MB/s", "CPU s/GiB", "waits/MiB", "peak memory/payload")]
+    rows = readme_rows()
+    for cells in table.rows:
+        if cells[0] in rows:
+            assert rows.pop(cells[0]) == [cells[column] for column in columns]
+    assert set(rows) <= {"row"}

@@ -1,0 +1,544 @@
+"""Other tools' wrappers, below and above ours: both stay in force, and each can be undone without the other."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import inspect
+import io
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import fastio
+from fastio import counters
+from fastio.errors import PatchError
+from fastio.patches import _child
+from fastio.report import Entry, Outcome
+from tests.conftest import MONKEY_PATCHED, needs_eventlet
+from tests.targets import attributes, import_targets
+
+wrapt = pytest.importorskip("wrapt")
+
+Function = Callable[..., Any]
+
+
+def wraps(function: Function, count: Function) -> Any:
+    @functools.wraps(function)
+    def tool_wraps(*args: Any, **kwargs: Any) -> Any:
+        count()
+        return function(*args, **kwargs)
+
+    return tool_wraps
+
+
+def closure(function: Function, count: Function) -> Any:
+    def tool_closure(*args: Any, **kwargs: Any) -> Any:
+        count()
+        return function(*args, **kwargs)
+
+    return tool_closure
+
+
+def two_references(function: Function, count: Function) -> Any:
+    """As sentry-sdk does it: the original is called by one function or the other."""
+
+    def tool_patched(*args: Any, **kwargs: Any) -> Any:
+        count()
+        return function(*args, **kwargs)
+
+    def tool_runner(*args: Any, **kwargs: Any) -> Any:
+        if not tool_patched:
+            return function(*args, **kwargs)
+        return tool_patched(*args, **kwargs)
+
+    return functools.wraps(function)(tool_runner)
+
+
+def proxy(function: Function, count: Function) -> Any:
+    """As ddtrace and OpenTelemetry do it."""
+
+    def tool_proxy(wrapped: Function, instance: Any, args: Any, kwargs: Any) -> Any:
+        count()
+        return wrapped(*args, **kwargs)
+
+    return wrapt.FunctionWrapper(function, tool_proxy)
+
+
+def proxy_of_closure(function: Function, count: Function) -> Any:
+    return proxy(closure(function, lambda: None), count)
+
+
+def default_argument(function: Function, count: Function) -> Any:
+    def tool_default(*args: Any, _function: Function = function, **kwargs: Any) -> Any:
+        count()
+        return _function(*args, **kwargs)
+
+    return tool_default
+
+
+def partial_method(function: Function, count: Function) -> Any:
+    def tool_partial(self: Any, function: Function, *args: Any, **kwargs: Any) -> Any:
+        count()
+        return function(self, *args, **kwargs)
+
+    return functools.partialmethod(tool_partial, function)
+
+
+class ToolObject:
+    def __init__(self, function: Function, count: Function) -> None:
+        self.function = function
+        self.count = count
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.count()
+        return self.function(*args, **kwargs)
+
+
+#: wrappers that show what they call, and what the status is to call them by
+OPEN = {wraps: "tool_wraps", closure: "tool_closure", two_references: "tool_patched", proxy: "tool_proxy",
+        proxy_of_closure: "tool_proxy"}  # fmt: skip
+#: and those that do not
+OPAQUE = {default_argument: "tool_default", partial_method: "partialmethod", ToolObject: "ToolObject"}
+
+
+class Tool:
+    """Another tool, at one attribute. It undoes itself as tools do: what it saved is put back."""
+
+    def __init__(self, style: Function, owner: type, name: str) -> None:
+        self.owner, self.name = owner, name
+        self.calls = 0
+        self.saved = inspect.getattr_static(owner, name)
+        self.style = style
+
+    def install(self) -> None:
+        self.wrapper = self.style(self.saved, self._count)
+        setattr(self.owner, self.name, self.wrapper)
+
+    def _count(self) -> None:
+        self.calls += 1
+
+    def undo(self) -> None:
+        setattr(self.owner, self.name, self.saved)
+
+
+def ran_communicate(popen: Any) -> int:
+    """How often fastio's own code ran for one call."""
+    before = counters.exchanges
+    process = popen(["cat"], stdin=-1, stdout=-1, stderr=-1)
+    data = b"\x00fastio\n" * 1000
+    assert process.communicate(data) == (data, b"")
+    return counters.exchanges - before
+
+
+def ran_wait(popen: Any) -> int:
+    real, seen = _child.until_exit, []
+    process = popen(["sleep", "0.05"])
+    _child.until_exit = lambda *args: [seen.append(args), real(*args)][1]
+    try:
+        assert process.wait(timeout=60) == 0
+    finally:
+        _child.until_exit = real
+    return len(seen)
+
+
+def ran_init(popen: Any) -> int:
+    process = popen(["true"], stdout=-1)
+    with process.stdout as stream:
+        process.wait()
+        return int(isinstance(stream, io.BufferedReader))
+
+
+#: attribute by module, the patch that is looked at there, and how it is seen to run
+PLACES = [
+    ("subprocess", "_communicate", "communicate", ran_communicate),
+    ("subprocess", "_wait", "wait", ran_wait),
+    ("eventlet.green.subprocess", "_communicate", "green_communicate", ran_communicate),
+    ("eventlet.green.subprocess", "wait", "green_wait", ran_wait),
+    ("eventlet.green.subprocess", "__init__", "fix_green_buffering", ran_init),
+]
+
+
+class At:
+    """One attribute under test."""
+
+    def __init__(self, module: str, name: str, patch: str, ran: Callable[[Any], int]) -> None:
+        if module == "subprocess" and MONKEY_PATCHED:
+            pytest.skip("subprocess.Popen is the green one here")
+        self.popen = pytest.importorskip(module).Popen
+        self.name, self.patch = name, patch
+        self.key = f"{module}:Popen.{name}"
+        self.original = inspect.getattr_static(self.popen, name)
+        self._ran = ran
+
+    def ran(self) -> int:
+        return self._ran(self.popen)
+
+    def live(self) -> Any:
+        return inspect.getattr_static(self.popen, self.name)
+
+    def tool(self, style: Function) -> Tool:
+        return Tool(style, self.popen, self.name)
+
+    def entry(self, report: Any = None) -> Entry:
+        report = report or fastio.status()
+        return next(entry for entry in report.entries if entry.name == self.patch and entry.target == self.key)
+
+
+@pytest.fixture(params=PLACES, ids=lambda place: f"{place[0]}.{place[1]}")
+def at(request: pytest.FixtureRequest) -> Iterator[At]:
+    at = At(*request.param)
+    import_targets()
+    yield at
+    # Whatever happened, the next test starts from upstream's code.
+    fastio.unpatch()
+    setattr(at.popen, at.name, at.original)
+
+
+def test_unwrapped(at: At) -> None:
+    """What the other tests see is true without any other tool."""
+    assert at.ran() == 0
+    with fastio.patched(strict=True):
+        assert at.ran() == 1
+    assert at.ran() == 0
+
+
+@pytest.mark.parametrize("style", OPEN)
+def test_below(at: At, style: Function) -> None:
+    tool = at.tool(style)
+    tool.install()
+    fastio.patch(strict=True)
+    entry = at.entry()
+    assert entry.outcome is Outcome.APPLIED
+    assert entry.in_effect
+    assert "beneath" in entry.found
+    assert f"{__name__}." in entry.found
+    assert OPEN[style] in entry.found
+    assert (at.ran(), tool.calls) == (1, 1)
+    assert at.entry(fastio.patch(strict=True)).outcome is Outcome.ALREADY
+    assert (at.ran(), tool.calls) == (1, 2)
+
+    assert at.entry(fastio.unpatch()).outcome is Outcome.REVERTED
+    assert at.live() is tool.wrapper
+    assert (at.ran(), tool.calls) == (0, 3)
+    tool.undo()
+    assert at.live() is at.original
+
+
+@pytest.mark.parametrize("style", OPEN)
+def test_the_tool_below_undoes_itself_first(at: At, style: Function) -> None:
+    tool = at.tool(style)
+    tool.install()
+    fastio.patch(strict=True)
+    tool.undo()
+    assert at.ran() == 0
+    entry = at.entry()
+    assert entry.outcome is Outcome.REVERTED
+    assert not entry.in_effect
+    assert "put the original back" in entry.found
+    assert "fastio.patch()" in entry.advice
+
+    fastio.patch(strict=True)
+    assert (at.ran(), tool.calls) == (1, 0)
+    assert at.entry().outcome is Outcome.APPLIED
+    assert "beneath" not in at.entry().found
+    fastio.unpatch()
+    assert at.live() is at.original
+
+
+def test_the_tool_below_undoes_itself_by_what_it_wraps(at: At) -> None:
+    """wrapt's users put back ``__wrapped__``, which is ours by then."""
+    tool = at.tool(proxy)
+    tool.install()
+    fastio.patch(strict=True)
+    setattr(at.popen, at.name, tool.wrapper.__wrapped__)
+    assert at.ran() == 1
+    assert at.entry().outcome is Outcome.APPLIED
+    assert "beneath" not in at.entry().found
+    fastio.unpatch()
+    assert at.entry().found == "the original is in place"
+    assert at.live() is at.original
+    fastio.patch(strict=True)
+    assert at.ran() == 1
+    fastio.unpatch()
+    assert at.live() is at.original
+
+
+@pytest.mark.parametrize("style", OPEN)
+def test_above(at: At, style: Function) -> None:
+    fastio.patch(strict=True)
+    tool = at.tool(style)
+    tool.install()
+    entry = at.entry()
+    assert entry.outcome is Outcome.SHADOWED
+    assert entry.in_effect
+    assert not entry.left_alone
+    assert OPEN[style] in entry.found
+    assert (at.ran(), tool.calls) == (1, 1)
+    # Nothing is doubled, and it is no reason for strict to raise.
+    fastio.patch(strict=True)
+    assert at.live() is tool.wrapper
+    assert (at.ran(), tool.calls) == (1, 2)
+
+    fastio.unpatch()
+    entry = at.entry()
+    assert entry.outcome is Outcome.REVERTED
+    assert "passes everything through" in entry.found
+    assert OPEN[style] in entry.found
+    assert at.live() is tool.wrapper
+    assert (at.ran(), tool.calls) == (0, 3)
+
+    fastio.patch(strict=True)
+    assert at.live() is tool.wrapper
+    assert (at.ran(), tool.calls) == (1, 4)
+    tool.undo()
+    assert at.ran() == 1
+    assert at.entry().outcome is Outcome.APPLIED
+    fastio.unpatch()
+    assert at.live() is at.original
+
+
+@pytest.mark.parametrize("style", [*OPEN, *OPAQUE])
+def test_the_tool_above_undoes_itself_after_us(at: At, style: Function) -> None:
+    fastio.patch(strict=True)
+    tool = at.tool(style)
+    tool.install()
+    fastio.unpatch()
+    assert (at.ran(), tool.calls) == (0, 1)
+    tool.undo()
+    # What it saved was ours; the status says so, and the original comes back by asking again.
+    assert at.ran() == 0
+    entry = at.entry()
+    assert entry.outcome is Outcome.REVERTED
+    assert entry.advice == "call fastio.unpatch() again"
+    fastio.unpatch()
+    assert at.live() is at.original
+    assert at.entry().found == "the original is in place"
+    fastio.patch(strict=True)
+    assert at.ran() == 1
+    fastio.unpatch()
+    assert at.live() is at.original
+
+
+@pytest.mark.parametrize("below", OPEN)
+@pytest.mark.parametrize("above", [proxy, two_references, default_argument])
+def test_between(at: At, below: Function, above: Function) -> None:
+    one = at.tool(below)
+    one.install()
+    fastio.patch(strict=True)
+    other = at.tool(above)
+    other.install()
+    assert (at.ran(), one.calls, other.calls) == (1, 1, 1)
+    fastio.unpatch()
+    assert at.live() is other.wrapper
+    assert (at.ran(), one.calls, other.calls) == (0, 2, 2)
+    fastio.patch()
+    assert (one.calls, other.calls) == (2, 2)
+    fastio.unpatch()
+    other.undo()
+    assert at.live() is one.wrapper
+    fastio.unpatch()
+    assert (at.ran(), one.calls) == (0, 3)
+    one.undo()
+    assert at.live() is at.original
+
+
+@pytest.mark.parametrize("style", OPAQUE)
+def test_below_and_opaque(at: At, style: Function) -> None:
+    """It can not be seen what it calls, so that attribute is left alone, and only that one."""
+    tool = at.tool(style)
+    tool.install()
+    before = attributes()
+    with pytest.raises(PatchError) as raised:
+        fastio.patch(strict=True)
+    assert at.key in str(raised.value)
+    assert OPAQUE[style] in str(raised.value)
+    assert attributes() == before
+
+    entry = at.entry(fastio.patch())
+    assert entry.outcome is Outcome.CHANGED
+    assert entry.left_alone
+    assert OPAQUE[style] in entry.found
+    assert "fastio.patch() before" in entry.advice
+    assert (at.ran(), tool.calls) == (0, 1)
+    assert [entry.name for entry in fastio.status().entries if entry.in_effect]
+    assert at.live() is tool.wrapper
+
+    # Once it has gone, patch() is all that is needed.
+    tool.undo()
+    entry = at.entry()
+    assert not entry.in_effect
+    assert "fastio.patch()" in entry.advice
+    fastio.patch(strict=True)
+    assert at.ran() == 1
+
+
+@pytest.mark.parametrize("style", OPAQUE)
+def test_above_and_opaque(at: At, style: Function) -> None:
+    """It may or may not call us; it is never thrown out, and the status says that it can not tell."""
+    fastio.patch(strict=True)
+    tool = at.tool(style)
+    tool.install()
+    entry = at.entry()
+    assert entry.outcome is Outcome.SHADOWED
+    assert entry.left_alone
+    assert OPAQUE[style] in entry.found
+    assert entry.advice
+    assert at.entry(fastio.patch()).left_alone
+    assert at.live() is tool.wrapper
+    assert (at.ran(), tool.calls) == (1, 1)
+
+    fastio.unpatch()
+    entry = at.entry()
+    assert entry.outcome is Outcome.REVERTED
+    assert OPAQUE[style] in entry.found
+    assert at.live() is tool.wrapper
+    assert (at.ran(), tool.calls) == (0, 2)
+
+
+@pytest.mark.parametrize("style", [proxy, default_argument])
+def test_the_report_of_unpatch_says_what_is_true_when_it_returns(at: At, style: Function) -> None:
+    fastio.patch(strict=True)
+    tool = at.tool(style)
+    tool.install()
+    assert list(fastio.unpatch().entries) == list(fastio.status().entries)
+    tool.undo()
+    assert list(fastio.unpatch().entries) == list(fastio.status().entries)
+
+
+def test_several_above_are_named_outermost_first(at: At) -> None:
+    fastio.patch(strict=True)
+    for style in (wraps, proxy, closure):
+        at.tool(style).install()
+    found = at.entry().found
+    assert found.index("tool_closure") < found.index("tool_proxy") < found.index("tool_wraps")
+    assert at.ran() == 1
+
+
+def test_the_public_method_is_wrapped() -> None:
+    """``communicate`` is not replaced, but fastio relies on its code, which it must see beneath the tool."""
+    import_targets()
+    popen = importlib.import_module("subprocess").Popen
+    tool = Tool(proxy, popen, "communicate")
+    tool.install()
+    try:
+        with fastio.patched(strict=True):
+            assert (ran_communicate(popen), tool.calls) == (1, 1)
+    finally:
+        tool.undo()
+
+
+def test_a_wrapper_of_unknown_code_is_not_gone_beneath(at: At) -> None:
+    """A wrapper that calls something that is not upstream's, and never upstream's."""
+    tool = at.tool(wraps)
+    tool.saved = lambda self, *args, **kwargs: None
+    tool.install()
+    with pytest.raises(PatchError, match=at.name):
+        fastio.patch(at.patch, strict=True)
+    assert at.live() is tool.wrapper
+    setattr(at.popen, at.name, at.original)
+
+
+def test_wrappers_in_a_circle_end(at: At) -> None:
+    first = wraps(lambda *args: None, int)
+    second = wraps(first, int)
+    cell = first.__closure__[first.__code__.co_freevars.index("function")]
+    cell.cell_contents = second
+    setattr(at.popen, at.name, first)
+    assert at.entry(fastio.patch()).left_alone
+    assert fastio.status()
+
+
+#: The real tools, in a process of their own: they can not be undone altogether.
+REAL = """
+import io, json, subprocess, sys, warnings
+warnings.simplefilter("ignore")
+import eventlet
+eventlet.monkey_patch()
+import fastio
+from fastio import counters
+from fastio.patches import _child
+
+theirs = []
+
+def patch_ours():
+    fastio.patch(strict=True)
+
+{patch_theirs}
+
+originals = {{name: getattr(subprocess.Popen, name) for name in ("wait", "__init__", "communicate", "_communicate")}}
+for step in [patch_theirs, patch_ours] if sys.argv[1] == "below" else [patch_ours, patch_theirs]:
+    step()
+
+seen, real = [], _child.until_exit
+_child.until_exit = lambda *args: [seen.append(args), real(*args)][1]
+
+def calls():
+    seen.clear(), counters.reset(), theirs.clear()
+    process = subprocess.Popen(["cat"], stdin=-1, stdout=-1)
+    output, _ = process.communicate(b"x" * 100000)
+    subprocess.Popen(["sleep", "0.05"]).wait()
+    return {{
+        "right": output == b"x" * 100000, "exchanges": counters.exchanges, "waits": len(seen) > 0,
+        "buffered": isinstance(process.stdout, io.BufferedReader), "theirs": len(theirs) > 0,
+    }}
+
+found = {{"patched": calls(), "status": [[e.name, e.outcome.value, e.found] for e in fastio.status().entries]}}
+fastio.patch(strict=True)
+found["again"] = calls()
+fastio.unpatch()
+found["unpatched"] = calls()
+fastio.patch(strict=True)
+found["repatched"] = calls()
+{undo_theirs}
+fastio.unpatch()
+found["left"] = [name for name, value in originals.items() if getattr(subprocess.Popen, name) is not value]
+print(json.dumps(found))
+"""
+
+SENTRY = {
+    "patch_theirs": """
+def patch_theirs():
+    import sentry_sdk
+    sentry_sdk.init(transport=lambda envelope: None, traces_sample_rate=1.0)
+    add = sentry_sdk.add_breadcrumb
+    sentry_sdk.add_breadcrumb = lambda *args, **kwargs: [theirs.append(args), add(*args, **kwargs)][1]
+""",
+    # It has no undo of its own.
+    "undo_theirs": "for name, value in originals.items(): setattr(subprocess.Popen, name, value)",
+}
+DDTRACE = {
+    "patch_theirs": """
+def patch_theirs():
+    from ddtrace.contrib.internal.subprocess import patch
+    wait = patch._traced_subprocess_wait
+    patch._traced_subprocess_wait = lambda *args: [theirs.append(args), wait(*args)][1]
+    patch.patch()
+""",
+    "undo_theirs": "from ddtrace.contrib.internal.subprocess.patch import unpatch; unpatch()",
+}
+
+
+@needs_eventlet
+@pytest.mark.parametrize("where", ["below", "above"])
+@pytest.mark.parametrize("tool", [SENTRY, DDTRACE], ids=["sentry_sdk", "ddtrace"])
+def test_the_real_tools(tool: dict[str, str], where: str, run_python: Callable[..., Any]) -> None:
+    name = "sentry_sdk" if tool is SENTRY else "ddtrace"
+    if importlib.util.find_spec(name) is None:
+        pytest.skip(f"{name} is not installed")
+    found = json.loads(run_python(REAL.format(**tool), where).stdout.splitlines()[-1])
+    fast = {"right": True, "exchanges": 1, "waits": True, "buffered": True, "theirs": True}
+    for when in ("patched", "again", "repatched"):
+        assert found[when] == fast, when
+    assert found["unpatched"] == {
+        "right": True, "exchanges": 0, "waits": False, "buffered": False, "theirs": True,
+    }  # fmt: skip
+    (entry,) = [entry for entry in found["status"] if entry[0] == "fix_green_buffering"]
+    assert entry[1] == (Outcome.APPLIED if where == "below" else Outcome.SHADOWED).value
+    assert f"{name}." in entry[2]
+    assert found["left"] == []

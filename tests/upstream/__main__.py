@@ -1,0 +1,156 @@
+"""Run upstream's own suites stock and patched, and print what differs.
+
+    python -m tests.upstream [--suite NAME] [--limit SECONDS] [--jobs N]
+
+Exit status: 0 if nothing is worse than stock and fastio really ran, 1 otherwise, 2 if nothing could be run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from . import compare, environment, report
+from .compare import Comparison
+from .runner import Run, Runner, SuiteError
+from .suites import SUITES, Suite, Unavailable
+from .terminal import Plain, Rich, terminal
+
+#: Seconds that a test may take. The slowest that passes in stock takes 12 s on an idle machine.
+LIMIT = 15.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parse(arguments)
+    names = list(SUITES) if "all" in options.suite else list(dict.fromkeys(options.suite))
+    screen = terminal(options.plain)
+    with tempfile.TemporaryDirectory(prefix="upstream-env-") as scratch, screen.live():
+        python = environment.create(Path(scratch) / "env")
+        runner = Runner(python, options.limit, children=not options.no_children, match=options.match)
+        comparisons = run_all(runner, [SUITES[name] for name in names], options.stock_only, options.jobs, screen)
+    show(comparisons, screen)
+    settings = {key: value for key, value in vars(options).items() if key != "results"}
+    save(comparisons, settings, options.results, "all" if "all" in options.suite else "+".join(names), screen)
+    if all(comparison.unavailable for comparison in comparisons):
+        return 2
+    return 1 if any(comparison.failures() for comparison in comparisons) else 0
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.upstream", description=__doc__.splitlines()[0])
+    parser.add_argument("--suite", action="append", choices=[*SUITES, "all"], help="may be repeated (all)")
+    parser.add_argument("--limit", type=_seconds, default=LIMIT, metavar="SECONDS", help="per test (%(default)s)")
+    parser.add_argument("--jobs", type=_count, default=1, metavar="N", help="runs side by side (%(default)s)")
+    parser.add_argument("--match", default="", metavar="TEXT", help="only tests with TEXT in their id")
+    parser.add_argument("--stock-only", action="store_true", help="run stock only, compare nothing")
+    parser.add_argument("--no-children", action="store_true", help="do not patch the Pythons that tests start")
+    parser.add_argument("--plain", action="store_true", help="no bars, also on a terminal")
+    parser.add_argument(
+        "--results", type=Path, default=Path("results"), metavar="DIR", help="for JSON and markdown (%(default)s)"
+    )
+    options = parser.parse_args(arguments)
+    options.suite = options.suite or ["all"]
+    return options
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    # The greenlets' stacks are taken a second before the end.
+    if value < 2:
+        raise argparse.ArgumentTypeError(f"{text}: at least 2 seconds")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text}: at least 1")
+    return value
+
+
+def run_all(
+    runner: Runner, suites: Sequence[Suite], stock_only: bool, jobs: int, screen: Plain | Rich
+) -> list[Comparison]:
+    """Run the suites, those that bear it side by side, and then run again alone what looks worse."""
+    comparisons = [Comparison(suite) for suite in suites]
+
+    def run(job: tuple[Comparison, bool]) -> None:
+        comparison, patched = job
+        label = f"{comparison.suite.name} {'patched' if patched else 'stock'}"
+
+        def progress(done: int, total: int) -> None:
+            screen.progress(label, done, total)
+
+        try:
+            outcome = runner.run(comparison.suite, patched, progress=progress)
+        except SuiteError as error:
+            outcome = Run(patched)
+            comparison.faults.append(str(error))
+        if patched:
+            comparison.patched = outcome
+        else:
+            comparison.stock = outcome
+
+    for comparison in comparisons:
+        try:
+            comparison.suite.find()
+        except Unavailable as error:
+            comparison.unavailable = str(error)
+            screen.say(f"{comparison.suite.name} is not run: {error}")
+    todo = [
+        (comparison, patched)
+        for comparison in comparisons
+        for patched in ((False,) if stock_only else (False, True))
+        if not comparison.unavailable
+    ]
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(run, [job for job in todo if not job[0].suite.exclusive]))
+    for job in todo:
+        if job[0].suite.exclusive:
+            run(job)
+
+    for comparison in comparisons:
+        if comparison.stock is None or comparison.patched is None:
+            continue
+        comparison.faults += compare.faults(comparison.suite, comparison.patched)
+        comparison.differences = compare.differences(comparison.stock, comparison.patched)
+        for difference in comparison.differences:
+            if difference.looks_worse():
+                compare.confirm(runner, comparison.suite, difference, screen.say)
+    return comparisons
+
+
+def show(comparisons: Sequence[Comparison], screen: Plain | Rich) -> None:
+    for title, table in (
+        ("Differences", report.difference_table(comparisons)),
+        ("Not passing", report.remaining_table(comparisons)),
+    ):
+        if table[1]:
+            screen.table(title, table)
+    for difference, text in report.tracebacks(comparisons):
+        screen.say(f"\n{difference.test} ({difference.verdict}):\n{text}")
+    screen.table("Upstream suites, patched against stock", report.summary(comparisons))
+    for comparison in comparisons:
+        for failure in comparison.failures():
+            screen.say(f"{comparison.suite.name}: {failure}")
+
+
+def save(
+    comparisons: Sequence[Comparison], settings: dict[str, object], directory: Path, name: str, screen: Plain | Rich
+) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    stem = directory / f"upstream-{name}-py{platform.python_version()}"
+    json_file, markdown_file = stem.with_name(stem.name + ".json"), stem.with_name(stem.name + ".md")
+    json_file.write_text(json.dumps(report.to_dict(comparisons, settings), indent=1) + "\n")
+    markdown_file.write_text(report.markdown(comparisons))
+    screen.say(f"\n{json_file}\n{markdown_file}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

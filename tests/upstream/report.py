@@ -1,0 +1,178 @@
+"""What was found, as tables for people, as markdown and as JSON."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import fastio
+
+from .compare import Comparison, Difference
+from .runner import Outcome, Run
+
+#: Distributions whose versions belong to a result.
+DISTRIBUTIONS = ("eventlet", "greenlet", "oslo.concurrency", "oslotest", "wrapt")
+
+#: Columns of the summary: heading, and the outcomes it counts.
+_COUNTED = (
+    ("pass", ("pass", "xfail")),
+    ("fail", ("fail", "xpass")),
+    ("error", ("error",)),
+    ("hang", ("hang",)),
+    ("crash", ("crash", "missing")),
+    ("skip", ("skip",)),
+)
+
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+
+
+def versions() -> dict[str, str]:
+    """What ran: Python, fastio, and the distributions that are installed."""
+    found = {"python": platform.python_version(), "fastio": fastio.__version__}
+    for name in DISTRIBUTIONS:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def to_dict(comparisons: Sequence[Comparison], settings: dict[str, Any]) -> dict[str, Any]:
+    """Everything, as plain data.
+
+    :param settings: how the runner was called: limit per test in seconds, jobs …
+    """
+    return {
+        "format": 1,
+        "versions": versions(),
+        "machine": {"system": platform.platform(), "cpus": os.cpu_count()},
+        "settings": settings,
+        "suites": [_suite(comparison) for comparison in comparisons],
+    }
+
+
+def _suite(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "name": comparison.suite.name,
+        "modules": list(comparison.suite.modules),
+        "unavailable": comparison.unavailable,
+        "stock": _run(comparison.stock),
+        "patched": _run(comparison.patched),
+        "differences": [{**asdict(found), "verdict": found.verdict} for found in comparison.differences],
+        "faults": comparison.faults,
+        "failures": comparison.failures(),
+    }
+
+
+def _run(run: Run | None) -> dict[str, Any] | None:
+    return None if run is None else {**asdict(run), "counts": run.counts()}
+
+
+def summary(comparisons: Sequence[Comparison]) -> Table:
+    """A line per run."""
+    head = ["suite", "", "tests", *(heading for heading, _ in _COUNTED), "seconds", "worse", "newly passing", "result"]
+    rows = []
+    for comparison in comparisons:
+        name = comparison.suite.name
+        if comparison.unavailable:
+            rows.append([name, "", *[""] * (len(_COUNTED) + 4), f"not run: {comparison.unavailable}"])
+        for run in (comparison.stock, comparison.patched):
+            if run is not None:
+                rows.append([name, *_cells(run), *_verdict(comparison, run)])
+    return head, rows
+
+
+def _cells(run: Run) -> list[str]:
+    counts = run.counts()
+    numbers = [str(sum(counts.get(outcome, 0) for outcome in outcomes)) for _, outcomes in _COUNTED]
+    return ["patched" if run.patched else "stock", str(len(run.tests)), *numbers, f"{run.seconds:.0f}"]
+
+
+def _verdict(comparison: Comparison, run: Run) -> list[str]:
+    if not run.patched:
+        return ["", "", ""]
+    verdicts = [difference.verdict for difference in comparison.differences]
+    result = "FAILED" if comparison.failures() else "passed"
+    return [str(verdicts.count("worse")), str(verdicts.count("newly passing")), result]
+
+
+def difference_table(comparisons: Sequence[Comparison]) -> Table:
+    """A line per test whose outcome differs, the worse ones first."""
+    head = ["verdict", "suite", "test", "stock", "patched", "alone, stock", "alone, patched"]
+    found = [(comparison.suite.name, each) for comparison in comparisons for each in comparison.differences]
+    found.sort(key=lambda pair: ("worse", "not reproduced", "changed", "newly passing").index(pair[1].verdict))
+    return head, [
+        [
+            each.verdict,
+            suite,
+            short(each.test),
+            each.stock.outcome,
+            each.patched.outcome,
+            _joined(each.stock_alone),
+            _joined(each.patched_alone),
+        ]
+        for suite, each in found
+    ]
+
+
+def remaining_table(comparisons: Sequence[Comparison]) -> Table:
+    """A line per test that does not pass in the last run of its suite, with the last line of what it says."""
+    rows = []
+    for comparison in comparisons:
+        run = comparison.patched or comparison.stock
+        for test, outcome in run.tests.items() if run else ():
+            if outcome.outcome not in ("pass", "skip", "xfail"):
+                rows.append([comparison.suite.name, short(test), outcome.outcome, last_line(outcome)])
+    return ["suite", "test", "outcome", "says"], rows
+
+
+def short(test: str) -> str:
+    """Module, class and method, without the packages."""
+    return ".".join(test.split(".")[-3:])
+
+
+def last_line(outcome: Outcome) -> str:
+    lines = outcome.detail.strip().splitlines() if outcome.outcome in ("fail", "error") else []
+    return lines[-1][:110] if lines else ""
+
+
+def _joined(outcomes: Sequence[Outcome]) -> str:
+    return ", ".join(outcome.outcome for outcome in outcomes)
+
+
+def tracebacks(comparisons: Sequence[Comparison]) -> list[tuple[Difference, str]]:
+    """The tests that are worse or could not be reproduced, each with what its patched run says."""
+    return [
+        (each, each.patched.detail)
+        for comparison in comparisons
+        for each in comparison.differences
+        if each.looks_worse()
+    ]
+
+
+def markdown(comparisons: Sequence[Comparison]) -> str:
+    lines = ["# Upstream suites, patched against stock", ""]
+    lines += [", ".join(f"{name} {version}" for name, version in versions().items()), ""]
+    lines += _markdown_table(*summary(comparisons))
+    for comparison in comparisons:
+        if comparison.failures():
+            lines += ["", f"{comparison.suite.name} fails:", ""]
+            lines += [f"- {failure}" for failure in comparison.failures()]
+    for title, (head, rows) in (
+        ("Differences", difference_table(comparisons)),
+        ("Not passing", remaining_table(comparisons)),
+    ):
+        if rows:
+            lines += ["", f"## {title}", "", *_markdown_table(head, rows)]
+    for difference, text in tracebacks(comparisons):
+        lines += ["", f"## {difference.test} ({difference.verdict})", "", "```", text.rstrip(), "```"]
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    return ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *escaped)]

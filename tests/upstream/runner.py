@@ -1,0 +1,234 @@
+"""Runs a suite in worker processes.
+
+A hanging or crashing test costs its worker, and a new one goes on with the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .suites import Suite
+from .worker import DUMP_SIGNAL
+
+WORKER = Path(__file__).with_name("worker.py")
+
+#: Seconds between looks at a worker's events.
+LOOK = 0.05
+
+#: Seconds after a test's limit at which a worker that has not ended itself is killed.
+GRACE = 10.0
+
+#: What faulthandler writes first when a test's time is up.
+_TIMED_OUT = "Timeout ("
+
+
+class SuiteError(Exception):
+    """A worker ended without running any test, or said nothing for too long; the message holds the end of its log."""
+
+
+@dataclass
+class Outcome:
+    """What became of one test: pass, fail, error, skip, xfail, xpass, hang, crash or missing."""
+
+    outcome: str
+    seconds: float = 0.0
+    #: traceback, reason of a skip, or stacks at the end of a hang
+    detail: str = ""
+
+
+@dataclass
+class Run:
+    """One suite, stock or patched."""
+
+    patched: bool
+    tests: dict[str, Outcome] = field(default_factory=dict)
+    #: ``fastio.status()`` at the end, of a patched run
+    status: dict[str, Any] | None = None
+    #: exchanges by all workers, as far as the last test that ended
+    exchanges: int = 0
+    seconds: float = 0.0
+
+    def counts(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for test in self.tests.values():
+            counts[test.outcome] = counts.get(test.outcome, 0) + 1
+        return counts
+
+
+#: Called with the number of tests done and of all tests.
+Progress = Callable[[int, int], None]
+
+
+class Runner:
+    """Runs suites with one interpreter and one limit per test."""
+
+    def __init__(self, python: Path, limit: float, children: bool = True, match: str = "") -> None:
+        """
+        :param python: the interpreter of :func:`tests.upstream.environment.create`
+        :param limit: seconds that a test may take
+        :param children: whether Pythons started by the tests of a patched run start patched too
+        :param match: run only tests with this in their id
+        """
+        self._python = python
+        self._limit = limit
+        self._children = children
+        self._match = match
+
+    def run(
+        self,
+        suite: Suite,
+        patched: bool,
+        only: Collection[str] | None = None,
+        progress: Progress = lambda done, total: None,
+    ) -> Run:
+        """Run ``suite``, or ``only`` these ids of it.
+
+        :raises Unavailable: if something that the suite needs is missing
+        :raises SuiteError: if it can not be run to its end
+        """
+        directory = suite.find()
+        run = Run(patched)
+        started = time.monotonic()
+        while True:
+            with tempfile.TemporaryDirectory(prefix="upstream-", ignore_cleanup_errors=True) as scratch:
+                worker = _Worker(Path(scratch), self._limit)
+                job = {
+                    "modules": suite.modules,
+                    "functions": suite.functions,
+                    "prelude": suite.prelude,
+                    "path": [str(directory)] if directory else [],
+                    "patched": patched,
+                    "children": self._children,
+                    "limit": self._limit,
+                    "match": self._match,
+                    "only": None if only is None else list(only),
+                    "done": list(run.tests),
+                }
+                before = len(run.tests)
+                finished = worker.run(self._python, job, directory, suite.env, run, progress)
+                if finished:
+                    break
+                if len(run.tests) == before:
+                    raise SuiteError(f"{suite.name} ({'patched' if patched else 'stock'}): {worker.log_end()}")
+        for test in only or ():
+            run.tests.setdefault(test, Outcome("missing"))
+        run.seconds = time.monotonic() - started
+        return run
+
+
+class _Worker:
+    """One worker process and its files."""
+
+    def __init__(self, scratch: Path, limit: float) -> None:
+        self._scratch = scratch
+        self._limit = limit
+        self._events = scratch / "events"
+        self._trace = scratch / "trace"
+        self._log = scratch / "log"
+
+    def run(
+        self,
+        python: Path,
+        job: dict[str, Any],
+        directory: Path | None,
+        env: dict[str, str],
+        run: Run,
+        progress: Progress,
+    ) -> bool:
+        """Run the job, adding to ``run``; return whether the worker came to its end."""
+        (self._scratch / "cwd").mkdir()
+        (self._scratch / "tmp").mkdir()
+        self._events.touch()
+        job_file = self._scratch / "job.json"
+        job_file.write_text(json.dumps({**job, "events": str(self._events), "trace": str(self._trace)}))
+        with open(self._log, "wb") as log:
+            process = subprocess.Popen(
+                [str(python), str(WORKER), str(job_file)],
+                cwd=directory or self._scratch / "cwd",
+                env={**_environment(), "TMPDIR": str(self._scratch / "tmp"), **env},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        try:
+            return self._follow(process, run, progress)
+        finally:
+            # Also what the tests left running in the worker's session.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def _follow(self, process: subprocess.Popen[bytes], run: Run, progress: Progress) -> bool:
+        total, exchanges, running, finished = 0, 0, "", False
+        since = time.monotonic()
+        dumped = killed = False
+        with open(self._events, encoding="utf-8") as events:
+            while True:
+                ended = process.poll() is not None
+                for event in _lines(events):
+                    since, dumped = time.monotonic(), False
+                    kind = event["event"]
+                    if kind == "loaded":
+                        total = len(run.tests) + len(event["chosen"])
+                    elif kind == "start":
+                        running = event["id"]
+                    elif kind == "end":
+                        running = ""
+                        run.tests[event["id"]] = Outcome(event["outcome"], event["seconds"], event["detail"])
+                        exchanges = max(exchanges, event["exchanges"])
+                    elif kind == "finish":
+                        run.status, finished = event["status"], True
+                    progress(len(run.tests), total)
+                if ended:
+                    break
+                quiet = time.monotonic() - since
+                if not dumped and running and quiet > self._limit - 1:
+                    dumped = True
+                    process.send_signal(DUMP_SIGNAL)
+                if not killed and quiet > self._limit + GRACE:
+                    killed = True
+                    process.kill()
+                time.sleep(LOOK)
+        run.exchanges += exchanges
+        if running:
+            trace = self._trace.read_text(errors="replace")
+            hung = killed or _TIMED_OUT in trace
+            detail = f"exit status {process.returncode}\n{trace[-12000:]}"
+            run.tests[running] = Outcome("hang" if hung else "crash", time.monotonic() - since, detail)
+            progress(len(run.tests), total)
+        return finished
+
+    def log_end(self) -> str:
+        trace = self._trace.read_text(errors="replace")[-3000:] if self._trace.exists() else ""
+        return self._log.read_text(errors="replace")[-3000:] + trace
+
+
+def _lines(file: Any) -> Iterator[dict[str, Any]]:
+    """The complete lines that have been added to ``file`` since the last call."""
+    while True:
+        position = file.tell()
+        line = file.readline()
+        if not line.endswith("\n"):
+            file.seek(position)
+            return
+        yield json.loads(line)
+
+
+def _environment() -> dict[str, str]:
+    """The environment without what steers Python: suites expect no PYTHONWARNINGS, and a path of their own.
+
+    ``FASTIO_…`` settings stay, so that the suites can be run with others than the defaults.
+    """
+    kept = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
+    return {name: value for name, value in os.environ.items() if name in kept or not name.startswith("PYTHON")}

@@ -1,0 +1,211 @@
+"""The upstream suites: which modules, what comes before them, and what a patched run must show."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import importlib.util
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+#: Holds unpacked sdists between runs; the directory is ignored by git.
+CACHE = Path(__file__).resolve().parents[2] / "build" / "upstream"
+
+#: Seconds for fetching an sdist.
+DOWNLOAD_LIMIT = 300
+
+
+class Unavailable(Exception):
+    """This Python, or what is installed in it, can not run the suite; the message says what is missing."""
+
+
+@dataclass(frozen=True)
+class Suite:
+    """One set of upstream tests in one mode."""
+
+    name: str
+    #: test modules, loaded in this order
+    modules: tuple[str, ...]
+    #: what comes before ``fastio.patch()``: nothing, ``"monkey_patch"``, or the name of a module to import
+    prelude: str = ""
+    env: dict[str, str] = field(default_factory=dict)
+    #: whether bare functions are tests too, as pytest has it
+    functions: bool = False
+    #: whether the tests hold times so short that nothing else may run beside them
+    exclusive: bool = False
+    #: patches that must be applied when the patched run ends
+    applied: tuple[str, ...] = ()
+    #: modules that the tests load anew, or whose classes they give other values: nothing follows from the patches there
+    replaced: tuple[str, ...] = ()
+    #: how many tests may not pass when patched, where fastio is to be more correct than stock
+    at_most: int | None = None
+    #: parts of names of tests that may not hang when patched
+    never_hang: tuple[str, ...] = ()
+    #: finds what the suite needs and returns the directory to run in (also first on the path), or None for a fresh one
+    find: Callable[[], Path | None] = lambda: None
+
+
+def need(*modules: str) -> None:
+    """Raise :class:`Unavailable` unless the modules can be imported."""
+    for module in modules:
+        try:
+            found = importlib.util.find_spec(module)
+        except ModuleNotFoundError:
+            found = None
+        if found is None:
+            raise Unavailable(f"{module} is not installed for {sys.executable}")
+
+
+def need_cpython_tests() -> None:
+    try:
+        need("test.test_subprocess", "test.test_popen", "test.support")
+    except Unavailable as error:
+        raise Unavailable(f"{error}; distributions package it apart (Debian: libpython3-testsuite)") from None
+
+
+def need_cpython_tests_and_eventlet() -> None:
+    need_cpython_tests()
+    need("eventlet")
+
+
+def need_oslo_tests() -> None:
+    need("oslo_concurrency", "oslotest", "fixtures", "eventlet")
+    need("oslo_concurrency.tests.unit.test_processutils")
+
+
+def fetch_eventlet_tests() -> Path:
+    """The directory that holds the ``tests`` package of the installed eventlet's sdist, fetched once.
+
+    Only ``tests`` is unpacked, so that the eventlet under test stays the installed one.
+    """
+    need("eventlet", "pytest")
+    version = importlib.metadata.version("eventlet")
+    target = CACHE / f"eventlet-{version}"
+    if not (target / "tests").is_dir():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+            archive = _download("eventlet", version, Path(scratch))
+            with tarfile.open(archive) as tar:
+                top = tar.getnames()[0].split("/")[0]
+                members = [member for member in tar.getmembers() if member.name.startswith(f"{top}/tests/")]
+                safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+                tar.extractall(scratch, members=members, **safely)
+            # Another run may have been faster.
+            with contextlib.suppress(OSError):
+                os.rename(Path(scratch) / top, target)
+    return target
+
+
+def _download(project: str, version: str, directory: Path) -> Path:
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-binary", project, "--no-deps"]
+    try:
+        subprocess.run(
+            [*command, "--dest", str(directory), f"{project}=={version}"],
+            check=True, timeout=DOWNLOAD_LIMIT, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        )  # fmt: skip
+    except subprocess.CalledProcessError as error:
+        raise Unavailable(f"no sdist of {project} {version}: {error.stderr.strip()[-500:]}") from None
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"no sdist of {project} {version} within {DOWNLOAD_LIMIT} s") from None
+    return next(directory.glob("*.tar.gz"))
+
+
+def glance_store_tests() -> tuple[str, ...]:
+    """The modules of unit tests in the installed glance_store; which there are differs between its releases."""
+    found = importlib.util.find_spec("glance_store")
+    if found is None:
+        return ()
+    package = Path(found.origin).parent
+    files = sorted((package / "tests" / "unit").rglob("test_*.py"))
+    return tuple(".".join(file.relative_to(package.parent).with_suffix("").parts) for file in files)
+
+
+def find_glance_store_tests() -> Path:
+    """A directory from which glance_store's tests find their data by the relative path that they use."""
+    need("glance_store", "oslotest", "requests_mock", "testscenarios", "ddt", "fixtures")
+    need("boto3", "swiftclient", "cinderclient", "os_brick", "oslo_vmware")
+    installed = Path(importlib.util.find_spec("glance_store").origin).parent / "tests" / "etc"
+    if not installed.is_dir():
+        raise Unavailable(f"{installed} is not there: this glance_store was packaged without its tests' data")
+    target = CACHE / f"glance_store-{importlib.metadata.version('glance_store')}"
+    # Without an __init__.py beside it the installed package is the one that is imported.
+    link = target / "glance_store" / "tests" / "etc"
+    link.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        link.symlink_to(installed)
+    return target
+
+
+GREEN = ("green_communicate", "green_wait", "green_pipe")
+CPYTHON = ("test.test_subprocess", "test.test_popen")
+OSLO = ("oslo_concurrency.tests.unit.test_processutils", "oslo_concurrency.tests.unit.test_lockutils")
+STORES = glance_store_tests()
+#: those of fastio's patches of glance_store that its unit tests run through
+STORE_PATCHES = (
+    "store_filesystem", "store_http", "store_swift", "store_s3", "store_rbd", "store_cinder", "store_hashing",
+)  # fmt: skip
+STORES_REPLACED = tuple(f"glance_store._drivers.{name}" for name in ("filesystem", "http", "swift.store"))
+
+SUITES = {
+    suite.name: suite
+    for suite in (
+        Suite("cpython-native", CPYTHON, applied=("communicate", "wait"), find=need_cpython_tests),
+        Suite(
+            "cpython-green",
+            CPYTHON,
+            prelude="monkey_patch",
+            applied=GREEN,
+            at_most=20,
+            never_hang=("communicate", "broken_pipe"),
+            find=need_cpython_tests_and_eventlet,
+        ),
+        Suite(
+            "eventlet",
+            tuple(
+                f"tests.{name}_test"
+                for name in (
+                    "subprocess", "greenio", "os", "green_select", "patcher", "tpool", "api", "convenience", "socket",
+                    "ssl", "wsgi", "websocket",
+                )
+            ),
+            # as upstream's conftest.py sets it
+            env={"EVENTLET_TESTS": "1"},
+            functions=True,
+            exclusive=True,
+            applied=(*GREEN, "fix_green_sendall", "fix_green_wsgi_chunked"),
+            find=fetch_eventlet_tests,
+        ),
+        # Upstream's own runs say TEST_EVENTLET=0 for this one, but its tests/__init__.py (7.6) takes any value that is
+        # not empty as yes.
+        Suite("oslo-native", OSLO, env={"TEST_EVENTLET": ""}, applied=("communicate", "wait"), find=need_oslo_tests),
+        Suite(
+            "oslo-green",
+            (*OSLO, "oslo_concurrency.tests.unit.test_lockutils_eventlet"),
+            prelude="oslo_concurrency.tests",
+            env={"TEST_EVENTLET": "1"},
+            applied=GREEN,
+            find=need_oslo_tests,
+        ),
+        Suite(
+            "glance_store-native",
+            STORES,
+            applied=STORE_PATCHES,
+            replaced=STORES_REPLACED,
+            find=find_glance_store_tests,
+        ),
+        Suite(
+            "glance_store-green",
+            STORES,
+            prelude="monkey_patch",
+            applied=STORE_PATCHES,
+            replaced=STORES_REPLACED,
+            find=find_glance_store_tests,
+        ),
+    )
+}

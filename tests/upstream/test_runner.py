@@ -1,0 +1,433 @@
+"""The runner itself, on small suites that do everything a test can do to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import textwrap
+from collections.abc import Callable
+
+import pytest
+
+from . import __main__ as command
+from . import compare, environment, report
+from .runner import Outcome, Run, Runner, SuiteError
+from .suites import SUITES, Suite, Unavailable, need
+
+#: Seconds; also what each hanging test costs.
+LIMIT = 2.0
+
+OUTCOMES = """
+    import os, subprocess, sys, threading, unittest
+
+    class Outcomes(unittest.TestCase):
+        def test_pass(self):
+            pass
+
+        def test_fail(self):
+            self.fail("as asked")
+
+        def test_error(self):
+            raise RuntimeError("as asked")
+
+        def test_cleanup_error(self):
+            self.addCleanup(lambda: 1 / 0)
+
+        def test_error_then_failing_cleanup(self):
+            self.addCleanup(self.fail)
+            raise RuntimeError("as asked")
+
+        def test_skip(self):
+            self.skipTest("no reason")
+
+        @unittest.skip("by decorator")
+        def test_skip_decorator(self):
+            pass
+
+        @unittest.expectedFailure
+        def test_xfail(self):
+            self.fail()
+
+        @unittest.expectedFailure
+        def test_xpass(self):
+            pass
+
+        def test_subtests(self):
+            for number in range(3):
+                with self.subTest(number=number):
+                    self.assertNotEqual(number, 1)
+
+        def test_skipped_subtest(self):
+            with self.subTest():
+                self.skipTest("this one only")
+
+        def test_a_hang(self):
+            threading.Event().wait()
+
+        def test_b_hang_busy(self):
+            while True:
+                pass
+
+        def test_c_crash(self):
+            os._exit(3)
+
+        def test_forked_child(self):
+            pid = os.fork()
+            if pid == 0:
+                raise AssertionError("must not be recorded")
+            os.waitpid(pid, 0)
+
+        def test_no_python_settings(self):
+            self.assertEqual([name for name in os.environ if name == "PYTHONWARNINGS"], [])
+
+    class Fixture(unittest.TestCase):
+        @classmethod
+        def setUpClass(cls):
+            raise RuntimeError("as asked")
+
+        def test_never_started(self):
+            pass
+
+    class SkippedFixture(unittest.TestCase):
+        @classmethod
+        def setUpClass(cls):
+            raise unittest.SkipTest("the whole class")
+
+        def test_never_started(self):
+            pass
+"""
+
+EXPECTED = {
+    "Outcomes.test_a_hang": "hang",
+    "Outcomes.test_b_hang_busy": "hang",
+    "Outcomes.test_c_crash": "crash",
+    "Outcomes.test_cleanup_error": "error",
+    "Outcomes.test_error": "error",
+    "Outcomes.test_error_then_failing_cleanup": "error",
+    "Outcomes.test_fail": "fail",
+    "Outcomes.test_forked_child": "pass",
+    "Outcomes.test_no_python_settings": "pass",
+    "Outcomes.test_pass": "pass",
+    "Outcomes.test_skip": "skip",
+    "Outcomes.test_skip_decorator": "skip",
+    "Outcomes.test_skipped_subtest": "pass",
+    "Outcomes.test_subtests": "fail",
+    "Outcomes.test_xfail": "xfail",
+    "Outcomes.test_xpass": "xpass",
+    "Fixture.test_never_started": "error",
+    "SkippedFixture.test_never_started": "skip",
+}
+
+FUNCTIONS = """
+    import types, unittest
+
+    def mark(name, *args, **kwargs):
+        def decorate(function):
+            function.pytestmark = [types.SimpleNamespace(name=name, args=args, kwargs=kwargs)]
+            return function
+        return decorate
+
+    def test_plain():
+        pass
+
+    @mark("skipif", True, reason="holds")
+    def test_skipif():
+        assert False
+
+    @mark("skipif", False, reason="does not hold")
+    def test_not_skipped():
+        pass
+
+    @mark("xfail", True)
+    def test_xfail():
+        assert False
+
+    @mark("xfail", False)
+    def test_no_xfail():
+        assert False
+
+    @mark("parametrize", "a", [1])
+    def test_unknown_mark(a):
+        pass
+"""
+
+PATCHED = """
+    import subprocess, sys, unittest
+
+    def communicate(code="pass"):
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, input=b"x", check=True).stdout
+
+    class Patched(unittest.TestCase):
+        def test_runs(self):
+            communicate()
+
+        def test_stock_only(self):
+            communicate()
+            self.assertEqual(sys.modules.get("fastio"), None)
+
+        def test_patched_only(self):
+            self.assertIsNotNone(sys.modules.get("fastio"))
+
+        def test_child_patched(self):
+            self.assertEqual(communicate("import sys; print('fastio' in sys.modules)"), b"True\\n")
+"""
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    return environment.create(tmp_path_factory.mktemp("upstream") / "env")
+
+
+@pytest.fixture
+def make_suite(tmp_path: pathlib.Path) -> Callable[..., Suite]:
+    def make(source: str, **options: object) -> Suite:
+        (tmp_path / "made_up.py").write_text(textwrap.dedent(source))
+        return Suite("made-up", ("made_up",), find=lambda: tmp_path, **options)
+
+    return make
+
+
+def outcomes(run: Run) -> dict[str, str]:
+    return {test.removeprefix("made_up."): outcome.outcome for test, outcome in run.tests.items()}
+
+
+def test_every_outcome_is_told(python, make_suite, monkeypatch) -> None:
+    monkeypatch.setenv("PYTHONWARNINGS", "error")
+    run = Runner(python, LIMIT).run(make_suite(OUTCOMES), patched=False)
+    assert outcomes(run) == {**EXPECTED, "setUpClass (made_up.Fixture)": "error"}
+    assert "as asked" in run.tests["made_up.Outcomes.test_fail"].detail
+    assert "in test_b_hang_busy" in run.tests["made_up.Outcomes.test_b_hang_busy"].detail
+    assert "exit status 3" in run.tests["made_up.Outcomes.test_c_crash"].detail
+    assert "number=1" in run.tests["made_up.Outcomes.test_subtests"].detail
+
+
+def test_a_hang_under_eventlet_shows_where_every_greenlet_stands(python, make_suite) -> None:
+    pytest.importorskip("eventlet")
+    source = """
+        import unittest
+
+        class Green(unittest.TestCase):
+            def test_hang(self):
+                import eventlet
+                never = eventlet.Event()
+                def someone_else_who_waits():
+                    never.wait()
+                eventlet.spawn(someone_else_who_waits)
+                never.wait()
+
+            def test_patched_time(self):
+                import eventlet.patcher
+                self.assertTrue(eventlet.patcher.is_monkey_patched("subprocess"))
+    """
+    run = Runner(python, LIMIT).run(make_suite(source, prelude="monkey_patch"), patched=False)
+    assert outcomes(run) == {"Green.test_hang": "hang", "Green.test_patched_time": "pass"}
+    assert "someone_else_who_waits" in run.tests["made_up.Green.test_hang"].detail
+
+
+def test_bare_functions_and_their_marks(python, make_suite) -> None:
+    run = Runner(python, LIMIT).run(make_suite(FUNCTIONS, functions=True), patched=False)
+    assert outcomes(run) == {
+        "test_plain": "pass",
+        "test_skipif": "skip",
+        "test_not_skipped": "pass",
+        "test_xfail": "xfail",
+        "test_no_xfail": "fail",
+        "test_unknown_mark": "error",
+    }
+
+
+def test_only_the_tests_asked_for(python, make_suite) -> None:
+    suite = make_suite(OUTCOMES)
+    asked = ["made_up.Outcomes.test_pass", "made_up.Outcomes.test_that_is_not_there"]
+    run = Runner(python, LIMIT).run(suite, patched=False, only=asked)
+    assert outcomes(run) == {"Outcomes.test_pass": "pass", "Outcomes.test_that_is_not_there": "missing"}
+    assert set(outcomes(Runner(python, LIMIT, match="Outcomes.test_s").run(suite, patched=False))) == {
+        test for test in EXPECTED if test.startswith("Outcomes.test_s")
+    }
+
+
+def test_a_module_that_ends_the_process_is_an_error(python, make_suite) -> None:
+    with pytest.raises(SuiteError, match="last words"):
+        Runner(python, LIMIT).run(make_suite("import os\nos.write(2, b'last words')\nos._exit(0)"), patched=False)
+
+
+def test_stock_is_stock_and_patched_is_patched(python, make_suite) -> None:
+    suite = make_suite(PATCHED)
+    stock = Runner(python, LIMIT).run(suite, patched=False)
+    assert outcomes(stock) == {
+        "Patched.test_child_patched": "fail",
+        "Patched.test_patched_only": "fail",
+        "Patched.test_runs": "pass",
+        "Patched.test_stock_only": "pass",
+    }
+    assert stock.status is None
+    assert not stock.exchanges
+    patched = Runner(python, LIMIT).run(suite, patched=True)
+    assert outcomes(patched) == {
+        "Patched.test_child_patched": "pass",
+        "Patched.test_patched_only": "pass",
+        "Patched.test_runs": "pass",
+        "Patched.test_stock_only": "fail",
+    }
+    assert patched.status is not None
+    assert patched.exchanges >= 3
+    children_stock = Runner(python, LIMIT, children=False).run(suite, patched=True)
+    assert outcomes(children_stock)["Patched.test_child_patched"] == "fail"
+
+
+class Screen:
+    def say(self, text: str) -> None: ...
+
+    def progress(self, run: str, done: int, total: int) -> None: ...
+
+
+def test_a_worse_test_fails_the_comparison_after_it_was_run_alone(python, make_suite) -> None:
+    suite = make_suite(PATCHED, applied=("communicate", "wait"))
+    (comparison,) = command.run_all(Runner(python, LIMIT), [suite], stock_only=False, jobs=2, screen=Screen())
+    assert {(found.test.rpartition(".")[2], found.verdict) for found in comparison.differences} == {
+        ("test_stock_only", "worse"),
+        ("test_child_patched", "newly passing"),
+        ("test_patched_only", "newly passing"),
+    }
+    assert comparison.failures() == ["made_up.Patched.test_stock_only: pass -> fail"]
+    worse = next(found for found in comparison.differences if found.verdict == "worse")
+    assert [outcome.outcome for outcome in worse.stock_alone] == ["pass", "pass"]
+    assert [outcome.outcome for outcome in worse.patched_alone] == ["fail", "fail"]
+
+
+def test_a_patched_run_that_never_reaches_fastio_fails(python, make_suite) -> None:
+    source = "import unittest\n\nclass Idle(unittest.TestCase):\n    def test_idle(self):\n        pass\n"
+    suite = make_suite(source, applied=("communicate", "green_communicate"))
+    (comparison,) = command.run_all(Runner(python, LIMIT), [suite], stock_only=False, jobs=1, screen=Screen())
+    assert comparison.differences == []
+    # eventlet is not imported in it
+    assert "patch green_communicate is not applied at the end" in comparison.failures()
+    assert "no exchange went through fastio: the patched run tested the stock code" in comparison.failures()
+
+
+def test_a_patched_run_whose_patch_was_reverted_fails(python, make_suite) -> None:
+    source = """
+        import subprocess, sys, unittest
+
+        class Meddler(unittest.TestCase):
+            def test_meddle(self):
+                subprocess.run([sys.executable, "-c", ""], capture_output=True)
+                if "fastio" in sys.modules:
+                    sys.modules["fastio"].unpatch("communicate")
+    """
+    suite = make_suite(source, applied=("communicate", "wait"))
+    run = Runner(python, LIMIT).run(suite, patched=True)
+    assert "patch communicate is not applied at the end" in compare.faults(suite, run)
+
+
+def test_a_suite_that_can_not_run_says_why() -> None:
+    def find() -> None:
+        need("no_such_module_anywhere")
+
+    suite = Suite("absent", ("x",), find=find)
+    (comparison,) = command.run_all(None, [suite], stock_only=False, jobs=1, screen=Screen())
+    assert "no_such_module_anywhere is not installed" in comparison.unavailable
+    assert "not run: no_such_module_anywhere" in report.summary([comparison])[1][0][-1]
+
+
+@pytest.mark.parametrize(
+    ("stock", "patched", "verdict"),
+    [
+        ("pass", "fail", "worse"),
+        ("pass", "error", "worse"),
+        ("pass", "skip", "worse"),
+        ("pass", "hang", "worse"),
+        ("pass", "missing", "worse"),
+        ("xfail", "xpass", "worse"),
+        ("skip", "fail", "worse"),
+        ("fail", "hang", "worse"),
+        ("error", "crash", "worse"),
+        ("skip", "pass", "newly passing"),
+        ("fail", "pass", "newly passing"),
+        ("hang", "pass", "newly passing"),
+        ("hang", "fail", "changed"),
+        ("error", "fail", "changed"),
+        ("hang", "crash", "changed"),
+    ],
+)
+def test_verdicts(stock: str, patched: str, verdict: str) -> None:
+    assert compare.Difference("test", Outcome(stock), Outcome(patched)).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("stock_alone", "patched_alone", "verdict"),
+    [
+        (["pass", "pass"], ["pass", "pass"], "not reproduced"),
+        (["pass", "pass"], ["fail", "pass"], "worse"),
+        (["fail", "pass"], ["fail", "fail"], "not reproduced"),
+        (["fail", "pass"], ["hang", "pass"], "worse"),
+    ],
+)
+def test_a_worse_test_is_believed_only_if_it_is_worse_alone(stock_alone, patched_alone, verdict) -> None:
+    difference = compare.Difference(
+        "test",
+        Outcome("pass"),
+        Outcome("fail"),
+        [Outcome(outcome) for outcome in stock_alone],
+        [Outcome(outcome) for outcome in patched_alone],
+    )
+    assert difference.verdict == verdict
+
+
+def test_tests_that_only_one_run_knows_are_missing_in_the_other() -> None:
+    stock = Run(False, {"gone": Outcome("pass"), "same": Outcome("pass")})
+    patched = Run(True, {"same": Outcome("pass"), "new": Outcome("pass")})
+    found = [(each.test, each.stock.outcome, each.patched.outcome) for each in compare.differences(stock, patched)]
+    assert found == [("gone", "pass", "missing"), ("new", "missing", "pass")]
+
+
+def test_goals_of_a_suite() -> None:
+    suite = Suite("goals", (), at_most=1, never_hang=("communicate",))
+    status = {"patches": []}
+    run = Run(True, {"a.test_communicate_epipe": Outcome("hang"), "b": Outcome("skip")}, status, exchanges=1)
+    assert compare.faults(suite, run) == ["a.test_communicate_epipe hangs when patched"]
+    run.tests = {"a": Outcome("fail"), "b": Outcome("error")}
+    assert compare.faults(suite, run) == ["2 tests do not pass when patched, at most 1 may"]
+
+
+def test_results_as_json_and_markdown(tmp_path) -> None:
+    stock = Run(False, {"m.C.test_a": Outcome("pass"), "m.C.test_b": Outcome("fail", detail="1\nAssertionError: b|c")})
+    patched = Run(True, {"m.C.test_a": Outcome("hang", detail="a stack"), "m.C.test_b": Outcome("pass")}, None, 1)
+    comparison = compare.Comparison(SUITES["cpython-green"], stock, patched, compare.differences(stock, patched))
+    data = json.loads(json.dumps(report.to_dict([comparison], {"limit": 15})))
+    assert data["suites"][0]["stock"]["counts"] == {"pass": 1, "fail": 1}
+    assert [found["verdict"] for found in data["suites"][0]["differences"]] == ["worse", "newly passing"]
+    assert data["suites"][0]["failures"] == ["m.C.test_a: pass -> hang"]
+    text = report.markdown([comparison])
+    assert "| worse | cpython-green | m.C.test_a | pass | hang |" in text
+    assert "a stack" in text
+    rows = report.remaining_table([compare.Comparison(SUITES["cpython-green"], stock)])[1]
+    assert rows == [["cpython-green", "m.C.test_b", "fail", "AssertionError: b|c"]]
+
+
+def test_command_line_says_what_is_allowed(capsys) -> None:
+    for arguments, said in (
+        (["--suite", "nonsense"], "cpython-native"),
+        (["--limit", "1"], "at least 2 seconds"),
+        (["--jobs", "0"], "at least 1"),
+    ):
+        with pytest.raises(SystemExit) as exit_:
+            command.parse(arguments)
+        assert exit_.value.code == 2
+        assert said in capsys.readouterr().err
+
+
+def test_one_real_suite_end_to_end(tmp_path, capsys) -> None:
+    try:
+        SUITES["cpython-native"].find()
+    except Unavailable as error:
+        pytest.skip(str(error))
+    match = "ProcessTestCase.test_communicate_pipe_buf"
+    status = command.main(["--suite", "cpython-native", "--match", match, "--results", str(tmp_path)])
+    assert status == 0, capsys.readouterr().out
+    (result,) = tmp_path.glob("upstream-cpython-native-*.json")
+    (suite,) = json.loads(result.read_text())["suites"]
+    assert suite["patched"]["exchanges"] >= 1
+    assert all(test["outcome"] == "pass" for test in suite["patched"]["tests"].values())
+    assert os.path.exists(result.with_suffix(".md")), "the markdown file"

@@ -1,0 +1,297 @@
+"""Runs one suite's tests in this process and tells each outcome as a line of JSON.
+
+Started by path, as ``python worker.py job.json``, so that neither this directory nor the project's ``tests`` package is
+importable: upstream has a ``tests`` package of its own. Only the standard library is imported before the prelude,
+because what is imported before ``eventlet.monkey_patch()`` is part of what the suites see.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import fcntl
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+import types
+import unittest
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+#: Read by the hook in the throw-away environment: child Pythons with it patch themselves as they start.
+CHILDREN_VARIABLE = "FASTIO_UPSTREAM_CHILDREN"
+
+#: The parent sends this shortly before a test's time is up, to see where every greenlet stands.
+DUMP_SIGNAL = signal.SIGRTMAX
+
+#: Own descriptors are kept above those that tests open, close and compare by number.
+LOWEST_OWN_FD = 100
+
+# Taken before the prelude: eventlet replaces the functions of os in place.
+_write = os.write
+_getpid = os.getpid
+_monotonic = time.monotonic
+
+_SEVERITY = ("pass", "xfail", "skip", "xpass", "fail", "error")
+
+
+def open_own(path: str) -> int:
+    """Open ``path`` for appending, on a descriptor out of the tests' way."""
+    low = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    high = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, LOWEST_OWN_FD)
+    os.close(low)
+    return high
+
+
+class Events:
+    """The stream of events, silent in forked children."""
+
+    def __init__(self, path: str) -> None:
+        self._fd = open_own(path)
+        self._pid = _getpid()
+
+    def emit(self, event: str, **fields: Any) -> None:
+        if _getpid() == self._pid:
+            _write(self._fd, json.dumps({"event": event, **fields}).encode() + b"\n")
+
+
+class Watchdog:
+    """Ends the process when a test takes longer than ``limit`` seconds.
+
+    It must not be a signal: the handler would raise inside eventlet's hub. faulthandler's is a C thread.
+    """
+
+    def __init__(self, limit: float, path: str) -> None:
+        self._limit = limit
+        self._fd = open_own(path)
+        signal.signal(DUMP_SIGNAL, self._dump_greenlets)
+
+    def arm(self) -> None:
+        faulthandler.dump_traceback_later(self._limit, exit=True, file=self._fd)
+
+    def disarm(self) -> None:
+        faulthandler.cancel_dump_traceback_later()
+
+    def _dump_greenlets(self, _signum: int, frame: types.FrameType | None) -> None:
+        import gc
+
+        text = ["Running:\n", *traceback.format_stack(frame)]
+        greenlet = sys.modules.get("greenlet")
+        for found in gc.get_objects() if greenlet else ():
+            if isinstance(found, greenlet.greenlet) and found.gr_frame is not None:
+                text += [f"Greenlet {found!r}:\n", *traceback.format_stack(found.gr_frame)]
+        _write(self._fd, "".join(text).encode(errors="replace"))
+
+
+class Result(unittest.TestResult):
+    """Gathers what happens to a test until it has stopped, clean-ups and subtests included."""
+
+    def __init__(self, events: Events, watchdog: Watchdog, keys: dict[int, str]) -> None:
+        super().__init__()
+        self._events = events
+        self._watchdog = watchdog
+        self._keys = keys
+        self._current: Any = None
+        self._outcome = ""
+        self._details: list[str] = []
+        self._started = 0.0
+        self._pid = _getpid()
+        #: modules and classes whose fixture failed or skipped, with outcome and detail
+        self.fixtures: dict[str, tuple[str, str]] = {}
+
+    def startTest(self, test: Any) -> None:
+        super().startTest(test)
+        self._current, self._outcome, self._details = test, "pass", []
+        self._started = _monotonic()
+        self._events.emit("start", id=self._keys[id(test)])
+        self._watchdog.arm()
+
+    def stopTest(self, test: Any) -> None:
+        if _getpid() != self._pid:
+            # A forked child that a test let escape must not go on with the tests after it.
+            os._exit(1)
+        self._end(test, self._outcome, "\n".join(self._details), _monotonic() - self._started)
+        self._current = None
+        # Between tests run class and module fixtures, which can hang as well.
+        self._watchdog.arm()
+        super().stopTest(test)
+
+    def addSkip(self, test: Any, reason: str) -> None:
+        super().addSkip(test, reason)
+        # A skipped subtest is not a skipped test.
+        if not isinstance(test, unittest.case._SubTest):
+            self._note(test, "skip", reason)
+
+    def addError(self, test: Any, err: Any) -> None:
+        super().addError(test, err)
+        self._note(test, "error", self.errors[-1][1])
+
+    def addFailure(self, test: Any, err: Any) -> None:
+        super().addFailure(test, err)
+        self._note(test, "fail", self.failures[-1][1])
+
+    def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:
+        super().addSubTest(test, subtest, err)
+        if err is not None:
+            failed = issubclass(err[0], test.failureException)
+            text = (self.failures if failed else self.errors)[-1][1]
+            self._note(test, "fail" if failed else "error", f"{subtest}\n{text}")
+
+    def addExpectedFailure(self, test: Any, err: Any) -> None:
+        super().addExpectedFailure(test, err)
+        self._note(test, "xfail", "")
+
+    def addUnexpectedSuccess(self, test: Any) -> None:
+        super().addUnexpectedSuccess(test)
+        self._note(test, "xpass", "")
+
+    def _note(self, test: Any, outcome: str, detail: str) -> None:
+        if id(test) not in self._keys:
+            # unittest puts an object of its own in a fixture's place, with an id such as "setUpClass (module.Class)"
+            self.fixtures[test.id().partition("(")[2].rstrip(")")] = (outcome, f"{test.id()}: {detail}")
+            if outcome != "skip":
+                self._emit_end(test.id(), outcome, detail, 0.0)
+        elif test is not self._current:
+            # Python 3.12.1 does not start a test that a decorator skips
+            self._end(test, outcome, detail, 0.0)
+        else:
+            self._outcome = max(self._outcome, outcome, key=_SEVERITY.index)
+            if detail:
+                self._details.append(detail)
+
+    def end_the_rest(self) -> None:
+        """Tell of the tests that were not started because of a fixture."""
+        for key in list(self._keys.values()):
+            causes = [found for name, found in self.fixtures.items() if key.startswith(name + ".")]
+            outcome, detail = causes[0] if causes else ("error", "not started")
+            self._emit_end(key, outcome, detail, 0.0)
+
+    def _end(self, test: Any, outcome: str, detail: str, seconds: float) -> None:
+        self._emit_end(self._keys.pop(id(test)), outcome, detail, seconds)
+
+    def _emit_end(self, key: str, outcome: str, detail: str, seconds: float) -> None:
+        counters = sys.modules.get("fastio.counters")
+        self._events.emit(
+            "end",
+            id=key,
+            outcome=outcome,
+            detail=detail[-8000:],
+            seconds=round(seconds, 3),
+            exchanges=counters.exchanges if counters else 0,
+        )
+
+
+class FunctionTest(unittest.FunctionTestCase):
+    """A bare test function, as pytest collects it, with the marks that upstream uses."""
+
+    def __init__(self, function: types.FunctionType) -> None:
+        super().__init__(function)
+        self._function = function
+
+    def id(self) -> str:
+        return f"{self._function.__module__}.{self._function.__name__}"
+
+    def run(self, result: Any = None) -> Any:
+        if any(mark.name == "xfail" and _holds(mark) for mark in self._marks()):
+            self.__unittest_expecting_failure__ = True
+        return super().run(result)
+
+    def runTest(self) -> None:
+        for mark in self._marks():
+            if mark.name in ("skip", "skipif") and _holds(mark):
+                self.skipTest(mark.kwargs.get("reason", ""))
+            elif mark.name not in ("skip", "skipif", "xfail"):
+                raise NotImplementedError(f"{self.id()}: pytest mark {mark.name!r}")
+        super().runTest()
+
+    def _marks(self) -> Iterable[Any]:
+        return getattr(self._function, "pytestmark", ())
+
+
+def _holds(mark: Any) -> bool:
+    return all(mark.args)
+
+
+def load(modules: Iterable[str], functions: bool) -> Iterator[Any]:
+    """All tests of the modules, in order; those of a module that can not be imported are one that fails."""
+    for name in modules:
+        yield from flatten(unittest.defaultTestLoader.loadTestsFromName(name))
+        if functions and name in sys.modules:
+            for attribute, found in vars(sys.modules[name]).items():
+                if attribute.startswith("test") and isinstance(found, types.FunctionType) and found.__module__ == name:
+                    yield FunctionTest(found)
+
+
+def flatten(tests: Any) -> Iterator[Any]:
+    if isinstance(tests, unittest.TestSuite):
+        for test in tests:
+            yield from flatten(test)
+    else:
+        yield tests
+
+
+def name_all(tests: Iterable[Any]) -> dict[str, Any]:
+    """The tests by id; a repeated id gets a number."""
+    named: dict[str, Any] = {}
+    for test in tests:
+        key, number = test.id(), 2
+        while key in named:
+            key, number = f"{test.id()}#{number}", number + 1
+        named[key] = test
+    return named
+
+
+def prepare(prelude: str) -> None:
+    """Do what a service does before its imports: nothing, monkey patching, or importing a module that does it."""
+    if prelude == "monkey_patch":
+        import eventlet
+
+        eventlet.monkey_patch()
+    elif prelude:
+        importlib.import_module(prelude)
+
+
+def main() -> None:
+    del sys.path[0]  # this directory
+    with open(sys.argv[1], encoding="utf-8") as file:
+        job = json.load(file)
+    sys.path[:0] = job["path"]
+    events = Events(job["events"])
+    watchdog = Watchdog(job["limit"], job["trace"])
+
+    prepare(job["prelude"])
+    if job["patched"]:
+        import fastio
+
+        if job["children"]:
+            os.environ[CHILDREN_VARIABLE] = "1"
+        fastio.patch()
+
+    watchdog.arm()
+    named = name_all(load(job["modules"], job["functions"]))
+    only = None if job["only"] is None else set(job["only"])
+    done = set(job["done"])
+    chosen = {
+        key: test
+        for key, test in named.items()
+        if key not in done and job["match"] in key and (only is None or key in only)
+    }
+    events.emit("loaded", chosen=list(chosen))
+
+    keys = {id(test): key for key, test in chosen.items()}
+    result = Result(events, watchdog, keys)
+    unittest.TestSuite(chosen.values()).run(result)
+    result.end_the_rest()
+    watchdog.disarm()
+    events.emit("finish", status=fastio.status().to_dict() if job["patched"] else None)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Threads and greenlets that the tests left behind are no business of the comparison.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
