@@ -45,8 +45,10 @@ def run(program: Sequence[str], settings: Mapping[str, str], *, module: bool = F
             "Pythons that it starts, if fastio is installed there"
         )
     by_name = {setting.name: setting for setting in SETTINGS}
+    # All are read before the first one counts: a bad one leaves the environment as it was.
     for name, text in settings.items():
         by_name[name].read(text, "option --" + name.replace("_", "-"))
+    for name, text in settings.items():
         os.environ[by_name[name].env] = text
     if children:
         paths = [str(BOOTSTRAP), *filter(None, [os.environ.get("PYTHONPATH")])]

@@ -238,6 +238,16 @@ def test_errors(arguments: list[str], parts: list[str]) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_a_bad_option_leaves_the_environment_as_it_was(script: Callable[..., pathlib.Path], monkeypatch) -> None:
+    from fastio import launcher
+    from fastio.errors import SettingError
+
+    monkeypatch.delenv("FASTIO_CHUNK_SIZE", raising=False)
+    with pytest.raises(SettingError, match="option --pipe-size"):
+        launcher.run([str(script("print('runs')"))], {"chunk_size": "64KiB", "pipe_size": "12 parsecs"})
+    assert "FASTIO_CHUNK_SIZE" not in os.environ
+
+
 def test_a_bad_value_of_the_environment_is_told_before_the_program_runs(script: Callable[..., pathlib.Path]) -> None:
     done = run(script("print('runs')"), env=environment(FASTIO_CHUNK_SIZE="12 parsecs"))
     assert (done.returncode, done.stdout) == (2, "")
