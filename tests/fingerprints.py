@@ -3,10 +3,10 @@
     python -m tests.fingerprints --python python3.10 python3.11 --eventlet 0.40.4 0.41.3 --oslo 7.6.1 \\
         --glance-store 5.6.0 5.7.0
 
-Each interpreter hashes its own standard library, the releases of eventlet, oslo.concurrency, glance_store and
-swiftclient (downloaded with pip) and further versions of the standard library of its minor version given by
-``--stdlib VERSION=DIRECTORY``. A new release is added only after somebody has read what changed in
-it; the file is merged, never started anew, unless ``--fresh`` is given.
+Each interpreter hashes its own standard library, the releases of eventlet, oslo.concurrency, glance_store,
+swiftclient and glance (downloaded with pip) and further versions of the standard library of its minor version given
+by ``--stdlib VERSION=DIRECTORY``. A new release is added only after somebody has read what changed in it; the file is
+merged, never started anew, unless ``--fresh`` is given.
 """
 
 from __future__ import annotations
@@ -80,6 +80,18 @@ GLANCE_STORE: dict[str, list[str | tuple[str, str]]] = {
     "glance_store._drivers.vmware_datastore": ["Store.get", "Store.add", "new_session"],
     "glance_store.common.utils": ["get_hasher", "chunkreadable", "chunkiter"],
 }
+GLANCE: dict[str, list[str | tuple[str, str]]] = {
+    "glance.api.common": ["size_checked_iter"],
+    "glance.api.middleware.cache": ["CacheFilter.get_from_cache", "CacheFilter._process_v2_request"],
+    "glance.common.utils": [
+        *("chunkiter", "cooperative_iter", "cooperative_read"),
+        *(f"CooperativeReader.{name}" for name in ("__init__", "read", "__iter__")),
+        *(f"LimitingReader.{name}" for name in ("__init__", "read", "__iter__")),
+    ],
+    "glance.image_cache": ["ImageCache.cache_tee_iter"],
+    "glance.location": ["ImageProxy.get_data", "ImageProxy._upload_to_store"],
+    "glance.notifier": ["ImageProxy.get_data", "ImageProxy._get_chunk_data_iterator"],
+}
 SWIFTCLIENT = {
     "swiftclient.client": ["HTTPConnection.__init__", "HTTPConnection.getresponse", "Connection.put_object"]
 }
@@ -107,7 +119,8 @@ def numbers(version: str) -> list[int]:
 def hashes(root: pathlib.Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
     """``(key, fingerprint)`` of the wanted functions below ``root``, as compiled at each optimisation level."""
     for module, names in wanted.items():
-        path = root.joinpath(*module.split(".")).with_suffix(".py")
+        place = root.joinpath(*module.split("."))
+        path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
         if not path.exists():
             continue
         for level in (0, 1, 2):
@@ -150,6 +163,7 @@ def collect(arguments: argparse.Namespace) -> dict[str, list[tuple[str, str]]]:
         ("oslo.concurrency", arguments.oslo, OSLO),
         ("glance_store", arguments.glance_store, GLANCE_STORE),
         ("python-swiftclient", arguments.swiftclient, SWIFTCLIENT),
+        ("glance", arguments.glance, GLANCE),
     ):
         for version in versions:
             with tempfile.TemporaryDirectory() as directory:
@@ -172,6 +186,7 @@ def main() -> None:
     parser.add_argument("--oslo", nargs="*", default=[], metavar="VERSION")
     parser.add_argument("--glance-store", nargs="*", default=[], metavar="VERSION")
     parser.add_argument("--swiftclient", nargs="*", default=[], metavar="VERSION")
+    parser.add_argument("--glance", nargs="*", default=[], metavar="VERSION")
     parser.add_argument("--fresh", action="store_true", help="forget what the table holds")
     arguments = parser.parse_args()
     if arguments.fresh:
@@ -179,7 +194,7 @@ def main() -> None:
     if arguments.python:
         rest = [
             word
-            for name in ("stdlib", "eventlet", "oslo", "glance_store", "swiftclient")
+            for name in ("stdlib", "eventlet", "oslo", "glance_store", "swiftclient", "glance")
             for word in ("--" + name.replace("_", "-"), *getattr(arguments, name))
         ]
         for python in arguments.python:
