@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.backends import BACKENDS, backend
+from benchmarks.backends import BACKENDS, SERVICES, backend
 from benchmarks.worker import cache_directory
 
 #: A file system in memory, where there is one: a disk, and its write-back later on, is not what is measured.
@@ -30,7 +30,7 @@ def why_not(name: str) -> str:
     """Why the backend can not run here and how to install it; empty if it can, or if no backend is named."""
     if not name:
         return ""
-    if name not in BACKENDS:
+    if name not in {**BACKENDS, **SERVICES}:
         return f"there is no backend {name!r}"
     return backend(name).available() or ""
 

@@ -19,10 +19,17 @@ BACKENDS = {
     "vmware": "benchmarks.backends.vmware:Vmware",
 }
 
+#: The same for services that have such a backend themselves.
+SERVICES = {
+    "glance-32": "benchmarks.backends.glance:Glance32",
+    "glance-33": "benchmarks.backends.glance:Glance33",
+}
+
 
 def backend(name: str) -> type[Backend]:
-    """The class of a backend. Raises ValueError that names those that there are."""
-    if name not in BACKENDS:
-        raise ValueError(f"backend {name!r} is not one of {', '.join(BACKENDS)}")
-    module, _, attribute = BACKENDS[name].partition(":")
+    """The class of a backend or a service. Raises ValueError that names those that there are."""
+    known = {**BACKENDS, **SERVICES}
+    if name not in known:
+        raise ValueError(f"backend {name!r} is not one of {', '.join(known)}")
+    module, _, attribute = known[name].partition(":")
     return getattr(importlib.import_module(module), attribute)

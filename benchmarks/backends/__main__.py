@@ -16,7 +16,7 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from benchmarks.backends import BACKENDS, backend
+from benchmarks.backends import BACKENDS, SERVICES, backend
 from benchmarks.backends.base import Backend, BackendError
 from benchmarks.backends.stores import snippet
 from fastio.config import parse_size
@@ -38,12 +38,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.backends", description="Real backends of glance_store, on loopback."
+        prog="python -m benchmarks.backends", description="Real backends of glance_store, and glance itself, on loopback."
     )
     commands = parser.add_subparsers(dest="command", required=True)
     known = commands.add_parser("list", help="which there are, what is missing here and how to install it")
     up = commands.add_parser("up", help="start one, and stop it at Ctrl-C or SIGTERM")
-    up.add_argument("backend", choices=list(BACKENDS))
+    up.add_argument("backend", choices=[*BACKENDS, *SERVICES])
     up.add_argument(
         "--directory", metavar="DIR",
         help="where it makes a directory of its own, removed at the end; by default that of temporary files",
@@ -58,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _list(as_json: bool) -> int:
-    kinds = {name: backend(name) for name in BACKENDS}
+    kinds = {name: backend(name) for name in (*BACKENDS, *SERVICES)}
     if as_json:
         print(
             json.dumps(
@@ -115,7 +115,8 @@ def _up(chosen: Backend, as_json: bool) -> int:
 def _print_access(chosen: Backend) -> None:
     for name, value in chosen.details().items():
         print(f"{name}: {value if isinstance(value, str) else json.dumps(value)}")
-    print(f"\nglance-api.conf:\n\n{snippet(chosen.access())}")
+    if chosen.driver:
+        print(f"\nglance-api.conf:\n\n{snippet(chosen.access())}")
     print(f"\nLogs are in {chosen.logs}, processes {' '.join(map(str, chosen.pids())) or 'none'}.")
     print("It runs until Ctrl-C or SIGTERM.", flush=True)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.backends import BACKENDS
+from benchmarks.backends import BACKENDS, SERVICES
 from benchmarks.backends.__main__ import main
 from tests.backends.conftest import alive, processes_of
 
@@ -141,7 +141,7 @@ def test_list(monkeypatch, tmp_path, capsys):
     assert main(["list"]) == 0
 
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines if not line.startswith(" ")] == list(BACKENDS)
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == [*BACKENDS, *SERVICES]
     assert lines[0] == "filesystem ready"
     (swift,) = [line for line in lines if line.startswith("swift ")]
     assert f"BENCHMARK_SWIFT={tmp_path}" in swift and "pip install" in swift
@@ -152,6 +152,6 @@ def test_list_as_json(capsys):
     assert main(["list", "--json"]) == 0
 
     known = json.loads(capsys.readouterr().out)
-    assert list(known) == list(BACKENDS)
+    assert list(known) == [*BACKENDS, *SERVICES]
     assert known["filesystem"] == {"driver": "file", "missing": None, "parameters": {}}
     assert known["swift"]["parameters"]["workers"] == 1
