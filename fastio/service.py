@@ -6,6 +6,8 @@ import logging
 from typing import Any
 
 import fastio
+from fastio import config
+from fastio.errors import FastioError
 
 LOG = logging.getLogger("fastio")
 _followed = False
@@ -37,7 +39,22 @@ def _follow_configuration(cfg: Any) -> None:
             fastio.patch(conf=conf)
         return result
 
+    def read_again(wrapped: Any, conf: Any, args: Any, kwargs: Any) -> Any:
+        succeeded = wrapped(*args, **kwargs)
+        if succeeded:
+            from fastio import opts
+
+            try:
+                # Also where no option is left: those of before do not count any more.
+                if opts.read(conf) != config.options():
+                    fastio.patch(conf=conf)
+            except FastioError as error:
+                # The service runs: unlike at its start, it goes on with what it has.
+                LOG.error("fastio: the settings stay as they were: %s", error)
+        return succeeded
+
     wrapt.wrap_function_wrapper(cfg, "ConfigOpts.__call__", read)
+    wrapt.wrap_function_wrapper(cfg, "ConfigOpts.reload_config_files", read_again)
 
 
 def _follow_logging(log: Any) -> None:

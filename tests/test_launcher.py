@@ -272,6 +272,31 @@ def test_the_service_s_configuration_files_are_honoured(script: Callable[..., pa
     assert (found["chunk_size"], found["source"]) == (8192, "environment FASTIO_CHUNK_SIZE")
 
 
+def test_the_options_are_read_again_when_the_service_reloads_its_files(script, tmp_path) -> None:
+    pytest.importorskip("oslo_config")
+    path = script(
+        """
+        import pathlib, sys
+        import fastio
+        from oslo_config import cfg
+        file = pathlib.Path(sys.argv[-1])
+        def reload(text):
+            file.write_text(text)
+            assert cfg.CONF.reload_config_files()
+            print(fastio.settings().chunk_size, fastio.status().outcome("communicate").value)
+        cfg.CONF(sys.argv[1:])
+        reload("[fastio]\\nchunk_size = 64KiB\\ndisabled = communicate\\n")
+        reload("[fastio]\\nchunk_size = 12 parsecs\\n")
+        reload("")
+        """
+    )
+    file = tmp_path / "service.conf"
+    file.write_text("[fastio]\nchunk_size = 128KiB\n")
+    done = run(path, "--config-file", file)
+    assert done.stdout.splitlines() == ["65536 reverted", "65536 reverted", "1048576 applied"], done.stderr
+    assert "12 parsecs" in done.stderr
+
+
 def test_the_summary_goes_to_the_service_s_log(script: Callable[..., pathlib.Path]) -> None:
     pytest.importorskip("oslo_log")
     path = script(
