@@ -4,9 +4,9 @@
         --glance-store 5.6.0 5.7.0
 
 Each interpreter hashes its own standard library, the releases of eventlet, oslo.concurrency, glance_store,
-swiftclient and glance (downloaded with pip) and further versions of the standard library of its minor version given
-by ``--stdlib VERSION=DIRECTORY``. A new release is added only after somebody has read what changed in it; the file is
-merged, never started anew, unless ``--fresh`` is given.
+swiftclient, glanceclient and glance (downloaded with pip) and further versions of the standard library of its minor
+version given by ``--stdlib VERSION=DIRECTORY``. A new release is added only after somebody has read what changed in
+it; the file is merged, never started anew, unless ``--fresh`` is given.
 """
 
 from __future__ import annotations
@@ -95,6 +95,10 @@ GLANCE: dict[str, list[str | tuple[str, str]]] = {
 SWIFTCLIENT = {
     "swiftclient.client": ["HTTPConnection.__init__", "HTTPConnection.getresponse", "Connection.put_object"]
 }
+GLANCECLIENT = {
+    "glanceclient.common.http": ["_close_after_stream"],
+    "glanceclient.common.utils": ["serious_integrity_iter", "integrity_iter"],
+}
 
 
 def functions(code: CodeType, prefix: str = "") -> Iterator[tuple[str, CodeType]]:
@@ -163,6 +167,7 @@ def collect(arguments: argparse.Namespace) -> dict[str, list[tuple[str, str]]]:
         ("oslo.concurrency", arguments.oslo, OSLO),
         ("glance_store", arguments.glance_store, GLANCE_STORE),
         ("python-swiftclient", arguments.swiftclient, SWIFTCLIENT),
+        ("python-glanceclient", arguments.glanceclient, GLANCECLIENT),
         ("glance", arguments.glance, GLANCE),
     ):
         for version in versions:
@@ -186,6 +191,7 @@ def main() -> None:
     parser.add_argument("--oslo", nargs="*", default=[], metavar="VERSION")
     parser.add_argument("--glance-store", nargs="*", default=[], metavar="VERSION")
     parser.add_argument("--swiftclient", nargs="*", default=[], metavar="VERSION")
+    parser.add_argument("--glanceclient", nargs="*", default=[], metavar="VERSION")
     parser.add_argument("--glance", nargs="*", default=[], metavar="VERSION")
     parser.add_argument("--fresh", action="store_true", help="forget what the table holds")
     arguments = parser.parse_args()
@@ -194,7 +200,7 @@ def main() -> None:
     if arguments.python:
         rest = [
             word
-            for name in ("stdlib", "eventlet", "oslo", "glance_store", "swiftclient", "glance")
+            for name in ("stdlib", "eventlet", "oslo", "glance_store", "swiftclient", "glanceclient", "glance")
             for word in ("--" + name.replace("_", "-"), *getattr(arguments, name))
         ]
         for python in arguments.python:
