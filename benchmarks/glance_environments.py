@@ -98,7 +98,8 @@ def _works(python: Path, environment: Environment) -> bool:
     version = environment.requirements[0].partition("==")[2]
     code = (
         "import importlib.metadata, sys, fastio, pytest\n"
-        f"sys.exit(importlib.metadata.version('glance') != {version!r} or not fastio.__file__.startswith({str(ROOT)!r}))"
+        f"ours = fastio.__file__.startswith({str(ROOT)!r})\n"
+        f"sys.exit(not ours or importlib.metadata.version('glance') != {version!r})"
     )
     return subprocess.run([str(python), "-c", code], stderr=subprocess.DEVNULL).returncode == 0
 

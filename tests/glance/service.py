@@ -12,6 +12,7 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import struct
 import sys
 import time
@@ -29,10 +30,11 @@ RELEASES = {"glance32": "32.", "glance33": "33."}
 
 Config = Mapping[str, Mapping[str, object]]
 
-#: One line of the log: level, logger, message; a traceback follows with the same level and logger.
+#: One line of the log: level, logger, message; the lines of a traceback have a bar before them.
 _LOG_FORMAT = "%(levelname)s %(name)s %(message)s"
-_LOG_LINE = re.compile(r"(DEBUG|INFO|WARNING|ERROR|CRITICAL) (\S+) (.*)")
-_EXCEPTION = re.compile(r"((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Full|Exit|Interrupt|NotFound|Conflict|Timeout))\b")
+_LOG_LINE = re.compile(r"(DEBUG|INFO|WARNING|ERROR|CRITICAL) (\S+) \|?(.*)")
+#: The last line of a traceback.
+_EXCEPTION = re.compile(r"((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Full|Exit|Interrupt|NotFound|Timeout))\b")
 
 
 def interpreter(release: str) -> str:
@@ -46,6 +48,8 @@ def interpreter(release: str) -> str:
     if reason:
         pytest.skip(reason)
     return environment.python()
+
+_databases: dict[str, bytes] = {}
 
 
 class LogLine(NamedTuple):
@@ -75,6 +79,7 @@ class Service(Backend):
         directory: str | os.PathLike[str] | None = None,
     ) -> None:
         super().__init__(directory)
+        self.release = release
         self.python = Path(interpreter(release))
         self._command = command
         self._config = config or {}
@@ -103,8 +108,11 @@ class Service(Backend):
         for name in ("images", "staging", "tasks", "cache", "lock"):
             (self.directory / name).mkdir()
         self.configure(self._config)
-        manage = [self.bin / "glance-manage", "--config-file", self.etc / "glance-api.conf", "db_sync"]
-        self.run([str(part) for part in manage], {"PYTHONWARNINGS": "ignore"}, timeout=120)
+        (self.directory / "glance.sqlite").write_bytes(self._empty_database())
+        self.start_again()
+
+    def start_again(self) -> None:
+        """Start it, in the same directory and at the same address, and wait until it answers."""
         environment = {
             "PATH": f"{self.bin}:{os.environ['PATH']}",
             "OS_GLANCE_CONFIG_DIR": str(self.etc),
@@ -113,7 +121,7 @@ class Service(Backend):
             **self._environment,
         }
         self.pid = self.spawn("glance-api", [str(part) for part in self._command(self)], environment)
-        self.wait_until_it_answers()
+        self.wait(lambda: http_status(self.http_port, "/healthcheck") == 200, "glance-api")
 
     def configure(self, config: Config) -> None:
         """Write glance-api.conf anew, with ``config`` in it."""
@@ -139,7 +147,7 @@ class Service(Backend):
                 "image_cache_dir": self.directory / "cache",
                 "logging_default_format_string": _LOG_FORMAT,
                 "logging_context_format_string": _LOG_FORMAT,
-                "logging_exception_prefix": "%(levelname)s %(name)s ",
+                "logging_exception_prefix": "%(levelname)s %(name)s |",
             },
             "database": {"connection": f"sqlite:///{self.directory / 'glance.sqlite'}"},
             "glance_store": {"default_backend": "images"},
@@ -151,8 +159,18 @@ class Service(Backend):
             "oslo_concurrency": {"lock_path": self.directory / "lock"},
         }
 
-    def wait_until_it_answers(self) -> None:
-        self.wait(lambda: http_status(self.http_port, "/healthcheck") == 200, "glance-api")
+    def _empty_database(self) -> bytes:
+        """Made once: the migrations take longer than the service takes to start."""
+        key = str(self.python)
+        if key not in _databases:
+            manage = [self.bin / "glance-manage", "--config-file", self.etc / "glance-api.conf", "db_sync"]
+            self.run([str(part) for part in manage], {"PYTHONWARNINGS": "ignore"}, timeout=120)
+            path = self.directory / "glance.sqlite"
+            with contextlib.closing(sqlite3.connect(path)) as database:
+                # Else a writer waits for readers, and under eventlet it has the whole process wait, readers included.
+                database.execute("PRAGMA journal_mode=WAL")
+            _databases[key] = path.read_bytes()
+        return _databases[key]
 
     def workers(self) -> list[int]:
         """The processes beneath the first one, or that one if there are none."""
@@ -174,18 +192,25 @@ class Service(Backend):
         found = (_LOG_LINE.match(line) for line in self.log().splitlines())
         return [LogLine(*match.groups()) for match in found if match and match[1] in levels]
 
-    def log_classes(self) -> list[str]:
-        """What was logged at WARNING or above, as ``level logger`` and the exceptions in their order.
+    def log_classes(self, since: int = 0) -> list[str]:
+        """What was logged at WARNING or above, as ``level logger``, and the exceptions in any traceback, in order.
 
-        Neither messages, which hold ids and times, nor the frames of tracebacks, which differ between stock and patched.
+        Neither messages, which hold ids and times, nor frames of tracebacks, which differ between stock and patched.
+
+        :param since: characters of the log that are left out at its beginning
         """
         classes: list[str] = []
-        for line in self.log_lines():
-            where = f"{line.level} {line.logger}"
-            raised = _EXCEPTION.match(line.message)
-            text = f"{where}: {raised[1]}" if raised else where
-            if not classes or classes[-1] != text and not (where == text and classes[-1].startswith(where)):
-                classes.append(text)
+        where = ""
+        for line in self.log()[since:].splitlines():
+            found = _LOG_LINE.match(line)
+            level, logger, message = found.groups() if found else ("", "", line)
+            raised = _EXCEPTION.match(message)
+            if raised:
+                classes.append(f"{where}: {raised[1]}")
+            elif found and (level, logger) != tuple(where.split()):
+                where = f"{level} {logger}"
+                if level in ("WARNING", "ERROR", "CRITICAL"):
+                    classes.append(where)
         return classes
 
 

@@ -1,0 +1,506 @@
+"""A real glance-api under mixed load for a long time: uploads, downloads, ranges, clients that go away, reloads, ends.
+
+    python -m tests.glance.soak [--seconds N] [--release NAME] [--stock]
+
+The seconds are shared by the releases. Half of those of each release are steady load, after which the service must
+have no descriptor, thread or greenlet more than at the beginning and not have grown; in the other half it is reloaded
+(SIGHUP, glance 32 only) and ended (SIGTERM) and started again with transfers under way. Every transfer is compared
+with the SHA-512 of what was sent. Exit status: 0 if nothing was lost, wrong or left behind, 1 otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import http.client
+import itertools
+import json
+import os
+import random
+import signal
+import statistics
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.backends.base import BackendError
+from tests.glance.service import RELEASES, SERVERS, Api, Service, sha512
+
+KIB, MIB = 1 << 10, 1 << 20
+#: Load threads; each does one operation after the other.
+CLIENTS = 6
+#: Images that are kept at a time.
+KEPT = 16
+LARGEST = 12 * MIB
+#: Seconds between two looks at the idle service, and between two disturbances.
+STEADY_TURN, DISTURBED_TURN = 6.0, 7.0
+#: Seconds for requests under way to end, and for a service to end or to start.
+PATIENCE = 60.0
+#: What the memory of a worker may grow by from the first third of its samples to the last: what allocators keep, which
+#: is far less than one image of the hundreds that went through.
+GROWTH = 8 * MIB
+
+SIZES = (0, 1, 997, 64 * KIB, 64 * KIB + 1, MIB - 1, MIB, 3 * MIB + 17, LARGEST)
+
+
+@dataclass(frozen=True)
+class Image:
+    """One image that the service has taken, and what was sent."""
+
+    identifier: str
+    seed: int
+    size: int
+    sha512: str
+
+    def data(self) -> bytes:
+        return content(self.seed, self.size)
+
+
+def content(seed: int, size: int) -> bytes:
+    return random.Random(seed).randbytes(size)
+
+
+class Wrong(Exception):
+    """The service gave something else than what was sent."""
+
+
+@dataclass
+class Sample:
+    """The processes of the idle service."""
+
+    descriptors: int
+    threads: int
+    greenlets: int
+    #: bytes, by process
+    resident: dict[int, int]
+
+
+@dataclass
+class Tally:
+    """What happened."""
+
+    done: Counter[str] = field(default_factory=Counter)
+    #: requests that got no answer because the service was reloaded or ended meanwhile
+    unanswered: Counter[str] = field(default_factory=Counter)
+    #: downloads whose beginning was right, cut off by the end of the service
+    cut_off: Counter[str] = field(default_factory=Counter)
+    bytes: int = 0
+    faults: list[str] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+
+
+class Soak:
+    """The load on one service, and what it does to it."""
+
+    def __init__(self, service: Service, seed: int) -> None:
+        self._service = service
+        self._api = Api(service.http_port, timeout=PATIENCE)
+        self._seeds = itertools.count(seed * 1_000_000)
+        self._random = random.Random(seed)
+        self._images: dict[str, Image] = {}
+        self._busy: set[str] = set()
+        self._lock = threading.Lock()
+        self._idle = threading.Condition()
+        self._running = 0
+        self._paused = True
+        self._over = False
+        #: the disturbance that is going on, and when the last one ended
+        self._disturbed = ""
+        self._calm_since = 0.0
+        self.tally = Tally()
+        self._threads = [threading.Thread(target=self._client, args=(number,)) for number in range(CLIENTS)]
+
+    # The clients.
+
+    def _client(self, number: int) -> None:
+        chance = random.Random(number)
+        operations = (
+            (self._upload, 4), (self._chunked_upload, 2), (self._download, 5), (self._range, 3),
+            (self._one_connection, 2), (self._slow_download, 1), (self._abort_download, 2), (self._abort_upload, 1),
+            (self._delete, 3),
+        )  # fmt: skip
+        choices, weights = zip(*operations, strict=True)
+        while True:
+            with self._idle:
+                self._idle.wait_for(lambda: self._over or not self._paused)
+                if self._over:
+                    return
+                self._running += 1
+            try:
+                self._do(chance.choices(choices, weights)[0], chance)
+            finally:
+                with self._idle:
+                    self._running -= 1
+                    self._idle.notify_all()
+
+    def _do(self, operation: Callable[[random.Random], str], chance: random.Random) -> None:
+        name = operation.__name__.strip("_")
+        started, disturbed = time.monotonic(), self._disturbed
+        try:
+            count, counter = operation(chance), self.tally.done
+        except Wrong as error:
+            self._fault(f"{name}: {error}")
+            return
+        except (OSError, http.client.HTTPException) as error:
+            excused = disturbed or self._disturbed or started < self._calm_since
+            if not excused:
+                self._fault(f"{name}: {type(error).__name__}: {error}")
+                return
+            # Also cut off: http.client says that a body has ended too early by IncompleteRead.
+            cut = isinstance(error, http.client.IncompleteRead)
+            if cut and (disturbed or self._disturbed) == "reload":
+                self._fault(f"{name}: cut off by a reload")
+                return
+            count, counter = name, self.tally.cut_off if cut else self.tally.unanswered
+        with self._lock:
+            counter[count or name] += 1
+
+    def _fault(self, text: str) -> None:
+        with self._lock:
+            self.tally.faults.append(text)
+        print(f"  fault: {text}", flush=True)
+
+    def _moved(self, count: int) -> None:
+        with self._lock:
+            self.tally.bytes += count
+
+    @contextlib.contextmanager
+    def _some_image(self, chance: random.Random) -> Iterator[Image | None]:
+        """An image that nobody deletes meanwhile."""
+        with self._lock:
+            image = chance.choice(list(self._images.values())) if self._images else None
+            token = f"{image.identifier}/{chance.random()}" if image else ""
+            self._busy.add(token)
+        try:
+            yield image
+        finally:
+            with self._lock:
+                self._busy.discard(token)
+
+    def _new(self, chance: random.Random, chunked: bool) -> str:
+        with self._lock:
+            seed = next(self._seeds)
+            if len(self._images) >= KEPT:
+                return "nothing"
+        size = chance.choice(SIZES) if chance.random() < 0.3 else chance.randrange(LARGEST)
+        data = content(seed, size)
+        image = Image(self._api.create(), seed, size, sha512(data))
+        piece = chance.choice((1000, 64 * KIB, MIB))
+        pieces = (data[start : start + piece] for start in range(0, size, piece))
+        answer = self._api.upload(image.identifier, pieces if chunked else data)
+        if answer.status != 204:
+            raise Wrong(f"upload of {size} bytes: {answer.status} {answer.body[:200]!r}")
+        shown = self._api.show(image.identifier)
+        found = shown["status"], shown["size"], shown["os_hash_value"]
+        if found != ("active", size, image.sha512):
+            raise Wrong(f"{size} bytes were sent, and taken as {found}")
+        with self._lock:
+            self._images[image.identifier] = image
+        self._moved(size)
+        return ""
+
+    def _upload(self, chance: random.Random) -> str:
+        return self._new(chance, chunked=False)
+
+    def _chunked_upload(self, chance: random.Random) -> str:
+        return self._new(chance, chunked=True)
+
+    def _download(self, chance: random.Random) -> str:
+        with self._some_image(chance) as image:
+            if image is None:
+                return "nothing"
+            self._check(image, self._api.connect(), 0, image.size, close=True)
+        return ""
+
+    def _range(self, chance: random.Random) -> str:
+        with self._some_image(chance) as image:
+            if image is None or not image.size:
+                return "nothing"
+            start = chance.randrange(image.size)
+            end = chance.randrange(start, image.size)
+            self._check(image, self._api.connect(), start, end + 1, close=True)
+        return ""
+
+    def _one_connection(self, chance: random.Random) -> str:
+        """Several downloads on a connection: what follows a body must be the next answer's head."""
+        connection = self._api.connect()
+        try:
+            for _ in range(3):
+                with self._some_image(chance) as image:
+                    if image is None or not image.size:
+                        return "nothing"
+                    self._check(image, connection, 0, image.size)
+                    self._check(image, connection, image.size // 3, image.size // 3 + 1)
+        finally:
+            connection.close()
+        return ""
+
+    def _check(
+        self, image: Image, connection: http.client.HTTPConnection, start: int, end: int, close: bool = False
+    ) -> None:
+        """Download the bytes from ``start`` to ``end`` and compare them with what was sent."""
+        whole = (start, end) == (0, image.size)
+        headers = {} if whole else {"Range": f"bytes={start}-{end - 1}"}
+        expected = image.data()[start:end]
+        try:
+            connection.request("GET", f"/v2/images/{image.identifier}/file", headers=headers)
+            response = connection.getresponse()
+            if response.status != (200 if whole else 206):
+                raise Wrong(f"download of {end - start} bytes: {response.status}")
+            try:
+                body = response.read()
+            except http.client.IncompleteRead as error:
+                if not expected.startswith(error.partial):
+                    raise Wrong(f"the first {len(error.partial)} of {len(expected)} bytes are wrong") from error
+                raise
+            if sha512(body) != sha512(expected):
+                raise Wrong(f"{len(body)} bytes came, not the {len(expected)} that were sent")
+        finally:
+            if close:
+                connection.close()
+        self._moved(len(expected))
+
+    def _slow_download(self, chance: random.Random) -> str:
+        with self._some_image(chance) as image:
+            if image is None or not image.size:
+                return "nothing"
+            body = bytearray()
+            with self._api.started_download(image.identifier) as response:
+                while piece := response.read(MIB):
+                    body += piece
+                    time.sleep(0.05)
+            if len(body) < image.size and image.data().startswith(body):
+                raise http.client.IncompleteRead(bytes(body))
+            if sha512(body) != image.sha512:
+                raise Wrong(f"{len(body)} bytes came slowly, not the {image.size} that were sent")
+            self._moved(image.size)
+        return ""
+
+    def _abort_download(self, chance: random.Random) -> str:
+        with self._some_image(chance) as image:
+            if image is None or not image.size:
+                return "nothing"
+            self._api.abort_download(image.identifier, chance.randrange(image.size))
+        return ""
+
+    def _abort_upload(self, chance: random.Random) -> str:
+        identifier = self._api.create()
+        size = chance.randrange(LARGEST)
+        self._api.abort_upload(identifier, content(0, size), size + chance.randrange(1, MIB))
+        deadline = time.monotonic() + PATIENCE
+        while (status := self._api.show(identifier)["status"]) == "saving":
+            if time.monotonic() > deadline:
+                raise Wrong(f"an upload that was reset is still being saved after {PATIENCE:g} s")
+            time.sleep(0.1)
+        if status != "queued":
+            raise Wrong(f"an upload that was reset has become {status}")
+        self._api.delete(identifier)
+        return ""
+
+    def _delete(self, chance: random.Random) -> str:
+        with self._lock:
+            used = {token.partition("/")[0] for token in self._busy}
+            free = [identifier for identifier in self._images if identifier not in used]
+            if len(self._images) < KEPT // 2 or not free:
+                return "nothing"
+            identifier = chance.choice(free)
+            del self._images[identifier]
+        status = self._api.delete(identifier)
+        if status != 204:
+            raise Wrong(f"an image could not be deleted: {status}")
+        return ""
+
+    # What is done to the service.
+
+    def run(self, seconds: float) -> None:
+        for thread in self._threads:
+            thread.start()
+        try:
+            self._steady(seconds / 2)
+            self._disturb(seconds / 2)
+            self._verify_all()
+        finally:
+            with self._idle:
+                self._over = True
+                self._idle.notify_all()
+            for thread in self._threads:
+                thread.join(PATIENCE)
+        self._judge()
+
+    def _load(self, seconds: float) -> None:
+        with self._idle:
+            self._paused = False
+            self._idle.notify_all()
+        time.sleep(seconds)
+
+    def _pause(self) -> None:
+        with self._idle:
+            self._paused = True
+            if not self._idle.wait_for(lambda: not self._running, 2 * PATIENCE):
+                self._fault(f"{self._running} requests under way have not ended in {2 * PATIENCE:g} s")
+
+    def _steady(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        # The first turn warms it up: what is imported and pooled at the first use is no leak.
+        self._load(min(STEADY_TURN, seconds / 4))
+        while True:
+            self._pause()
+            time.sleep(1)
+            self.tally.samples.append(self._sample())
+            if time.monotonic() > deadline and len(self.tally.samples) > 2:
+                return
+            self._load(STEADY_TURN)
+
+    def _disturb(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        kinds = [self._end_and_start]
+        if self._service.release == "glance32":
+            kinds = [self._reload, self._reload, self._end_and_start]
+        for disturb in itertools.cycle(kinds):
+            self._load(DISTURBED_TURN)
+            disturb()
+            if time.monotonic() > deadline:
+                break
+        self._load(1)
+        self._pause()
+
+    def _reload(self) -> None:
+        before = set(self._service.workers())
+        self._disturbed = "reload"
+        self._service.signal(signal.SIGHUP)
+        if not self._eventually(lambda: not before & set(self._service.workers())):
+            self._fault(f"{PATIENCE:g} s after a reload there are workers of before")
+        self._calm("reloads")
+
+    def _end_and_start(self) -> None:
+        self._disturbed = "end"
+        self._service.expect_end()
+        self._service.signal(signal.SIGTERM)
+        if not self._eventually(lambda: not self._service.pids()):
+            self._fault(f"{PATIENCE:g} s after SIGTERM there are processes left")
+        self._service.start_again()
+        self._calm("ends")
+
+    def _calm(self, count: str) -> None:
+        self._calm_since = time.monotonic()
+        self._disturbed = ""
+        with self._lock:
+            self.tally.done[count] += 1
+
+    def _eventually(self, condition: Callable[[], object]) -> bool:
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.1)
+        return True
+
+    def _verify_all(self) -> None:
+        """Every image that the service has taken is there, whatever happened since."""
+        for image in self._images.values():
+            try:
+                self._check(image, self._api.connect(), 0, image.size, close=True)
+            except (Wrong, OSError, http.client.HTTPException) as error:
+                self._fault(f"at the end: {type(error).__name__}: {error}")
+
+    # What it leaves behind.
+
+    def _sample(self) -> Sample:
+        descriptors = threads = 0
+        resident: dict[int, int] = {}
+        for pid in self._service.pids():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                descriptors += len(os.listdir(f"/proc/{pid}/fd"))
+                threads += len(os.listdir(f"/proc/{pid}/task"))
+                pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+                resident[pid] = pages * os.sysconf("SC_PAGE_SIZE")
+        return Sample(descriptors, threads, self._greenlets(), resident)
+
+    def _greenlets(self) -> int:
+        """The greenlets of the workers, of which glance's own report tells; none on native threads."""
+        if self._service.release != "glance32":
+            return 0
+        before = self._service.log().count("Guru Meditation")
+        workers = self._service.workers()
+        length = len(self._service.log())
+        for worker in workers:
+            os.kill(worker, signal.SIGUSR2)
+
+        def reported() -> bool:
+            self._api.ask("GET", "/healthcheck")
+            return self._service.log().count("Guru Meditation") >= before + len(workers)
+
+        self._eventually(reported)
+        time.sleep(0.5)
+        return self._service.log()[length:].count("  Green Thread  ")
+
+    def _judge(self) -> None:
+        samples = self.tally.samples
+        for name in ("descriptors", "threads", "greenlets"):
+            counts = [getattr(sample, name) for sample in samples]
+            # The least of the later looks: a connection may still be about to close at one of them.
+            if min(counts[1:]) > counts[0]:
+                self._fault(f"{name} left behind: {counts}")
+        third = max(1, len(samples) // 3)
+        for pid in samples[0].resident:
+            sizes = [sample.resident[pid] for sample in samples if pid in sample.resident]
+            grown = statistics.median(sizes[-third:]) - statistics.median(sizes[:third])
+            if grown > GROWTH:
+                self._fault(f"process {pid} has grown by {grown / MIB:.1f} MiB: {[size // MIB for size in sizes]}")
+        if not self.tally.done["download"] or not self.tally.done["upload"]:
+            self._fault("no transfer has succeeded")
+        if self._service.release == "glance32" and not self.tally.done["reloads"]:
+            self._fault("there was no reload")
+
+
+def summary(soak: Soak) -> dict[str, Any]:
+    tally = soak.tally
+    return {
+        "GiB moved and verified": round(tally.bytes / (1 << 30), 2),
+        "done": dict(sorted(tally.done.items())),
+        "unanswered, reloading or ending": dict(sorted(tally.unanswered.items())),
+        "cut off by the end": dict(sorted(tally.cut_off.items())),
+        "descriptors": [sample.descriptors for sample in tally.samples],
+        "threads": [sample.threads for sample in tally.samples],
+        "greenlets": [sample.greenlets for sample in tally.samples],
+        "resident MiB": [sum(sample.resident.values()) // MIB for sample in tally.samples],
+        "faults": tally.faults,
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.glance.soak", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=120.0, help="of all releases together (%(default)s)")
+    parser.add_argument("--release", action="append", choices=list(RELEASES), help="may be repeated (all)")
+    parser.add_argument("--stock", action="store_true", help="without fastio: what stock does in its place")
+    parser.add_argument("--seed", type=int, default=1, help="of what is sent (%(default)s)")
+    options = parser.parse_args(arguments)
+    if options.seconds < 20:
+        parser.error(f"--seconds {options.seconds:g}: at least 20, or there is no time for anything")
+    releases = options.release or list(RELEASES)
+    failed = False
+    for release in releases:
+        stock, patched = SERVERS[release]
+        print(f"{release}, {'stock' if options.stock else 'fastio'}", flush=True)
+        config = {"DEFAULT": {"workers": 2}}
+        try:
+            with Service(release, stock if options.stock else patched, config) as service:
+                soak = Soak(service, options.seed)
+                soak.run(options.seconds / len(releases))
+                failed = failed or bool(soak.tally.faults)
+                print(json.dumps(summary(soak), indent=1), flush=True)
+                if soak.tally.faults:
+                    raise BackendError("see the log")
+        except BackendError as error:
+            print(error, file=sys.stderr)
+            failed = True
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,482 @@
+"""Faults of files, of backends and of clients give with fastio what they give without it.
+
+Each scenario runs once with a stock glance-api and once, at the same time, with a patched one: the status, the headers
+and every byte of the answer, what becomes of the image and of its files, and what is logged have to be the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.backends import backend
+from benchmarks.backends.base import HOST
+from benchmarks.backends.swift import Swift
+from tests.backends.required import missing
+from tests.child import data
+from tests.conftest import MONKEY_PATCHED
+from tests.glance.faults import Fault, Proxy, small_file_system
+from tests.glance.service import RELEASES, SERVERS, Answer, Api, Service, interpreter, sha512
+from tests.limits import hard_limit, real_stderr  # noqa: F401
+
+pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
+
+KIB, MIB = 1 << 10, 1 << 20
+#: More than sockets buffer, so that the service is not done before the client has read anything.
+SIZE = 40 * MIB + 12_345
+PAYLOAD = data(11, SIZE)
+#: Bytes of the small file system.
+ROOM = 8 * MIB
+CAP = 48 * MIB
+#: Seconds without a new line after which a log is taken to be complete.
+QUIET = 0.6
+#: Has a connection reset, rather than ended, when it is closed (struct linger of socket(7)).
+RESET = struct.pack("ii", 1, 0)
+#: What differs from answer to answer.
+VOLATILE = ("date", "x-openstack-request-id", "openstack-image-import-methods")
+
+
+@dataclass
+class World:
+    """One service, stock or patched, and what it stores its images in."""
+
+    service: Service
+    api: Api
+    #: the small file system, or why there is none
+    full: Path | str
+    #: in front of Swift, or why there is none
+    swift: Proxy | str
+
+    def need_full(self) -> Path:
+        if isinstance(self.full, str):
+            pytest.skip(self.full)
+        return self.full
+
+    def need_swift(self) -> Proxy:
+        if isinstance(self.swift, str):
+            missing("swift", self.swift)
+        return self.swift
+
+    def create(self, store: str = "images") -> str:
+        return self.api.create(name=store)
+
+    def upload(self, image: str, body: Any, store: str = "images", length: int | None = None) -> Answer:
+        headers = {"Content-Type": "application/octet-stream", "X-Image-Meta-Store": store}
+        if length is not None:
+            headers["Content-Length"] = str(length)
+        return self.api.ask("PUT", f"/v2/images/{image}/file", body, headers)
+
+    def make(self, payload: bytes = PAYLOAD, store: str = "images") -> str:
+        image = self.create(store)
+        answer = self.upload(image, payload, store)
+        assert answer.status == 204, answer
+        return image
+
+    def file(self, image: str) -> Path:
+        return self.service.images / image
+
+    def raw(self, image: str, headers: str = "", receive: int = 0) -> RawDownload:
+        return RawDownload(self.service.http_port, image, headers, receive)
+
+
+class RawDownload:
+    """An answer down to its last byte, also where there are fewer or more than its head announces."""
+
+    def __init__(self, port: int, image: str, headers: str, receive: int) -> None:
+        self.sock = socket.socket()
+        self.sock.settimeout(90)
+        if receive:
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive)
+        self.sock.connect((HOST, port))
+        request = f"GET /v2/images/{image}/file HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n{headers}\r\n"
+        self.sock.sendall(request.encode())
+        self.bytes = b""
+        self.ended = ""
+
+    def read(self, until: int) -> None:
+        """Read until there are so many bytes, head included, or no more."""
+        parts, count = [self.bytes], len(self.bytes)
+        while count < until and not self.ended:
+            try:
+                piece = self.sock.recv(min(1 << 20, until - count))
+                self.ended = "" if piece else "end"
+            except ConnectionResetError:
+                piece, self.ended = b"", "reset"
+            parts.append(piece)
+            count += len(piece)
+        self.bytes = b"".join(parts)
+
+    def rest(self) -> list[Any]:
+        """Read to the end; what was answered, and how it ended."""
+        self.read(1 << 40)
+        self.sock.close()
+        head, _, body = self.bytes.partition(b"\r\n\r\n")
+        status, *lines = head.decode().split("\r\n")
+        headers = [line for line in lines if not line.lower().startswith(VOLATILE)]
+        return [status, sorted(headers), len(body), sha512(body), self.ended]
+
+    def reset(self) -> None:
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        self.sock.close()
+
+
+# The scenarios: each returns what has to be the same, and asserts that the fault has really happened.
+
+Scenario = Callable[[World], Any]
+
+
+def no_fault(world: World) -> Any:
+    image = world.make()
+    found = world.raw(image).rest()
+    assert found[2:4] == [SIZE, sha512(PAYLOAD)]
+    return found
+
+
+def file_truncated_before(world: World) -> Any:
+    image = world.make()
+    os.truncate(world.file(image), 5 * MIB + 77)
+    return world.raw(image).rest()
+
+
+def file_truncated_while_served(world: World) -> Any:
+    image = world.make()
+    download = world.raw(image, receive=32 * KIB)
+    download.read(MIB)
+    os.truncate(world.file(image), 30 * MIB + 77)
+    found = download.rest()
+    assert found[2] == 30 * MIB + 77
+    return found
+
+
+def file_emptied(world: World) -> Any:
+    image = world.make()
+    os.truncate(world.file(image), 0)
+    return world.raw(image).rest()
+
+
+def file_longer_than_the_image(world: World) -> Any:
+    image = world.make(PAYLOAD[: 5 * MIB])
+    with open(world.file(image), "ab") as file:
+        file.write(b"more" * 100_000)
+    return world.raw(image).rest()
+
+
+def file_gone(world: World) -> Any:
+    image = world.make()
+    world.file(image).unlink()
+    found = world.raw(image).rest()
+    assert " 200 " not in found[0]
+    return found
+
+
+def file_gone_while_served(world: World) -> Any:
+    image = world.make()
+    download = world.raw(image, receive=32 * KIB)
+    download.read(MIB)
+    world.file(image).unlink()
+    found = download.rest()
+    assert found[2:4] == [SIZE, sha512(PAYLOAD)]
+    return found
+
+
+def file_is_a_directory(world: World) -> Any:
+    image = world.make()
+    world.file(image).unlink()
+    world.file(image).mkdir()
+    return world.raw(image).rest()
+
+
+def range_of_a_truncated_file(world: World) -> Any:
+    image = world.make()
+    os.truncate(world.file(image), 5 * MIB + 77)
+    ranges = ("0-99", f"{5 * MIB}-{6 * MIB}", f"{20 * MIB}-{21 * MIB}", "-1000")
+    return [world.raw(image, f"Range: bytes={each}\r\n").rest() for each in ranges]
+
+
+def range_beyond_the_image(world: World) -> Any:
+    image = world.make(PAYLOAD[:MIB])
+    return [world.raw(image, f"Range: bytes={each}\r\n").rest() for each in (f"{MIB}-", "5-2", "x", "0-9999999")]
+
+
+def image_without_data(world: World) -> Any:
+    return world.raw(world.create()).rest()
+
+
+def image_of_no_bytes(world: World) -> Any:
+    image = world.make(b"")
+    return [world.raw(image).rest(), world.raw(image, "Range: bytes=0-0\r\n").rest()]
+
+
+def client_resets_a_download(world: World) -> Any:
+    image = world.make()
+    download = world.raw(image, receive=32 * KIB)
+    download.read(3 * MIB)
+    download.reset()
+
+
+def client_resets_at_once(world: World) -> Any:
+    image = world.make()
+    world.raw(image, receive=32 * KIB).reset()
+
+
+def client_resets_an_upload(world: World) -> Any:
+    image = world.create()
+    world.api.abort_upload(image, PAYLOAD[: 9 * MIB + 5], SIZE)
+    return after_upload(world, image)
+
+
+def client_ends_an_upload_early(world: World) -> Any:
+    """The body is shorter than its announced length, and the client still reads the answer."""
+    image = world.create()
+    with socket.create_connection((HOST, world.service.http_port), timeout=60) as sock:
+        head = f"PUT /v2/images/{image}/file HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {SIZE}\r\n"
+        more = b"Connection: close\r\nContent-Type: application/octet-stream\r\n\r\n"
+        sock.sendall(head.encode() + more + PAYLOAD[: 3 * MIB])
+        sock.shutdown(socket.SHUT_WR)
+        answer = b"".join(iter(lambda: sock.recv(65536), b""))
+    return [answer.partition(b"\r\n")[0], after_upload(world, image)]
+
+
+def chunked_upload_is_cut_off(world: World) -> Any:
+    image = world.create()
+    with socket.create_connection((HOST, world.service.http_port), timeout=60) as sock:
+        head = f"PUT /v2/images/{image}/file HTTP/1.1\r\nHost: {HOST}\r\nTransfer-Encoding: chunked\r\n"
+        chunk = b"100000\r\n" + PAYLOAD[:MIB] + b"\r\n"
+        sock.sendall(head.encode() + b"Content-Type: application/octet-stream\r\n\r\n" + 3 * chunk + chunk[:1000])
+        time.sleep(0.3)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+    return after_upload(world, image)
+
+
+def image_larger_than_allowed(world: World) -> Any:
+    image = world.create()
+    answer = tolerant_upload(world, image, bytes(CAP + 1))
+    return [answer, after_upload(world, image)]
+
+
+def chunked_image_larger_than_allowed(world: World) -> Any:
+    image = world.create()
+    answer = tolerant_upload(world, image, pieces(CAP + 1))
+    return [answer, after_upload(world, image)]
+
+
+def disk_full(world: World) -> Any:
+    full, image = world.need_full(), world.create("full")
+    answer = tolerant_upload(world, image, PAYLOAD[: 2 * ROOM], "full")
+    assert answer in (413, "cut off"), answer
+    return [answer, after_upload(world, image), os.listdir(full)]
+
+
+def disk_full_at_the_last_byte(world: World) -> Any:
+    full, image = world.need_full(), world.create("full")
+    answer = tolerant_upload(world, image, PAYLOAD[: ROOM + 1], "full")
+    return [answer, after_upload(world, image), os.listdir(full)]
+
+
+def disk_just_large_enough(world: World) -> Any:
+    full = world.need_full()
+    image = world.make(PAYLOAD[:ROOM], "full")
+    found = [world.raw(image).rest(), after_upload(world, image)]
+    assert world.api.delete(image) == 204
+    return [*found, os.listdir(full)]
+
+
+def chunked_disk_full(world: World) -> Any:
+    full, image = world.need_full(), world.create("full")
+    answer = tolerant_upload(world, image, pieces(2 * ROOM), "full")
+    return [answer, after_upload(world, image), os.listdir(full)]
+
+
+def swift_without_fault(world: World) -> Any:
+    world.need_swift()
+    image = world.make(store="swift")
+    found = world.raw(image).rest()
+    assert found[2:4] == [SIZE, sha512(PAYLOAD)]
+    return found
+
+
+def swift_forbids_a_download(world: World) -> Any:
+    return failed_swift_download(world, Fault(status=403))
+
+
+def swift_has_no_such_object(world: World) -> Any:
+    return failed_swift_download(world, Fault(status=404))
+
+
+def swift_is_unavailable_for_a_download(world: World) -> Any:
+    """swiftclient tries it six times, which takes half a minute."""
+    return failed_swift_download(world, Fault(status=503))
+
+
+def swift_resets_a_download(world: World) -> Any:
+    return failed_swift_download(world, Fault(reset_answer=9 * MIB + 5))
+
+
+def failed_swift_download(world: World, fault: Fault) -> Any:
+    swift = world.need_swift()
+    image = world.make(store="swift")
+    before = swift.failed
+    swift.fail("GET", image, fault)
+    found = world.raw(image).rest()
+    assert swift.failed > before
+    assert found[2] < SIZE
+    return [found, swift.failed - before]
+
+
+def swift_is_unavailable_for_an_upload(world: World) -> Any:
+    return failed_swift_upload(world, Fault(status=503))
+
+
+def swift_is_full(world: World) -> Any:
+    return failed_swift_upload(world, Fault(status=413))
+
+
+def swift_resets_an_upload(world: World) -> Any:
+    return failed_swift_upload(world, Fault(reset_request=9 * MIB + 5))
+
+
+def failed_swift_upload(world: World, fault: Fault) -> Any:
+    swift = world.need_swift()
+    image = world.create("swift")
+    before = swift.failed
+    swift.fail("PUT", image, fault)
+    answer = tolerant_upload(world, image, PAYLOAD, "swift")
+    assert swift.failed > before
+    return [answer, after_upload(world, image), swift.failed - before]
+
+
+SCENARIOS: list[Scenario] = [
+    no_fault, file_truncated_before, file_truncated_while_served, file_emptied, file_longer_than_the_image, file_gone,
+    file_gone_while_served, file_is_a_directory, range_of_a_truncated_file, range_beyond_the_image, image_without_data, image_of_no_bytes,
+    client_resets_a_download, client_resets_at_once, client_resets_an_upload, client_ends_an_upload_early,
+    chunked_upload_is_cut_off, image_larger_than_allowed, chunked_image_larger_than_allowed, disk_full,
+    disk_full_at_the_last_byte, disk_just_large_enough, chunked_disk_full, swift_without_fault,
+    swift_forbids_a_download, swift_has_no_such_object, swift_is_unavailable_for_a_download, swift_resets_a_download,
+    swift_is_unavailable_for_an_upload, swift_is_full, swift_resets_an_upload,
+]  # fmt: skip
+
+
+def pieces(size: int) -> Iterator[bytes]:
+    """``size`` bytes for a chunked upload."""
+    for start in range(0, size, MIB):
+        yield PAYLOAD[:MIB][: size - start]
+
+
+def tolerant_upload(world: World, image: str, body: Any, store: str = "images") -> int | str:
+    """The status of an upload, also where the service answers and closes before it has taken the body."""
+    try:
+        return world.upload(image, body, store).status
+    except (BrokenPipeError, ConnectionResetError):
+        return "cut off"
+
+
+def after_upload(world: World, image: str) -> Any:
+    """What there is of an image after its upload has failed, once the service has done with it."""
+    deadline = time.monotonic() + 30
+    while world.api.show(image)["status"] == "saving" and time.monotonic() < deadline:
+        time.sleep(0.05)
+    settle(world.service)
+    fields = ("status", "size", "checksum", "os_hash_value", "stores")
+    shown = world.api.show(image)
+    file = world.file(image)
+    return [{name: shown.get(name) for name in fields}, file.stat().st_size if file.exists() else None]
+
+
+def settle(service: Service) -> None:
+    """Return when the service has written nothing for a while."""
+    size, since = len(service.log()), time.monotonic()
+    while time.monotonic() - since < QUIET:
+        time.sleep(0.05)
+        now = len(service.log())
+        if now != size:
+            size, since = now, time.monotonic()
+
+
+@pytest.fixture(scope="module")
+def swift_server() -> Iterator[Swift | str]:
+    reason = backend("swift").available()
+    if reason:
+        yield reason
+        return
+    with backend("swift")() as running:
+        yield running
+
+
+@pytest.fixture(scope="module", params=RELEASES)
+def worlds(
+    request: pytest.FixtureRequest, swift_server: Swift | str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[World]]:
+    """The services of a release, stock and patched."""
+    interpreter(request.param)
+    failed_before = request.session.testsfailed
+    with contextlib.ExitStack() as stack:
+
+        def world(command: Callable[[Service], Any]) -> World:
+            config: dict[str, dict[str, object]] = {
+                "DEFAULT": {"enabled_backends": "images:file", "image_size_cap": CAP},
+            }
+            full: Path | str
+            try:
+                full = stack.enter_context(small_file_system(tmp_path_factory.mktemp("full") / "store", ROOM))
+            except OSError as error:
+                full = str(error)
+            else:
+                config["DEFAULT"]["enabled_backends"] = "images:file, full:file"
+                config["full"] = {"filesystem_store_datadir": full}
+            proxy: Proxy | str
+            if isinstance(swift_server, str):
+                proxy = swift_server
+            else:
+                url = swift_server.access()["url"]
+                proxy = stack.enter_context(Proxy(int(url.rpartition(":")[2])))
+                options = {key: str(value) for key, value in swift_server.options().items()}
+                options["swift_store_auth_address"] = f"http://{HOST}:{proxy.port}/v3"
+                config["DEFAULT"]["enabled_backends"] = f"{config['DEFAULT']['enabled_backends']}, swift:swift"
+                config["swift"] = options
+            service = Service(request.param, command, config).start()
+            stack.callback(lambda: service.stop(keep_logs=request.session.testsfailed > failed_before))
+            return World(service, Api(service.http_port, timeout=100), full, proxy)
+
+        yield [world(command) for command in SERVERS[request.param]]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_the_same_as_stock(worlds: list[World], scenario: Scenario) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        stock, patched = pool.map(functools.partial(outcome, scenario), worlds)
+    assert patched == stock
+
+
+def outcome(scenario: Scenario, world: World) -> dict[str, Any]:
+    """What a scenario gave and what was logged meanwhile; the service goes on afterwards."""
+    settle(world.service)
+    logged = len(world.service.log())
+    found = scenario(world)
+    settle(world.service)
+    assert world.api.ask("GET", "/healthcheck").status == 200
+    world.service.check()
+    return {"found": found, "log": world.service.log_classes(logged), "descriptors": images_open(world.service)}
+
+
+def images_open(service: Service) -> list[str]:
+    """Files of the stores that the service still has open."""
+    found = []
+    for pid in service.pids():
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                name = os.readlink(descriptor)
+                if re.search(r"/(images|store)/[0-9a-f-]{36}", name):
+                    found.append(name)
+    return found

@@ -1,0 +1,81 @@
+"""The soak finds what it is there to find."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.conftest import MONKEY_PATCHED
+from tests.glance.service import RELEASES, SERVERS, Service, interpreter
+from tests.glance.soak import GROWTH, Sample, Soak, main
+
+pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
+
+FLAT = Sample(descriptors=20, threads=4, greenlets=3, resident={1: 100 << 20})
+
+
+@pytest.fixture(params=RELEASES)
+def soak(request: pytest.FixtureRequest, serve: Callable[..., Service]) -> Iterator[Soak]:
+    interpreter(request.param)
+    yield Soak(serve(request.param, SERVERS[request.param][1]), seed=5)
+
+
+def test_every_operation_succeeds_and_damage_is_found(soak: Soak) -> None:
+    chance = random.Random(7)
+    for operation in (
+        soak._upload, soak._chunked_upload, soak._upload, soak._download, soak._range, soak._one_connection,
+        soak._slow_download, soak._abort_download, soak._abort_upload,
+    ):  # fmt: skip
+        soak._do(operation, chance)
+    assert soak.tally.faults == []
+    assert soak.tally.done["upload"] == 2
+    for image in soak._images.values():
+        path = soak._service.images / image.identifier
+        with open(path, "r+b") as file:
+            file.seek(image.size // 2)
+            (byte,) = file.read(1)
+            file.seek(image.size // 2)
+            file.write(bytes([byte ^ 1]))
+    soak._verify_all()
+    assert len(soak.tally.faults) == 3
+    for image in soak._images.values():
+        with open(soak._service.images / image.identifier, "r+b") as file:
+            file.truncate(image.size // 2)
+    soak._do(soak._download, chance)
+    soak._do(soak._slow_download, chance)
+    assert len(soak.tally.faults) == 5
+
+
+class Judged:
+    """What the verdict looks at."""
+
+    def __init__(self, release: str) -> None:
+        self.release = release
+        self.http_port = 0
+
+
+@pytest.mark.parametrize(
+    ("last", "named"),
+    [
+        (FLAT, []),
+        (Sample(21, 4, 3, FLAT.resident), ["descriptors"]),
+        (Sample(20, 5, 3, FLAT.resident), ["threads"]),
+        (Sample(20, 4, 4, FLAT.resident), ["greenlets"]),
+        (Sample(20, 4, 3, {1: FLAT.resident[1] + GROWTH + 1}), ["has grown"]),
+    ],
+)
+def test_the_verdict_on_what_is_left_behind(last: Sample, named: list[str]) -> None:
+    soak = Soak(Judged("glance33"), seed=1)  # type: ignore[arg-type]
+    soak.tally.done.update(download=1, upload=1)
+    soak.tally.samples = [FLAT, last, last]
+    soak._judge()
+    assert len(soak.tally.faults) == len(named)
+    assert all(name in fault for name, fault in zip(named, soak.tally.faults, strict=True))
+
+
+def test_a_bad_option_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--seconds", "3"])
+    assert "--seconds 3: at least 20" in capsys.readouterr().err
