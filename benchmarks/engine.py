@@ -84,6 +84,8 @@ class Case:
     :param title: heading of the table
     :param backend: name of the backend of :mod:`benchmarks.backends` that runs while the case does
     :param backend_parameters: of the backend
+    :param beside: further backends that run meanwhile: what the runs know each by, its name and its parameters; one
+        that can not be had is left out, and the variants that use it say so themselves (``skip``)
     :param needs: packages that the workload imports beside those that every workload does
     :param prepare: variant that is run once before all others, and not measured; they are told its result
     :param long: more of what another case does too: left out of a smoke run
@@ -106,6 +108,7 @@ class Case:
     title: str = ""
     backend: str = ""
     backend_parameters: Mapping[str, Any] = field(default_factory=dict)
+    beside: Mapping[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
     needs: Sequence[str] = ()
     prepare: str = ""
     long: bool = False
@@ -258,7 +261,7 @@ def _run_case(case: Case, result: Result, options: Options, path: Path | None, p
 
 @contextlib.contextmanager
 def _surroundings(case: Case, recorded: CaseResult, able: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Run the case's backend and prepare it; yields what the runs are told.
+    """Run the case's backends and prepare them; yields what the runs are told.
 
     Where that fails all who would have run have failed.
     """
@@ -270,6 +273,13 @@ def _surroundings(case: Case, recorded: CaseResult, able: Iterable[str]) -> Iter
                 directory = servers.data_directory(case.backend, recorded.parameters.get("size", 0))
                 recorded.backend = {"name": case.backend, "directory": str(directory), **case.backend_parameters}
                 told.update(stack.enter_context(servers.running(case.backend, case.backend_parameters, directory)))
+                told["beside"] = {}
+                for known_by, (name, parameters) in case.beside.items():
+                    if not servers.why_not(name):
+                        running = servers.running(name, parameters, directory)
+                        told["beside"][known_by] = stack.enter_context(running)
+                        chosen = [f"{key}={value}" for key, value in parameters.items()]
+                        recorded.backend[known_by] = " ".join([name, *chosen])
             if able and case.prepare:
                 failure = _prepare(case, recorded.parameters, told)
         except (BackendError, OSError) as error:

@@ -60,7 +60,8 @@ def surroundings() -> dict[str, Any]:
     """What the engine has started and prepared for this case.
 
     ``access`` and ``pids`` of its backend (:func:`benchmarks.servers.running`) and in ``prepared`` the result of the
-    variant that has prepared it; each only where the case has it.
+    variant that has prepared it; each only where the case has it. ``beside`` has ``access`` and ``pids`` of further
+    backends.
     """
     return json.loads(os.environ.get(SURROUNDINGS_VARIABLE, "{}"))
 

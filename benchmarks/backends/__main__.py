@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.backends", description="Real backends of glance_store, and glance itself, on loopback."
+        prog="python -m benchmarks.backends", description="Real backends of glance_store, and glance, on loopback."
     )
     commands = parser.add_subparsers(dest="command", required=True)
     known = commands.add_parser("list", help="which there are, what is missing here and how to install it")

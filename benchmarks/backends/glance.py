@@ -1,9 +1,8 @@
 """Real glance-api servers: release 32, the last with the eventlet server, and release 33 under uWSGI with threads.
 
-Each runs from an environment of its own, whose interpreter a variable names; ``tox -e bench-glance`` makes both
-(:mod:`.glance_environments`). There is no keystone (the paste pipeline without authentication), the database is sqlite,
-and the images are in one filesystem store, whose chunk size is glance's default unless the parameter ``chunk_size``
-gives another.
+Each runs from an environment of its own (:mod:`benchmarks.glance_environments`). There is no keystone (the paste
+pipeline without authentication), the database is sqlite, and the images are in one filesystem store, whose chunk size
+is glance's default unless the parameter ``chunk_size`` gives another.
 
 ``fastio=on`` starts the server as an operator would: ``fastio run -- glance-api ...``, and ``import = fastio.auto`` for
 uWSGI. The server does not count as started unless its log then has fastio's summary.
@@ -19,10 +18,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from benchmarks.backends.base import HOST, Backend, BackendError, find_program, http_status
+from benchmarks.glance_environments import ENVIRONMENTS
 from benchmarks.worker import cache_directory
-
-#: What makes the environments.
-INSTALL = "tox -e bench-glance --notest"
 
 _CONF = """\
 [DEFAULT]
@@ -90,9 +87,9 @@ class Glance(Backend):
     """One glance-api, and nginx in front of it if HTTPS is asked for."""
 
     driver = ""
-    #: names the interpreter of the environment
-    variable: ClassVar[str]
-    #: programs that the environment must have, beside that interpreter
+    #: of :data:`benchmarks.glance_environments.ENVIRONMENTS`
+    environment: ClassVar[str]
+    #: programs that the environment must have, beside its interpreter
     programs: ClassVar[tuple[str, ...]]
     #: ``fastio``: ``on`` or ``off``; ``disabled``: patches of fastio that are left out, with commas between them;
     #: ``chunk_size``: filesystem_store_chunk_size in bytes, 0 for glance's default; ``flavor``: of the paste pipeline,
@@ -101,17 +98,16 @@ class Glance(Backend):
 
     @classmethod
     def available(cls) -> str | None:
-        python = os.environ.get(cls.variable, "")
-        if not python:
-            return f"{cls.name}: {cls.variable} does not name a Python with glance; this makes one: {INSTALL}"
-        for program in (python, *(str(_beside(python, name)) for name in cls.programs)):
-            if not os.access(program, os.X_OK):
-                return f"{cls.name}: {cls.variable} is {python!r}: there is no {program}; this makes one: {INSTALL}"
-        return None
+        environment = ENVIRONMENTS[cls.environment]
+        reason = environment.missing()
+        if not reason:
+            lacking = [name for name in cls.programs if not os.access(_beside(environment.python(), name), os.X_OK)]
+            reason = f"beside {environment.variable}={environment.python()} there is no {lacking[0]}" if lacking else ""
+        return f"{cls.name}: {reason}" if reason else None
 
     def launch(self) -> None:
         _one_of(self, "fastio", "on", "off")
-        self._python = os.environ[self.variable]
+        self._python = ENVIRONMENTS[self.environment].python()
         for name in ("images", "staging", "tasks", "locks", "cache", "temporary"):
             (self.directory / name).mkdir()
         self._port = self.port()
@@ -174,7 +170,7 @@ class Glance(Backend):
     def _start_tls(self) -> None:
         nginx, openssl = find_program("nginx"), find_program("openssl")
         if nginx is None or openssl is None:
-            raise BackendError("tls=1 needs nginx and openssl: apt-get install --no-install-recommends nginx-light openssl")
+            raise BackendError("tls=1 needs nginx and openssl: apt-get install nginx-light openssl")
         self._tls_port = self.port()
         self.run(
             [
@@ -209,7 +205,7 @@ class Glance32(Glance):
     """Release 32 with its own eventlet server."""
 
     name = "glance-32"
-    variable = "BENCHMARK_GLANCE32"
+    environment = "glance32"
     programs = ("glance-api", "glance-manage", "fastio")
 
     def _command(self) -> list[str]:
@@ -227,7 +223,7 @@ class Glance33(Glance):
     """
 
     name = "glance-33"
-    variable = "BENCHMARK_GLANCE33"
+    environment = "glance33"
     programs = ("uwsgi", "glance-manage", "fastio")
     parameters = {**Glance.parameters, "threads": 28}
 

@@ -28,6 +28,7 @@ http {{
     server {{
         listen {host}:{port};
         root {directory}/images;
+        {writing}
     }}
 }}
 """
@@ -38,8 +39,8 @@ class Http(Backend):
 
     name = "http"
     driver = "http"
-    #: nginx's worker processes
-    parameters = {"workers": 1}
+    #: ``workers``: nginx's processes; ``writable``: 1 for one that takes images by PUT
+    parameters = {"workers": 1, "writable": 0}
 
     @classmethod
     def available(cls) -> str | None:
@@ -53,11 +54,13 @@ class Http(Backend):
         # Started by root its workers would change to a user who must not look into this directory.
         user = "user root;" if os.getuid() == 0 else ""
         conf = self.directory / "nginx.conf"
+        writing = "dav_methods PUT; client_max_body_size 0;" if self.chosen["writable"] else ""
         conf.write_text(
             _CONF.format(
-                user=user, directory=self.directory, host=HOST, port=self._port, workers=self.chosen["workers"]
+                user=user, directory=self.directory, host=HOST, port=self._port, workers=self.chosen["workers"],
+                writing=writing,
             )
-        )
+        )  # fmt: skip
         # -e: not even before it has read the configuration may it write to the system's log.
         self.spawn("nginx", [find_program("nginx") or "", "-p", str(self.directory), "-e", "stderr", "-c", str(conf)])
         self.wait(lambda: http_status(self._port, "/answer") == 200, "nginx")
