@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from . import compare, environment, report
+from . import compare, report
 from .compare import Comparison
-from .runner import Run, Runner, SuiteError
+from .runner import Run, Runner, Runners, SuiteError
 from .suites import SUITES, Suite, Unavailable
 from .terminal import Plain, Rich, terminal
 
@@ -31,8 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = list(SUITES) if "all" in options.suite else list(dict.fromkeys(options.suite))
     screen = terminal(options.plain)
     with tempfile.TemporaryDirectory(prefix="upstream-env-") as scratch, screen.live():
-        python = environment.create(Path(scratch) / "env")
-        runner = Runner(python, options.limit, children=not options.no_children, match=options.match)
+        runner = Runners(Path(scratch), options.limit, children=not options.no_children, match=options.match)
         comparisons = run_all(runner, [SUITES[name] for name in names], options.stock_only, options.jobs, screen)
     show(comparisons, screen)
     settings = {key: value for key, value in vars(options).items() if key != "results"}

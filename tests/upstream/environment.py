@@ -1,13 +1,14 @@
 """A throw-away virtual environment whose Pythons, children of tests included, can start patched.
 
-It sees what the current environment has installed, and fastio as it is imported here. Its site-packages hold one hook,
-a ``.pth`` file, that patches where an environment variable says so; stock runs use the same environment without the
-variable. A ``.pth`` file, unlike ``sitecustomize`` on PYTHONPATH, also works in children started with ``-E`` or ``-I``.
+It sees what another environment has installed, by default the current one, and fastio as it is imported here. Its
+site-packages hold one hook, a ``.pth`` file, that patches where an environment variable says so; stock runs use the
+same environment without the variable. A ``.pth`` file, unlike ``sitecustomize`` on PYTHONPATH, also works in children
+started with ``-E`` or ``-I``.
 """
 
 from __future__ import annotations
 
-import site
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -27,15 +28,19 @@ if os.environ.get({CHILDREN_VARIABLE!r}) == "1":
 """
 
 
-def create(directory: Path) -> Path:
-    """Make the environment in ``directory`` and return its interpreter."""
+def create(directory: Path, base: str = sys.executable) -> Path:
+    """Make the environment in ``directory``, on top of that of the interpreter ``base``; returns its interpreter."""
     subprocess.run(
-        [sys.executable, "-m", "venv", "--without-pip", str(directory)],
+        [base, "-m", "venv", "--without-pip", str(directory)],
         check=True, timeout=120, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    found = subprocess.run(
+        [base, "-c", "import json, site; print(json.dumps(site.getsitepackages()))"],
+        check=True, timeout=120, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
     )  # fmt: skip
     site_packages = next(directory.glob("lib/python*/site-packages"))
     (site_packages / "fastio_upstream_hook.py").write_text(_HOOK)
-    lines = [f"import site; site.addsitedir({path!r})" for path in site.getsitepackages()]
+    lines = [f"import site; site.addsitedir({path!r})" for path in json.loads(found.stdout)]
     lines += [str(Path(fastio.__file__).parents[1]), "import fastio_upstream_hook"]
     (site_packages / "fastio_upstream.pth").write_text("\n".join(lines) + "\n")
     return directory / "bin" / "python"

@@ -10,13 +10,18 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.glance_environments import ENVIRONMENTS
+
+from . import environment
 from .suites import Suite
 from .worker import DUMP_SIGNAL
 
@@ -124,6 +129,28 @@ class Runner:
             run.tests.setdefault(test, Outcome("missing"))
         run.seconds = time.monotonic() - started
         return run
+
+
+class Runners(Runner):
+    """One runner for each environment that the suites want, made when the first of them is run."""
+
+    def __init__(self, directory: Path, limit: float, children: bool = True, match: str = "") -> None:
+        """
+        :param directory: where the environments are made
+        """
+        self._directory = directory
+        self._options = (limit, children, match)
+        self._lock = threading.Lock()
+        self._runners: dict[str, Runner] = {}
+
+    def run(self, suite: Suite, *arguments: Any, **options: Any) -> Run:
+        name = suite.environment
+        with self._lock:
+            if name not in self._runners:
+                base = ENVIRONMENTS[name].python() if name else sys.executable
+                python = environment.create(self._directory / (name or "current"), base)
+                self._runners[name] = Runner(python, *self._options)
+        return self._runners[name].run(suite, *arguments, **options)
 
 
 class _Worker:

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.glance_environments import ENVIRONMENTS
+
 #: Holds unpacked sdists between runs; the directory is ignored by git.
 CACHE = Path(__file__).resolve().parents[2] / "build" / "upstream"
 
@@ -49,6 +51,10 @@ class Suite:
     never_hang: tuple[str, ...] = ()
     #: finds what the suite needs and returns the directory to run in (also first on the path), or None for a fresh one
     find: Callable[[], Path | None] = lambda: None
+    #: an environment of :mod:`benchmarks.glance_environments` whose Python runs it, instead of this one
+    environment: str = ""
+    #: whether something must have gone through a child process's pipes
+    exchanges: bool = True
 
 
 def need(*modules: str) -> None:
@@ -142,6 +148,17 @@ def find_glance_store_tests() -> Path:
     return target
 
 
+def need_glance(name: str) -> Callable[[], None]:
+    """What finds an environment of glance."""
+
+    def find() -> None:
+        reason = ENVIRONMENTS[name].missing()
+        if reason:
+            raise Unavailable(reason)
+
+    return find
+
+
 GREEN = ("green_communicate", "green_wait", "green_pipe")
 CPYTHON = ("test.test_subprocess", "test.test_popen")
 OSLO = ("oslo_concurrency.tests.unit.test_processutils", "oslo_concurrency.tests.unit.test_lockutils")
@@ -151,6 +168,43 @@ STORE_PATCHES = (
     "store_filesystem", "store_http", "store_swift", "store_s3", "store_rbd", "store_cinder", "store_hashing",
 )  # fmt: skip
 STORES_REPLACED = tuple(f"glance_store._drivers.{name}" for name in ("filesystem", "http", "swift.store"))
+#: Tests of glance that image data goes through; the names are the same in releases 32 and 33.
+GLANCE_UNIT = tuple(
+    f"glance.tests.unit.{name}"
+    for name in (
+        "v2.test_image_data_resource", "v2.test_images_resource", "v2.test_cache_management_api", "common.test_utils",
+        "common.test_wsgi", "test_cache_middleware", "test_cached_images", "test_image_cache", "test_notifier",
+        "test_quota", "test_store_image", "test_store_location", "async_.flows.test_base_download",
+        "async_.flows.test_copy_image", "async_.flows.test_glance_download", "async_.flows.test_import",
+        "async_.flows.test_web_download",
+    )
+)  # fmt: skip
+GLANCE_FUNCTIONAL = tuple(
+    f"glance.tests.functional.{name}"
+    for name in (
+        "test_cache_middleware", "test_gzip_middleware", "v2.test_cache_api", "v2.test_download_from_store",
+        "v2.test_image_decompression", "v2.test_images", "v2.test_images_import_locking", "v2.test_multi_store_images",
+        "v2.test_parallel_store_import",
+    )
+)  # fmt: skip
+
+GLANCE_PATCHES = ("store_filesystem", "store_hashing")
+
+
+def glance_suites(environment: str, release: str) -> tuple[Suite, ...]:
+    """Those of one release; with release 32 its tests monkey patch, as glance-api itself does."""
+    common = {
+        # Before fastio, as in the service.
+        "prelude": "glance.tests",
+        "environment": environment,
+        "find": need_glance(environment),
+        "exchanges": False,
+    }
+    return (
+        Suite(f"glance-{release}-unit", GLANCE_UNIT, **common),
+        Suite(f"glance-{release}-functional", GLANCE_FUNCTIONAL, applied=GLANCE_PATCHES, **common),
+    )
+
 
 SUITES = {
     suite.name: suite
@@ -207,5 +261,7 @@ SUITES = {
             replaced=STORES_REPLACED,
             find=find_glance_store_tests,
         ),
+        *glance_suites("glance32", "32"),
+        *glance_suites("glance33", "33"),
     )
 }

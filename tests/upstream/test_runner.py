@@ -12,7 +12,7 @@ import pytest
 
 from . import __main__ as command
 from . import compare, environment, report
-from .runner import Outcome, Run, Runner, SuiteError
+from .runner import Outcome, Run, Runner, Runners, SuiteError
 from .suites import SUITES, Suite, Unavailable, need
 
 #: Seconds; also what each hanging test costs.
@@ -319,6 +319,31 @@ def test_a_patched_run_whose_patch_was_reverted_fails(python, make_suite) -> Non
     suite = make_suite(source, applied=("communicate", "wait"))
     run = Runner(python, LIMIT).run(suite, patched=True)
     assert "patch communicate is not applied at the end" in compare.faults(suite, run)
+
+
+def test_a_suite_runs_with_the_python_of_its_environment(make_suite, tmp_path, monkeypatch) -> None:
+    other = environment.create(tmp_path / "other")
+    monkeypatch.setenv("BENCHMARK_GLANCE32", str(other))
+    source = f"""
+        import sys, unittest
+
+        class Other(unittest.TestCase):
+            def test_path(self):
+                self.assertTrue(any(path.startswith({str(tmp_path / "other")!r}) for path in sys.path))
+
+            def test_patched(self):
+                self.assertIn("fastio", sys.modules)
+    """
+    runners = Runners(tmp_path / "environments", LIMIT)
+    run = runners.run(make_suite(source, environment="glance32"), patched=True)
+    assert outcomes(run) == {"Other.test_path": "pass", "Other.test_patched": "pass"}
+    assert outcomes(runners.run(make_suite(source), patched=True))["Other.test_path"] == "fail"
+
+
+def test_a_suite_whose_environment_is_missing_says_how_to_make_it(monkeypatch) -> None:
+    monkeypatch.delenv("BENCHMARK_GLANCE32", raising=False)
+    with pytest.raises(Unavailable, match="benchmarks.glance_environments"):
+        SUITES["glance-32-unit"].find()
 
 
 def test_a_suite_that_can_not_run_says_why() -> None:
