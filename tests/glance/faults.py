@@ -38,15 +38,23 @@ class Proxy:
 
     def __init__(self, port: int) -> None:
         self._upstream = port
-        self._faults: dict[tuple[str, str], Fault] = {}
+        self._faults: dict[tuple[str, str], list[Fault]] = {}
         self._listener = socket.create_server((HOST, 0))
         self.port = self._listener.getsockname()[1]
         #: how many requests have failed
         self.failed = 0
 
-    def fail(self, method: str, part: str, fault: Fault) -> None:
-        """Have requests with ``part`` in their path fail from now on."""
-        self._faults[method, part] = fault
+    def fail(self, method: str, part: str, *faults: Fault) -> None:
+        """Have requests with ``part`` in their path fail from now on, one after the other; the last fault stays."""
+        self._faults[method, part] = list(faults)
+
+    def _fault(self, method: str, path: str) -> Fault:
+        for (of, part), faults in self._faults.items():
+            if of == method and part in path:
+                fault = faults.pop(0) if len(faults) > 1 else faults[0]
+                self.failed += fault != Fault()
+                return fault
+        return Fault()
 
     def __enter__(self) -> Proxy:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -73,10 +81,7 @@ class Proxy:
             if request is None:
                 return
             method, path = request[1].decode(), request[2].decode()
-            fault = next(
-                (fault for (of, part), fault in self._faults.items() if of == method and part in path), Fault()
-            )
-            self.failed += fault != Fault()
+            fault = self._fault(method, path)
             if fault.status is not None:
                 _drain(client, head, rest)
                 client.sendall(b"HTTP/1.1 %d Fault\r\nContent-Length: 0\r\nConnection: close\r\n\r\n" % fault.status)

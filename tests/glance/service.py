@@ -30,6 +30,9 @@ RELEASES = {"glance32": "32.", "glance33": "33."}
 
 Config = Mapping[str, Mapping[str, object]]
 
+#: In PYTHONPATH of a service: many clients may write to its database.
+PATIENT_SQLITE = Path(__file__).parent / "patient_sqlite"
+
 #: One line of the log: level, logger, message; the lines of a traceback have a bar before them.
 _LOG_FORMAT = "%(levelname)s %(name)s %(message)s"
 _LOG_LINE = re.compile(r"(DEBUG|INFO|WARNING|ERROR|CRITICAL) (\S+) \|?(.*)")
@@ -102,6 +105,11 @@ class Service(Backend):
         """The directory of the filesystem store."""
         return self.directory / "images"
 
+    @property
+    def cache(self) -> Path:
+        """The directory of the image cache, which ``{"paste_deploy": {"flavor": "caching"}}`` switches on."""
+        return self.directory / "cache"
+
     def launch(self) -> None:
         self.http_port = self.port()
         self.etc.mkdir()
@@ -144,12 +152,13 @@ class Service(Backend):
                 "workers": 1,
                 "enabled_backends": "images:file",
                 "enabled_import_methods": "[]",
-                "image_cache_dir": self.directory / "cache",
+                "image_cache_dir": self.cache,
+                "worker_self_reference_url": f"http://{HOST}:{self.http_port}",
                 "logging_default_format_string": _LOG_FORMAT,
                 "logging_context_format_string": _LOG_FORMAT,
                 "logging_exception_prefix": "%(levelname)s %(name)s |",
             },
-            "database": {"connection": f"sqlite:///{self.directory / 'glance.sqlite'}"},
+            "database": {"connection": f"sqlite:///{self.directory / 'glance.sqlite'}?timeout=60"},
             "glance_store": {"default_backend": "images"},
             "images": stores["images"],
             "os_glance_staging_store": stores["staging"],

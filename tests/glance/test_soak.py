@@ -23,13 +23,17 @@ def soak(request: pytest.FixtureRequest, serve: Callable[..., Service]) -> Itera
 
 
 def test_every_operation_succeeds_and_damage_is_found(soak: Soak) -> None:
-    chance = random.Random(7)
+    # Of a seed that gives three images with data.
+    chance = random.Random(8)
     for operation in (
-        soak._upload, soak._chunked_upload, soak._upload, soak._download, soak._range, soak._one_connection,
-        soak._slow_download, soak._abort_download, soak._abort_upload,
+        soak._upload, soak._chunked_upload, soak._upload, soak._download, soak._range, soak._slow_download,
+        soak._abort_download, soak._abort_upload,
     ):  # fmt: skip
         soak._do(operation, chance)
+    if soak._service.release == "glance32":
+        soak._do(soak._one_connection, chance)
     assert soak.tally.faults == []
+    assert all(image.size for image in soak._images.values())
     assert soak.tally.done["upload"] == 2
     for image in soak._images.values():
         path = soak._service.images / image.identifier

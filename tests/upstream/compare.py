@@ -128,6 +128,9 @@ def faults(suite: Suite, patched: Run) -> list[str]:
         ]
     if suite.exchanges and not patched.exchanges:
         found.append("no exchange went through fastio: the patched run tested the stock code")
+    passing = sum(outcome.outcome == "pass" for outcome in patched.tests.values())
+    if passing < suite.at_least:
+        found.append(f"{passing} tests pass when patched, at least {suite.at_least} must")
     not_passing = [test for test, outcome in patched.tests.items() if outcome.outcome in NOT_PASSING]
     if suite.at_most is not None and len(not_passing) > suite.at_most:
         found.append(f"{len(not_passing)} tests do not pass when patched, at most {suite.at_most} may")

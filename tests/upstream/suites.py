@@ -45,6 +45,8 @@ class Suite:
     applied: tuple[str, ...] = ()
     #: modules that the tests load anew, or whose classes they give other values: nothing follows from the patches there
     replaced: tuple[str, ...] = ()
+    #: how many tests must pass when patched: a suite that finds nothing of what it needs is the same as stock, too
+    at_least: int = 0
     #: how many tests may not pass when patched, where fastio is to be more correct than stock
     at_most: int | None = None
     #: parts of names of tests that may not hang when patched
@@ -148,13 +150,30 @@ def find_glance_store_tests() -> Path:
     return target
 
 
-def need_glance(name: str) -> Callable[[], None]:
-    """What finds an environment of glance."""
+def find_glance_tests(name: str) -> Callable[[], Path]:
+    """What finds a directory from which the tests of an environment's glance find their data by relative paths."""
 
-    def find() -> None:
+    def find() -> Path:
         reason = ENVIRONMENTS[name].missing()
         if reason:
             raise Unavailable(reason)
+        code = "import importlib.util as u; print(u.find_spec('glance').submodule_search_locations[0])"
+        done = subprocess.run(
+            [ENVIRONMENTS[name].python(), "-c", code], check=True, timeout=60, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True,
+        )  # fmt: skip
+        tests = Path(done.stdout.strip()) / "tests"
+        target = CACHE / name
+        for data in ("etc", "var"):
+            if not (tests / data).is_dir():
+                raise Unavailable(f"{tests / data} is not there: this glance was packaged without its tests' data")
+            # Without an __init__.py beside it the installed package is the one that is imported.
+            link = target / "glance" / "tests" / data
+            link.parent.mkdir(parents=True, exist_ok=True)
+            if not link.exists() or link.resolve() != (tests / data).resolve():
+                link.unlink(missing_ok=True)
+                link.symlink_to(tests / data)
+        return target
 
     return find
 
@@ -197,7 +216,7 @@ def glance_suites(environment: str, release: str) -> tuple[Suite, ...]:
         # Before fastio, as in the service.
         "prelude": "glance.tests",
         "environment": environment,
-        "find": need_glance(environment),
+        "find": find_glance_tests(environment),
         "exchanges": False,
     }
     return (
