@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks.backends.base import ROOT
 
 # What the functional and unit tests that glance ships import, besides its own requirements.
-_UPSTREAM_TESTS = ("ddt", "fixtures", "os-brick", "oslotest", "requests-mock", "testscenarios", "testtools")
+_UPSTREAM_TESTS = ("ddt", "fixtures", "glance_store[cinder]", "oslotest", "requests-mock", "testscenarios", "testtools")
 
 
 @dataclass(frozen=True)

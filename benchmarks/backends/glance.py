@@ -17,7 +17,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any, ClassVar
 
-from benchmarks.backends.base import HOST, Backend, BackendError, find_program, http_status
+from benchmarks.backends.base import HOST, ROOT, Backend, BackendError, find_program, http_status
 from benchmarks.glance_environments import ENVIRONMENTS
 from benchmarks.worker import cache_directory
 
@@ -31,7 +31,7 @@ enabled_import_methods = []
 image_size_cap = 1099511627776
 image_cache_dir = {directory}/cache
 [database]
-connection = sqlite:///{directory}/glance.sqlite
+connection = sqlite:///{directory}/glance.sqlite?timeout=60
 [glance_store]
 default_backend = images
 [images]
@@ -233,7 +233,8 @@ class Glance33(Glance):
             "--virtualenv", str(Path(self._python).parent.parent),
             "--master", "--processes", str(self.chosen["workers"]), "--threads", str(self.chosen["threads"]),
             "--enable-threads", "--lazy-apps", "--http-chunked-input", "--buffer-size", "65535", "--die-on-term",
-            "--listen", "100",
+            "--listen", "100", "--pythonpath", str(ROOT),
+            "--import", "benchmarks.backends.glance_sqlite",
         ]  # fmt: skip
         return [*command, "--import", "fastio.auto"] if self.chosen["fastio"] == "on" else command
 
