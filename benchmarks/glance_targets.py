@@ -18,7 +18,7 @@ from benchmarks.bench_glance import CLIENTS_AT_ONCE, RELEASES, title
 from benchmarks.results import CaseResult, Result
 from benchmarks.tables import EMPTY, Table, number
 
-#: Release -> times the throughput of stock that a download has to reach, and the share of its CPU time that it may take.
+#: Release -> times stock's throughput that a download has to reach, and the share of stock's CPU time it may take.
 DOWNLOADS = {"glance-32": (1.9, 0.5), "glance-33": (1.4, 0.7)}
 #: Release -> times the throughput of stock that an upload has to reach.
 UPLOADS = {"glance-32": 1.8, "glance-33": 2.2}

@@ -107,7 +107,8 @@ class Glance(Backend):
 
     def launch(self) -> None:
         _one_of(self, "fastio", "on", "off")
-        self._python = ENVIRONMENTS[self.environment].python()
+        # The servers do not start in this process's directory.
+        self._python = os.path.abspath(ENVIRONMENTS[self.environment].python())
         for name in ("images", "staging", "tasks", "locks", "cache", "temporary"):
             (self.directory / name).mkdir()
         self._port = self.port()

@@ -33,3 +33,15 @@ def test_the_commands():
 def test_ci_runs_the_environment():
     assert ".venv/bin/tox -e stores" in [line.strip() for line in README]
     assert ".venv/bin/tox -e stores\n" in CI
+
+
+def test_the_glance_of_ones_own():
+    """test_glance.py runs the command; tox.ini names the same interpreter."""
+    (line,) = [line.strip() for line in README if line.strip().startswith("export BENCHMARK_GLANCE")]
+    variable, _, python = line.removeprefix("export ").partition("=")
+    tox = (ROOT / "tox.ini").read_text(encoding="utf-8")
+    assert f"{variable} = {python.replace('.tox', '{work_dir}')}\n" in tox
+    prefix = ".tox/bench-glance/bin/python -m benchmarks.backends "
+    (command,) = [line.strip().removeprefix(prefix) for line in README if line.strip().startswith(prefix)]
+    assert command == "up glance-32 -p fastio=on"
+    _parser().parse_args(command.split())

@@ -1,0 +1,171 @@
+"""The real glance-api servers: they start, stock and with fastio, serve images, and leave nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import ssl
+import sys
+import threading
+import urllib.request
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.backends import SERVICES, backend
+from benchmarks.backends.base import Backend, BackendError, Unavailable
+from benchmarks.glance_environments import ENVIRONMENTS
+from tests.backends.conftest import alive, processes_of
+from tests.backends.test_command import read_until, up
+
+VARIABLES = [environment.variable for environment in ENVIRONMENTS.values()]
+Usable = Callable[[str], type[Backend]]
+
+
+def call(
+    access: Mapping[str, Any], method: str, path: str, body: bytes | None = None, kind: str = "application/json",
+    url: str = "url",
+) -> bytes:  # fmt: skip
+    """One request to the API; raises HTTPError for an error status."""
+    request = urllib.request.Request(access[url] + path, body, {"Content-Type": kind}, method=method)
+    context = ssl.create_default_context(cafile=access["certificate"]) if url == "https_url" else None
+    handlers = [urllib.request.HTTPSHandler(context=context)] if context else []
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), *handlers)
+    with opener.open(request, timeout=60) as answer:
+        return answer.read()
+
+
+def upload(access: Mapping[str, Any], data: bytes, url: str = "url") -> str:
+    """Make an image; returns its identifier."""
+    made = json.dumps({"name": "image", "disk_format": "raw", "container_format": "bare"}).encode()
+    identifier = json.loads(call(access, "POST", "/v2/images", made, url=url))["id"]
+    call(access, "PUT", f"/v2/images/{identifier}/file", data, "application/octet-stream", url)
+    return identifier
+
+
+def check_image(access: Mapping[str, Any], identifier: str, data: bytes, url: str = "url") -> None:
+    image = json.loads(call(access, "GET", f"/v2/images/{identifier}", url=url))
+    assert (image["status"], image["size"]) == ("active", len(data))
+    assert image["os_hash_value"] == hashlib.sha512(data).hexdigest()
+    assert call(access, "GET", f"/v2/images/{identifier}/file", url=url) == data
+    assert (Path(access["images"]) / identifier).read_bytes() == data
+
+
+@pytest.mark.parametrize("fastio", ["off", "on"])
+@pytest.mark.parametrize("name", SERVICES)
+def test_it_serves_images_and_leaves_nothing(usable: Usable, tmp_path: Path, name: str, fastio: str) -> None:
+    data = os.urandom(300_001)
+    with usable(name)(tmp_path, fastio=fastio) as running:
+        access, pids = running.access(), running.pids()
+        assert json.loads(json.dumps(access)) == access
+        # A parent and the worker that has the requests.
+        assert len(pids) == 2 and all(map(alive, pids))
+        assert running.cpu_seconds() > 0
+        check_image(access, upload(access, data), data)
+        running.check()
+        said = Path(access["log"]).read_text()
+        assert ("fastio: " in said) == (fastio == "on")
+
+    assert not any(map(alive, pids))
+    assert processes_of(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_two_with_their_parameters(usable: Usable, tmp_path: Path, name: str) -> None:
+    parameters = {"chunk_size": 131072, "flavor": "caching", "workers": 2, "fastio": "on", "disabled": "store_chunks"}
+    with usable(name)(tmp_path) as one, usable(name)(tmp_path, **parameters) as two:
+        assert not set(one.pids()) & set(two.pids())
+        assert len(two.pids()) == 3
+        configuration = (two.directory / "glance-api.conf").read_text()
+        assert "filesystem_store_chunk_size = 131072\n" in configuration and "flavor = caching\n" in configuration
+        assert "filesystem_store_chunk_size" not in (one.directory / "glance-api.conf").read_text()
+        assert b"FASTIO_DISABLED=store_chunks" in Path(f"/proc/{two.pids()[-1]}/environ").read_bytes().split(b"\0")
+        check_image(two.access(), upload(two.access(), b"two"), b"two")
+        one.check()
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_many_uploads_at_a_time(usable: Usable, tmp_path: Path, name: str) -> None:
+    """What sqlite refuses to threads."""
+    data = os.urandom(100_000)
+    made: list[str] = []
+    with usable(name)(tmp_path) as running:
+        access = running.access()
+        threads = [threading.Thread(target=lambda: made.append(upload(access, data))) for _ in range(20)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(set(made)) == len(threads)
+        for identifier in made:
+            check_image(access, identifier, data)
+
+
+def test_https(usable: Usable, tmp_path: Path) -> None:
+    usable("http")
+    data = os.urandom(300_001)
+    with usable("glance-32")(tmp_path, tls=1) as running:
+        access = running.access()
+        check_image(access, upload(access, data, "https_url"), data, "https_url")
+        with pytest.raises(urllib.request.URLError, match="CERTIFICATE_VERIFY_FAILED"):
+            urllib.request.build_opener(urllib.request.ProxyHandler({})).open(access["https_url"], timeout=60)
+
+
+def test_a_server_that_is_not_patched_is_none(
+    usable: Usable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = usable("glance-32")
+    stock = kind._command
+
+    def unpatched(self: Any) -> list[str]:
+        self.chosen["fastio"] = "off"
+        command = stock(self)
+        self.chosen["fastio"] = "on"
+        return command
+
+    monkeypatch.setattr(kind, "_command", unpatched)
+    with pytest.raises(BackendError, match="its log has no summary of fastio"):
+        kind(tmp_path, fastio="on").start()
+
+
+def test_bad_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BackendError, match="glance-32: unknown parameter 'threads'; its parameters: fastio, disabled"):
+        backend("glance-32")(tmp_path, threads=3)
+    monkeypatch.setattr(backend("glance-32"), "available", lambda: None)
+    with pytest.raises(BackendError, match="glance-32: fastio='yes' is not one of on, off"):
+        backend("glance-32")(tmp_path, fastio="yes").start()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_without_its_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    for variable in VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+    message = backend(name).available()
+    assert message is not None and "\n" not in message
+    assert message.startswith(f"{name}: BENCHMARK_GLANCE{name[-2:]} names no Python with glance==")
+    assert "python -m benchmarks.glance_environments DIRECTORY" in message
+    with pytest.raises(Unavailable):
+        backend(name)(tmp_path).start()
+    for variable in VARIABLES:
+        monkeypatch.setenv(variable, str(tmp_path / "python"))
+    assert "there is no such program" in (backend(name).available() or "")
+    (tmp_path / "python").symlink_to(sys.executable)
+    assert "there is no " in (backend(name).available() or "")
+
+
+def test_up(usable: Usable, tmp_path: Path) -> None:
+    usable("glance-32")
+    with up("glance-32", "-p", "fastio=on", "-p", "chunk_size=1MiB", "--directory", str(tmp_path)) as process:
+        lines = read_until(process, "It runs until")
+        access = dict(line.split(": ", 1) for line in lines if ": " in line)
+        check_image(access, upload(access, b"image"), b"image")
+
+        process.terminate()
+
+        assert process.wait(60) == 0
+    assert list(tmp_path.iterdir()) == []

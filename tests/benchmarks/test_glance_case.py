@@ -1,0 +1,357 @@
+"""The benchmarks of glance with little data, and what is read from their results; they notice what is wrong."""
+
+from __future__ import annotations
+
+import http.server
+import io
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("psutil", reason="suites need the extra 'bench'")
+pytest.importorskip("scipy", reason="tables need the extra 'bench'")
+
+from benchmarks import bench_glance, bench_glance_client, engine, glance_targets, load, results, servers, worker
+from benchmarks.backends import BACKENDS, SERVICES
+from benchmarks.engine import Case, Variant
+from benchmarks.progress import Progress
+from benchmarks.workloads import glance, glance_client, glance_requests
+from benchmarks.workloads.glance_requests import Requests
+from tests.benchmarks import samples
+
+#: Divides nothing.
+SIZE = 300_001
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path_factory.getbasetemp() / "payloads"
+    monkeypatch.setenv(worker.CACHE_VARIABLE, str(path))
+    for name in [name for name in os.environ if name == "FASTIO" or name.startswith("TEST_")]:
+        monkeypatch.delenv(name)
+    return path
+
+
+def needs(*names: str) -> None:
+    for name in names:
+        missing = servers.why_not(name)
+        if missing:
+            pytest.skip(missing)
+
+
+def run(case: Case) -> results.CaseResult:
+    result = results.Result("test", {}, {})
+    engine.run([case], result, progress=Progress(io.StringIO()))
+    (found,) = result.cases
+    for title, row in found.variants.items():
+        assert row.failure is None, f"{title}: {row.failure['reason']}\n{row.failure['stderr']}"
+    return found
+
+
+# --- through the real servers
+
+
+@pytest.mark.parametrize("release", SERVICES)
+def test_downloads(release: str) -> None:
+    needs(release, "http")
+    rows = [("stock", ""), ("fastio", "fastio"), ("limit-nginx", "nginx")]
+    variants = [Variant("transfer", label=title, parameters={"server": name}) for title, name in rows]
+    more = {"clients": 3, "requests": 1, "server": "fastio"}
+    found = run(
+        Case(
+            name="case", workload="glance", variants=[*variants, Variant("transfer", "requests", more)], rounds=1,
+            warmup=0, parameters={"task": "download", "size": SIZE}, backend=release,
+            beside={"fastio": (release, {"fastio": "on"}), "nginx": ("http", {})}, prepare="prepare",
+        )
+    )  # fmt: skip
+    assert found.backend["fastio"] == f"{release} fastio=on"
+    for title, row in found.variants.items():
+        (one,) = row.runs
+        transfers = 3 if title == "requests" else 1
+        assert one["verified"] and (one["bytes"], one["transfers"]) == (transfers * SIZE, transfers)
+        assert one["server_cpu_seconds"] > 0 and one["cpu_seconds"] > 0
+        assert (one.get("requests", 0) > 0) == ("p50_ms" in one) == ("mb_s" in one) == (title == "requests")
+
+
+@pytest.mark.parametrize("release", SERVICES)
+def test_uploads(release: str) -> None:
+    needs(release, "http")
+    rows = {"stock": {}, "fastio": {"server": "fastio"}, "limit-nginx": {"server": "nginx"}, "chunked": {"chunked": 1}}
+    variants = [Variant("transfer", label=title, parameters=parameters) for title, parameters in rows.items()]
+    more = {"clients": 3, "requests": 1}
+    found = run(
+        Case(
+            name="case", workload="glance", rounds=1, warmup=0, backend=release, prepare="prepare",
+            variants=[*variants, Variant("transfer", "requests", more), "limit-sha512"],
+            parameters={"task": "upload", "size": SIZE},
+            beside={"fastio": (release, {"fastio": "on"}), "nginx": ("http", {"writable": 1})},
+        )
+    )  # fmt: skip
+    for title, row in found.variants.items():
+        (one,) = row.runs
+        assert one["verified"] and one["bytes"] == (3 if title == "requests" else 1) * SIZE
+        assert ("server_cpu_seconds" in one) == (title != "limit-sha512")
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_clients(scheme: str) -> None:
+    needs("glance-32", "http")
+    (case,) = [case for case in bench_glance_client.CASES if case.name == f"client-{scheme}"]
+    result = results.Result("test", {}, {})
+    engine.run([case], result, engine.Options(quick=True), progress=Progress(io.StringIO()))
+    (found,) = result.cases
+    for title, row in found.variants.items():
+        assert row.failure is None, f"{title}: {row.failure['reason']}\n{row.failure['stderr']}"
+        (one,) = row.runs
+        assert one["verified"] and one["bytes"] == 1 << 20
+        assert one["load_percent"] == pytest.approx(100 * one["cpu_seconds"] / one["seconds"])
+        assert ("transfer_cpu_seconds" in one) == title.startswith(("api", "limit"))
+        assert row.details["load"][-1][0] == pytest.approx(one["seconds"], abs=0.001)
+    assert glance_targets.table([result]).rows
+
+
+# --- runs by hand, beside a running server
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Iterator[dict[str, Any]]:
+    needs("glance-32")
+    with servers.running("glance-32", {}, tmp_path) as told:
+        yield {**told, "beside": {}}
+
+
+def work(workload: str, variant: str, told: Mapping[str, Any], **parameters: Any) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.worker", workload, variant, json.dumps({"size": SIZE, **parameters})],
+        env={**os.environ, worker.SURROUNDINGS_VARIABLE: json.dumps(told)},
+        cwd=engine.ROOT, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_what_is_wrong_is_noticed(told: dict[str, Any], cache: Path) -> None:
+    told["prepared"] = work("glance", "prepare", told, task="download")
+    assert work("glance", "transfer", told, task="download")["verified"]
+    image = told["prepared"]["images"][""]
+    stored = Path(told["access"]["images"]) / image
+    content = bytearray(stored.read_bytes())
+    content[-1] ^= 1
+    stored.write_bytes(content)
+    assert not work("glance", "transfer", told, task="download")["verified"]
+    client = {**told, "prepared": {"image": image, "multihash": told["prepared"]["multihash"]}}
+    assert not work("glance_client", "curl", client, scheme="http")["verified"]
+    # An upload whose hash is another than the one that is known of the payload.
+    kept = cache / f"random-{SIZE}-0.digests"
+    before = kept.read_text()
+    kept.write_text(before[:-1] + ("0" if before[-1] != "0" else "1"))
+    try:
+        assert not work("glance", "transfer", told, task="upload")["verified"]
+    finally:
+        kept.unlink()
+    assert work("glance", "transfer", told, task="upload")["verified"]
+    assert [path.name for path in stored.parent.iterdir()] == [image]
+
+
+# --- the requests beside the transfers
+
+
+class Answers(http.server.BaseHTTPRequestHandler):
+    """Answers the first request of a server, and the others with the status that the path says."""
+
+    seen = 0
+
+    def do_GET(self) -> None:
+        type(self).seen += 1
+        self.send_response(200 if type(self).seen == 1 else int(self.path[1:]))
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    kind = type("Fresh", (Answers,), {})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), kind) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_address[1]
+        server.shutdown()
+        thread.join()
+
+
+def test_requests(port: int) -> None:
+    with Requests(port, "/200") as requests:
+        figures = requests.stop()
+    assert figures["requests"] >= 1
+    assert 0 < figures["p50_ms"] <= figures["p99_ms"] <= figures["worst_ms"]
+
+
+def test_requests_that_fail(port: int) -> None:
+    with Requests(port, "/503") as requests, pytest.raises(RuntimeError, match="requests were not answered"):
+        requests.stop()
+
+
+def test_requests_that_can_not_start(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(RuntimeError, match="did not start"), Requests(1, "/"):
+        pass
+    assert "Connect" in capfd.readouterr().err
+
+
+# --- the commands of the clients
+
+
+def test_a_command_is_timed(cache: Path) -> None:
+    cache.mkdir(exist_ok=True)
+    script = "import time; end = time.process_time() + 0.4\nwhile time.process_time() < end: pass\ntime.sleep(0.4)"
+    figures = glance_client.timed([sys.executable, "-c", script])
+    assert figures["cpu_seconds"] >= 0.4 and figures["seconds"] >= 0.8
+    assert figures["user_seconds"] + figures["system_seconds"] == pytest.approx(figures["cpu_seconds"])
+    assert figures["load_percent"] == pytest.approx(100 * figures["cpu_seconds"] / figures["seconds"])
+    spent = 0.0
+    for before, (after, percent) in zip([[0.0]] + figures["load"], figures["load"], strict=False):
+        spent += (after - before[0]) * percent / 100
+    assert spent == pytest.approx(figures["cpu_seconds"], abs=0.05)
+
+
+def test_a_command_that_fails(cache: Path) -> None:
+    with pytest.raises(RuntimeError, match="exit status 3\nno such luck"):
+        glance_client.timed(["sh", "-c", "echo no such luck >&2; exit 3"])
+
+
+def test_the_load_of_samples() -> None:
+    assert glance_client.load([(0, 0), (1, 0.5), (1, 0.5), (3, 2.5)]) == [[1, 50], [3, 100]]
+
+
+# --- the suites
+
+
+@pytest.mark.parametrize("suite", [bench_glance, bench_glance_client])
+def test_cases(suite: Any) -> None:
+    variants = {**glance.VARIANTS, **glance_client.VARIANTS}
+    for case in suite.CASES:
+        titles = [variant.title for variant in case.all_variants()]
+        assert case.backend in SERVICES and case.baseline in titles and case.prepare in variants
+        assert all(name in {**BACKENDS, **SERVICES} for name, _ in case.beside.values())
+        for variant in case.all_variants():
+            assert variant.name in variants
+            assert variant.against in ("", *titles)
+            assert variant.parameters.get("server", "") in ("", *case.beside)
+
+
+def test_the_patch_of_the_copying_row_exists() -> None:
+    import fastio
+
+    assert bench_glance.SENDFILE in fastio.names()
+
+
+@pytest.mark.parametrize("suite", [bench_glance, bench_glance_client])
+def test_without_the_environments(suite: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("BENCHMARK_GLANCE32", "BENCHMARK_GLANCE33"):
+        monkeypatch.delenv(variable, raising=False)
+    for case in suite.CASES:
+        assert "python -m benchmarks.glance_environments" in case.why_not()
+
+
+def test_backends_beside_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs("http")
+    monkeypatch.delenv("BENCHMARK_GLANCE33", raising=False)
+    beside = {"nginx": ("http", {"workers": 2}), "other": ("glance-33", {})}
+    case = Case(
+        name="case", workload="glance", variants=["x"], backend="filesystem", beside=beside, parameters={"size": SIZE}
+    )
+    recorded = samples.case({"x": []})
+    with engine._surroundings(case, recorded, ["x"]) as told:
+        assert list(told["beside"]) == ["nginx"]
+        assert told["beside"]["nginx"]["access"]["backend"] == "http"
+        assert len(told["beside"]["nginx"]["pids"]) == 3
+    assert recorded.backend["nginx"] == "http workers=2"
+
+
+# --- what is asked
+
+
+def row(seconds: float, **figures: float) -> results.VariantResult:
+    made = samples.variant([seconds] * 3)
+    for each in made.runs:
+        each.update(figures)
+    return made
+
+
+def targets(*cases: results.CaseResult) -> dict[str, list[str]]:
+    return {cells[0]: cells[1:] for cells in glance_targets.table([samples.result(*cases)]).rows}
+
+
+def test_what_is_asked_of_the_service() -> None:
+    rows = {"stock": row(2, server_cpu_seconds=1.0), "fastio": row(1, server_cpu_seconds=0.6)}
+    rows["limit-nginx"] = row(1, server_cpu_seconds=0.7)
+    rows["stock, 5 + requests"] = row(2, p50_ms=500, p99_ms=900)
+    rows["fastio, 5 + requests"] = row(1.5, p50_ms=20, p99_ms=151)
+    uploads = {"stock": row(2), "fastio": row(1.2)}
+    uploads["stock, 1 + requests"], uploads["fastio, 1 + requests"] = row(2, p50_ms=9.0), row(1, p50_ms=14.5)
+    found = targets(samples.case(rows, name="glance-32-download"), samples.case(uploads, name="glance-32-upload"))
+    assert found["glance-32 download, MB/s"] == ["105", "210", "≥ 1.9 x stock", "2 x stock", "yes"]
+    assert found["glance-32 download, fastio, server CPU s/GiB"][2:] == ["≤ 0.5 x stock", "0.6 x stock", "no"]
+    assert found["glance-32 download, server CPU s/GiB, nginx for stock"][3:] == ["0.857 x nginx", "yes"]
+    assert found["glance-32 download, fastio-copying, server CPU s/GiB"][3:] == ["–", "–"]
+    assert found["glance-32, other requests during 5 downloads, p50 ms"] == ["500", "20", "≤ 20 ms", "20 ms", "yes"]
+    assert found["glance-32, other requests during 5 downloads, p99 ms"][-1] == "no"
+    assert found["glance-32, other requests during 5 downloads, MB/s of the downloads"][-1] == "no"
+    assert found["glance-32, other requests during 20 downloads, p50 ms"][-1] == "–"
+    assert found["glance-32 upload, MB/s"][2:] == ["≥ 1.8 x stock", "1.67 x stock", "no"]
+    assert found["glance-32, other requests during 1 upload, p50 ms"][2:] == ["≤ 5 ms more", "5.5 ms more", "no"]
+    assert not any("glance-33" in what for what in found)
+
+
+def test_what_is_asked_of_the_client() -> None:
+    rows = {
+        "curl": row(1, cpu_seconds=0.2),
+        "api-stock": row(2, transfer_seconds=2.0, transfer_cpu_seconds=2.0),
+        "api-fastio": row(2, transfer_seconds=1.7, transfer_cpu_seconds=1.62),
+        "api-fastio-unverified": row(2, transfer_seconds=1.7, transfer_cpu_seconds=0.3),
+        "limit-sha512": row(2, transfer_seconds=1.4, transfer_cpu_seconds=1.4),
+    }
+    found = targets(samples.case(rows, name="client-http", unit="s"))
+    assert found["glanceclient over HTTP, api-fastio, CPU s without the hashing, curl for stock"] == [
+        "0.2", "0.22", "≤ 1.2 x curl", "1.1 x curl", "yes",
+    ]  # fmt: skip
+    assert found["glanceclient over HTTP, api-fastio-unverified, CPU s, curl for stock"][-1] == "no"
+    assert found["glanceclient over HTTP, verified, seconds"][2:] == ["≤ 0.87 x stock", "0.85 x stock", "yes"]
+
+
+def test_the_command_that_says_what_is_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "glance.json"
+    samples.result(samples.case({"stock": [2.0], "fastio": [1.0]}, name="glance-33-download")).write(path)
+    for style in ([], ["--rst"], ["--markdown"]):
+        assert glance_targets.main([str(path), *style]) == 0
+        assert "glance-33 download, MB/s" in capsys.readouterr().out
+    samples.result(samples.case({"stock": [2.0]})).write(path)
+    assert glance_targets.main([str(path)]) == 1
+    assert "nothing of what is asked" in capsys.readouterr().err
+    assert glance_targets.main([str(tmp_path / "none.json")]) == 2
+
+
+def test_the_plot_of_the_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "glance_client.json"
+    with_load = samples.variant([1.0], details={"load": [[0.1, 50.0], [0.2, 100.0]]})
+    samples.result(samples.case({"curl": with_load, "api-stock": [1.0]})).write(path)
+    assert load.main([str(path), "-o", str(tmp_path / "made")]) == 0
+    made = [Path(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each.name for each in made] == ["glance_client-load.png", "glance_client-load.svg"]
+    assert "curl" in made[1].read_text() or made[1].stat().st_size > 5000
+    samples.result(samples.case({"curl": [1.0]})).write(path)
+    assert load.main([str(path)]) == 1
+    assert load.main([str(tmp_path / "none.json")]) == 2
+
+
+def test_the_rate_is_that_of_the_documentation() -> None:
+    text = (engine.ROOT / "doc" / "source" / "measuring.rst").read_text()
+    assert glance_requests.RATE == 20 and "20 times a second" in " ".join(text.split())
