@@ -65,7 +65,8 @@ class Requests:
     def __enter__(self) -> Requests:
         assert self._process.stdout is not None
         if self._process.stdout.readline() != "ready\n":
-            self._process.wait()
+            # It waits for the end of its input even so.
+            self._process.communicate()
             raise RuntimeError("the requests did not start: see above")
         return self
 

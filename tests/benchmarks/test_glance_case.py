@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 pytest.importorskip("scipy", reason="tables need the extra 'bench'")
 
-from benchmarks import bench_glance, bench_glance_client, engine, glance_targets, load, results, servers, worker
+from benchmarks import bench_glance, bench_glance_client, engine, glance_targets, results, servers, worker
 from benchmarks.backends import BACKENDS, SERVICES
 from benchmarks.engine import Case, Variant
 from benchmarks.progress import Progress
@@ -340,6 +340,9 @@ def test_the_command_that_says_what_is_asked(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_the_plot_of_the_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
+    from benchmarks import load
+
     path = tmp_path / "glance_client.json"
     with_load = samples.variant([1.0], details={"load": [[0.1, 50.0], [0.2, 100.0]]})
     samples.result(samples.case({"curl": with_load, "api-stock": [1.0]})).write(path)
