@@ -51,6 +51,9 @@ MODULES = (
     "fix_swift_last_segment",
     "store_fairness",
     "store_hashing",
+    "glance_sendfile",
+    "glanceclient_download",
+    "glanceclient_hashing",
 )
 
 

@@ -7,14 +7,20 @@ of its own, and a response is read through an object of its own.
 from __future__ import annotations
 
 import functools
+import http.client
+import io
+import select
 import socket
+import ssl
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from requests.adapters import HTTPAdapter
 from urllib3.poolmanager import PoolKey, PoolManager
 
-from fastio.core import lowwater
+from fastio.core import lowwater, straight
+from fastio.patches import _fair
 
 
 def _enlarge(manager: PoolManager, size: int) -> None:
@@ -97,3 +103,57 @@ class Body:
         if type(sock) is not socket.socket or sock.gettimeout() is not None:
             return self._read(amount, *args, **kwargs)
         return lowwater.read(sock, lambda size: self._read(size, *args, **kwargs), amount, left)
+
+
+def read_straight(response: Any) -> None:
+    """Have the body of requests' ``response`` read as :mod:`fastio.core.straight` does.
+
+    urllib3 and http.client keep doing what they do of lengths, errors and the connection: only the file below them is
+    another one. Where that is not what they usually have, nothing changes.
+    """
+    original = getattr(response.raw, "_fp", None)
+    if type(original) is not http.client.HTTPResponse or original.chunked or not original.length:
+        return
+    below = original.fp
+    if original.length < 2 * lowwater.LEAST or type(below) is not io.BufferedReader:
+        return
+    if type(below.raw) is not socket.SocketIO:
+        return
+    sock = below.raw._sock  # type: ignore[attr-defined]
+    # Looked up each time: under eventlet they are the green ones. A subclass does more than a socket does.
+    if type(sock) not in (socket.socket, ssl.SSLSocket) or sock.gettimeout() == 0:
+        return
+    before = after = None
+    if _fair.is_green():
+        pace = _fair.Pace()
+        before, after = pace.give_way, pace.moved
+    raw: straight.Straight
+    if type(sock) is ssl.SSLSocket:
+        raw = straight.Decrypted(below, before, after)
+    else:
+        raw = straight.Gathered(below, _wait, before, after)
+    original.fp = straight.reader(raw)
+
+
+def _wait(fd: int, seconds: float) -> bool:
+    """Whether ``fd`` became readable within that time; other greenlets run meanwhile."""
+    if _fair.hub() is None:
+        native = _native_select()
+        poll = native.poll()
+        poll.register(fd, native.POLLIN)
+        return bool(poll.poll(seconds * 1000))
+    from eventlet.hubs import IOClosed
+
+    from fastio.patches import _hub
+
+    try:
+        return _hub.wait_readable(fd, seconds)
+    except IOClosed:
+        # Another greenlet closed it: eventlet's sockets put it so.
+        raise EOFError from None
+
+
+def _native_select() -> Any:
+    """``select`` with its ``poll``, which eventlet takes away."""
+    patcher = sys.modules.get("eventlet.patcher")
+    return select if patcher is None else patcher.original("select")

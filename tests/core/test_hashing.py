@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from fastio.core.hashing import BATCH, JOINED, LIMIT, SMALL, TOTAL, BackgroundHash, NativeBell, Pool
-from fastio.patches.store_hashing import native_threading
+from fastio.patches._hashing import native_threading
 
 # multi-threaded fork is what services do, and what is tested here
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")

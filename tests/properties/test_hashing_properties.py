@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastio.core.hashing import BATCH, JOINED, LIMIT, SMALL, BackgroundHash
-from fastio.patches import store_hashing
+from fastio.patches import _hashing
 from tests.child import tile
 from tests.properties.strategies import patterns
 
@@ -48,6 +48,6 @@ def run(hashes: list[Any], calls: list[Any]) -> list[Any]:
 @given(algorithms=st.lists(st.sampled_from(ALGORITHMS), min_size=1, max_size=3), calls=st.lists(CALLS, max_size=8))
 def test_the_same_as_hashlib(algorithms: list[str], calls: list[Any]) -> None:
     stock = [hashlib.new(algorithm, usedforsecurity=False) for algorithm in algorithms]
-    ours = [BackgroundHash(hash.copy(), store_hashing.pool) for hash in stock]
+    ours = [BackgroundHash(hash.copy(), _hashing.pool) for hash in stock]
     assert run(ours, calls) == run(stock, calls)
-    assert not store_hashing.pool._jobs
+    assert not _hashing.pool._jobs

@@ -24,8 +24,8 @@ from glance_store.common import utils
 import fastio
 from fastio.core import hashing
 from fastio.core.hashing import BATCH, LIMIT, SMALL, BackgroundHash
-from fastio.patches import store_hashing
-from fastio.patches.store_hashing import native_threading, pool
+from fastio.patches import _hashing
+from fastio.patches._hashing import native_threading, pool
 from fastio.report import Outcome
 from tests.child import tile
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
@@ -359,7 +359,7 @@ def hub() -> Iterator[Any]:
     """eventlet's hub, which must have no listeners left at the end, and the process no more descriptors."""
     hubs = pytest.importorskip("eventlet.hubs")
     hub = hubs.get_hub()
-    store_hashing.new_bell().close()
+    _hashing.new_bell().close()
     # eventlet's pool of threads has one, once it was used.
     usual = [listener for event in (hub.READ, hub.WRITE) for listener in hub.listeners[event].values()]
     before = len(os.listdir("/proc/self/fd"))
@@ -506,12 +506,12 @@ def test_a_greenlet_waits_in_the_hub_and_only_there() -> None:
     import eventlet
 
     eventlet.sleep(0)
-    bell = store_hashing.new_bell()
-    assert isinstance(bell, store_hashing.HubBell)
+    bell = _hashing.new_bell()
+    assert isinstance(bell, _hashing.HubBell)
     native_threading().Thread(target=bell.ring).start()
     bell.wait()
     bell.close()
-    other = eventlet.tpool.execute(store_hashing.new_bell)
+    other = eventlet.tpool.execute(_hashing.new_bell)
     assert isinstance(other, hashing.NativeBell)
 
 
