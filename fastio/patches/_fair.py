@@ -51,6 +51,11 @@ class Pace:
     def __init__(self) -> None:
         self._left: int | None = None
 
+    @property
+    def left(self) -> int:
+        """Bytes of the share that are left, once ``give_way()`` has been called."""
+        return self._left or 0
+
     def give_way(self) -> None:
         """Let other greenlets run, once the share is used up."""
         if self._left is not None and self._left > 0:

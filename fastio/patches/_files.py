@@ -37,14 +37,39 @@ def _in_memory(device: int) -> bool:
     return False
 
 
+class InMemory:
+    """Tells whether bytes of a file can be had without waiting for a disk or a file server."""
+
+    def __init__(self, fileno: int) -> None:
+        self._fileno = fileno
+        self._nowait = bool(_NOWAIT)
+        self._memory: bool | None = None
+
+    def until(self, end: int) -> bool:
+        """Whether the bytes before ``end`` are in memory: their last one is, and the kernel reads in order."""
+        if self._nowait:
+            try:
+                os.preadv(self._fileno, [bytearray(1)], end - 1, _NOWAIT)
+            except BlockingIOError:
+                return False
+            except OSError as error:
+                if error.errno not in _UNSUPPORTED:
+                    return True
+                self._nowait = False
+            else:
+                return True
+        if self._memory is None:
+            self._memory = _in_memory(os.fstat(self._fileno).st_dev)
+        return self._memory
+
+
 class _File(_fair.Fair):
     """A binary file. The bytes, exceptions and position are the file's own; a read may return less than was asked."""
 
-    __slots__ = ("_fastio_nowait", "_fastio_memory")
+    __slots__ = ("_fastio_memory",)
 
     def __init__(self, wrapped: Any, pace: _fair.Pace) -> None:
         super().__init__(wrapped, pace)
-        object.__setattr__(self, "_fastio_nowait", bool(_NOWAIT))
         object.__setattr__(self, "_fastio_memory", None)
 
     def read(self, size: int = -1) -> Any:
@@ -66,22 +91,11 @@ class _File(_fair.Fair):
         return _offload.run(self.__wrapped__.__exit__, kind, error, traceback)
 
     def _fastio_at_hand(self, size: int) -> bool:
-        """Whether the next ``size`` bytes are in memory: their last byte is, and the kernel reads in order."""
+        """Whether the next ``size`` bytes are in memory."""
         file = self.__wrapped__
-        if self._fastio_nowait:
-            try:
-                os.preadv(file.fileno(), [bytearray(1)], file.tell() + size - 1, _NOWAIT)
-            except BlockingIOError:
-                return False
-            except OSError as error:
-                if error.errno not in _UNSUPPORTED:
-                    return True
-                object.__setattr__(self, "_fastio_nowait", False)
-            else:
-                return True
         if self._fastio_memory is None:
-            object.__setattr__(self, "_fastio_memory", _in_memory(os.fstat(file.fileno()).st_dev))
-        return self._fastio_memory
+            object.__setattr__(self, "_fastio_memory", InMemory(file.fileno()))
+        return self._fastio_memory.until(file.tell() + size)
 
 
 def wrap(file: Any) -> Any:

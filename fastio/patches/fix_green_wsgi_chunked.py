@@ -13,12 +13,11 @@ be tried again as the connection is closed.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from typing import Any
 
 from fastio import counters
-from fastio.patches import _targets
+from fastio.patches import _targets, _wsgi
 from fastio.registry import Patch, Target
 
 MODULE = "eventlet.wsgi"
@@ -26,14 +25,13 @@ MODULE = "eventlet.wsgi"
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
     """The wrapper of ``HttpProtocol.handle_one_response``."""
-    from eventlet.greenio import GreenSocket
 
     def handle_one_response(self: Any) -> Any:
         application = self.application
 
         def run(environ: Any, start_response: Any) -> Any:
-            upstreams = _cells(start_response)["write"]
-            upstreams.cell_contents = _make_write(upstreams.cell_contents, self, GreenSocket)
+            upstreams = _wsgi.cells(start_response)["write"]
+            upstreams.cell_contents = _make_write(upstreams.cell_contents, self)
             return application(environ, start_response)
 
         self.application = run
@@ -45,21 +43,16 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
     return handle_one_response
 
 
-def _cells(function: Any) -> dict[str, Any]:
-    """The variables that ``function`` shares with the one that it is local to, by name."""
-    return dict(zip(function.__code__.co_freevars, function.__closure__, strict=True))
-
-
-def _make_write(upstreams: Callable[[Any], None], handler: Any, green_socket: type) -> Callable[[Any], None]:
+def _make_write(upstreams: Callable[[Any], None], handler: Any) -> Callable[[Any], None]:
     """``write`` of one response."""
-    cells = _cells(upstreams)
+    cells = _wsgi.cells(upstreams)
     #: upstream's variables of the response, each in a list of one
     use_chunked, length = cells["use_chunked"].cell_contents, cells["length"].cell_contents
     wfile = handler.wfile
     connection = handler.connection
-    if type(wfile) is not io.BufferedWriter or not _goes_to(connection, wfile.raw):
+    if not _wsgi.goes_straight(handler):
         return upstreams
-    plain = type(connection) is green_socket and "send" not in vars(connection)
+    plain = _wsgi.is_plain(connection)
     wfile_size = handler.wbufsize
 
     def write(data: Any) -> None:
@@ -77,11 +70,9 @@ def _make_write(upstreams: Callable[[Any], None], handler: Any, green_socket: ty
             wfile.flush()
         length[0] += len(head) + len(data) + len(tail)
 
+    # Other patches look for upstream's variables, too.
+    write.__wrapped__ = upstreams  # type: ignore[attr-defined]
     return write
-
-
-def _goes_to(connection: Any, raw: Any) -> bool:
-    return getattr(raw, "_sock", None) is connection
 
 
 def _send(connection: Any, parts: list[Any]) -> None:
