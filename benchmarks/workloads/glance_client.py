@@ -40,6 +40,8 @@ from benchmarks.workloads.stores import MULTIHASH, digests, server_cpu_seconds
 
 #: Seconds between two samples of the load.
 SAMPLE = 0.1
+#: requests prefers these over the certificate that it is given.
+CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
 class Client(NamedTuple):
@@ -88,7 +90,8 @@ def environment() -> dict[str, str]:
     """Of the commands. glanceclient's keeps schemas in the home directory."""
     home = cache_directory() / "glanceclient"
     home.mkdir(exist_ok=True)
-    return server_environment({"HOME": str(home), "PYTHONWARNINGS": "ignore"})
+    inherited = server_environment({"HOME": str(home), "PYTHONWARNINGS": "ignore"})
+    return {name: value for name, value in inherited.items() if name not in CA_VARIABLES}
 
 
 def run_curl(parameters: Mapping[str, Any]) -> dict[str, Any]:
