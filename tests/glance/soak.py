@@ -73,11 +73,16 @@ class Wrong(Exception):
 class Sample:
     """The processes of the idle service."""
 
-    descriptors: int
+    #: by what they are; without those of the database, of whose connections glance keeps a pool
+    open_files: Counter[str]
     threads: int
     greenlets: int
     #: bytes, by process
     resident: dict[int, int]
+
+    @property
+    def descriptors(self) -> int:
+        return sum(self.open_files.values())
 
 
 @dataclass
@@ -365,11 +370,12 @@ class Soak:
         deadline = time.monotonic() + seconds
         kinds = [self._end_and_start]
         if self._service.release == "glance32":
-            kinds = [self._reload, self._reload, self._end_and_start]
-        for disturb in itertools.cycle(kinds):
+            kinds = [self._reload, self._end_and_start]
+        for number, disturb in enumerate(itertools.cycle(kinds), 1):
             self._load(DISTURBED_TURN)
             disturb()
-            if time.monotonic() > deadline:
+            # Each of them at least once.
+            if time.monotonic() > deadline and number >= len(kinds):
                 break
         self._load(1)
         self._pause()
@@ -416,15 +422,16 @@ class Soak:
     # What it leaves behind.
 
     def _sample(self) -> Sample:
-        descriptors = threads = 0
+        threads = 0
+        open_files: Counter[str] = Counter()
         resident: dict[int, int] = {}
         for pid in self._service.pids():
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                descriptors += len(os.listdir(f"/proc/{pid}/fd"))
+                open_files.update(name for name in _open_files(pid) if "glance.sqlite" not in name)
                 threads += len(os.listdir(f"/proc/{pid}/task"))
                 pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
                 resident[pid] = pages * os.sysconf("SC_PAGE_SIZE")
-        return Sample(descriptors, threads, self._greenlets(), resident)
+        return Sample(open_files, threads, self._greenlets(), resident)
 
     def _greenlets(self) -> int:
         """The greenlets of the workers, of which glance's own report tells; none on native threads."""
@@ -446,12 +453,13 @@ class Soak:
 
     def _judge(self) -> None:
         samples = self.tally.samples
+        third = max(1, len(samples) // 3)
         for name in ("descriptors", "threads", "greenlets"):
             counts = [getattr(sample, name) for sample in samples]
-            # The least of the later looks: a connection may still be about to close at one of them.
-            if min(counts[1:]) > counts[0]:
-                self._fault(f"{name} left behind: {counts}")
-        third = max(1, len(samples) // 3)
+            # The least of the last looks: a connection may still be about to close at one of them.
+            if min(counts[-third:]) > max(counts[:-third]):
+                more = samples[-1].open_files - samples[0].open_files if name == "descriptors" else ""
+                self._fault(f"{name} left behind: {counts} {more}")
         for pid in samples[0].resident:
             sizes = [sample.resident[pid] for sample in samples if pid in sample.resident]
             grown = statistics.median(sizes[-third:]) - statistics.median(sizes[:third])
@@ -461,6 +469,14 @@ class Soak:
             self._fault("no transfer has succeeded")
         if self._service.release == "glance32" and not self.tally.done["reloads"]:
             self._fault("there was no reload")
+
+
+def _open_files(pid: int) -> Iterator[str]:
+    """What the descriptors of a process are."""
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            # Without the number of the socket or the pipe.
+            yield os.readlink(descriptor).partition(":[")[0]
 
 
 def summary(soak: Soak) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -13,7 +14,8 @@ from tests.glance.soak import GROWTH, Sample, Soak, main
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
 
-FLAT = Sample(descriptors=20, threads=4, greenlets=3, resident={1: 100 << 20})
+OPEN = Counter({"socket": 15, "anon_inode:[eventpoll]": 5})
+FLAT = Sample(OPEN, threads=4, greenlets=3, resident={1: 100 << 20})
 
 
 @pytest.fixture(params=RELEASES)
@@ -64,16 +66,16 @@ class Judged:
     ("last", "named"),
     [
         (FLAT, []),
-        (Sample(21, 4, 3, FLAT.resident), ["descriptors"]),
-        (Sample(20, 5, 3, FLAT.resident), ["threads"]),
-        (Sample(20, 4, 4, FLAT.resident), ["greenlets"]),
-        (Sample(20, 4, 3, {1: FLAT.resident[1] + GROWTH + 1}), ["has grown"]),
+        (Sample(OPEN + Counter(socket=1), 4, 3, FLAT.resident), ["descriptors"]),
+        (Sample(OPEN, 5, 3, FLAT.resident), ["threads"]),
+        (Sample(OPEN, 4, 4, FLAT.resident), ["greenlets"]),
+        (Sample(OPEN, 4, 3, {1: FLAT.resident[1] + GROWTH + 1}), ["has grown"]),
     ],
 )
 def test_the_verdict_on_what_is_left_behind(last: Sample, named: list[str]) -> None:
     soak = Soak(Judged("glance33"), seed=1)  # type: ignore[arg-type]
     soak.tally.done.update(download=1, upload=1)
-    soak.tally.samples = [FLAT, last, last]
+    soak.tally.samples = [FLAT, FLAT, last]
     soak._judge()
     assert len(soak.tally.faults) == len(named)
     assert all(name in fault for name, fault in zip(named, soak.tally.faults, strict=True))
