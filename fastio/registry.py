@@ -51,6 +51,7 @@ MODULES = (
     "fix_swift_last_segment",
     "store_fairness",
     "store_hashing",
+    "glance_cache",
     "glance_sendfile",
     "glanceclient_download",
     "glanceclient_hashing",
