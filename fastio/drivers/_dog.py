@@ -92,10 +92,14 @@ class Vdi:
         """Delete the image."""
         self._run("delete")
 
-    def read(self, offset: int, length: int, chunk_size: int) -> Iterator[bytes]:
-        """``length`` bytes from ``offset`` on, in pieces of ``chunk_size``; they all have to be there."""
+    def start_read(self, offset: int, length: int | None = None) -> Child:
+        """Start to read ``length`` bytes from ``offset`` on, or all up to the end; :meth:`read` has what comes."""
+        return self._start("read", str(offset), *([] if length is None else [str(length)]))
+
+    def read(self, child: Child, offset: int, length: int, chunk_size: int) -> Iterator[bytes]:
+        """The ``length`` bytes that ``child`` reads from ``offset`` on, in pieces of ``chunk_size``; all must be there."""
         received = 0
-        with self._start("read", str(offset), str(length)) as child:
+        with child:
             for chunk in child.chunks(chunk_size):
                 received += len(chunk)
                 yield chunk

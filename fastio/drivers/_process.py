@@ -139,6 +139,10 @@ class Child:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the child if it has not ended by itself, and close all that belongs to it."""
         self._close_pipe()
         if self._popen.poll() is None:
             self._popen.kill()

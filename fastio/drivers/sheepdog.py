@@ -22,6 +22,7 @@ from oslo_config import cfg
 
 from fastio import config
 from fastio.drivers import _dog
+from fastio.drivers._process import Child
 from fastio.errors import SettingError
 
 LOG = logging.getLogger(__name__)
@@ -117,15 +118,28 @@ _allow_as_default()
 class ImageIterator:
     """The bytes of an image, or of a part of it. Each iteration is a command, which ends when nobody iterates on."""
 
-    def __init__(self, vdi: _dog.Vdi, offset: int, length: int, chunk_size: int) -> None:
+    def __init__(
+        self, vdi: _dog.Vdi, offset: int, length: int, chunk_size: int, started: Child | None = None
+    ) -> None:
         self._vdi = vdi
         self._offset = offset
         self._length = length
         self._chunk_size = chunk_size
+        #: reads already, for the first iteration
+        self._started = started
 
     def __iter__(self) -> Iterator[bytes]:
+        child, self._started = self._started, None
         if self._length:
-            yield from self._vdi.read(self._offset, self._length, self._chunk_size)
+            if child is None:
+                child = self._vdi.start_read(self._offset, self._length)
+            yield from self._vdi.read(child, self._offset, self._length, self._chunk_size)
+        elif child is not None:
+            child.stop()
+
+    def __del__(self) -> None:
+        if self._started is not None:
+            self._started.stop()
 
 
 class Store(glance_store.driver.Store):
@@ -185,11 +199,18 @@ class Store(glance_store.driver.Store):
         :raises glance_store.exceptions.NotFound: if there is no such image
         """
         vdi = self._located(location)
-        size = vdi.size()
+        # A read takes a while until it has the first byte; meanwhile another command finds out how many there are.
+        started = vdi.start_read(offset) if chunk_size is None else None
+        try:
+            size = vdi.size()
+        except BaseException:
+            if started is not None:
+                started.stop()
+            raise
         length = max(0, size - offset)
         if chunk_size is not None:
             length = min(length, chunk_size)
-        return ImageIterator(vdi, offset, length, self._chunk_size()), chunk_size or size
+        return ImageIterator(vdi, offset, length, self._chunk_size(), started), chunk_size or size
 
     def get_size(self, location: Any, context: Any = None) -> int:
         """Bytes of the image.

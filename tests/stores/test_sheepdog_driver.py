@@ -218,9 +218,28 @@ def test_one_command_reads_and_one_writes(cluster: Cluster, commands: list[list[
     assert commands == [["vdi", "create", "a", str(len(data))], ["vdi", "write", "a", "0", str(len(data))]]
     commands.clear()
     chunks, _ = cluster.get(uri, store)
-    assert commands == [["vdi", "list", "-r", "a"]]
+    # The read begins first and goes on beside the other.
+    assert commands == [["vdi", "read", "a", "0"], ["vdi", "list", "-r", "a"]]
     assert b"".join(chunks) == data
-    assert commands[1:] == [["vdi", "read", "a", "0", str(len(data))]]
+    assert len(commands) == 2
+    assert b"".join(chunks) == data
+    assert commands[2:] == [["vdi", "read", "a", "0", str(len(data))]]
+
+
+def test_a_read_that_has_begun_ends_with_the_iterator(cluster: Cluster) -> None:
+    uri = cluster.add(IMAGE)[0]
+    chunks, _ = cluster.get(uri)
+    assert len(children()) == 1
+    del chunks
+    assert children() == []
+    assert list(cluster.get(uri, offset=len(IMAGE))[0]) == []
+
+
+def test_no_read_goes_on_for_an_image_that_is_not_there(cluster: Cluster) -> None:
+    uri = cluster.add(b"x")[0]
+    with pytest.raises(exceptions.NotFound):
+        cluster.get(uri[:-1] + "-")
+    assert children() == []
 
 
 def test_without_a_size_each_segment_takes_two_commands(
