@@ -117,7 +117,9 @@ def read_straight(response: Any) -> None:
     below = original.fp
     if original.length < 2 * lowwater.LEAST or type(below) is not io.BufferedReader:
         return
-    if type(below.raw) is not socket.SocketIO:
+    file = type(below.raw)
+    # By name: eventlet has a copy of the module, whose sockets are the green ones' files.
+    if (file.__module__, file.__qualname__) != ("socket", "SocketIO"):
         return
     sock = below.raw._sock  # type: ignore[attr-defined]
     # Looked up each time: under eventlet they are the green ones. A subclass does more than a socket does.

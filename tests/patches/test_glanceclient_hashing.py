@@ -1,0 +1,245 @@
+"""``glanceclient_hashing``: what is downloaded is verified by threads, and the check is where upstream has it."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("glanceclient", reason="python-glanceclient is not installed: pip install fastio[client]")
+
+from glanceclient.common import utils  # noqa: E402
+
+import fastio  # noqa: E402
+from fastio.core.hashing import BATCH, LIMIT  # noqa: E402
+from fastio.patches._hashing import native_threading, pool  # noqa: E402
+from fastio.report import Outcome  # noqa: E402
+from tests.conftest import MONKEY_PATCHED  # noqa: E402
+from tests.limits import hard_limit, real_stderr  # noqa: E402, F401
+from tests.patches.image_api import Image, client, content, image_api, outcome  # noqa: E402
+
+MIB = 1 << 20
+NAME = "glanceclient_hashing"
+
+#: The record of an image by which each of the two is checked.
+RECORDS: dict[str, Any] = {
+    "multihash": lambda data: {"os_hash_algo": "sha512", "os_hash_value": hashlib.sha512(data).hexdigest()},
+    "other multihash": lambda data: {"os_hash_algo": "sha256", "os_hash_value": hashlib.sha256(data).hexdigest()},
+    "checksum": lambda data: {"checksum": hashlib.md5(data).hexdigest()},
+}
+
+
+@pytest.fixture(autouse=True)
+def settled() -> Iterator[None]:
+    """Threads have nothing to do at a test's end."""
+    yield
+    while pool._jobs:
+        native_threading().Event().wait(0.001)
+
+
+def pieces(data: bytes, size: int) -> Iterator[bytes]:
+    for start in range(0, len(data), size):
+        yield data[start : start + size]
+
+
+def check(kind: str, source: Any, data: bytes, right: bool) -> Any:
+    """One of the two, on ``source``, which is to have ``data``."""
+    algorithm = hashlib.md5 if kind == "integrity_iter" else hashlib.sha512
+    expected = algorithm(data).hexdigest() if right else "0"
+    if kind == "integrity_iter":
+        return utils.integrity_iter(source, expected)
+    return utils.serious_integrity_iter(source, hashlib.sha512(), expected)
+
+
+KINDS = ("serious_integrity_iter", "integrity_iter")
+
+
+@pytest.mark.parametrize("record", list(RECORDS))
+@pytest.mark.parametrize("right", [True, False])
+def test_downloads(record: str, right: bool) -> None:
+    data = content(9 * MIB + 5)
+    described = RECORDS[record](data if right else data[1:])
+    with image_api({"a": Image(data, record=described)}) as server:
+        glance = client(server.url)
+        stock = outcome(lambda: glance.images.data("a"))
+        before = pool.batches
+        with fastio.patched(NAME, strict=True):
+            assert outcome(lambda: glance.images.data("a")) == stock
+        assert pool.batches > before, "no thread has hashed anything"
+    assert stock[1] == data
+    assert (stock[2] is None) == right
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_content_md5(right: bool) -> None:
+    """The server's header, where the record has neither."""
+    data = content(2 * MIB)
+    header = hashlib.md5(data).hexdigest() if right else "0"
+    with image_api({"a": Image(data, record={}, headers={"Content-MD5": header})}) as server:
+        glance = client(server.url)
+        stock = outcome(lambda: glance.images.data("a"))
+        with fastio.patched(NAME, strict=True):
+            assert outcome(lambda: glance.images.data("a")) == stock
+    assert (stock[2] is None) == right
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(deadline=None, max_examples=40)
+@given(data=st.data())
+def test_any_pieces(kind: str, data: st.DataObject) -> None:
+    size = data.draw(st.sampled_from([0, 1, 2047, 2048, BATCH - 1, BATCH, BATCH + 1, 3 * MIB + 1]))
+    piece = data.draw(st.integers(max(1, size // 500), max(1, size)))
+    right = data.draw(st.booleans())
+    whole = content(size)
+    found = []
+    for names in ([], [NAME]):
+        with fastio.patched(names):
+            found.append(outcome(lambda: check(kind, pieces(whole, piece), whole, right)))
+    assert found[0] == found[1]
+    assert (found[0][2] is None) == right
+    assert found[0][1] == whole
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_error_comes_after_the_last_chunk(kind: str) -> None:
+    whole = content(3 * MIB)
+    with fastio.patched(NAME, strict=True):
+        found = check(kind, pieces(whole, MIB), whole, False)
+        assert inspect.isgenerator(found)
+        for _ in range(3):
+            assert len(next(found)) == MIB
+        with pytest.raises(OSError, match=r"\[Errno 32\] Corrupt image download\. .* expected 0$") as caught:
+            next(found)
+        assert type(caught.value) is BrokenPipeError
+        assert list(found) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_text_and_buffers_as_pieces(kind: str) -> None:
+    whole = content(MIB)
+    as_pieces = [whole[:1000].decode("latin-1"), bytearray(whole[1000:500_000]), memoryview(whole)[500_000:]]
+    with fastio.patched(NAME, strict=True):
+        assert list(check(kind, iter(as_pieces), whole, True)) == as_pieces
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_piece_that_is_overwritten_by_the_next(kind: str) -> None:
+    whole = content(4 * MIB)
+    buffer = bytearray(MIB)
+
+    def overwriting() -> Iterator[bytearray]:
+        for piece in pieces(whole, MIB):
+            buffer[:] = piece
+            yield buffer
+
+    with fastio.patched(NAME, strict=True):
+        assert sum(len(piece) for piece in check(kind, overwriting(), whole, True)) == len(whole)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_source_fails(kind: str) -> None:
+    def failing() -> Iterator[bytes]:
+        yield content(MIB)
+        raise ConnectionResetError(104, "Connection reset by peer")
+
+    found = []
+    for names in ([], [NAME]):
+        with fastio.patched(names):
+            found.append(outcome(lambda: check(kind, failing(), b"", True)))
+    assert found[0] == found[1]
+    assert found[0][2] is ConnectionResetError
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_left_half_way_the_source_is_left_too(kind: str) -> None:
+    closed = []
+
+    def source() -> Iterator[bytes]:
+        try:
+            while True:
+                yield content(MIB)
+        finally:
+            closed.append(True)
+
+    with fastio.patched(NAME, strict=True):
+        found = utils.IterableWithLength(check(kind, source(), b"", True), 10 * MIB)
+        iterator = iter(found)
+        assert len(next(iterator)) == MIB
+        iterator.close()
+        del found, iterator
+    assert closed == [True]
+
+
+def test_md5_may_be_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def new(name: str, *args: Any, **kwargs: Any) -> Any:
+        raise ValueError(f"[digital envelope routines] unsupported: {name}")
+
+    monkeypatch.setattr(hashlib, "new", new)
+    found = []
+    for names in ([], [NAME]):
+        with fastio.patched(names):
+            found.append(outcome(lambda: utils.integrity_iter(iter([b"data"]), "0")))
+    assert found[0] == found[1]
+    assert "md5 algorithm is not available" in found[0][3]
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow hashing is, no more than the limit waits for it."""
+    from fastio.core import hashing
+
+    most = 0
+    update = hashing.BackgroundHash.update
+
+    def noting(self: Any, data: Any, /) -> None:
+        nonlocal most
+        update(self, data)
+        most = max(most, self._outstanding)
+
+    monkeypatch.setattr(hashing.BackgroundHash, "update", noting)
+    whole = content(2 * MIB) * 16
+    with fastio.patched(NAME, strict=True):
+        for _ in check("serious_integrity_iter", pieces(whole, MIB), whole, True):
+            pass
+    assert 0 < most <= LIMIT
+
+
+@pytest.mark.skipif(not MONKEY_PATCHED, reason="there are greenlets only after monkey_patch()")
+def test_the_hub_is_free_meanwhile() -> None:
+    """Nothing but hashing makes the download wait, and others run whenever it does."""
+    import eventlet
+
+    turns = 0
+
+    def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            eventlet.sleep(0)
+
+    whole = content(4 * MIB) * 16
+    greenlet = eventlet.spawn(other)
+    try:
+        with fastio.patched(NAME, strict=True):
+            sink = io.BytesIO()
+            for piece in check("serious_integrity_iter", pieces(whole, MIB), whole, True):
+                sink.write(piece)
+    finally:
+        greenlet.kill()
+    assert sink.getvalue() == whole
+    assert turns > 10
+
+
+def test_it_is_applied_and_taken_back() -> None:
+    before = [getattr(utils, kind) for kind in KINDS]
+    with fastio.patched(NAME, strict=True):
+        assert fastio.status().outcome(NAME) is Outcome.APPLIED
+        for kind, stock in zip(KINDS, before, strict=True):
+            assert inspect.signature(getattr(utils, kind)) == inspect.signature(stock)
+            assert getattr(utils, kind) is not stock
+    assert [getattr(utils, kind) for kind in KINDS] == before
