@@ -97,7 +97,10 @@ class Vdi:
         return self._start("read", str(offset), *([] if length is None else [str(length)]))
 
     def read(self, child: Child, offset: int, length: int, chunk_size: int) -> Iterator[bytes]:
-        """The ``length`` bytes that ``child`` reads from ``offset`` on, in pieces of ``chunk_size``; all must be there."""
+        """The ``length`` bytes that ``child`` reads from ``offset`` on, in pieces of ``chunk_size``.
+
+        An error if there are fewer.
+        """
         received = 0
         with child:
             for chunk in child.chunks(chunk_size):
