@@ -40,6 +40,10 @@ PAYLOAD = data(11, SIZE)
 #: Bytes of the small file system.
 ROOM = 8 * MIB
 CAP = 48 * MIB
+#: What is left of a file that is truncated. Its end is no end of a chunk, and is more than the 4 KiB that eventlet
+#: gathers before it writes: it drops them when the application then raises, so a shorter end would be lost or not
+#: depending on the size of the chunks.
+CUT = 30 * MIB + 5077
 #: Seconds without a new line after which a log is taken to be complete.
 QUIET = 0.3
 #: Has a connection reset, rather than ended, when it is closed (struct linger of socket(7)).
@@ -164,7 +168,7 @@ def no_fault(world: World) -> Any:
 
 def file_truncated_before(world: World) -> Any:
     image = world.make()
-    os.truncate(world.file(image), 5 * MIB + 77)
+    os.truncate(world.file(image), 5 * MIB + 5077)
     return world.raw(image).rest()
 
 
@@ -172,9 +176,9 @@ def file_truncated_while_served(world: World) -> Any:
     image = world.make()
     download = world.raw(image, receive=32 * KIB)
     download.read(MIB)
-    os.truncate(world.file(image), 30 * MIB + 77)
+    os.truncate(world.file(image), CUT)
     found = download.rest()
-    assert found[2] == 30 * MIB + 77
+    assert found[2] == CUT
     return found
 
 
@@ -218,7 +222,7 @@ def file_is_a_directory(world: World) -> Any:
 
 def range_of_a_truncated_file(world: World) -> Any:
     image = world.make()
-    os.truncate(world.file(image), 5 * MIB + 77)
+    os.truncate(world.file(image), 5 * MIB + 5077)
     ranges = ("0-99", f"{5 * MIB}-{6 * MIB}", f"{20 * MIB}-{21 * MIB}", "-1000")
     return [world.raw(image, f"Range: bytes={each}\r\n").rest() for each in ranges]
 
@@ -266,7 +270,7 @@ def cached_file_truncated_while_served(world: World) -> Any:
     (file,) = world.service.cache.rglob(image)
     download = world.raw(image, receive=32 * KIB)
     download.read(MIB)
-    os.truncate(file, 30 * MIB + 77)
+    os.truncate(file, CUT)
     return download.rest()
 
 
@@ -472,8 +476,8 @@ SCENARIOS: list[Scenario] = [
     swift_resets_an_answer_and_then_forbids, swift_is_unavailable_for_an_upload, swift_is_full,
     swift_resets_an_upload,
 ]  # fmt: skip
-#: Half a minute each: one world is enough for them.
-SLOW, SLOW_WORLD = (swift_is_unavailable_for_a_download,), ("glance33", "")
+#: Half a minute each: one release is enough for them.
+SLOW = (swift_is_unavailable_for_a_download,)
 #: With the image cache in the pipeline.
 CACHE_SCENARIOS: list[Scenario] = [
     filled_and_read_from_the_cache, cached_file_truncated_while_served, file_truncated_while_the_cache_is_filled,
@@ -528,12 +532,29 @@ def swift_server() -> Iterator[Swift | str]:
         yield running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=RELEASES)
 def worlds(
     request: pytest.FixtureRequest, swift_server: Swift | str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[list[World]]:
-    """The services of a release with a flavor of the pipeline, stock and patched."""
-    release, flavor = request.param
+    """The services of a release, stock and patched."""
+    yield from make_worlds(request, swift_server, tmp_path_factory, "")
+
+
+@pytest.fixture(scope="module", params=RELEASES)
+def cache_worlds(
+    request: pytest.FixtureRequest, swift_server: Swift | str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[World]]:
+    """The same with the image cache in the pipeline."""
+    yield from make_worlds(request, swift_server, tmp_path_factory, "caching")
+
+
+def make_worlds(
+    request: pytest.FixtureRequest,
+    swift_server: Swift | str,
+    tmp_path_factory: pytest.TempPathFactory,
+    flavor: str,
+) -> Iterator[list[World]]:
+    release = request.param
     interpreter(release)
     failed_before = request.session.testsfailed
     with contextlib.ExitStack() as stack:
@@ -568,17 +589,19 @@ def worlds(
         yield [world(command) for command in SERVERS[release]]
 
 
-CASES = [
-    pytest.param(world, scenario, id=f"{world[0]}-{world[1] or 'plain'}-{scenario.__name__}")
-    # The same object for all of its scenarios, and the scope below, or pytest would start new services for each.
-    for world in [(release, flavor) for release in RELEASES for flavor in ("", "caching")]
-    for scenario in (CACHE_SCENARIOS if world[1] else SCENARIOS)
-    if scenario not in SLOW or world == SLOW_WORLD
-]
-
-
-@pytest.mark.parametrize(("worlds", "scenario"), CASES, indirect=["worlds"], scope="module")
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 def test_the_same_as_stock(worlds: list[World], scenario: Scenario) -> None:
+    if scenario in SLOW and worlds[0].service.release != "glance33":
+        pytest.skip("half a minute, and done with glance 33")
+    compare(worlds, scenario)
+
+
+@pytest.mark.parametrize("scenario", CACHE_SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_the_same_as_stock_with_the_cache(cache_worlds: list[World], scenario: Scenario) -> None:
+    compare(cache_worlds, scenario)
+
+
+def compare(worlds: list[World], scenario: Scenario) -> None:
     with ThreadPoolExecutor(2) as pool:
         stock, patched = pool.map(functools.partial(outcome, scenario), worlds)
     assert patched == stock

@@ -88,20 +88,31 @@ def need_oslo_tests() -> None:
 
 
 def fetch_eventlet_tests() -> Path:
-    """The directory that holds the ``tests`` package of the installed eventlet's sdist, fetched once.
-
-    Only ``tests`` is unpacked, so that the eventlet under test stays the installed one.
-    """
+    """The directory that holds the ``tests`` package of the installed eventlet's sdist."""
     need("eventlet", "pytest")
-    version = importlib.metadata.version("eventlet")
-    target = CACHE / f"eventlet-{version}"
-    if not (target / "tests").is_dir():
+    return fetch_tests("eventlet", "tests")
+
+
+def fetch_swiftclient_tests() -> Path:
+    """The directory that holds the ``test`` package of the installed swiftclient's sdist."""
+    need("swiftclient", "keystoneauth1", "requests_mock", "testtools")
+    return fetch_tests("python-swiftclient", "test")
+
+
+def fetch_tests(project: str, package: str) -> Path:
+    """The directory that holds ``package`` of the sdist of the installed release, fetched once.
+
+    Only that is unpacked, so that the project under test stays the installed one.
+    """
+    version = importlib.metadata.version(project)
+    target = CACHE / f"{project}-{version}"
+    if not (target / package).is_dir():
         CACHE.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
-            archive = _download("eventlet", version, Path(scratch))
+            archive = _download(project, version, Path(scratch))
             with tarfile.open(archive) as tar:
                 top = tar.getnames()[0].split("/")[0]
-                members = [member for member in tar.getmembers() if member.name.startswith(f"{top}/tests/")]
+                members = [member for member in tar.getmembers() if member.name.startswith(f"{top}/{package}/")]
                 safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
                 tar.extractall(scratch, members=members, **safely)
             # Another run may have been faster.
@@ -124,14 +135,14 @@ def _download(project: str, version: str, directory: Path) -> Path:
     return next(directory.glob("*.tar.gz"))
 
 
-def glance_store_tests() -> tuple[str, ...]:
-    """The modules of unit tests in the installed glance_store; which there are differs between its releases."""
-    found = importlib.util.find_spec("glance_store")
+def packaged_tests(package: str) -> tuple[str, ...]:
+    """The modules of unit tests in the installed package; which there are differs between its releases."""
+    found = importlib.util.find_spec(package)
     if found is None:
         return ()
-    package = Path(found.origin).parent
-    files = sorted((package / "tests" / "unit").rglob("test_*.py"))
-    return tuple(".".join(file.relative_to(package.parent).with_suffix("").parts) for file in files)
+    folder = Path(found.origin).parent
+    files = sorted((folder / "tests" / "unit").rglob("test_*.py"))
+    return tuple(".".join(file.relative_to(folder.parent).with_suffix("").parts) for file in files)
 
 
 def find_glance_store_tests() -> Path:
@@ -148,6 +159,11 @@ def find_glance_store_tests() -> Path:
     with contextlib.suppress(FileExistsError):
         link.symlink_to(installed)
     return target
+
+
+def need_glanceclient_tests() -> None:
+    need("glanceclient", "ddt", "fixtures", "requests_mock", "testscenarios", "testtools")
+    need("glanceclient.tests.unit.test_http")
 
 
 def find_glance_tests(name: str) -> Callable[[], Path]:
@@ -181,13 +197,18 @@ def find_glance_tests(name: str) -> Callable[[], Path]:
 GREEN = ("green_communicate", "green_wait", "green_pipe")
 CPYTHON = ("test.test_subprocess", "test.test_popen")
 OSLO = ("oslo_concurrency.tests.unit.test_processutils", "oslo_concurrency.tests.unit.test_lockutils")
-STORES = glance_store_tests()
+GLANCECLIENT = packaged_tests("glanceclient")
+SWIFTCLIENT = tuple(
+    f"test.unit.test_{name}"
+    for name in ("authv1", "command_helpers", "multithreading", "service", "shell", "swiftclient", "utils")
+)
+STORES = packaged_tests("glance_store")
 #: those of fastio's patches of glance_store that its unit tests run through
 STORE_PATCHES = (
     "store_filesystem", "store_http", "store_swift", "store_s3", "store_rbd", "store_cinder", "store_hashing",
 )  # fmt: skip
 STORES_REPLACED = tuple(f"glance_store._drivers.{name}" for name in ("filesystem", "http", "swift.store"))
-#: Tests of glance that image data goes through; the names are the same in releases 32 and 33.
+#: Tests of glance that image data goes through.
 GLANCE_UNIT = tuple(
     f"glance.tests.unit.{name}"
     for name in (
@@ -198,15 +219,18 @@ GLANCE_UNIT = tuple(
         "async_.flows.test_web_download",
     )
 )  # fmt: skip
-GLANCE_FUNCTIONAL = tuple(
-    f"glance.tests.functional.{name}"
-    for name in (
-        "test_cache_middleware", "test_gzip_middleware", "v2.test_cache_api", "v2.test_download_from_store",
-        "v2.test_image_decompression", "v2.test_images", "v2.test_images_import_locking", "v2.test_multi_store_images",
-        "v2.test_parallel_store_import",
-    )
+GLANCE_FUNCTIONAL = (
+    # No test, but it registers options that the tests take to be there.
+    "glance.db.migration",
+    *(
+        f"glance.tests.functional.{name}"
+        for name in (
+            "test_cache_middleware", "test_gzip_middleware", "v2.test_cache_api", "v2.test_image_decompression",
+            "v2.test_images", "v2.test_images_import_locking", "v2.test_multi_store_images",
+            "v2.test_parallel_store_import",
+        )
+    ),
 )  # fmt: skip
-
 GLANCE_PATCHES = ("store_filesystem", "store_hashing")
 
 
@@ -223,6 +247,23 @@ def glance_suites(environment: str, release: str) -> tuple[Suite, ...]:
         Suite(f"glance-{release}-unit", GLANCE_UNIT, **common),
         Suite(f"glance-{release}-functional", GLANCE_FUNCTIONAL, applied=GLANCE_PATCHES, **common),
     )
+
+
+def client_suites() -> tuple[Suite, ...]:
+    """glanceclient's and swiftclient's, natively and green."""
+    found = []
+    for mode, prelude in (("native", ""), ("green", "monkey_patch")):
+        found += [
+            Suite(
+                f"glanceclient-{mode}", GLANCECLIENT, prelude=prelude, find=need_glanceclient_tests, exchanges=False,
+                applied=("glanceclient_download", "glanceclient_hashing"),
+            ),
+            Suite(
+                f"swiftclient-{mode}", SWIFTCLIENT, prelude=prelude, find=fetch_swiftclient_tests, exchanges=False,
+                applied=("store_swift",),
+            ),
+        ]  # fmt: skip
+    return tuple(found)
 
 
 SUITES = {
@@ -280,6 +321,7 @@ SUITES = {
             replaced=STORES_REPLACED,
             find=find_glance_store_tests,
         ),
+        *client_suites(),
         *glance_suites("glance32", "32"),
         *glance_suites("glance33", "33"),
     )
