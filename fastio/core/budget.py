@@ -35,9 +35,12 @@ class Budget:
         self._after_fork()
         return len(self._active)
 
-    def share(self, yield_bytes: int, more: int = 0) -> int:
-        """Bytes that one of the active transfers, and ``more`` that have not entered, may move before it gives way."""
-        return self._part(yield_bytes, self.active() + more)
+    def share(self, yield_bytes: int, more: int = 0, floor: int = FLOOR) -> int:
+        """Bytes that one of the active transfers, and ``more`` that have not entered, may move before it gives way.
+
+        :param floor: the least that it is, in bytes, unless ``yield_bytes`` is less
+        """
+        return self._part(yield_bytes, self.active() + more, floor)
 
     def pipe_size(self, size: int) -> int:
         """The capacity to ask for one of the active transfers' pipes, where ``size`` is for one alone.
@@ -45,11 +48,11 @@ class Budget:
         With many of them smaller pipes are faster and fairer (less memory in flight than the
         processor's cache holds, shorter turns), and they share what the kernel grants a user.
         """
-        return self._part(size, self.active())
+        return self._part(size, self.active(), FLOOR)
 
     @staticmethod
-    def _part(size: int, active: int) -> int:
-        return size if active <= 1 else max(min(FLOOR, size), size // active)
+    def _part(size: int, active: int, floor: int) -> int:
+        return size if active <= 1 else max(min(floor, size), size // active)
 
     def _after_fork(self) -> None:
         # The parent's transfers do not go on in the child.

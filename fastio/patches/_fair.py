@@ -44,12 +44,15 @@ class Pace:
 
     ``give_way()`` comes before bytes are moved: an exception that arrives while others run (a time-out, a kill)
     must find nothing that was read and not returned, or written and not told.
+
+    :param floor: the least that its share is, in bytes, however many there are
     """
 
-    __slots__ = ("_left",)
+    __slots__ = ("_left", "_floor")
 
-    def __init__(self) -> None:
+    def __init__(self, floor: int = budget.FLOOR) -> None:
         self._left: int | None = None
+        self._floor = floor
 
     @property
     def left(self) -> int:
@@ -70,7 +73,7 @@ class Pace:
                 sleep(0)
             finally:
                 budget.shared.leave(self)
-        self._left = budget.shared.share(config.effective().yield_bytes, more=1)
+        self._left = budget.shared.share(config.effective().yield_bytes, more=1, floor=self._floor)
 
     def moved(self, count: int) -> None:
         """So many bytes were moved."""

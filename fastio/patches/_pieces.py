@@ -76,7 +76,9 @@ class PieceFile:
             self._file.seek(self._last.position)
 
     def read(self, size: int = -1) -> Any:
-        if not self._in_pieces or size <= 0:
+        if self._in_pieces and size < 0:
+            self.stop()
+        if not self._in_pieces:
             return self._file.read(size)
         if self._last is None:
             start = self._file.tell()

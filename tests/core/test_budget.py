@@ -44,6 +44,8 @@ def test_less_than_the_floor_stays_what_it_is() -> None:
     transfers = enter(budget, 3)
     assert budget.share(4096) == 4096
     assert budget.share(FLOOR) == FLOOR
+    assert budget.share(MIB, floor=8 * FLOOR) == 8 * FLOOR
+    assert budget.share(FLOOR, floor=4 * FLOOR) == FLOOR
     del transfers
 
 
