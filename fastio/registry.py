@@ -52,6 +52,7 @@ MODULES = (
     "store_fairness",
     "store_hashing",
     "glance_cache",
+    "glance_uploads",
     "glance_sendfile",
     "glanceclient_download",
     "glanceclient_hashing",

@@ -88,6 +88,7 @@ GLANCE: dict[str, list[str | tuple[str, str]]] = {
         *(f"CooperativeReader.{name}" for name in ("__init__", "read", "__iter__")),
         *(f"LimitingReader.{name}" for name in ("__init__", "read", "__iter__")),
     ],
+    "glance.common.wsgi": [("_UWSGIChunkFile.read", "32.0"), ("_UWSGIChunkFile.__init__", "32.0")],
     "glance.image_cache": ["ImageCache.cache_tee_iter"],
     "glance.location": ["ImageProxy.get_data", "ImageProxy._upload_to_store"],
     "glance.notifier": ["ImageProxy.get_data", "ImageProxy._get_chunk_data_iterator"],
