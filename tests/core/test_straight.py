@@ -1,0 +1,203 @@
+"""``fastio.core.straight``: what a socket has, in order and complete, with the time-out that it has."""
+
+from __future__ import annotations
+
+import io
+import random
+import select
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastio.core import lowwater, straight
+from tests.conftest import MONKEY_PATCHED
+from tests.limits import hard_limit, real_stderr  # noqa: F401
+
+KIB = 1 << 10
+MIB = 1 << 20
+
+pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the sockets are the system's; tests/patches has the green ones")
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        near = socket.create_connection(listener.getsockname())
+        far, _ = listener.accept()
+    return near, far
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """A TCP connection on loopback."""
+    near, far = pair()
+    with near, far:
+        yield near, far
+
+
+def wait(fd: int, seconds: float) -> bool:
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
+
+
+def level(sock: socket.socket) -> int:
+    return sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)
+
+
+def test_the_kernel_gathers(ends: tuple[socket.socket, socket.socket]) -> None:
+    near, far = ends
+    seen = []
+
+    def gathering(fd: int, seconds: float) -> bool:
+        seen.append((level(near), seconds))
+        return wait(fd, 30)
+
+    with near.makefile("rb") as below, straight.reader(straight.Gathered(below, gathering)) as file:
+        far.sendall(b"head\n")
+        assert file.readline() == b"head\n"
+        sender = threading.Thread(target=far.sendall, args=(bytes(2 * MIB),))
+        sender.start()
+        assert file.read(2 * MIB) == bytes(2 * MIB)
+        sender.join()
+    assert {patience for _, patience in seen} <= {straight.PATIENCE}
+    assert all(lowwater.LEAST <= mark <= lowwater.MOST for mark, _ in seen)
+    assert level(near) == 1
+
+
+def test_what_the_buffer_holds_comes_first(ends: tuple[socket.socket, socket.socket]) -> None:
+    near, far = ends
+    far.sendall(b"head\n" + b"body" * 1000)
+    with near.makefile("rb") as below:
+        assert below.readline() == b"head\n"
+        file = straight.reader(straight.Gathered(below, wait))
+        far.sendall(b"rest")
+        assert file.read(4004) == b"body" * 1000 + b"rest"
+
+
+class Timed(socket.SocketIO):
+    """Notes the time-out that each read has."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__(sock, "r")
+        self.timeouts: list[float | None] = []
+
+    def readinto(self, view: memoryview) -> int | None:  # type: ignore[override]
+        self.timeouts.append(self._sock.gettimeout())  # type: ignore[attr-defined]
+        return super().readinto(view)
+
+
+@pytest.mark.parametrize("timeout", [None, 600.0, 0.02])
+def test_time_outs(ends: tuple[socket.socket, socket.socket], timeout: float | None) -> None:
+    near, far = ends
+    near.settimeout(timeout)
+    raw = Timed(near)
+    patience = []
+
+    def in_vain(fd: int, seconds: float) -> bool:
+        patience.append(seconds)
+        far.sendall(b"late")
+        assert wait(fd, 0) is False
+        return False
+
+    reader = straight.Gathered(io.BufferedReader(raw), in_vain)
+    far.sendall(b"first")
+    view = memoryview(bytearray(MIB))
+    assert reader.readinto(view) == 5
+    assert reader.readinto(view) == 4
+    assert bytes(view[:4]) == b"late"
+    if timeout is None:
+        assert (patience, raw.timeouts[1]) == ([straight.PATIENCE], None)
+    else:
+        assert patience == [min(straight.PATIENCE, timeout / 2)]
+        assert raw.timeouts[1] == timeout - patience[0]
+    assert (near.gettimeout(), level(near)) == (timeout, 1)
+
+
+def test_a_time_out_is_raised_and_remembered(ends: tuple[socket.socket, socket.socket]) -> None:
+    near, _ = ends
+    near.settimeout(0.01)
+    with near.makefile("rb") as below:
+        file = straight.reader(straight.Gathered(below, wait))
+        with pytest.raises(TimeoutError, match="timed out"):
+            file.read(MIB)
+        with pytest.raises(OSError, match="cannot read from timed out object"):
+            file.read(MIB)
+    assert near.gettimeout() == 0.01
+
+
+@pytest.mark.parametrize("sent", [0, 1, 300 * KIB])
+def test_the_end_of_the_connection(ends: tuple[socket.socket, socket.socket], sent: int) -> None:
+    near, far = ends
+    far.sendall(bytes(sent))
+    far.shutdown(socket.SHUT_WR)
+    with near.makefile("rb") as below:
+        file = straight.reader(straight.Gathered(below, lambda fd, seconds: wait(fd, 30)))
+        assert file.read(MIB) == bytes(sent)
+        assert file.read(MIB) == b""
+
+
+def test_closing(ends: tuple[socket.socket, socket.socket]) -> None:
+    near, far = ends
+    below = near.makefile("rb")
+    file = straight.reader(straight.Gathered(below, wait))
+    assert file.fileno() == near.fileno()
+    assert file.raw._sock is near  # type: ignore[attr-defined]
+    near.close()
+    file.close()
+    assert below.closed
+    assert file.closed
+    # The last one who held the socket is gone.
+    assert far.recv(1) == b""
+
+
+def test_who_keeps_the_pace(ends: tuple[socket.socket, socket.socket]) -> None:
+    near, far = ends
+    moved: list[int | None] = []
+    with near.makefile("rb") as below:
+        reader = straight.Gathered(below, wait, lambda: moved.append(None), moved.append)
+        far.sendall(bytes(100))
+        assert straight.reader(reader).read(100) == bytes(100)
+    assert moved[::2] == [None] * (len(moved) // 2)
+    assert sum(count or 0 for count in moved) == 100
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    size=st.integers(0, 2 * MIB),
+    head=st.integers(0, 10_000),
+    pieces=st.lists(st.integers(1, 300 * KIB), min_size=1, max_size=8),
+    reads=st.lists(st.integers(1, 700 * KIB), min_size=1, max_size=8),
+    timeout=st.sampled_from([None, 30.0]),
+)
+def test_any_pieces_and_reads(size: int, head: int, pieces: list[int], reads: list[int], timeout: float | None) -> None:
+    data = random.Random(size).randbytes(size)
+    near, far = pair()
+
+    def send() -> None:
+        start = number = 0
+        while start < size:
+            piece = pieces[number % len(pieces)]
+            far.sendall(data[start : start + piece])
+            start += piece
+            number += 1
+
+    with near, far, near.makefile("rb") as below:
+        near.settimeout(timeout)
+        sender = threading.Thread(target=send)
+        sender.start()
+        head = min(head, size)
+        found = below.read(head)
+        file = straight.reader(straight.Gathered(below, wait))
+        number = 0
+        while len(found) < size:
+            wanted = min(reads[number % len(reads)], size - len(found))
+            part = file.read(wanted)
+            assert len(part) == wanted
+            found += part
+            number += 1
+        sender.join()
+    assert found == data
