@@ -17,8 +17,9 @@ from benchmarks.workloads.store_limits import why_not
 from fastio.config import format_size
 
 RELEASES = ("glance-32", "glance-33")
-#: The patch without which a download is copied through Python.
+#: The patch without which a download is copied through Python, and where it applies: elsewhere all are copied.
 SENDFILE = "glance_sendfile"
+WITH_SENDFILE = ("glance-32",)
 
 #: Transfers at a time while other requests are sent.
 CLIENTS_AT_ONCE = (1, 5, 20)
@@ -48,8 +49,9 @@ def _row(server: str, clients: int, rounds: int, **parameters: Any) -> Variant:
     )
 
 
-def _downloads() -> Iterator[Variant]:
-    rows = ["stock", "fastio", "fastio-copying", "limit-nginx"]
+def _downloads(release: str) -> Iterator[Variant]:
+    copying = ["fastio-copying"] if release in WITH_SENDFILE else []
+    rows = ["stock", "fastio", *copying, "limit-nginx"]
     for server in rows:
         yield _row(server, 0, 7, seconds=1.5)
     for clients in CLIENTS_AT_ONCE:
@@ -74,11 +76,12 @@ def _uploads() -> Iterator[Variant]:
 
 
 def _beside(release: str, task: str) -> Mapping[str, tuple[str, Mapping[str, Any]]]:
-    fastio = {"fastio": (release, {"fastio": "on"})}
+    fastio: dict[str, tuple[str, Mapping[str, Any]]] = {"fastio": (release, {"fastio": "on"})}
     if task == "upload":
         return {**fastio, "nginx": ("http", {"writable": 1})}
-    copying = {"fastio": "on", "disabled": SENDFILE}
-    return {**fastio, "fastio-copying": (release, copying), "nginx": ("http", {})}
+    if release in WITH_SENDFILE:
+        fastio["fastio-copying"] = (release, {"fastio": "on", "disabled": SENDFILE})
+    return {**fastio, "nginx": ("http", {})}
 
 
 def _case(release: str, task: str) -> Case:
@@ -86,7 +89,7 @@ def _case(release: str, task: str) -> Case:
         name=f"{release}-{task}",
         title=f"{release}: {task} of {format_size(GIB)}",
         workload="glance",
-        variants=list(_downloads() if task == "download" else _uploads()),
+        variants=list(_downloads(release) if task == "download" else _uploads()),
         parameters={"task": task, "size": GIB},
         quick={"size": MIB, "seconds": 0},
         baseline="stock",

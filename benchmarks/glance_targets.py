@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import results, statistics, tables
-from benchmarks.bench_glance import CLIENTS_AT_ONCE, RELEASES, title
+from benchmarks.bench_glance import CLIENTS_AT_ONCE, RELEASES, WITH_SENDFILE, title
 from benchmarks.results import CaseResult, Result
 from benchmarks.tables import EMPTY, Table, number
 
@@ -80,11 +80,13 @@ def _service(cases: Mapping[str, CaseResult]) -> Iterator[Target]:
 def _downloads(release: str, case: CaseResult) -> Iterator[Target]:
     times, share = DOWNLOADS[release]
     yield _ratio(f"{release} download, MB/s", _rate(case, "stock"), _rate(case, "fastio"), "≥", times)
-    for row in ("fastio", "fastio-copying"):
+    sendfile = release in WITH_SENDFILE
+    for row in ("fastio", "fastio-copying") if sendfile else ("fastio",):
         what = f"{release} download, {row}, server CPU s/GiB"
         yield _ratio(what, _server_cpu(case, "stock"), _server_cpu(case, row), "≤", share)
-    what = f"{release} download, server CPU s/GiB, nginx for stock"
-    yield _ratio(what, _server_cpu(case, "limit-nginx"), _server_cpu(case, "fastio"), "≤", 1.0, "x nginx")
+    if sendfile:
+        what = f"{release} download, server CPU s/GiB, nginx for stock"
+        yield _ratio(what, _server_cpu(case, "limit-nginx"), _server_cpu(case, "fastio"), "≤", 1.0, "x nginx")
     for clients in CLIENTS_AT_ONCE:
         during = f"{release}, other requests during {clients} download{'s' * (clients > 1)}"
         stock, fast = title("stock", clients), title("fastio", clients)
