@@ -41,13 +41,12 @@ LARGEST = 12 * MIB
 STEADY_TURN, DISTURBED_TURN = 4.0, 6.0
 #: Seconds for requests under way to end, and for a service to end or to start.
 PATIENCE = 60.0
-#: What the memory of a process may grow by from the first third of its samples to the last. The allocator keeps an
-#: arena for each thread, and each holds some chunks; in half an hour it is about one thousandth of what goes through.
+#: What the memory of a process may grow by from the first third of its samples to the last, however long it runs: the
+#: allocator keeps an arena for each thread, and each may hold some chunks.
 GROWTH = 48 * MIB
-
-#: Sockets of clients that went away which are not closed until Python's collector comes by, in all workers together: an
-#: exception's traceback holds them, in stock as well. One in ten aborted transfers would be more than that in the end.
-UNCOLLECTED = 8
+#: Sockets by which the last looks may exceed the first ones, in all processes together: those of clients that went away
+#: may be open at one look and closed at the next. Over time a leak of one in some transfers is far more.
+LINGERING = 8
 
 SIZES = (0, 1, 997, 64 * KIB, 64 * KIB + 1, MIB - 1, MIB, 3 * MIB + 17, LARGEST)
 
@@ -461,7 +460,7 @@ class Soak:
         for name in ("descriptors", "threads", "greenlets"):
             counts = [getattr(sample, name) for sample in samples]
             # The least of the last looks: a connection may still be about to close at one of them.
-            slack = UNCOLLECTED if name == "descriptors" else 0
+            slack = LINGERING if name == "descriptors" else 0
             if min(counts[-third:]) > max(counts[:-third]) + slack:
                 more = samples[-1].open_files - samples[0].open_files if name == "descriptors" else ""
                 self._fault(f"{name} left behind: {counts} {more}")

@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import MONKEY_PATCHED
 from tests.glance.service import RELEASES, SERVERS, Service, interpreter
-from tests.glance.soak import GROWTH, UNCOLLECTED, Sample, Soak, main
+from tests.glance.soak import GROWTH, LINGERING, Sample, Soak, main
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
 
@@ -66,8 +66,8 @@ class Judged:
     ("last", "named"),
     [
         (FLAT, []),
-        (Sample(OPEN + Counter(socket=UNCOLLECTED), 4, 3, FLAT.resident), []),
-        (Sample(OPEN + Counter(socket=UNCOLLECTED + 1), 4, 3, FLAT.resident), ["descriptors"]),
+        (Sample(OPEN + Counter(socket=LINGERING), 4, 3, FLAT.resident), []),
+        (Sample(OPEN + Counter(socket=LINGERING + 1), 4, 3, FLAT.resident), ["descriptors"]),
         (Sample(OPEN, 5, 3, FLAT.resident), ["threads"]),
         (Sample(OPEN, 4, 4, FLAT.resident), ["greenlets"]),
         (Sample(OPEN, 4, 3, {1: FLAT.resident[1] + GROWTH + 1}), ["has grown"]),
