@@ -57,7 +57,7 @@ ENVIRONMENTS = {
             ("glance==32.0.0", "oslo.policy<6", "python-glanceclient", "python-swiftclient", "boto3", *_UPSTREAM_TESTS),
             "bench,eventlet,oslo,test",
         ),
-        # fastio's extra "bench" would bring eventlet, which this release does without.
+        # eventlet is installed here as well, since oslo.service requires it, but nothing of glance imports it.
         Environment(
             "glance33",
             "BENCHMARK_GLANCE33",
