@@ -8,6 +8,7 @@ the end of its standard input, and prints what it has measured as JSON: ``millis
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import subprocess
 import sys
@@ -39,15 +40,19 @@ async def _request(port: int, path: str) -> float:
 
 async def _go_on(port: int, path: str) -> dict[str, Any]:
     loop = asyncio.get_running_loop()
-    ended = loop.run_in_executor(None, sys.stdin.read)
+    # Nobody writes to it: what can be read is its end.
+    ended = asyncio.Event()
+    loop.add_reader(sys.stdin.fileno(), ended.set)
     await _request(port, path)
     print("ready", flush=True)
     begun = time.perf_counter()
     requests: list[asyncio.Task[float]] = []
-    while not ended.done():
+    while not ended.is_set():
         requests.append(loop.create_task(asyncio.wait_for(_request(port, path), PATIENCE)))
         pause = begun + len(requests) / RATE - time.perf_counter()
-        await asyncio.wait([ended], timeout=max(0, pause))
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(ended.wait(), max(0, pause))
+    loop.remove_reader(sys.stdin.fileno())
     answers = await asyncio.gather(*requests, return_exceptions=True)
     measured = [answer for answer in answers if isinstance(answer, float)]
     return {"milliseconds": measured, "failed": len(answers) - len(measured)}
@@ -65,7 +70,6 @@ class Requests:
     def __enter__(self) -> Requests:
         assert self._process.stdout is not None
         if self._process.stdout.readline() != "ready\n":
-            # It waits for the end of its input even so.
             self._process.communicate()
             raise RuntimeError("the requests did not start: see above")
         return self
