@@ -1,9 +1,9 @@
 """``glance_uploads``: glance under uWSGI reads chunked uploads without copying what it has again and again.
 
-Upstream (glance 32 and 33) appends each chunk of the request to a bytes object until that has as much as was asked for,
-which copies all of it each time: for a read of 1 MiB 8 MiB with chunks of 64 KiB, as glanceclient sends them, and 64 MiB
-with chunks of 8 KiB. Here the chunks are joined once. What a read returns, and what is kept for the next one, is the
-same, also where uWSGI raises an exception in the middle of it. Releases before 32 do not append.
+Upstream (glance 32 and 33) appends each chunk of the request to a bytes object until that has as much as was asked
+for, which copies all of it each time: for a read of 1 MiB some 8 MiB with chunks of 64 KiB, as glanceclient sends them,
+and 64 MiB with chunks of 8 KiB. Here the chunks are joined once. What a read returns, and what is kept for the next
+one, is the same, also where uWSGI raises an exception in the middle of it. Releases before 32 do not append.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
             # As upstream, which does not read to the end then.
             length = MIB
         uwsgi = find_uwsgi()
-        pieces = [self._buffer]
-        size = len(pieces[0])
+        # One piece alone is not copied at all.
+        pieces = [self._buffer] if self._buffer else []
+        size = len(self._buffer)
         try:
             while size < length:
                 data = uwsgi.chunked_read()
@@ -45,10 +46,11 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
         except BaseException:
             self._buffer = b"".join(pieces)
             raise
-        last = pieces[-1]
-        end = len(last) - max(0, size - length)
-        self._buffer = last[end:]
-        pieces[-1] = last[:end]
+        self._buffer = b""
+        if size > length:
+            last = pieces[-1]
+            end = len(last) - (size - length)
+            pieces[-1], self._buffer = last[:end], last[end:]
         return b"".join(pieces)
 
     return read
