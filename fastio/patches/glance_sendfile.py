@@ -28,6 +28,9 @@ SERVER = "eventlet.wsgi"
 STORE = "glance_store._drivers.filesystem"
 CACHE = "glance.api.middleware.cache"
 
+#: The least that one of many downloads sends in a turn, in bytes. It takes about as long as the turn itself.
+SHARE = int(os.environ.get("SENDFILE_SHARE", 256 * 1024))
+
 #: What the connection fails with, and not the file.
 _OF_CONNECTION = {
     errno.EPIPE, errno.ECONNRESET, errno.ECONNABORTED, errno.ENOTCONN, errno.ETIMEDOUT, errno.EBADF,
@@ -178,7 +181,7 @@ class Body:
         self._body = body
         self._connection = connection
         self._response = response
-        self._pace = _fair.Pace()
+        self._pace = _fair.Pace(SHARE)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._body, name)
@@ -210,7 +213,7 @@ class Body:
                 counters.waits += 1
                 _wait_for_room(self._connection)
                 # Others have run meanwhile, and its share begins anew.
-                self._pace = _fair.Pace()
+                self._pace = _fair.Pace(SHARE)
                 continue
             except OSError as error:
                 if error.errno in _OF_CONNECTION:

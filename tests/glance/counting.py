@@ -1,0 +1,70 @@
+"""A paste filter that tells how a real service sent what it sent: it counts the calls of ``os.sendfile``.
+
+It returns the response of the application itself, so that nothing lies between that and the server; but for a request
+with the header ``X-Wrap``, whose body it looks at.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+PATH = "/counts"
+
+#: of sendfile(), and the largest chunk of a body that was looked at
+_counts = {"calls": 0, "bytes": 0, "largest": 0}
+#: what the calls from now on do, one after the other, before the kernel sends anything
+_faults: list[str] = []
+_sendfile = os.sendfile
+
+
+def _counted(out: int, file: int, offset: int, count: int) -> int:
+    if _faults:
+        fault = _faults.pop(0)
+        if fault == "truncate":
+            os.truncate(f"/proc/self/fd/{file}", offset + count // 2)
+        elif fault.isdigit():
+            raise OSError(int(fault), os.strerror(int(fault)))
+    sent = _sendfile(out, file, offset, count)
+    _counts["calls"] += 1
+    _counts["bytes"] += sent
+    return sent
+
+
+def factory(_: Any, **__: Any) -> Callable[[Any], Any]:
+    """The filter, for paste."""
+    os.sendfile = _counted  # type: ignore[assignment]
+    return Counting
+
+
+class Counting:
+    def __init__(self, application: Any) -> None:
+        self._application = application
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if environ["PATH_INFO"] != PATH:
+            body = self._application(environ, start_response)
+            return _Wrapped(body) if environ.get("HTTP_X_WRAP") else body
+        if environ["QUERY_STRING"]:
+            _faults[:] = environ["QUERY_STRING"].split(",")
+        content = json.dumps(_counts).encode()
+        start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(content)))])
+        return [content]
+
+
+class _Wrapped:
+    """As a middleware does that looks at what is sent."""
+
+    def __init__(self, body: Any) -> None:
+        self._body = body
+
+    def close(self) -> None:
+        self._body.close()
+
+    def __iter__(self) -> Any:
+        for chunk in self._body:
+            assert type(chunk) is bytes
+            _counts["largest"] = max(_counts["largest"], len(chunk))
+            yield chunk

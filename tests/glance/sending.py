@@ -1,0 +1,66 @@
+"""A real glance-api that tells how it sent what it sent; see :mod:`tests.glance.counting`."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.backends.base import ROOT
+from tests.glance import counting
+from tests.glance.service import SERVERS, Api, Service, interpreter
+
+NOTIFICATIONS = {"oslo_messaging_notifications": {"driver": "log"}}
+
+
+class Sending:
+    """A service, its API and what it has sent by sendfile()."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.api = Api(service.http_port)
+
+    def counts(self, *faults: str) -> dict[str, int]:
+        return json.loads(self.api.ask("GET", f"{counting.PATH}?{','.join(faults)}").body)
+
+    def sent_by(self, act: Callable[[], Any], *faults: str) -> tuple[Any, int]:
+        """What ``act`` returns and how many bytes sendfile() has sent meanwhile."""
+        before = self.counts(*faults)["bytes"]
+        result = act()
+        return result, self.counts()["bytes"] - before
+
+    def expect_notifications(self, expected: list[tuple[str, int]]) -> None:
+        """Wait for these: they are sent when the client has all it will get."""
+        deadline = time.monotonic() + 20
+        while len(self.notifications()) < len(expected) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert self.notifications() == expected
+
+    def notifications(self) -> list[tuple[str, int]]:
+        """Level and number of bytes of each ``image.send``."""
+        found = re.findall(r"(INFO|ERROR) oslo.messaging.notification.image.send (\{.*\})", self.service.log())
+        return [(level, int(re.findall(r"bytes_sent\W+(\d+)", payload)[0])) for level, payload in found]
+
+
+def ini(python: Path, directory: Path) -> Path:
+    """The packaged paste file with the filter that counts."""
+    text = (python.parent.parent / "etc" / "glance" / "glance-api-paste.ini").read_text()
+    for flavor in ("default", "caching"):
+        text = text.replace(f"\n{flavor} = cors", f"\n{flavor} = counting cors")
+    text += "\n[filter:counting]\npaste.filter_factory = tests.glance.counting:factory\n"
+    path = directory / "paste.ini"
+    path.write_text(text)
+    return path
+
+
+def start_sending(
+    serve: Callable[..., Service], directory: Path, release: str, kind: str, flavor: str = "", **environment: str
+) -> Sending:
+    """Start a release, ``"stock"`` or ``"patched"``; its paste file, of which ``flavor`` is used, goes to ``directory``."""
+    paste = {"config_file": ini(Path(interpreter(release)), directory), "flavor": flavor}
+    command = SERVERS[release][kind == "patched"]
+    config = {**NOTIFICATIONS, "paste_deploy": paste}
+    return Sending(serve(release, command, config, {"PYTHONPATH": str(ROOT), **environment}))

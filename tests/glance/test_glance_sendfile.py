@@ -1,0 +1,158 @@
+"""``glance_sendfile`` and ``glance_cache`` in a real glance-api: as stock, and by sendfile() where it can be."""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import os
+import random
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.glance.sending import Sending, start_sending
+from tests.glance.service import Service
+
+MIB = 1 << 20
+DATA = random.Random(1).randbytes(9 * MIB + 12345)
+
+
+@pytest.fixture(params=["stock", "patched"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def start(serve: Callable[..., Service], tmp_path: Path) -> Callable[..., Sending]:
+    """``start(kind, flavor, NAME=value)`` starts glance 32, with that in its environment."""
+    return partial(start_sending, serve, tmp_path, "glance32")
+
+
+def test_downloads(start: Callable[..., Sending], kind: str) -> None:
+    sending = start(kind)
+    api = sending.api
+    image = api.make(DATA)
+    answer, sent = sending.sent_by(lambda: api.download(image))
+    assert answer.body == DATA
+    assert answer.status == 200 and answer.headers["Content-Length"] == str(len(DATA))
+    # The first chunk goes out with the headers.
+    assert sent == (len(DATA) - MIB if kind == "patched" else 0)
+
+    answer, sent = sending.sent_by(lambda: api.download(image, Range="bytes=100-5000099"))
+    assert answer.status == 206 and answer.body == DATA[100:5000100]
+    assert sent == (5000000 - MIB if kind == "patched" else 0)
+
+    answer, sent = sending.sent_by(lambda: api.download(image, Range="bytes=-10"))
+    assert (answer.status, answer.body, sent) == (206, DATA[-10:], 0)
+
+    answer, sent = sending.sent_by(lambda: api.download(image, **{"X-Wrap": "1"}))
+    assert (answer.status, answer.body == DATA, sent) == (200, True, 0)
+
+    sending.expect_notifications([("INFO", len(DATA)), ("INFO", 5000000), ("INFO", 10), ("INFO", len(DATA))])
+
+
+def test_a_client_that_goes_away(start: Callable[..., Sending], kind: str) -> None:
+    sending = start(kind)
+    image = sending.api.make(DATA * 3)
+    sending.api.abort_download(image, 5 * MIB)
+    assert sending.api.download(image, Range="bytes=0-9").body == DATA[:10]
+    # Nobody is told of the one that was not sent to the end, and its file is closed.
+    deadline = time.monotonic() + 20
+    while open_images(sending.service) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not open_images(sending.service)
+    sending.expect_notifications([("INFO", 10)])
+
+
+def open_images(service: Service) -> list[str]:
+    found = []
+    for pid in [service.pid, *service.workers()]:
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            try:
+                target = os.readlink(descriptor)
+            except OSError:
+                continue
+            if target.startswith(str(service.images)):
+                found.append(target)
+    return found
+
+
+def rest(response: Any) -> bytes:
+    """What a client gets until the server closes the connection."""
+    try:
+        return response.read()
+    except http.client.IncompleteRead as error:
+        return error.partial
+
+
+def test_a_file_that_is_truncated_while_it_is_sent(start: Callable[..., Sending], kind: str) -> None:
+    sending = start(kind)
+    image = sending.api.make(DATA * 4)
+    cut = 3 * len(DATA)
+    with sending.api.started_download(image) as response:
+        got = response.read(2 * MIB)
+        os.truncate(next(sending.service.images.iterdir()), cut)
+        got += rest(response)
+    assert got == (DATA * 4)[: len(got)]
+    assert len(got) >= cut
+    sending.expect_notifications([("ERROR", len(got))])
+
+
+def test_a_file_that_is_truncated_within_a_piece(start: Callable[..., Sending]) -> None:
+    sending = start("patched")
+    image = sending.api.make(DATA)
+    sending.counts("", "truncate")
+    with sending.api.started_download(image) as response:
+        got = rest(response)
+    assert got == DATA[: len(got)]
+    assert MIB < len(got) == next(sending.service.images.iterdir()).stat().st_size < len(DATA)
+    sending.expect_notifications([("ERROR", len(got))])
+
+
+def test_where_sendfile_fails_the_rest_is_read(start: Callable[..., Sending]) -> None:
+    sending = start("patched")
+    image = sending.api.make(DATA)
+    for error in (errno.EINVAL, errno.EIO, errno.ENOSYS):
+        answer, sent = sending.sent_by(lambda: sending.api.download(image), "", str(error))
+        assert answer.body == DATA
+        assert 0 < sent < len(DATA) - MIB
+    sending.expect_notifications([("INFO", len(DATA))] * 3)
+
+
+def test_the_cache(start: Callable[..., Sending], kind: str) -> None:
+    sending = start(kind, "caching")
+    image = sending.api.make(DATA)
+    answer, sent = sending.sent_by(lambda: sending.api.download(image))
+    assert answer.body == DATA
+    # While the cache is filled its code has to see the bytes.
+    assert sent == 0
+    cached = sending.service.cache / image
+    assert cached.read_bytes() == DATA
+    answer, sent = sending.sent_by(lambda: sending.api.download(image))
+    assert answer.body == DATA
+    assert sent == (len(DATA) - MIB if kind == "patched" else 0)
+    sending.expect_notifications([("INFO", len(DATA))] * 2)
+
+
+def test_a_cached_file_that_is_truncated_within_a_piece(start: Callable[..., Sending]) -> None:
+    sending = start("patched", "caching")
+    image = sending.api.make(DATA)
+    assert sending.api.download(image).body == DATA
+    answer, sent = sending.sent_by(lambda: sending.api.download(image), "", "truncate")
+    size = (sending.service.cache / image).stat().st_size
+    assert MIB < size < len(DATA)
+    assert answer.body == DATA[:size]
+    assert sent == size - MIB
+    sending.expect_notifications([("INFO", len(DATA)), ("ERROR", size)])
+    assert "disconnected after writing only" in sending.service.log()
+
+
+def test_it_can_be_switched_off(start: Callable[..., Sending]) -> None:
+    sending = start("patched", FASTIO_DISABLED="glance_sendfile")
+    image = sending.api.make(DATA)
+    answer, sent = sending.sent_by(lambda: sending.api.download(image))
+    assert (answer.body == DATA, sent) == (True, 0)
