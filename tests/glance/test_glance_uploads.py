@@ -88,6 +88,7 @@ _SIZES = st.lists(
 # The patch is in place for all of the examples.
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(chunks=_CHUNKS, sizes=_SIZES)
+@example(chunks=[b"abcd", b"efgh"], sizes=[(4,), (4,), (4,)])
 @example(chunks=[b"abcdef"], sizes=[(2,), (2,), (2,), (2,)])
 @example(chunks=[b"a" * 10, OSError("timeout"), b"b" * 10], sizes=[(15,), (15,), (15,)])
 @example(chunks=[b"a" * (MIB + 7)], sizes=[(None,), (-1,), ()])
