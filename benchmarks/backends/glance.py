@@ -30,6 +30,7 @@ enabled_backends = images:file
 enabled_import_methods = []
 image_size_cap = 1099511627776
 image_cache_dir = {directory}/cache
+worker_self_reference_url = http://{host}:{port}
 [database]
 connection = sqlite:///{directory}/glance.sqlite?timeout=60
 [glance_store]
@@ -116,6 +117,8 @@ class Glance(Backend):
         shutil.copyfile(self._database(), self.directory / "glance.sqlite")
         self.spawn("glance-api", self._command(), self._environment())
         self.wait(lambda: http_status(self._port, "/v2/schemas/image") == 200, "glance-api")
+        # One of the workers has answered.
+        self.wait(lambda: len(self.pids()) > self.chosen["workers"], "all workers")
         if self.chosen["fastio"] == "on" and "fastio: " not in (self.logs / "glance-api.log").read_text():
             raise BackendError("glance-api runs, but its log has no summary of fastio")
         if self.chosen["tls"]:
