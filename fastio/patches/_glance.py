@@ -8,7 +8,7 @@ from typing import Any
 from fastio.registry import Requirement, Target
 
 #: Releases whose data path has been read. Within the range each function's own fingerprint decides.
-GLANCE = Requirement("glance", "28", "34")
+GLANCE = Requirement("glance", "28.0", "34")
 
 Make = Callable[[Callable[..., Any], Any], Callable[..., Any]]
 

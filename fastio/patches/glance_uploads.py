@@ -19,7 +19,7 @@ from fastio.registry import Patch, Requirement
 MODULE = "glance.common.wsgi"
 
 #: Releases whose ``_UWSGIChunkFile`` keeps a buffer; those before it return what the chunks hold, joined once.
-_APPENDS = Requirement("glance", "32", "34")
+_APPENDS = Requirement("glance", "32.0", "34")
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
