@@ -8,7 +8,7 @@ nothing but glance's own counting lies between the file and the client, all but 
 The bytes are read, as before, where somebody has to see them: with another middleware around the body, over TLS, with
 chunked encoding, while the cache is filled; and from where ``sendfile()`` fails on, so that an error is the one that
 reading gives. What is not in the page cache is sent from a native thread, and each download gives way to others after
-its share of ``yield_bytes``.
+its share of ``yield_bytes``. Natively nothing is put in between.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fastio import counters
+from fastio.config import KIB
 from fastio.patches import _fair, _glance, _offload, _pieces, _stores, _targets, _wsgi
 from fastio.registry import Patch, Target
 
@@ -28,8 +29,8 @@ SERVER = "eventlet.wsgi"
 STORE = "glance_store._drivers.filesystem"
 CACHE = "glance.api.middleware.cache"
 
-#: The least that one of many downloads sends in a turn, in bytes. It takes about as long as the turn itself.
-SHARE = int(os.environ.get("SENDFILE_SHARE", 256 * 1024))
+#: The least that one of many downloads sends in a turn, in bytes. Below it the turns themselves cost more than the bytes.
+SHARE = 256 * KIB
 
 #: What the connection fails with, and not the file.
 _OF_CONNECTION = {
@@ -57,7 +58,8 @@ def make_init(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         below(self, *args, **kwargs)
-        self.fp = _pieces.PieceFile(self.fp)
+        if _fair.is_green():
+            self.fp = _pieces.PieceFile(self.fp)
 
     return __init__
 
@@ -67,7 +69,8 @@ def make_get_chunk_data_iterator(below: Callable[..., Any], slot: Any) -> Callab
 
     def _get_chunk_data_iterator(self: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
         body = below(self, data, *args, **kwargs)
-        _sources[body] = data
+        if _fair.is_green():
+            _sources[body] = data
         return body
 
     return _get_chunk_data_iterator
@@ -77,6 +80,8 @@ def make_get_from_cache(below: Callable[..., Any], slot: Any) -> Callable[..., A
     """``CacheFilter.get_from_cache`` with a file that can be read in pieces."""
 
     def get_from_cache(self: Any, image_id: Any) -> Any:
+        if not _fair.is_green():
+            return below(self, image_id)
         opened = Opened()
         body = below(_CacheFilter(self, opened), image_id)
         _sources[body] = opened
@@ -90,7 +95,8 @@ def make_process_v2_request(below: Callable[..., Any], slot: Any) -> Callable[..
 
     def _process_v2_request(self: Any, request: Any, image_id: Any, image_iterator: Any, image_meta: Any) -> Any:
         response = below(self, request, image_id, image_iterator, image_meta)
-        _sources[response.app_iter] = image_iterator
+        if _fair.is_green():
+            _sources[response.app_iter] = image_iterator
         return response
 
     return _process_v2_request
