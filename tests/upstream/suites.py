@@ -245,7 +245,9 @@ def glance_suites(environment: str, release: str) -> tuple[Suite, ...]:
         "exchanges": False,
     }
     return (
-        Suite(f"glance-{release}-unit", GLANCE_UNIT, at_least=900, **common),
+        Suite(
+            f"glance-{release}-unit", GLANCE_UNIT, at_least=900, replaced=("glance_store._drivers.rbd",), **common
+        ),
         Suite(f"glance-{release}-functional", GLANCE_FUNCTIONAL, applied=GLANCE_PATCHES, at_least=80, **common),
     )
 
