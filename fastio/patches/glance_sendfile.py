@@ -29,7 +29,7 @@ SERVER = "eventlet.wsgi"
 STORE = "glance_store._drivers.filesystem"
 CACHE = "glance.api.middleware.cache"
 
-#: The least that one of many downloads sends in a turn, in bytes. Below it the turns themselves cost more than the bytes.
+#: The least that one of many downloads sends in a turn, in bytes. Below it the turn itself costs more than the bytes.
 SHARE = 256 * KIB
 
 #: What the connection fails with, and not the file.

@@ -59,7 +59,7 @@ def ini(python: Path, directory: Path) -> Path:
 def start_sending(
     serve: Callable[..., Service], directory: Path, release: str, kind: str, flavor: str = "", **environment: str
 ) -> Sending:
-    """Start a release, ``"stock"`` or ``"patched"``; its paste file, of which ``flavor`` is used, goes to ``directory``."""
+    """Start a release, ``"stock"`` or ``"patched"``, with ``flavor`` of its paste file, which goes to ``directory``."""
     paste = {"config_file": ini(Path(interpreter(release)), directory), "flavor": flavor}
     command = SERVERS[release][kind == "patched"]
     config = {**NOTIFICATIONS, "paste_deploy": paste}
