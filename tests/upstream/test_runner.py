@@ -412,6 +412,8 @@ def test_goals_of_a_suite() -> None:
     status = {"patches": []}
     run = Run(True, {"a.test_communicate_epipe": Outcome("hang"), "b": Outcome("skip")}, status, exchanges=1)
     assert compare.faults(suite, run) == ["a.test_communicate_epipe hangs when patched"]
+    few = Suite("goals", (), at_least=2)
+    assert compare.faults(few, run) == ["0 tests pass when patched, at least 2 must"]
     run.tests = {"a": Outcome("fail"), "b": Outcome("error")}
     assert compare.faults(suite, run) == ["2 tests do not pass when patched, at most 1 may"]
 
