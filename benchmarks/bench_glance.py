@@ -53,16 +53,16 @@ def _downloads(release: str) -> Iterator[Variant]:
     copying = ["fastio-copying"] if release in WITH_SENDFILE else []
     rows = ["stock", "fastio", *copying, "limit-nginx"]
     for server in rows:
-        yield _row(server, 0, 7, seconds=1.5)
+        yield _row(server, 0, 5, seconds=1.5)
     for clients in CLIENTS_AT_ONCE:
         for server in rows:
-            few = clients == max(CLIENTS_AT_ONCE) or server == "fastio-copying"
+            few = clients == max(CLIENTS_AT_ONCE) or server not in ("stock", "fastio")
             yield _row(server, clients, 3 if few else 5, seconds=3)
 
 
 def _uploads() -> Iterator[Variant]:
     for server in ("stock", "fastio", "limit-nginx"):
-        yield _row(server, 0, 5)
+        yield _row(server, 0, 3 if server == "limit-nginx" else 5)
     yield Variant("limit-sha512", rounds=3, skip=why_not("http"))
     for server in ("stock", "fastio"):
         yield Variant(
