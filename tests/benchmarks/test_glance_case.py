@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import http.server
 import io
 import json
 import os
@@ -11,6 +10,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
+
+# Not "http.server.…": eventlet's import of that module leaves its own copy at the package.
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +170,7 @@ def test_what_is_wrong_is_noticed(told: dict[str, Any], cache: Path) -> None:
 # --- the requests beside the transfers
 
 
-class Answers(http.server.BaseHTTPRequestHandler):
+class Answers(BaseHTTPRequestHandler):
     """Answers the first request of a server, and the others with the status that the path says."""
 
     seen = 0
@@ -185,7 +187,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def port() -> Iterator[int]:
     kind = type("Fresh", (Answers,), {})
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), kind) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), kind) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield server.server_address[1]
