@@ -214,7 +214,8 @@ class Service(Backend):
             found = _LOG_LINE.match(line)
             level, logger, message = found.groups() if found else ("", "", line)
             raised = _EXCEPTION.match(message)
-            if raised:
+            # Whether a socket was full when its client went away is chance.
+            if raised and raised[1] != "BlockingIOError":
                 classes.append(f"{where}: {raised[1]}")
             elif found and (level, logger) != tuple(where.split()):
                 where = f"{level} {logger}"
