@@ -173,11 +173,12 @@ def _revert_patch(patch: Patch) -> None:
 
 def _blocked(patch: Patch, target: Target) -> Entry | None:
     """Why the target can not even be looked at, or None."""
-    for requirement in (*patch.requires, *target.requires):
-        version = _version(requirement.distribution)
+    versions = [(each, _version(each.distribution)) for each in (*patch.requires, *target.requires)]
+    for requirement, version in versions:
         if version is None:
             return _entry(patch, target, Outcome.ABSENT, f"{requirement.distribution} is not installed")
-        if not requirement.accepts(version):
+    for requirement, version in versions:
+        if version is not None and not requirement.accepts(version):
             advice = f"use a version in the range, or disable {patch.name}"
             return _entry(patch, target, Outcome.UNSUPPORTED, f"{version}; known: {requirement}", advice)
     if not fingerprint.known_python(target.fingerprints[0][1]):
@@ -236,7 +237,7 @@ def _look(patch: Patch, target: Target) -> Entry:
             return _look_without_slot(patch, target)
         if (patch.name, target.key) in _past:
             return _reverted(patch, target, slot)
-        return _entry(patch, target, Outcome.OFF, _why_off(patch))
+        return _blocked(patch, target) or _entry(patch, target, Outcome.OFF, _why_off(patch))
     on_top = slot.on_top()
     if on_top is None:
         value = slot.attribute.get()

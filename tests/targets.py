@@ -24,13 +24,20 @@ def import_targets() -> None:
                 importlib.import_module(module)
 
 
-def missing(patch: Patch, target: Target) -> str:
-    """Why the target can not be here, empty if it is; call ``import_targets()`` first."""
+def not_installed(patch: Patch, target: Target) -> str:
+    """What the target needs and has not got, empty if it has all."""
     for requirement in (*patch.requires, *target.requires):
         try:
             importlib.metadata.version(requirement.distribution)
         except importlib.metadata.PackageNotFoundError:
             return f"{requirement.distribution} is not installed"
+    return ""
+
+
+def missing(patch: Patch, target: Target) -> str:
+    """Why the target can not be here, empty if it is; call ``import_targets()`` first."""
+    if reason := not_installed(patch, target):
+        return reason
     if target.module not in sys.modules:
         return f"{target.module} is not part of this release"
     if target.find_owner is None and target.owner() is None:
