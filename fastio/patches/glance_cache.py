@@ -14,7 +14,7 @@ from typing import Any
 
 from fastio import config
 from fastio.core import hashing
-from fastio.patches import _fair, _files, _glance, _names, store_hashing
+from fastio.patches import _fair, _files, _glance, _hashing, _names
 from fastio.registry import Patch
 
 
@@ -44,7 +44,7 @@ def make_cache_tee_iter(below: Callable[..., Any], slot: Any) -> Callable[..., A
 
 
 def _in_background(md5: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args, **kwargs: hashing.BackgroundHash(md5(*args, **kwargs), store_hashing.pool)
+    return lambda *args, **kwargs: hashing.BackgroundHash(md5(*args, **kwargs), _hashing.pool)
 
 
 class _Hashlib:
