@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.backends.base import ROOT
+from benchmarks.environments import SetupError, run
 
 # What the functional and unit tests that glance ships import, besides its own requirements.
 _UPSTREAM_TESTS = ("ddt", "fixtures", "glance_store[cinder]", "oslotest", "requests-mock", "testscenarios", "testtools")
@@ -71,10 +72,6 @@ ENVIRONMENTS = {
 }  # fmt: skip
 
 
-class SetupError(Exception):
-    """The environment can not be made here."""
-
-
 def set_up(environment: Environment, directory: Path) -> Path:
     """Make the environment in ``directory`` unless it is there; returns its interpreter.
 
@@ -84,9 +81,9 @@ def set_up(environment: Environment, directory: Path) -> Path:
     if not _works(python, environment):
         if directory.exists():
             shutil.rmtree(directory)
-        _run([sys.executable, "-m", "venv", str(directory)])
+        run([sys.executable, "-m", "venv", str(directory)])
         install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        _run([*install, *environment.requirements, "-e", f"{ROOT}[{environment.extras}]"])
+        run([*install, *environment.requirements, "-e", f"{ROOT}[{environment.extras}]"])
         if not _works(python, environment):
             raise SetupError(f"{python} can not import what it was given")
     return python
@@ -102,14 +99,6 @@ def _works(python: Path, environment: Environment) -> bool:
         f"sys.exit(not ours or importlib.metadata.version('glance') != {version!r})"
     )
     return subprocess.run([str(python), "-c", code], stderr=subprocess.DEVNULL).returncode == 0
-
-
-def _run(command: list[str]) -> None:
-    print("+", " ".join(command), flush=True)
-    try:
-        subprocess.run(command, check=True)
-    except subprocess.CalledProcessError as error:
-        raise SetupError(str(error)) from error
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

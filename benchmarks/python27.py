@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.engine import ROOT, Variant
+from benchmarks.environments import SetupError, run
 
 VARIABLE = "BENCHMARK_PYTHON27"
 
@@ -25,10 +26,6 @@ SCRIPT = ROOT / "benchmarks" / "workloads" / "sheepdog_py27.py"
 
 #: Variant of the script, rounds: without the patch of the time eventlet takes five seconds for 200 MiB.
 ROWS = (("native", 7), ("eventlet", 3), ("eventlet-100MiB-reads", 7))
-
-
-class SetupError(Exception):
-    """There can be no such environment here."""
 
 
 def variants() -> list[Variant]:
@@ -67,8 +64,8 @@ def set_up(directory: Path) -> Path:
     if interpreter is None:
         raise SetupError("there is no python2.7 that runs, on PATH or in pyenv: the rows of 2016 are left out")
     # virtualenv gave up Python 2.7 in 20.22.
-    _run([sys.executable, "-m", "virtualenv", "--quiet", "--python", interpreter, str(directory)])
-    _run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *REQUIREMENTS])
+    run([sys.executable, "-m", "virtualenv", "--quiet", "--python", interpreter, str(directory)])
+    run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *REQUIREMENTS])
     if not _works(python):
         raise SetupError(f"{python} can not import what it was given")
     return python
@@ -88,14 +85,6 @@ def _works(python: Path) -> bool:
         return False
     code = "import sys, eventlet, oslo_concurrency.processutils; sys.exit(sys.version_info[:2] != (2, 7))"
     return subprocess.run([str(python), "-c", code], stderr=subprocess.DEVNULL).returncode == 0
-
-
-def _run(command: list[str]) -> None:
-    print("+", " ".join(command), flush=True)
-    try:
-        subprocess.run(command, check=True)
-    except subprocess.CalledProcessError as error:
-        raise SetupError(str(error)) from error
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
