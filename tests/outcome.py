@@ -60,6 +60,8 @@ def observe(
                 found = describe(error, call.timeout)
             seen.append({**found, **_state(popen)})
     finally:
+        # How a child ends that no call waited for is a race between its own end and this signal.
+        ended = popen.returncode
         popen.kill()
         popen.wait()
         for name in STREAMS:
@@ -69,7 +71,8 @@ def observe(
                     stream.close()
                 except BrokenPipeError:
                     pass
-    seen.append({"returncode": popen.returncode})
+    assert popen.returncode is not None
+    seen.append({"returncode": ended})
     return seen
 
 
