@@ -28,8 +28,10 @@ from benchmarks.backends.swift import Swift
 from tests.backends.required import missing
 from tests.child import data
 from tests.conftest import MONKEY_PATCHED
+from tests.glance import logs
+from tests.glance.api import Answer, Api, sha512
 from tests.glance.faults import Fault, Proxy, small_file_system
-from tests.glance.service import RELEASES, SERVERS, Answer, Api, Service, interpreter, sha512
+from tests.glance.service import KINDS, RELEASES, Service, usable
 from tests.limits import hard_limit, real_stderr  # noqa: F401
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
@@ -566,15 +568,13 @@ def make_worlds(
     tmp_path_factory: pytest.TempPathFactory,
     flavor: str,
 ) -> Iterator[list[World]]:
-    release = request.param
-    interpreter(release)
+    release = usable(request.param)
     failed_before = request.session.testsfailed
     with contextlib.ExitStack() as stack:
 
-        def world(command: Callable[[Service], Any]) -> World:
+        def world(fastio: str) -> World:
             config: dict[str, dict[str, object]] = {
-                "DEFAULT": {"enabled_backends": "images:file", "image_size_cap": CAP},
-                "paste_deploy": {"flavor": flavor},
+                "DEFAULT": {"enabled_backends": "images:file", "image_size_cap": CAP}
             }
             full: Path | str
             try:
@@ -594,16 +594,17 @@ def make_worlds(
                 options["swift_store_auth_address"] = f"http://{HOST}:{proxy.port}/v3"
                 config["DEFAULT"]["enabled_backends"] = f"{config['DEFAULT']['enabled_backends']}, swift:swift"
                 config["swift"] = options
-            service = Service(release, command, config).start()
+            service = release(config=config, fastio=fastio, flavor=flavor)
+            service.start()
             stack.callback(lambda: service.stop(keep_logs=request.session.testsfailed > failed_before))
             return World(service, Api(service.http_port, timeout=100), full, proxy)
 
-        yield [world(command) for command in SERVERS[release]]
+        yield [world(fastio) for fastio in KINDS.values()]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
 def test_the_same_as_stock(worlds: list[World], scenario: Scenario) -> None:
-    if scenario in SLOW and worlds[0].service.release != "glance33":
+    if scenario in SLOW and worlds[0].service.name != "glance-33":
         pytest.skip("half a minute, and done with glance 33")
     compare(worlds, scenario)
 
@@ -626,7 +627,8 @@ def outcome(scenario: Scenario, world: World) -> dict[str, Any]:
     settle(world.service)
     assert world.api.ask("GET", "/healthcheck").status == 200
     world.service.check()
-    return {"found": found, "log": world.service.log_classes(logged), "descriptors": images_open(world.service)}
+    log = logs.classes(world.service.log()[logged:])
+    return {"found": found, "log": log, "descriptors": images_open(world.service)}
 
 
 def images_open(service: Service) -> list[str]:

@@ -28,8 +28,8 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def start(serve: Callable[..., Service], tmp_path: Path) -> Callable[..., Sending]:
-    """``start(kind, flavor, NAME=value)`` starts glance 32, with that in its environment."""
-    return partial(start_sending, serve, tmp_path, "glance32")
+    """``start(kind, flavor, disabled=…)`` starts glance 32."""
+    return partial(start_sending, serve, tmp_path, "glance-32")
 
 
 def test_downloads(start: Callable[..., Sending], kind: str) -> None:
@@ -152,7 +152,7 @@ def test_a_cached_file_that_is_truncated_within_a_piece(start: Callable[..., Sen
 
 
 def test_it_can_be_switched_off(start: Callable[..., Sending]) -> None:
-    sending = start("patched", FASTIO_DISABLED="glance_sendfile")
+    sending = start("patched", disabled="glance_sendfile")
     image = sending.api.make(DATA)
     answer, sent = sending.sent_by(lambda: sending.api.download(image))
     assert (answer.body == DATA, sent) == (True, 0)
