@@ -219,18 +219,26 @@ class Glance(Backend):
             os.replace(partial, kept)
         return kept
 
-    def _start_tls(self) -> None:
-        nginx, openssl = find_program("nginx"), find_program("openssl")
-        if nginx is None or openssl is None:
-            raise BackendError("tls=1 needs nginx and openssl: apt-get install nginx-light openssl")
-        self._tls_port = self.port()
+    def make_certificate(self) -> tuple[Path, Path]:
+        """A certificate of this machine's loopback, and its key."""
+        openssl = find_program("openssl")
+        if openssl is None:
+            raise BackendError("TLS needs openssl: apt-get install openssl")
+        certificate, key = self.directory / "certificate.pem", self.directory / "key.pem"
         self.run(
             [
                 openssl, "req", "-x509", "-newkey", "rsa:2048", "-noenc", "-days", "2", "-subj", "/CN=benchmark",
-                "-addext", f"subjectAltName=IP:{HOST}",
-                "-keyout", str(self.directory / "key.pem"), "-out", str(self.directory / "certificate.pem"),
+                "-addext", f"subjectAltName=IP:{HOST}", "-keyout", str(key), "-out", str(certificate),
             ]
         )  # fmt: skip
+        return certificate, key
+
+    def _start_tls(self) -> None:
+        nginx = find_program("nginx")
+        if nginx is None:
+            raise BackendError("tls=1 needs nginx: apt-get install nginx-light")
+        self._tls_port = self.port()
+        self.make_certificate()
         conf = self.directory / "nginx.conf"
         # Started by root its workers would change to a user who must not look into this directory.
         user = "user root;" if os.getuid() == 0 else ""

@@ -7,6 +7,7 @@ import hashlib
 import http.client
 import json
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Iterator, Mapping
@@ -24,12 +25,15 @@ class Answer(NamedTuple):
 class Api:
     """The calls of glance's API that move data, each on a connection of its own."""
 
-    def __init__(self, port: int, timeout: float = 60) -> None:
+    def __init__(self, port: int, timeout: float = 60, tls: ssl.SSLContext | None = None) -> None:
         self._port = port
         self._timeout = timeout
+        self._tls = tls
 
     def connect(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection(HOST, self._port, timeout=self._timeout)
+        if self._tls is None:
+            return http.client.HTTPConnection(HOST, self._port, timeout=self._timeout)
+        return http.client.HTTPSConnection(HOST, self._port, timeout=self._timeout, context=self._tls)
 
     def ask(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
         connection = self.connect()

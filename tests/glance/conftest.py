@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import tests.green_ssl  # noqa: F401
 from tests.glance.service import Service, usable
 from tests.limits import hard_limit, real_stderr  # noqa: F401
 

@@ -62,10 +62,10 @@ def ini(packaged: Path, directory: Path) -> Path:
 def start_sending(
     serve: Callable[..., Service], directory: Path, release: str, kind: str, flavor: str = "", **options: Any
 ) -> Sending:
-    """Start a release, ``"stock"`` or ``"patched"``, with ``flavor`` of its paste file, which goes to ``directory``."""
+    """Start a release, ``"stock"`` or ``"patched"``, with ``flavor`` of its paste file, which goes to ``directory``.
+
+    :param options: of the service
+    """
     config = {**NOTIFICATIONS, "paste_deploy": {"config_file": ini(usable(release).paste(), directory)}}
     environment = {"PYTHONPATH": f"{ROOT}{os.pathsep}{PATIENT_SQLITE}"}
-    service = serve(
-        release, fastio=KINDS[kind], flavor=flavor, config=config, environment=environment, **options
-    )  # fmt: skip
-    return Sending(service)
+    return Sending(serve(release, fastio=KINDS[kind], flavor=flavor, config=config, environment=environment, **options))

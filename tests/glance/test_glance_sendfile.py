@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import http.client
 import os
 import random
+import ssl
 import time
 from collections.abc import Callable
 from functools import partial
@@ -14,14 +16,15 @@ from typing import Any
 
 import pytest
 
+from tests.glance.api import Answer, Api
 from tests.glance.sending import Sending, start_sending
-from tests.glance.service import Service
+from tests.glance.service import KINDS, Service
 
 MIB = 1 << 20
 DATA = random.Random(1).randbytes(9 * MIB + 12345)
 
 
-@pytest.fixture(params=["stock", "patched"])
+@pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest) -> str:
     return request.param
 
@@ -53,6 +56,60 @@ def test_downloads(start: Callable[..., Sending], kind: str) -> None:
     assert (answer.status, answer.body == DATA, sent) == (200, True, 0)
 
     sending.expect_notifications([("INFO", len(DATA)), ("INFO", 5000000), ("INFO", 10), ("INFO", len(DATA))])
+
+
+def ask(connection: http.client.HTTPConnection, method: str, image: str) -> Answer:
+    """A request for an image's data, on a connection that stays open; without what differs from answer to answer."""
+    connection.request(method, f"/v2/images/{image}/file")
+    response = connection.getresponse()
+    volatile = ("Date", "X-Openstack-Request-Id")
+    headers = {name: value for name, value in response.getheaders() if name not in volatile}
+    return Answer(response.status, headers, response.read())
+
+
+@pytest.mark.parametrize("flavor", ["", "caching"])
+def test_head_is_answered_as_by_stock(start: Callable[..., Sending], flavor: str) -> None:
+    answers = {}
+    for kind in KINDS:
+        sending = start(kind, flavor)
+        image = sending.api.make(DATA)
+        # Then the cache has it, if there is one.
+        assert sending.api.download(image).body == DATA
+        with contextlib.closing(sending.api.connect()) as connection:
+            answers[kind], sent = sending.sent_by(partial(ask, connection, "HEAD", image))
+            assert (answers[kind].body, sent) == (b"", 0)
+            # What comes next on the connection is the head of the next answer, and all of its body.
+            assert ask(connection, "GET", image).body == DATA
+    assert answers["patched"] == answers["stock"]
+
+
+def over_tls(kind: str) -> Callable[[Service], list[str]]:
+    """What starts glance-api with TLS at one more port, ``service.tls_port``."""
+
+    def command(service: Any) -> list[str]:
+        service.tls_port = service.port()
+        service.certificate, key = service.make_certificate()
+        script = ["-m", "tests.glance.over_tls", str(service.tls_port), str(service.certificate), str(key)]
+        program = [service.program("fastio"), "run"] if kind == "patched" else [str(service.python())]
+        return [*program, *script, "--config-file", str(service.etc / "glance-api.conf")]
+
+    return command
+
+
+def test_over_tls_it_is_read(start: Callable[..., Sending], kind: str) -> None:
+    sending = start(kind, command=over_tls(kind))
+    service: Any = sending.service
+    api = Api(service.tls_port, tls=ssl.create_default_context(cafile=str(service.certificate)))
+    image = api.make(DATA)
+    answer, sent = sending.sent_by(lambda: api.download(image))
+    assert (answer.status, answer.body == DATA, sent) == (200, True, 0)
+    assert answer.headers["Content-Length"] == str(len(DATA))
+    answer, sent = sending.sent_by(lambda: api.download(image, Range="bytes=100-5000099"))
+    assert (answer.status, answer.body == DATA[100:5000100], sent) == (206, True, 0)
+    # It is the connection that makes the difference.
+    answer, sent = sending.sent_by(lambda: sending.api.download(image))
+    assert (answer.body == DATA, sent) == (True, len(DATA) - MIB if kind == "patched" else 0)
+    sending.expect_notifications([("INFO", len(DATA)), ("INFO", 5000000), ("INFO", len(DATA))])
 
 
 def test_a_client_that_goes_away(start: Callable[..., Sending], kind: str) -> None:
