@@ -430,6 +430,25 @@ def test_options_of_the_command_line(suite):
     assert [len(row.measured()) for row in case.variants.values()] == [2, 2]
 
 
+JUDGEMENT = """
+
+def judgement(result):
+    from benchmarks.tables import Table
+
+    return [Table("What it says", ["runs"], [[str(len(case.variants["a"].runs))] for case in result.cases])]
+"""
+
+
+def test_what_the_figures_say_is_shown_but_not_of_a_quick_run(suite, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "SUITE", SUITE + JUDGEMENT.replace("{", "{{").replace("}", "}}"))
+    done, _ = suite()
+    assert done.returncode == 0, done.stdout
+    assert "What it says" in done.stdout and "are not judged" not in done.stdout
+    done, _ = suite("--quick")
+    assert done.returncode == 0, done.stdout
+    assert "What it says" not in done.stdout and "are not judged" in done.stdout
+
+
 @pytest.mark.parametrize("option", ["--quick", "--benchmark-disable"])
 def test_smoke_runs(suite, option):
     done, result = suite(option)
