@@ -62,8 +62,8 @@ def ask(connection: http.client.HTTPConnection, method: str, image: str) -> Answ
     """A request for an image's data, on a connection that stays open; without what differs from answer to answer."""
     connection.request(method, f"/v2/images/{image}/file")
     response = connection.getresponse()
-    volatile = ("Date", "X-Openstack-Request-Id")
-    headers = {name: value for name, value in response.getheaders() if name not in volatile}
+    volatile = ("date", "x-openstack-request-id")
+    headers = {name: value for name, value in response.getheaders() if name.lower() not in volatile}
     return Answer(response.status, headers, response.read())
 
 
