@@ -11,6 +11,7 @@ import functools
 import http.client
 import os
 import re
+import signal
 import socket
 import struct
 import time
@@ -25,6 +26,7 @@ import pytest
 from benchmarks.backends import backend
 from benchmarks.backends.base import HOST
 from benchmarks.backends.swift import Swift
+from tests.backends.conftest import eventually
 from tests.backends.required import missing
 from tests.child import data
 from tests.conftest import MONKEY_PATCHED
@@ -350,15 +352,38 @@ def chunked_upload_is_cut_off(world: World) -> Any:
     return after_upload(world, image)
 
 
+def service_is_ended_during_an_upload(world: World) -> Any:
+    """The image stays as it was in the middle of it, and can be deleted after the next start."""
+    service, image = world.service, world.create()
+    with socket.create_connection((HOST, service.http_port), timeout=60) as sock:
+        head = f"PUT /v2/images/{image}/file HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {SIZE}\r\n"
+        sock.sendall(head.encode() + b"Content-Type: application/octet-stream\r\n\r\n" + PAYLOAD[: 9 * MIB + 5])
+        assert eventually(lambda: world.file(image).exists() and world.file(image).stat().st_size)
+        service.expect_end()
+        service.signal(signal.SIGTERM)
+        assert eventually(lambda: not service.pids())
+        # Whether the connection was reset or ended depends on what the service had read by then.
+        with contextlib.suppress(ConnectionResetError):
+            assert sock.recv(1) == b""
+    service.start_again()
+    shown, kept = world.api.show(image), world.file(image).exists()
+    found = [shown["status"], shown["size"], shown["os_hash_value"], kept, world.api.delete(image)]
+    settle(service)
+    return [*found, world.file(image).exists()]
+
+
 def image_larger_than_allowed(world: World) -> Any:
-    image = world.create()
-    answer = tolerant_upload(world, image, bytes(CAP + 1))
-    return [answer, after_upload(world, image)]
+    return larger_than_allowed(world, bytes(CAP + 1))
 
 
 def chunked_image_larger_than_allowed(world: World) -> Any:
+    return larger_than_allowed(world, pieces(CAP + 1))
+
+
+def larger_than_allowed(world: World, body: Any) -> Any:
     image = world.create()
-    answer = tolerant_upload(world, image, pieces(CAP + 1))
+    answer = tolerant_upload(world, image, body)
+    assert answer in (413, "cut off"), answer
     return [answer, after_upload(world, image)]
 
 
@@ -476,8 +501,8 @@ SCENARIOS: list[Scenario] = [
     no_fault, file_truncated_before, file_truncated_while_served, file_emptied, file_longer_than_the_image, file_gone,
     file_gone_while_served, file_is_a_directory, range_of_a_truncated_file, range_beyond_the_image, image_without_data,
     image_of_no_bytes, client_resets_a_download, client_resets_at_once, client_resets_an_upload,
-    client_ends_an_upload_early, chunked_upload_is_cut_off, image_larger_than_allowed,
-    chunked_image_larger_than_allowed, disk_full, disk_full_at_the_last_byte, disk_just_large_enough,
+    client_ends_an_upload_early, chunked_upload_is_cut_off, service_is_ended_during_an_upload,
+    image_larger_than_allowed, chunked_image_larger_than_allowed, disk_full, disk_full_at_the_last_byte, disk_just_large_enough,
     chunked_disk_full, swift_without_fault, swift_forbids_a_download, swift_has_no_such_object,
     swift_is_unavailable_for_a_download, swift_is_unavailable_for_a_moment, swift_resets_each_answer,
     swift_resets_an_answer_and_then_forbids, swift_is_unavailable_for_an_upload, swift_is_full,
