@@ -1,4 +1,4 @@
-"""glance-api 32 that also listens with TLS: ``python -m tests.glance.over_tls PORT CERTIFICATE KEY [option ...]``.
+"""glance-api 32 that also listens with TLS: ``python -m tests.glance.over_tls HOST PORT CERTIFICATE KEY [option ...]``.
 
 Its releases have no options for that any more, but its server has: this is eventlet's documented way to it. The
 options are those of glance-api.
@@ -14,17 +14,15 @@ from glance.cmd import api
 
 import eventlet.wsgi  # isort: skip
 
-from benchmarks.backends.base import HOST
-
 
 def main() -> None:
-    port, certificate, key = sys.argv[1:4]
-    del sys.argv[1:4]
+    host, port, certificate, key = sys.argv[1:5]
+    del sys.argv[1:5]
     server = eventlet.wsgi.server
 
     def both(sock: Any, application: Any, **options: Any) -> None:
         """The worker's server, and beside it the same with TLS."""
-        listener = eventlet.listen((HOST, int(port)))
+        listener = eventlet.listen((host, int(port)))
         wrapped = eventlet.wrap_ssl(listener, certfile=certificate, keyfile=key, server_side=True)
         eventlet.spawn(server, wrapped, application, **options)
         server(sock, application, **options)

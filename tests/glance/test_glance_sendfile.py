@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.backends.base import HOST
 from tests.glance.api import Answer, Api
 from tests.glance.sending import Sending, start_sending
 from tests.glance.service import KINDS, Service
@@ -89,7 +90,7 @@ def over_tls(kind: str) -> Callable[[Service], list[str]]:
     def command(service: Any) -> list[str]:
         service.tls_port = service.port()
         service.certificate, key = service.make_certificate()
-        script = ["-m", "tests.glance.over_tls", str(service.tls_port), str(service.certificate), str(key)]
+        script = ["-m", "tests.glance.over_tls", HOST, str(service.tls_port), str(service.certificate), str(key)]
         program = [service.program("fastio"), "run"] if kind == "patched" else [str(service.python())]
         return [*program, *script, "--config-file", str(service.etc / "glance-api.conf")]
 
