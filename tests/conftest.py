@@ -15,6 +15,7 @@ if os.environ.get("TEST_EVENTLET", "0") == "1":
 
     eventlet.monkey_patch()
 
+import importlib
 import importlib.util
 import pathlib
 import subprocess
@@ -34,6 +35,10 @@ from tests.targets import attributes, import_targets
 MONKEY_PATCHED = os.environ.get("TEST_EVENTLET", "0") == "1"
 HAS_EVENTLET = importlib.util.find_spec("eventlet") is not None
 HAS_OSLO = importlib.util.find_spec("oslo_concurrency") is not None
+
+# Before any test module is imported: a property takes the settings of that moment.
+if importlib.util.find_spec("hypothesis") is not None:
+    importlib.import_module("tests.hypothesis_profile")
 
 needs_eventlet = pytest.mark.skipif(not HAS_EVENTLET, reason="eventlet is not installed")
 needs_oslo = pytest.mark.skipif(not HAS_OSLO, reason="oslo.concurrency is not installed")
