@@ -344,7 +344,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, st
 
 EDGES = st.sampled_from([0, 1, 64 * KIB, MIB - 1, MIB, 4 * MIB - 1, 4 * MIB, 4 * MIB + 1, 8 * MIB, len(IMAGE)])
 SIZES = EDGES | st.integers(0, len(IMAGE) + MIB)
-relaxed = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+relaxed = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @relaxed

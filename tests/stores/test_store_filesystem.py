@@ -112,7 +112,7 @@ def outcome(store: Any, data: bytes, size: int, offset: int = 0, length: int | N
     return found
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     chunks=st.integers(0, 5),
     rest=st.sampled_from([-1, 0, 1, 4097]),
@@ -245,7 +245,7 @@ def thin_store(open_store: Any) -> Any:
     return open_store("filesystem", filesystem_thin_provisioning=True)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(parts=st.lists(st.tuples(st.booleans(), st.integers(1, 5 * 64 * KIB)), max_size=6), known=st.booleans())
 @example(parts=[(True, 5 * 64 * KIB)], known=True)
 @example(parts=[(True, 64 * KIB + 1), (False, 1), (True, 3 * 64 * KIB)], known=False)
