@@ -323,15 +323,22 @@ def test_cold_data_is_read_in_a_thread(open_store: Any, tmp_path: pathlib.Path, 
     path = path_of(store.add(data).url)
     if not knows_nowait(path):
         pytest.skip("the file system of the temporary directory does not know RWF_NOWAIT")
+
+    def read_warm() -> bool:
+        """Whether the file can be read without a thread; the kernel may say "not now" even of what is in memory."""
+        for _ in range(20):
+            offloads.clear()
+            assert store.read(f"file://{path}") == data
+            if offloads.count("read") == 0:
+                return True
+        return False
+
     with fastio.patched("store_filesystem", strict=True, store_chunk_sizes={"filesystem": "64KiB"}):
-        assert store.read(f"file://{path}") == data
-        assert offloads.count("read") == 0
+        assert read_warm()
         forget(path)
         assert store.read(f"file://{path}") == data
         assert offloads.count("read") > 0
-        offloads.clear()
-        assert store.read(f"file://{path}") == data
-        assert offloads.count("read") == 0
+        assert read_warm()
 
 
 @needs_eventlet
