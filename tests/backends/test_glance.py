@@ -167,5 +167,5 @@ def test_up(usable: Usable, tmp_path: Path) -> None:
 
         process.terminate()
 
-        assert process.wait(60) == 0
+        assert process.wait(200) == 0
     assert list(tmp_path.iterdir()) == []
