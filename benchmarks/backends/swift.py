@@ -45,8 +45,8 @@ name = gold
 default = yes
 """
 
-# The time-outs: on a busy machine the servers may be slow to answer each other. An object for which the container server
-# takes longer than container_update_timeout (a second, without ours) is not in a listing at once.
+# The time-outs: on a busy machine the servers may be slow to answer each other. An object for which the container
+# server takes longer than container_update_timeout (a second, without ours) is not in a listing at once.
 _DEFAULTS = """\
 [DEFAULT]
 swift_dir = {etc}
