@@ -13,7 +13,7 @@ import pytest
 
 from fastio import counters
 from fastio.core import budget
-from tests.child import command, data, err, out
+from tests.child import Gate, command, data, err, out
 from tests.conftest import MONKEY_PATCHED, needs_oslo
 from tests.limits import hard_limit, real_stderr  # noqa: F401
 
@@ -131,15 +131,24 @@ def test_execute(patched: Any, tmp_path: Any) -> None:
 
 
 def test_timeouts_among_many(patched: Any, green: ModuleType) -> None:
-    def go(number: int) -> Any:
-        steps = ["echo"] if number % 2 else [out(number, 1000), "close:1", "sleep:30"]
-        popen = green.Popen(command(*steps), **PIPES)
-        try:
-            return popen.communicate(data(number, 200_000), timeout=60 if number % 2 else 1.5)[0]
-        except green.TimeoutExpired as error:
+    def echoed(number: int) -> Any:
+        popen = green.Popen(command("echo"), **PIPES)
+        return popen.communicate(data(number, 200_000), timeout=60)[0]
+
+    def times_out(number: int) -> Any:
+        with Gate() as gate:
+            steps = [out(number, 1000), "close:1", gate.tell, gate.wait]
+            popen = green.Popen(command(*steps), pass_fds=gate.fds, **PIPES)
+            # What it has to say is in the pipe before the time begins.
+            gate.reached(lambda: eventlet.sleep(0.01))
+            with pytest.raises(green.TimeoutExpired) as expired:
+                popen.communicate(data(number, 200_000), timeout=4)
             popen.kill()
             popen.communicate()
-            return error.output
+            return expired.value.output
+
+    def go(number: int) -> Any:
+        return echoed(number) if number % 2 else times_out(number)
 
     results = list(eventlet.GreenPool(20).imap(go, range(20)))
     assert results == [data(number, 200_000 if number % 2 else 1000) for number in range(20)]
