@@ -170,7 +170,7 @@ def run_python(tmp_path: pathlib.Path) -> Callable[..., subprocess.CompletedProc
         options: tuple[str, ...] = (),
         path: tuple[str, ...] = (),
         check: bool = True,
-        timeout: float = 60,
+        timeout: float = 300,
     ) -> subprocess.CompletedProcess[str]:
         environ = {
             name: value
