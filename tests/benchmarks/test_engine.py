@@ -180,8 +180,8 @@ def gone(note: Path) -> bool:
 def test_a_run_that_hangs_ends_with_its_children(run, tmp_path):
     note = tmp_path / "note"
     # Enough for the others to end, and for this one to start what it starts.
-    case = run("hangs", "a", parameters={"note": str(note)}, timeout=15, rounds=2)
-    assert case.variants["hangs"].failure["reason"] == "no result after 15 s"
+    case = run("hangs", "a", parameters={"note": str(note)}, timeout=10, rounds=2)
+    assert case.variants["hangs"].failure["reason"] == "no result after 10 s"
     assert gone(note)
     assert len(case.figures("a")) == 2
 

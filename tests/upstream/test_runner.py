@@ -19,7 +19,7 @@ from .suites import SUITES, Suite, Unavailable, need
 LIMIT = 60.0
 
 #: The same where tests hang: this is what each of them costs.
-SHORT = 6.0
+SHORT = 4.0
 
 OUTCOMES = """
     import os, subprocess, sys, threading, unittest
@@ -332,7 +332,7 @@ def test_a_test_that_is_only_slow_does_not_hang(python, make_suite) -> None:
                 subprocess.run([sys.executable, "-c", ""], capture_output=True)
 
             def test_slow(self):
-                time.sleep(8)
+                time.sleep(6)
     """
     suite = make_suite(source, never_hang=("slow",))
     (comparison,) = command.run_all(Runner(python, SHORT), [suite], stock_only=False, jobs=2, screen=Screen())
