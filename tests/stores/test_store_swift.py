@@ -330,7 +330,7 @@ def test_a_timeout_of_a_download() -> None:
         return found
 
     upstream = outcome()
-    assert upstream[0] == BODY[:MIB] and upstream[1] is not None
+    assert upstream[0] == BODY[:MIB] and "timed out" in upstream[1][1]
     with fastio.patched(NAME):
         assert outcome() == upstream
 
