@@ -45,8 +45,9 @@ PATIENCE = 60.0
 #: What the memory of a process may grow by from the first third of its samples to the last, however long it runs: the
 #: allocator keeps an arena for each thread, and each may hold some chunks.
 GROWTH = 48 * MIB
-#: Sockets by which the last looks may exceed the first ones, in all processes together: those of clients that went away
-#: may be open at one look and closed at the next. Over time a leak of one in some transfers is far more.
+#: Sockets by which the last looks may exceed the first ones, in all processes together. With the eventlet server, stock
+#: too, what served a connection refers to itself; where the client went away its socket, of a connection that is no
+#: more, stays open until Python's garbage collector comes by. Over time a leak of one in some transfers is far more.
 LINGERING = 8
 
 #: Who serves: a worker more, so that one is not all, and threads enough for all clients.
