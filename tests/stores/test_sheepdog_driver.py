@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from benchmarks.backends import dog
 from tests.conftest import MONKEY_PATCHED
+from tests.descriptors import descriptors
 from tests.limits import hard_limit, real_stderr  # noqa: F401
 
 pytest.importorskip("glance_store", reason="glance_store is not installed: pip install fastio[sheepdog]")
@@ -126,16 +127,6 @@ def leaves_no_child(hard_limit: None) -> Iterator[None]:  # noqa: F811
     assert children() == []
     # An earlier test's sockets may have been closed meanwhile: with the garbage.
     assert descriptors() - before == set()
-
-
-def descriptors() -> set[str]:
-    """What is open, with what it is."""
-    found = set()
-    for name in os.listdir("/proc/self/fd"):
-        # The one that listdir itself had is gone.
-        with contextlib.suppress(FileNotFoundError):
-            found.add(f"{name} {os.readlink(f'/proc/self/fd/{name}')}")
-    return found
 
 
 def children() -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import gc
 import hashlib
 import inspect
@@ -30,6 +29,7 @@ from fastio.patches._hashing import native_threading, pool
 from fastio.report import Outcome
 from tests.child import tile
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
+from tests.descriptors import descriptors
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -353,16 +353,6 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Held]]:
         monkeypatch.undo()
         for hash in made:
             hash.let_through()
-
-
-def descriptors() -> set[str]:
-    """What is open, with what it is."""
-    found = set()
-    for name in os.listdir("/proc/self/fd"):
-        # The one that listdir itself had is gone.
-        with contextlib.suppress(FileNotFoundError):
-            found.add(f"{name} {os.readlink(f'/proc/self/fd/{name}')}")
-    return found
 
 
 @pytest.fixture
