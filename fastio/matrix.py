@@ -72,7 +72,7 @@ def known_releases(target: Target, requires: Sequence[Requirement]) -> dict[str,
     for requirement in requires:
         if requirement.distribution in known:
             known[requirement.distribution] = set(filter(requirement.accepts, known[requirement.distribution]))
-    return {name: _ordered(versions) for name, versions in known.items()}
+    return {name: fingerprint.ordered(versions) for name, versions in known.items()}
 
 
 def all_releases() -> dict[str, list[str]]:
@@ -81,7 +81,7 @@ def all_releases() -> dict[str, list[str]]:
     for key in fingerprint.table():
         for name, versions in _releases(key).items():
             known.setdefault(name, set()).update(versions)
-    return {name: _ordered(known[name]) for name in sorted(known, key=str.lower)}
+    return {name: fingerprint.ordered(known[name]) for name in sorted(known, key=str.lower)}
 
 
 @lru_cache(maxsize=1)
@@ -141,10 +141,6 @@ def _releases(key: str) -> dict[str, set[str]]:
                 name, _, version = release.rpartition(" ")
                 found.setdefault(name, set()).add(version)
     return found
-
-
-def _ordered(versions: set[str]) -> list[str]:
-    return sorted(versions, key=lambda version: [int(number) for number in version.split(".")])
 
 
 def _span(name: str, versions: Sequence[str]) -> str:
