@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from xml.etree import ElementTree
 
-from benchmarks.environments import SetupError, run
+from benchmarks.environments import SetupError, make
 from fastio.matrix import DISTRIBUTIONS, Environment, tested
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -99,11 +99,7 @@ def set_up(pins: Pins, base: str, directory: pathlib.Path) -> pathlib.Path:
     python = directory / "bin" / "python"
     done = directory / "complete"
     if not done.exists():
-        if directory.exists():
-            shutil.rmtree(directory)
-        run([base, "-m", "venv", str(directory)])
-        install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        run([*install, *pins.requirements(), *REQUIREMENTS, "-e", f"{ROOT}[test]"])
+        make(base, directory, [*pins.requirements(), *REQUIREMENTS, "-e", f"{ROOT}[test]"])
         done.touch()
     return python
 
