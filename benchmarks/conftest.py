@@ -213,8 +213,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 def _plot(result: Result, path: Path) -> list[str]:
     try:
-        from benchmarks import load, plots
+        from benchmarks import cpu_load, plots
     except ImportError as error:
         return [f"no plot: {error} (it comes with the extra 'plot')"]
-    drawn = [*plots.plot(result, path.parent, path.stem), *load.plot(result, path.parent, path.stem)]
+    drawn = [*plots.plot(result, path.parent, path.stem), *cpu_load.plot(result, path.parent, path.stem)]
     return [f"plot: {made}" for made in drawn]
