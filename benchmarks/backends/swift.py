@@ -96,6 +96,7 @@ use = call:benchmarks.backends.swift_filters:cache
 use = call:benchmarks.backends.swift_filters:keystone
 [filter:tempauth]
 use = egg:swift#tempauth
+token_life = {token_life}
 user_{account}_{who} = {key} .admin
 [filter:dlo]
 use = egg:swift#dlo
@@ -110,13 +111,15 @@ class Swift(Backend):
 
     name = "swift"
     driver = "swift"
-    #: chunk sizes of the servers in bytes, Swift's own names and defaults; object server processes
+    #: chunk sizes of the servers in bytes, Swift's own names and defaults; object server processes; seconds that a
+    #: token is good for
     parameters = {
         "disk_chunk_size": 65536,
         "network_chunk_size": 65536,
         "object_chunk_size": 65536,
         "client_chunk_size": 65536,
         "workers": 1,
+        "token_life": 86400,
     }
 
     @classmethod
