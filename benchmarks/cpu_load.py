@@ -1,4 +1,4 @@
-"""Draw the CPU load over time: ``python -m benchmarks.cpu_load RESULT.json -o DIRECTORY`` makes RESULT-load.png and .svg.
+"""Draw the CPU load over time: ``python -m benchmarks.cpu_load RESULT -o DIRECTORY`` makes RESULT-load.png and .svg.
 
 One column per case, one panel per row whose last run has the samples (:mod:`benchmarks.workloads.glance_client`).
 """

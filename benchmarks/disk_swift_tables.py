@@ -1,0 +1,158 @@
+"""The tables of disk against Swift: those of the study, robust figures beside them, and what is asked of fastio.
+
+``python -m benchmarks.disk_swift_tables results/disk_swift.json [--markdown | --rst]`` reads the records of the runs
+that the result names, so it can be done again as long as they are there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy
+
+from benchmarks import engine, results, statistics, tables
+from benchmarks.bench_disk_swift import LARGE, LOG, SOURCES
+from benchmarks.load import analysis
+from benchmarks.results import CaseResult, Result, VariantResult
+from benchmarks.tables import Table, number
+from benchmarks.targets import HEAD, Target
+
+#: Phases that the study has, as it calls them.
+PHASES = {"sent": "request sent", "response": "response", "transfer": "transfer"}
+#: Times the speed of stock that a transfer from Swift has to have, and bytes of the objects for which that is asked.
+TRANSFER = 1.3
+ASKED = (LOG, LARGE)
+#: Rows, stock and fastio side by side.
+WAYS = ("stock", "fastio")
+
+
+def rows(case: CaseResult) -> list[str]:
+    """The titles of the rows that have runs, a source's stock beside its fastio."""
+    known = [f"{source}-{way}" for source in SOURCES for way in WAYS]
+    return [title for title in known if title in case.variants and case.variants[title].measured()]
+
+
+def figures(variant: VariantResult) -> dict[str, numpy.ndarray]:
+    """Of each request that counts, of all measured runs of a row: milliseconds by phase, and ``size`` in KB.
+
+    Empty if the records are not there (any more).
+    """
+    found: dict[str, list[numpy.ndarray]] = {name: [] for name in (*PHASES, "size")}
+    for run in variant.measured():
+        if "records" not in run or not (engine.ROOT / run["records"]).is_dir():
+            continue
+        read = analysis.read(engine.ROOT / run["records"])
+        counted = analysis.begun_within(read.operations, analysis.window(read.operations))
+        for phase in PHASES:
+            found[phase].append(counted.milliseconds(phase))
+        found["size"].append(counted.bytes[~counted.failed] / 1000)
+    return {name: numpy.concatenate(parts) for name, parts in found.items() if parts}
+
+
+def published(result: Result) -> list[Table]:
+    """A table for each scenario: what the study published, and robust figures below."""
+    return [made for case in result.cases if (made := _published(case)) is not None]
+
+
+def _published(case: CaseResult) -> Table | None:
+    columns = {title: figures(case.variants[title]) for title in rows(case)}
+    columns = {title: column for title, column in columns.items() if column}
+    if not columns:
+        return None
+    made = Table(f"{case.title or case.name}: per request", ["", "", *columns], [])
+    for name, shown in {**{phase: f"{words}, ms" for phase, words in PHASES.items()}, "size": "size, KB"}.items():
+        cells = [_statistics(column[name], case.seed) for column in columns.values()]
+        for statistic in cells[0]:
+            made.rows.append([shown, statistic, *(each[statistic] for each in cells)])
+    made.notes.append(
+        "outliers are more than two standard deviations from the mean, as published; the interval is of the median, "
+        "95 %, by bootstrap; requests: "
+        + ", ".join(f"{title} {len(column['transfer'])}" for title, column in columns.items())
+    )
+    return made
+
+
+def _statistics(values: numpy.ndarray, seed: int) -> Mapping[str, str]:
+    kept = statistics.without_outliers(values)
+    first, second = statistics.moments(values), statistics.moments(kept)
+    low, high = statistics.median_interval(values, seed)
+    return {
+        "mean": number(first.mean),
+        "standard deviation": number(first.deviation),
+        "mean without outliers": number(second.mean),
+        "standard deviation without outliers": number(second.deviation),
+        "outliers": str(first.count - second.count),
+        "median": f"{number(statistics.median(values))} ({number(low)}–{number(high)})",
+        "median absolute deviation": number(statistics.deviation(values)),
+        "p99": number(float(numpy.percentile(values, 99))),
+    }
+
+
+def targets(result: Result) -> Table:
+    """What is asked of fastio, of the medians of the runs."""
+    found = [target.row() for case in result.cases for target in _targets(case)]
+    made = Table("What is asked", list(HEAD), found)
+    if found:
+        made.notes.append("stock reads 64 KiB at a time; fastio's row is named, swift-1MiB reads 1 MiB at a time")
+    return made
+
+
+def _targets(case: CaseResult) -> list[Target]:
+    found = []
+    stock = _median(case, "swift-stock", "transfer_p50_ms")
+    if case.parameters.get("size") == LOG or case.parameters.get("size", 0) >= LARGE:
+        for title in ("swift-fastio", "swift-1MiB-fastio"):
+            fast = _median(case, title, "transfer_p50_ms")
+            times = stock / fast if stock and fast else None
+            what = f"{case.name}: transfer from Swift, ms, {title}"
+            found.append(Target(what, stock, fast, times, "≥", TRANSFER, "x stock's speed"))
+    for source in SOURCES:
+        before, after = (_figures(case, f"{source}-{way}", "response_p99_ms") for way in WAYS)
+        # What is judged is the lower end of the interval of their ratio: above 1 it has grown beyond chance.
+        grown = statistics.ratio(after, before, case.seed).low if before and after else None
+        middles = [statistics.median(each) if each else None for each in (before, after)]
+        found.append(Target(f"{case.name}: response p99, ms, {source}", *middles, grown, "≤", 1.0, "x stock at least"))
+    return [target for target in found if target.stock is not None or target.fastio is not None]
+
+
+def _figures(case: CaseResult, title: str, key: str) -> list[float]:
+    runs = case.variants[title].measured() if title in case.variants else []
+    return [run[key] for run in runs if key in run]
+
+
+def _median(case: CaseResult, title: str, key: str) -> float | None:
+    return case.variants[title].median(key) if title in case.variants else None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.disk_swift_tables", description="Print the tables of disk against Swift."
+    )
+    parser.add_argument("result", type=Path, help="of benchmarks/bench_disk_swift.py")
+    style = parser.add_mutually_exclusive_group()
+    style.add_argument("--markdown", action="store_true")
+    style.add_argument("--rst", action="store_true", help="reStructuredText, for the documentation")
+    chosen = parser.parse_args(arguments)
+    try:
+        result = results.read(chosen.result)
+        made = [*published(result), targets(result)]
+    except (OSError, results.ResultError, analysis.RunError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    made = [each for each in made if each.rows]
+    if not made:
+        print(f"{chosen.result}: nothing of disk against Swift is in it", file=sys.stderr)
+        return 1
+    if chosen.markdown or chosen.rst:
+        render = tables.table_markdown if chosen.markdown else tables.table_rst
+        print("\n\n".join(map(render, made)))
+    else:
+        tables.show_tables(made, tables.summary(result))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,169 @@
+"""Requests to a log server, for logs on its disk and in a real Swift, every one of them recorded.
+
+Each run starts a log server of its own (:mod:`benchmarks.logserver`) and puts a load on it by Locust, in processes of
+its own (:mod:`benchmarks.load`). The logs are written once for a case (:func:`prepare`), the same ones to the disk and
+to Swift; their content follows from a seed, and every byte that comes is compared with it.
+
+Parameters:
+
+``source``
+    ``"disk"``, or ``"swift"``: then the server is told to leave out the disk
+``fastio``
+    ``"on"`` or ``"off"``, in the server
+``chunk``
+    bytes that the server reads at a time
+``users``
+    requests at a time, each on a connection of its own
+``total``, ``seconds``
+    requests in all, or how long new ones are begun
+``objects``, ``selection``
+    how many logs there are; ``"each"`` one after the other, or any at ``"random"``
+``size``
+    bytes of a log
+``records``
+    the directory of the records, below ``results/records``; empty: they are not kept
+
+Results: of the part that counts (:func:`benchmarks.load.analysis.window`), the phases' times in milliseconds as
+``sent_p50_ms``, ``response_p99_ms``, ``transfer_p50_ms`` and so on; ``server_cpu_ms`` and ``swift_cpu_ms`` of a
+request; ``generator_cpu``, the share of a processor that the load generator used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.load.content import Content
+from benchmarks.load.plan import Operation, Plan
+from benchmarks.worker import cache_directory, recorded, surroundings
+from benchmarks.workloads import choice
+
+#: Of the objects in Swift, and the directory below the root on the disk.
+CONTAINER = "logs"
+ROOT = Path(__file__).resolve().parent.parent.parent
+RECORDS = ROOT / "results" / "records"
+SUFFIX = ".txt"
+
+#: fastio's patches without which a row would not be what it says: name and module of the target.
+PATCHES = (
+    ("store_swift", "swiftclient.client"),
+    ("fix_green_sendall", "eventlet.greenio.base"),
+    ("fix_green_wsgi_chunked", "eventlet.wsgi"),
+)
+
+
+def reading(parameters: Mapping[str, Any], url: str) -> Plan:
+    """The load on a log server."""
+    source = choice(parameters, "source", "disk", "swift")
+    operation = Operation("read", count=parameters["objects"], selection=parameters.get("selection", "each"))
+    return Plan(
+        protocol="logs", target={"url": url, **({"source": "swift"} if source == "swift" else {})},
+        operations=(operation,), users=parameters["users"], total=parameters.get("total", 0),
+        seconds=parameters.get("seconds", 0), container=CONTAINER, suffix=SUFFIX, size=parameters["size"],
+        content="log", keep_alive=False,
+        labels={"server": f"{source}, fastio {parameters['fastio']}, chunks of {parameters['chunk']} bytes"},
+    )  # fmt: skip
+
+
+def writing(parameters: Mapping[str, Any], access: Mapping[str, Any]) -> Plan:
+    """What puts the same logs into Swift."""
+    target = {key: access[key] for key in ("auth_v1", "user", "key")}
+    return Plan(
+        protocol="swift", target=target, operations=(Operation("write", count=parameters["objects"]),),
+        total=parameters["objects"], container=CONTAINER, prefix=f"{CONTAINER}/object-", suffix=SUFFIX,
+        size=parameters["size"], content="log",
+    )  # fmt: skip
+
+
+def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the logs to the disk and into Swift; what is on the disk stays for later runs of the same size."""
+    from benchmarks.load import protocols
+    from benchmarks.load.exchange import Exchange
+
+    plan = writing(parameters, surroundings()["access"])
+    content = Content(plan)
+    root = cache_directory() / f"logs-{plan.size}-{plan.seed}"
+    (root / CONTAINER).mkdir(parents=True, exist_ok=True)
+    protocols.make_container(plan)
+    kind = protocols.client_class("swift")
+    client = kind(plan, content, kind.shared(plan))
+    for number in range(parameters["objects"]):
+        # In Swift the directory is part of the name.
+        _write(root / plan.name(number), content, number)
+        problem = client.write(number, Exchange())
+        if problem:
+            raise RuntimeError(f"{plan.name(number)}: {problem}")
+    client.close()
+    return {"root": str(root)}
+
+
+def _write(path: Path, content: Content, number: int) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        if path.stat().st_size == content.size:
+            return
+    partial = path.with_name(f"{path.name}.{os.getpid()}")
+    with open(partial, "wb") as file:
+        for piece in content.pieces(number):
+            file.write(piece)
+    os.replace(partial, path)
+
+
+def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """One run: a log server, and a load on it."""
+    from benchmarks.backends.logserver import LogServer
+    from benchmarks.load import analysis, client, report
+    from benchmarks.workloads.stores import server_cpu_seconds
+
+    told = surroundings()
+    fastio = choice(parameters, "fastio", "off", "on")
+    access = {key: told["access"][key] for key in ("auth_v1", "user", "key")} | {"container": CONTAINER}
+    server = LogServer(
+        fastio=fastio, root=told["prepared"]["root"], swift=json.dumps(access), chunk_size=parameters["chunk"]
+    )
+    with server, _directory(parameters) as directory:
+        status = server.status
+        if status is not None:
+            check_patched(status)
+        pids = {"server_cpu_ms": server.pids(), "swift_cpu_ms": told["pids"]}
+        before = {name: server_cpu_seconds(each) for name, each in pids.items()}
+        client.carry_out(reading(parameters, server.access()["url"]), directory)
+        after = {name: server_cpu_seconds(each) for name, each in pids.items()}
+        found = analysis.read(directory)
+        figures = report.figures(found)
+        spent = {name: (after[name] - before[name]) * 1000 / len(found.operations) for name in pids}
+        kept = {"records": os.path.relpath(directory, ROOT)} if parameters.get("records") else {}
+        details = {"fastio": recorded(status)} if status is not None else {}
+        return {**figures, **spent, **kept, **details, "doubts": report.notes(found)}
+
+
+def check_patched(status: Mapping[str, Any]) -> None:
+    """Check that fastio's patches are in effect in the server.
+
+    :raises RuntimeError: if one is not: a slow way under a fast name would be a wrong result
+    """
+    for name, module in PATCHES:
+        outcomes = [
+            each["outcome"] for each in status["patches"] if each["name"] == name and each["target"].startswith(module)
+        ]
+        if not outcomes or set(outcomes) - {"applied", "already"}:
+            raise RuntimeError(f"fastio's {name} is not applied to {module} in the log server: {outcomes}")
+
+
+@contextlib.contextmanager
+def _directory(parameters: Mapping[str, Any]) -> Iterator[Path]:
+    """Where the records of this run go."""
+    if not parameters.get("records"):
+        with tempfile.TemporaryDirectory(prefix="load-") as name:
+            yield Path(name) / "run"
+        return
+    now = datetime.datetime.now().strftime("%Y%m%d-%H%M%S.%f")
+    yield RECORDS / parameters["records"] / f"{now}-{os.getpid()}"
+
+
+VARIANTS = {"prepare": prepare, "run": run}
