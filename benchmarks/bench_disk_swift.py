@@ -74,8 +74,8 @@ CASES = [
     _case("five-random", "5 clients, any of 200 logs", users=5, objects=200, parameters={"selection": "random"}),
     _case("five-repeated", "5 clients, any of 5 logs", users=5, objects=5, parameters={"selection": "random"}),
     _case(
-        "expired", "5 clients while tokens are good for a second", users=5, objects=RECENT,
-        parameters={"total": 0, "seconds": 8}, backend_parameters={"token_life": 1}, rounds=3,
+        "expired", "5 clients while tokens are good for 2 seconds", users=5, objects=RECENT,
+        parameters={"total": 0, "seconds": 8}, backend_parameters={"token_life": 2}, rounds=3,
     ),
 ]  # fmt: skip
 

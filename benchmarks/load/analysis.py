@@ -202,7 +202,7 @@ def window(operations: Operations) -> Window:
 
 def begun_within(operations: Operations, part: Window) -> Operations:
     """The operations whose start counts."""
-    return operations.only((operations.start >= part.begin) & (operations.start <= part.end))
+    return operations.only((operations.start >= part.begin) & (operations.start < part.end))
 
 
 class Segment(NamedTuple):

@@ -32,8 +32,7 @@ from locust.runners import MasterRunner, Runner
 
 from benchmarks.load import plan as plans
 from benchmarks.load.cpu import Sampler
-from benchmarks.load.plan import Plan, PlanError
-from benchmarks.load.protocols import Refused
+from benchmarks.load.plan import Plan
 from benchmarks.load.records import Writer
 from benchmarks.load.users import USERS, Work
 
@@ -68,7 +67,7 @@ class Worker:
         runner.register_message("received", lambda **_: self._received.set())
 
     def _planned(self, msg: Any, **_: Any) -> None:
-        answer: dict[str, Any] = {"worker": msg.data["worker"], "error": ""}
+        answer: dict[str, Any] = {"worker": msg.data["worker"], "error": "", "arrived": time.time()}
         try:
             plan = plans.from_dict(msg.data["plan"])
             handle, name = tempfile.mkstemp(prefix="load-", suffix=".csv.gz")
@@ -76,13 +75,14 @@ class Worker:
             self._path = Path(name)
             self._writer = Writer(self._path, {"worker": msg.data["worker"], "host": socket.gethostname()})
             self._environment.work = Work(plan, msg.data["worker"], msg.data["workers"], self._writer.add)
-        except (PlanError, Refused, OSError) as error:
+        except Exception as error:
+            # Whatever it is, the master has to hear of it.
             answer["error"] = f"{type(error).__name__}: {error}"
             self._forget()
         else:
             self._number = msg.data["worker"]
             gevent.spawn(self._follow)
-        self._runner.send_message("planned", {**answer, "clock": time.time(), "asked": msg.data["asked"]})
+        self._runner.send_message("planned", {**answer, "answered": time.time(), "asked": msg.data["asked"]})
 
     def _follow(self) -> None:
         """Wait for the users' end and report."""
@@ -142,11 +142,11 @@ class Master:
         runner.register_message("finished", self._on_finished)
 
     def _on_planned(self, msg: Any, **_: Any) -> None:
-        now = time.time()
         data = dict(msg.data)
-        # Half of the way there and back is as long as the way back, give or take the other half.
-        data["clock_error"] = (now - data["asked"]) / 2
-        data["clock_offset"] = data["clock"] - (now + data["asked"]) / 2
+        # As NTP has it: both ways took the same time, or the error is half of what they took together.
+        there, back = data["arrived"] - data["asked"], data["answered"] - time.time()
+        data["clock_offset"] = (there + back) / 2
+        data["clock_error"] = (there - back) / 2
         self._planned[data["worker"]] = data
 
     def _on_records(self, msg: Any, **_: Any) -> None:

@@ -36,6 +36,8 @@ class Work:
         self._kind = kind
         self._shared = kind.shared(plan)
         self._content = Content(plan)
+        # What none of the users could do is told before they start.
+        kind(plan, self._content, self._shared).close()
         self._steps: Iterator[Step] = Schedule(plan).share(worker, workers)
         self._deadline: float | None = None
         self._users = 0

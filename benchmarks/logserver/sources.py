@@ -11,6 +11,9 @@ import requests
 import swiftclient
 from eventlet.semaphore import Semaphore
 
+#: How often a request is tried whose token is refused: a new one may be shared, and near its end already.
+TRIES = 3
+
 
 class Log(NamedTuple):
     """A log that was found."""
@@ -136,18 +139,16 @@ class Swift:
 
         :raises Unreachable: if Swift gives another answer, or none
         """
-        self._renew("")
-        token = self._token
-        try:
-            return self._get(name)
-        except swiftclient.ClientException as error:
-            if error.http_status != 401:
-                raise Unreachable(f"swift: {error}") from error
-        self._renew(token)
-        try:
-            return self._get(name)
-        except swiftclient.ClientException as error:
-            raise Unreachable(f"swift: {error}") from error
+        token = ""
+        for _ in range(TRIES):
+            self._renew(token)
+            token = self._token
+            try:
+                return self._get(name)
+            except swiftclient.ClientException as error:
+                if error.http_status != 401:
+                    raise Unreachable(f"swift: {error}") from error
+        raise Unreachable("swift: it refuses new tokens")
 
     def _get(self, name: str) -> Log | None:
         connection = self._connection()

@@ -343,10 +343,10 @@ def test_swift_renews_its_token(tmp_path) -> None:
 
     if Swift.available():
         missing("swift", Swift.available())
-    with Swift(token_life=1) as running:
+    with Swift(token_life=3) as running:
         access = running.access()
         chosen = Plan(
-            protocol="swift", target={key: access[key] for key in ("auth_v1", "user", "key")}, users=2, seconds=4,
+            protocol="swift", target={key: access[key] for key in ("auth_v1", "user", "key")}, users=2, seconds=8,
             operations=(Operation("write", count=5),), size=1000,
         )  # fmt: skip
         protocols.make_container(chosen)

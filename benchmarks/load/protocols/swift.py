@@ -16,6 +16,9 @@ from benchmarks.load.exchange import Connection, Exchange
 from benchmarks.load.plan import Plan, PlanError
 from benchmarks.load.protocols import Client, Refused, failure, quoted
 
+#: How often an operation is tried if its token is refused: a new one may be shared, and near its end already.
+TRIES = 3
+
 
 class Login:
     """Where the account is, and the token; shared by the users of a worker."""
@@ -101,13 +104,14 @@ class Swift(Client):
 
     def _logged_in(self, request: Callable[[dict[str, str]], str], found: Exchange) -> str:
         """The request with the token, and with a new one if that is refused."""
-        token = self._login.token
-        problem = request({"X-Auth-Token": token})
-        if found.status != 401:
-            return problem
-        self._login.renew(token)
-        found.text = b""
-        return request({"X-Auth-Token": self._login.token})
+        for _ in range(TRIES):
+            token = self._login.token
+            found.text = b""
+            problem = request({"X-Auth-Token": token})
+            if found.status != 401:
+                break
+            self._login.renew(token)
+        return problem
 
     def read(self, number: int, found: Exchange) -> str:
         target = self._target(self.plan.name(number))
