@@ -4,6 +4,7 @@ The master tells each worker the plan and its share, starts the users, and gathe
 single process is both. A worker ends by itself when its operations are done or its time is up. The messages are
 Locust's custom ones::
 
+    worker -> master   present     it listens to the following, which Locust's own "ready" does not mean
     master -> worker   plan        the plan, the worker's number and how many there are
     worker -> master   planned     whether it can be done, and the worker's clock
     worker -> master   records     a piece of the file of records; the next one only after
@@ -65,6 +66,7 @@ class Worker:
         self._path: Path | None = None
         runner.register_message("plan", self._planned)
         runner.register_message("received", lambda **_: self._received.set())
+        runner.send_message("present", None)
 
     def _planned(self, msg: Any, **_: Any) -> None:
         answer: dict[str, Any] = {"worker": msg.data["worker"], "error": "", "arrived": time.time()}
@@ -127,16 +129,19 @@ class Master:
     """The side that knows what all do.
 
     :param directory: where the records and the summary go
-    :param check: is called now and then while it waits; may raise :class:`LoadError`
     """
 
-    def __init__(self, runner: Runner, plan: Plan, directory: Path, check: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, runner: Runner, plan: Plan, directory: Path) -> None:
         self._runner = runner
         self._plan = plan
         self._directory = directory
-        self._check = check
+        #: is called now and then while it waits; may raise :class:`LoadError`
+        self.check: Callable[[], None] = lambda: None
+        #: Locust's ids of the workers, in the order in which they came
+        self.present: list[str] = []
         self._planned: dict[int, dict[str, Any]] = {}
         self._finished: dict[int, dict[str, Any]] = {}
+        runner.register_message("present", lambda msg, **_: self.present.append(msg.node_id))
         runner.register_message("planned", self._on_planned)
         runner.register_message("records", self._on_records)
         runner.register_message("finished", self._on_finished)
@@ -157,11 +162,13 @@ class Master:
     def _on_finished(self, msg: Any, **_: Any) -> None:
         self._finished[msg.data["worker"]] = msg.data
 
-    def carry_out(self, clients: list[str | None]) -> None:
-        """Have these workers, by Locust's ids, do the plan; returns when all has been gathered.
+    def carry_out(self) -> None:
+        """Have the workers that are present do the plan; returns when all has been gathered.
 
         :raises LoadError: if it can not be done
         """
+        # Locust will give users to all of them, also where there are more than were waited for.
+        clients = list(self.present)
         if self._plan.users < len(clients):
             raise LoadError(f"{len(clients)} workers can not share {self._plan.users} users: each needs one")
         data = self._plan.to_dict()
@@ -184,7 +191,7 @@ class Master:
             self.wait(all_ended, ends, "the users' end")
         self._write(started, len(clients))
 
-    def _is_lost(self, client: str | None) -> bool:
+    def _is_lost(self, client: str) -> bool:
         known = getattr(self._runner, "clients", None)
         if known is None:
             return False
@@ -194,7 +201,7 @@ class Master:
         """Wait for ``condition()``; raises :class:`LoadTimeout` after so many seconds, if any are given."""
         deadline = None if seconds is None else time.monotonic() + seconds
         while not condition():
-            self._check()
+            self.check()
             if deadline is not None and time.monotonic() > deadline:
                 raise LoadTimeout(f"waited {seconds:g} s for {what}")
             gevent.sleep(0.02)
@@ -224,10 +231,10 @@ def run_here(plan: Plan, directory: Path) -> None:
     """Carry out a plan in this process alone."""
     environment = _environment()
     runner = environment.create_local_runner()
-    Worker(runner)
     master = Master(runner, plan, directory)
+    Worker(runner)
     try:
-        master.carry_out([None])
+        master.carry_out()
     finally:
         runner.quit()
 
@@ -247,11 +254,11 @@ def run_with_workers(
         runner: MasterRunner = environment.create_master_runner(host, port)
     except (RPCError, SystemExit) as error:
         raise LoadError(f"workers can not connect to {host}:{port}: {error}") from error
-    check = start(runner.server.port)
-    master = Master(runner, plan, directory, check)
+    master = Master(runner, plan, directory)
+    master.check = start(runner.server.port)
     try:
-        master.wait(lambda: len(runner.clients.ready) >= workers, patience, f"{workers} workers to come")
-        master.carry_out([client.id for client in runner.clients.ready][:workers])
+        master.wait(lambda: len(master.present) >= workers, patience, f"{workers} workers to come")
+        master.carry_out()
     finally:
         runner.quit()
 
