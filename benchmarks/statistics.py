@@ -20,6 +20,8 @@ FAR_OFF = 0.5
 SHORT = 0.001
 
 RESAMPLES = 10_000
+#: Of a thousand figures and more.
+FEW_RESAMPLES = 1_000
 
 
 class Interval(NamedTuple):
@@ -61,13 +63,10 @@ def median_interval(figures: Sequence[float], seed: int = 0) -> tuple[float, flo
     """The 95 % confidence interval of the median: of percentiles, by bootstrap."""
     values = numpy.asarray(figures, dtype=float)
     random = numpy.random.default_rng(seed)
-    # In parts, for figures may be many; no part is larger than that of a thousand figures.
-    part = max(1, min(RESAMPLES, RESAMPLES * 1000 // len(values)))
-    medians = [
-        numpy.median(values[random.integers(len(values), size=(min(part, RESAMPLES - done), len(values)))], axis=1)
-        for done in range(0, RESAMPLES, part)
-    ]
-    low, high = numpy.percentile(numpy.concatenate(medians), (2.5, 97.5))
+    # Many figures are resampled less often, and one resample at a time: all together would not fit into memory.
+    resamples = max(FEW_RESAMPLES, min(RESAMPLES, FEW_RESAMPLES * 1000 // len(values)))
+    medians = [numpy.median(values[random.integers(len(values), size=len(values))]) for _ in range(resamples)]
+    low, high = numpy.percentile(medians, (2.5, 97.5))
     return float(low), float(high)
 
 

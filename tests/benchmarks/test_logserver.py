@@ -115,7 +115,9 @@ def test_logs_are_what_they_are(server, target, wanted) -> None:
     [
         ("/none", 404), ("/a", 404), ("/a/log.txt/x", 404), ("/a/log.txt?source=swift", 404), ("/link.txt", 404),
         ("/", 400), ("/../outside.txt", 400), ("/a/../../outside.txt", 400), ("/%2e%2e/outside.txt", 400),
-        ("/a/%2e%2e/%2e%2e/outside.txt", 400), ("//etc/passwd", 400), ("/a%5c..%5coutside.txt", 400),
+        ("/a/%2e%2e/%2e%2e/outside.txt", 400), ("/a//log.txt", 400), ("/a%5c..%5coutside.txt", 400),
+        # http.server takes slashes at the beginning for one.
+        ("//etc/passwd", 404),
         ("/%00", 400), ("/a%0d%0aX-Evil:%201", 400), ("/%ff%fe", 400), ("/%252e%252e/outside.txt", 404),
         ("/a/log.txt?source=tape", 400), ("/a/log.txt?level=LOUD", 400), ("/a/log.txt?color=red", 400),
         ("/a/log.txt?html", 400), ("/" + "a" * 1100, 400),
