@@ -118,6 +118,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """One run: a log server, and a load on it."""
     from benchmarks.backends.logserver import LogServer
     from benchmarks.load import analysis, client, report
+    from benchmarks.load.sampling import sampled
     from benchmarks.workloads.stores import server_cpu_seconds
 
     told = surroundings()
@@ -130,13 +131,19 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
         status = server.status
         if status is not None:
             check_patched(status)
-        pids = {"server_cpu_ms": server.pids(), "swift_cpu_ms": told["pids"]}
-        before = {name: server_cpu_seconds(each) for name, each in pids.items()}
-        client.carry_out(reading(parameters, server.access()["url"]), directory)
-        after = {name: server_cpu_seconds(each) for name, each in pids.items()}
+        own = server.pids()
+        with (
+            sampled(lambda: server_cpu_seconds(own)) as server_cpu,
+            sampled(lambda: server_cpu_seconds(told["pids"])) as swift_cpu,
+        ):
+            client.carry_out(reading(parameters, server.access()["url"]), directory)
         found = analysis.read(directory)
         figures = report.figures(found)
-        spent = {name: (after[name] - before[name]) * 1000 / len(found.operations) for name in pids}
+        part = analysis.window(found.operations)
+        # Of the part that counts: Swift uses some CPU time though nobody asks it for anything.
+        begin, end = found.started + part.begin, found.started + part.end
+        cpu = {"server_cpu_ms": server_cpu, "swift_cpu_ms": swift_cpu}
+        spent = {name: each.between(begin, end) * 1000 / figures["operations"] for name, each in cpu.items()}
         kept = {"records": os.path.relpath(directory, ROOT)} if parameters.get("records") else {}
         details = {"fastio": recorded(status)} if status is not None else {}
         return {**figures, **spent, **kept, **details, "doubts": report.notes(found)}

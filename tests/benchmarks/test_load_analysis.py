@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from benchmarks.load import __main__ as command
 from benchmarks.load import analysis, report
 from benchmarks.load.plan import Operation, Plan
 from benchmarks.load.records import Record, Writer
+from benchmarks.load.sampling import Samples, sampled
 
 EPOCH = 1_700_000_000.0
 
@@ -199,6 +201,23 @@ def test_two_runs_compare(tmp_path, capsys) -> None:
     # The first operation's end and the last one's start cut the first second, and the end.
     assert len(variant.measured()) == 29
     assert result.case("read-throughput").figures("run") == pytest.approx([20 * 1000 / (1 << 20)] * 29, rel=1e-3)
+
+
+def test_cpu_time_of_a_part() -> None:
+    samples = Samples()
+    for moment, seconds in ((10.0, 1.0), (11.0, 2.0), (13.0, 2.0)):
+        samples.add(moment, seconds)
+    assert samples.between(10.5, 12.0) == pytest.approx(0.5)
+    assert samples.between(10.0, 13.0) == samples.between(0.0, 99.0) == pytest.approx(1.0)
+
+
+def test_sampling() -> None:
+    readings = iter(range(1000))
+    with sampled(lambda: float(next(readings)), 0.01) as samples:
+        while len(samples.moments) < 5:
+            time.sleep(0.01)
+    assert samples.seconds == [float(number) for number in range(len(samples.seconds))]
+    assert samples.moments == sorted(samples.moments)
 
 
 def test_the_command_says_what_it_can_not_read(tmp_path, capsys) -> None:
