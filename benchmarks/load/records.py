@@ -135,9 +135,6 @@ class Reader:
                     return
                 if not line:
                     return
-                if not line.endswith(b"\n"):
-                    self.truncated = True
-                    return
                 yield line.decode("utf-8", "replace")
 
     def __iter__(self) -> Iterator[Record]:

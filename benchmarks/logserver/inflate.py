@@ -43,8 +43,8 @@ def inflate(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:
                 inflater = zlib.decompressobj(_GZIP)
                 between = True
                 members += 1
-            elif not data and len(plain) < most:
-                # Else there may be more in it, which it gives when it is asked again.
+            elif not data:
+                # If it holds something back, the next chunk brings it out: a member ends after all of its data.
                 break
     if not between or not members:
         raise BadGzip("the end is missing")

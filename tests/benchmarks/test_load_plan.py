@@ -121,6 +121,14 @@ def test_any_part_of_an_object_is_that_part_of_it(content, data) -> None:
     assert made.at(number, offset, length) == whole[offset : offset + length]
 
 
+@pytest.mark.parametrize("content", plans.CONTENTS)
+def test_a_part_may_be_many_blocks(content) -> None:
+    made = Content(plan(size=5_000_001, content=content))
+    whole = b"".join(made.pieces(3))
+    assert made.at(3, 0, 5_000_001) == whole
+    assert made.at(3, 1_234_567, 3_700_000) == whole[1_234_567 : 1_234_567 + 3_700_000]
+
+
 def test_objects_differ() -> None:
     made = Content(plan(size=4096))
     assert len({made.at(number, 0, 4096) for number in range(200)}) == 200

@@ -379,6 +379,15 @@ def test_glance(tmp_path, release) -> None:
         everything(tmp_path, "glance", {"url": running.access()["url"]})
 
 
+def test_init_and_dispose_tell_what_is_wrong(tmp_path) -> None:
+    target = {"auth_v1": f"http://127.0.0.1:{free_port()}/auth/v1.0", "user": "a:b", "key": "c"}
+    path = written(tmp_path, dataclasses.replace(plan(), protocol="swift", target=target))
+    for what in ("init", "dispose"):
+        process = start(what, path)
+        assert "refused" in process.communicate(timeout=60)[1].lower()
+        assert process.returncode == 2
+
+
 def test_a_plan_for_nobody() -> None:
     with pytest.raises(PlanError, match="needs auth_v1 or auth_v3"):
         protocols.make_container(dataclasses.replace(plan(), protocol="swift", target={"user": "a:b", "key": "c"}))
