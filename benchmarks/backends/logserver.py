@@ -20,8 +20,9 @@ class LogServer(Backend):
     name = "logserver"
     driver = ""
     #: ``fastio``: ``on`` or ``off``; ``root``: directory of the logs on the disk, an empty one of its own by default;
-    #: ``swift``: the access of a Swift with its ``container``, as JSON; ``chunk_size``: bytes
-    parameters = {"fastio": "off", "root": "", "swift": "", "chunk_size": 65536}
+    #: ``swift``: the access of a Swift with its ``container``, as JSON; ``chunk_size``: bytes; ``host``: of its URL,
+    #: for those who are on other machines
+    parameters = {"fastio": "off", "root": "", "swift": "", "chunk_size": 65536, "host": HOST}
 
     @classmethod
     def available(cls) -> str | None:
@@ -37,6 +38,8 @@ class LogServer(Backend):
         root.mkdir(exist_ok=True)
         self._port = self.port()
         own = ["--root", str(root), "--port", str(self._port), "--chunk-size", str(self.chosen["chunk_size"])]
+        if self.chosen["host"] != HOST:
+            own += ["--host", "0.0.0.0"]
         if self.chosen["swift"]:
             access = self.directory / "swift.json"
             access.touch(mode=0o600)
@@ -61,4 +64,4 @@ class LogServer(Backend):
         return {}
 
     def details(self) -> dict[str, Any]:
-        return {"url": f"http://{HOST}:{self._port}"}
+        return {"url": f"http://{self.chosen['host']}:{self._port}"}

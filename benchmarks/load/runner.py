@@ -27,9 +27,11 @@ from typing import Any
 
 import gevent
 import gevent.event
+from locust import User
+from locust.dispatch import UsersDispatcher
 from locust.env import Environment
 from locust.exception import RPCError
-from locust.runners import MasterRunner, Runner
+from locust.runners import MasterRunner, Runner, WorkerNode
 
 from benchmarks.load import plan as plans
 from benchmarks.load.cpu import Sampler
@@ -163,14 +165,12 @@ class Master:
         self._finished[msg.data["worker"]] = msg.data
 
     def carry_out(self) -> None:
-        """Have the workers that are present do the plan; returns when all has been gathered.
+        """Have the workers that are present do the plan, no more of them than users; returns when all is gathered.
 
         :raises LoadError: if it can not be done
         """
-        # Locust will give users to all of them, also where there are more than were waited for.
-        clients = list(self.present)
-        if self._plan.users < len(clients):
-            raise LoadError(f"{len(clients)} workers can not share {self._plan.users} users: each needs one")
+        clients = self.present[: self._plan.users]
+        self._runner.environment.dispatcher_class = _only(frozenset(clients))
         data = self._plan.to_dict()
         for worker, client in enumerate(clients):
             message = {"plan": data, "worker": worker, "workers": len(clients), "asked": time.time()}
@@ -220,6 +220,23 @@ class Master:
         partial = path.with_name(f"{SUMMARY}.{os.getpid()}")
         partial.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
         os.replace(partial, path)
+
+
+def _only(chosen: frozenset[str]) -> type[UsersDispatcher]:
+    """A dispatcher that gives users to these workers, by Locust's ids: others do not know the plan."""
+
+    class Dispatcher(UsersDispatcher):
+        def __init__(self, worker_nodes: list[WorkerNode], user_classes: list[type[User]]) -> None:
+            super().__init__([node for node in worker_nodes if node.id in chosen], user_classes)
+
+        def add_worker(self, worker_node: WorkerNode) -> None:
+            """Who comes later has no part in this run."""
+
+        def remove_worker(self, worker_node: WorkerNode) -> None:
+            if worker_node.id in chosen:
+                super().remove_worker(worker_node)
+
+    return Dispatcher
 
 
 def records_name(worker: int) -> str:

@@ -72,18 +72,12 @@ class StorageUser(locust.User):
     abstract = True
     wait_time = locust.constant(0)
 
-    _client: Client | None = None
-
     def on_start(self) -> None:
-        self._work: Work | None = getattr(self.environment, "work", None)
-        if self._work is None:
-            # This worker came when the others had been told what to do.
-            raise StopUser
+        self._work: Work = self.environment.work
         self._number, self._client = self._work.client()
 
     def on_stop(self) -> None:
-        if self._client is not None:
-            self._client.close()
+        self._client.close()
 
     @locust.task
     def operate(self) -> None:

@@ -39,6 +39,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.backends.base import HOST
 from benchmarks.load.content import Content
 from benchmarks.load.plan import Operation, Plan
 from benchmarks.worker import cache_directory, recorded, surroundings
@@ -49,6 +50,9 @@ CONTAINER = "logs"
 ROOT = Path(__file__).resolve().parent.parent.parent
 RECORDS = ROOT / "results" / "records"
 SUFFIX = ".txt"
+
+#: The address of this machine for workers of the load that are on others; the log server is then open to them.
+SERVER_VARIABLE = "FASTIO_LOAD_SERVER"
 
 #: fastio's patches without which a row would not be what it says: name and module of the target.
 PATCHES = (
@@ -125,8 +129,9 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     fastio = choice(parameters, "fastio", "off", "on")
     access = {key: told["access"][key] for key in ("auth_v1", "user", "key")} | {"container": CONTAINER}
     server = LogServer(
-        fastio=fastio, root=told["prepared"]["root"], swift=json.dumps(access), chunk_size=parameters["chunk"]
-    )
+        fastio=fastio, root=told["prepared"]["root"], swift=json.dumps(access), chunk_size=parameters["chunk"],
+        host=os.environ.get(SERVER_VARIABLE, HOST),
+    )  # fmt: skip
     with server, _directory(parameters) as directory:
         status = server.status
         if status is not None:

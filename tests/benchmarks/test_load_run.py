@@ -132,6 +132,20 @@ def test_two_workers_elsewhere(tmp_path) -> None:
         process.stderr.close()
 
 
+def test_fewer_users_than_workers(tmp_path) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    chosen = plan(users=1)
+    with object_server.serving(chosen) as (url, objects):
+        path = written(tmp_path, dataclasses.replace(chosen, target={"url": url}))
+        processes = [start("worker", address) for _ in range(2)]
+        processes.append(start("run", path, "-o", str(tmp_path / "run"), "--bind", address, "--workers", "2"))
+        assert [process.wait(120) for process in processes] == [0, 0, 0]
+    for process in processes:
+        process.stderr.close()
+    assert len(read(tmp_path / "run").workers) == 1
+    assert collections.Counter(objects.numbers) == TWICE
+
+
 def test_a_worker_that_keeps_waiting_takes_part_in_one_run_after_the_other(tmp_path) -> None:
     address = f"127.0.0.1:{free_port()}"
     chosen = plan(total=10, users=1)

@@ -169,6 +169,13 @@ def test_a_swift_that_is_not_there(tmp_path: Path) -> None:
         assert status == 503 and b"127.0.0.1:1" not in body
 
 
+def test_it_can_be_open_to_others(tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_bytes(LOG)
+    with LogServer(root=str(tmp_path), host="127.0.0.2") as running:
+        assert running.access()["url"].startswith("http://127.0.0.2:")
+        assert ask(running, "/log.txt")[:2] == (200, LOG)
+
+
 def test_its_parameters_are_checked(tmp_path: Path) -> None:
     with pytest.raises(BackendError, match="fastio='maybe' is not one of on, off"):
         LogServer(tmp_path, fastio="maybe").start()
