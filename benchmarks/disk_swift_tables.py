@@ -63,10 +63,13 @@ def _published(case: CaseResult) -> Table | None:
     if not columns:
         return None
     made = Table(f"{case.title or case.name}: per request", ["", "", *columns], [])
-    for name, shown in {**{phase: f"{words}, ms" for phase, words in PHASES.items()}, "size": "size, KB"}.items():
-        cells = [_statistics(column[name], case.seed) for column in columns.values()]
+    for phase, words in PHASES.items():
+        cells = [_statistics(column[phase], case.seed) for column in columns.values()]
         for statistic in cells[0]:
-            made.rows.append([shown, statistic, *(each[statistic] for each in cells)])
+            made.rows.append([f"{words}, ms", statistic, *(each[statistic] for each in cells)])
+    sizes = [statistics.moments(column["size"]) for column in columns.values()]
+    made.rows.append(["size, KB", "mean", *(number(each.mean) for each in sizes)])
+    made.rows.append(["size, KB", "standard deviation", *(number(each.deviation) for each in sizes)])
     made.notes.append(
         "outliers are more than two standard deviations from the mean, as published; the interval is of the median, "
         "95 %, by bootstrap; requests: "

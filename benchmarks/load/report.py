@@ -117,7 +117,12 @@ def _case(kind: str, runs: Sequence[Run], title: str, unit: str, value: str) -> 
 
 
 def _parameters(run: Run) -> dict[str, Any]:
-    data = {**run.plan.to_dict(), **run.plan.labels, "workers": len(run.workers)}
+    operations = [
+        f"{each.kind} of {each.count} from number {each.first}, {each.selection}, weight {each.weight:g}"
+        for each in run.plan.operations
+    ]
+    shown = {"operations": "; ".join(operations), "workers": len(run.workers)}
+    data = {**run.plan.to_dict(), **run.plan.labels, **shown}
     return {name: value for name, value in data.items() if name not in (*PLACES, "format", "version")}
 
 

@@ -193,10 +193,12 @@ def test_two_runs_compare(tmp_path, capsys) -> None:
     assert compare.main([str(tmp_path / "before.json"), str(tmp_path / "after.json")]) == 0
     text = capsys.readouterr().out
     assert "parameter users: 1 -> 2" in text
+    assert "parameter operations" not in text
     assert text.index("parameter users") < text.index("times better")
     rows = [line.split() for line in text.splitlines() if line.strip().startswith("read-throughput")]
     assert rows and rows[0][-1] == "faster"
     result = results.read(tmp_path / "after.json")
+    assert result.cases[0].parameters["operations"] == "read of 1 from number 0, each, weight 1"
     (variant,) = result.case("read-throughput").variants.values()
     # The first operation's end and the last one's start cut the first second, and the end.
     assert len(variant.measured()) == 29
