@@ -27,8 +27,11 @@ from fastio.matrix import DISTRIBUTIONS, Environment, tested
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FILE = ROOT / "fastio" / "tested.json"
 
-#: What the patches do, on processes, sockets and stores.
-TESTS = ("tests/core", "tests/patches", "tests/stores")
+#: What the patches do, on processes, sockets and the stores that need no servers of their own.
+TESTS = (
+    "tests/patches", "tests/stores/test_fairness.py", "tests/stores/test_http.py", "tests/stores/test_round_trip.py",
+    "tests/stores/test_store_filesystem.py", "tests/stores/test_store_hashing.py", "tests/stores/test_store_http.py",
+)  # fmt: skip
 
 #: Seconds that one run of the tests may take.
 LIMIT = 1800
