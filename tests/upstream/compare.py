@@ -40,28 +40,39 @@ class Difference:
     test: str
     stock: Outcome
     patched: Outcome
-    #: the outcomes of running it alone, of a test that looks worse
+    #: the outcomes of running it alone, where that was done
     stock_alone: list[Outcome] = field(default_factory=list)
     patched_alone: list[Outcome] = field(default_factory=list)
 
     @property
     def verdict(self) -> str:
-        """``worse``; ``not reproduced`` (worse in the whole suite only); ``newly passing``; or ``changed``."""
-        stock, patched = SEVERITY[self.stock.outcome], SEVERITY[self.patched.outcome]
-        if patched > stock:
+        """``worse``; ``not reproduced`` (so in the whole suite only); ``newly passing``; or ``changed``."""
+        if self.looks_worse():
             return "worse" if self._worse_alone() else "not reproduced"
-        return "newly passing" if patched < stock and self.patched.outcome == "pass" else "changed"
+        if not self._differs_alone():
+            return "not reproduced"
+        better = SEVERITY[self.patched.outcome] < SEVERITY[self.stock.outcome]
+        return "newly passing" if better and self.patched.outcome == "pass" else "changed"
 
     def looks_worse(self) -> bool:
+        if self.stock.outcome == "missing":
+            # A test that stock does not have; it is the other one's own, and has to pass there.
+            return self.patched.outcome in NOT_PASSING
         return SEVERITY[self.patched.outcome] > SEVERITY[self.stock.outcome]
 
     def _worse_alone(self) -> bool:
         # Believed until shown otherwise: without reruns, or when one of them is worse than all of stock's.
         if not self.patched_alone:
             return True
+        if self.stock.outcome == "missing":
+            return any(rerun.outcome in NOT_PASSING for rerun in self.patched_alone)
         worst_patched = max(SEVERITY[rerun.outcome] for rerun in self.patched_alone)
         worst_stock = max((SEVERITY[rerun.outcome] for rerun in self.stock_alone), default=0)
         return worst_patched > worst_stock
+
+    def _differs_alone(self) -> bool:
+        alone = ({rerun.outcome for rerun in reruns} for reruns in (self.stock_alone, self.patched_alone))
+        return not self.patched_alone or set.isdisjoint(*alone)
 
 
 @dataclass
@@ -99,7 +110,7 @@ def differences(stock: Run, patched: Run) -> list[Difference]:
 
 
 def confirm(runner: Runner, suite: Suite, difference: Difference, say: Callable[[str], None]) -> None:
-    """Run a test that looks worse alone, stock and patched in turn; a module's or class's fixture can not be."""
+    """Run a test alone, stock and patched in turn; a module's or class's fixture can not be."""
     if difference.test.endswith(")"):
         return
     for number in range(RERUNS):

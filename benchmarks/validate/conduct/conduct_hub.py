@@ -1,0 +1,95 @@
+"""That other greenlets run while one waits for a child process, or moves its data."""
+
+import subprocess
+import tempfile
+import unittest
+
+import eventlet
+
+PIPE = subprocess.PIPE
+
+
+class OthersRun(unittest.TestCase):
+    #: Turns that others get at least. Whoever starves them gives them one or two: before it starts and after its end.
+    TURNS = 8
+
+    def turns_during(self, call):
+        """How many turns a greenlet that always wants to run gets while another one makes a call."""
+        turns = 0
+
+        def run():
+            nonlocal turns
+            while True:
+                eventlet.sleep(pause)
+                turns += 1
+
+        pause = 0.01
+        other = eventlet.spawn(run)
+        eventlet.sleep(0)
+        before = turns
+        try:
+            call()
+            return turns - before
+        finally:
+            other.kill()
+
+    def test_while_a_child_says_nothing(self):
+        def communicate():
+            with subprocess.Popen(["sleep", "0.5"], stdout=PIPE, stderr=PIPE) as child:
+                child.communicate()
+
+        self.assertGreaterEqual(self.turns_during(communicate), self.TURNS)
+
+    def test_while_a_child_says_nothing_and_there_is_a_timeout(self):
+        def communicate():
+            with subprocess.Popen(["sleep", "0.5"], stdout=PIPE, stderr=PIPE) as child:
+                child.communicate(timeout=60)
+
+        self.assertGreaterEqual(self.turns_during(communicate), self.TURNS)
+
+    def test_while_a_child_does_not_end(self):
+        def wait():
+            with subprocess.Popen(["sleep", "0.5"]) as child:
+                child.wait()
+
+        self.assertGreaterEqual(self.turns_during(wait), self.TURNS)
+
+    def test_while_a_pipe_is_read(self):
+        def read():
+            with subprocess.Popen(["sh", "-c", "sleep 0.5; echo x"], stdout=PIPE) as child:
+                self.assertEqual(child.stdout.read(), b"x\n")
+
+        self.assertGreaterEqual(self.turns_during(read), self.TURNS)
+
+    def test_while_a_reader_does_not_read(self):
+        def write():
+            with subprocess.Popen(["sh", "-c", "sleep 0.5; cat >/dev/null"], stdin=PIPE) as child:
+                child.communicate(b"x" * (1 << 20))
+
+        self.assertGreaterEqual(self.turns_during(write), self.TURNS)
+
+    def test_while_much_data_comes(self):
+        """Turns without a pause between them: whoever reads 64 MiB in one go lets nobody run in between."""
+        turns = 0
+
+        def run():
+            nonlocal turns
+            while True:
+                eventlet.sleep(0)
+                turns += 1
+
+        with tempfile.NamedTemporaryFile() as file:
+            file.truncate(64 << 20)
+            other = eventlet.spawn(run)
+            eventlet.sleep(0)
+            before = turns
+            with subprocess.Popen(["cat", file.name], stdin=PIPE, stdout=PIPE, stderr=PIPE) as child:
+                size = len(child.communicate()[0])
+            got = turns - before
+            other.kill()
+        self.assertEqual(size, 64 << 20)
+        self.assertGreaterEqual(got, self.TURNS)
+
+
+if __name__ == "__main__":
+    unittest.main()
