@@ -24,6 +24,7 @@ from .errors import ValidateError
 from .outcome import Outcome, PythonOutcome
 from .pythons import Python
 from .state import State, key
+from .stdlib import StandardLibraryBuilder
 from .suites import Runners, Suites
 from .targets import Target
 from .used import check_used
@@ -74,7 +75,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--cache", type=Path, default=ROOT / "build" / "validate", metavar="DIR",
                         help="for environments and sdists (build/validate in the checkout)")  # fmt: skip
     parser.add_argument("--refresh", action="store_true", help="make the environments anew, with the newest releases")
-    parser.add_argument("--results", type=Path, default=ROOT / "results", metavar="DIR", help="(results in the checkout)")
+    parser.add_argument("--results", type=Path, default=ROOT / "results", metavar="DIR",
+                        help="for the reports (results in the checkout)")  # fmt: skip
     parser.add_argument("--fresh", action="store_true", help="do not go on with an interrupted validation")
     parser.add_argument("--plain", action="store_true", help="no bars, also on a terminal")
     return parser
@@ -117,6 +119,11 @@ class Validation:
         self._screen = screen
         self._target: Target = targets.find(options.target)
         self._candidate: Candidate | None = candidates.parse(options.candidate) if options.candidate else None
+        if self._candidate is not None and self._candidate.kind not in self._target.kinds:
+            raise ValidateError(
+                f"--candidate {options.candidate} is a {self._candidate.kind}; "
+                f"for {self._target.name} allowed are: {', '.join(self._target.kinds)}"
+            )
         if self._candidate is None and options.no_fastio:
             raise ValidateError("--no-fastio without --candidate leaves nothing to compare with stock")
         self._pythons: list[Python] = [pythons.find(each) for each in _names(options.python) or [""]]
@@ -154,15 +161,18 @@ class Validation:
         options = self._options
         return key({
             "candidate": self._candidate.digest if self._candidate else "",
-            "environments": [(python.path, python.version, [(each.name, each.environment.versions()) for each in variants])
-                             for python, variants in built],
+            "environments": [
+                (python.path, python.version, [(each.name, each.environment.versions()) for each in variants])
+                for python, variants in built
+            ],
             "suites": self._suites, "cases": [f"{suite}/{case.name}" for suite, case in self._cases],
             "options": [options.match, options.limit, options.rounds, options.size],
         })  # fmt: skip
 
     def _build(self, python: Python) -> list[Variant]:
         options = self._options
-        builder = Builder(self._target, options.stock, python, options.cache, self._installer, self._screen.say)
+        make = Builder if self._target.installed else StandardLibraryBuilder
+        builder = make(self._target, options.stock, python, options.cache, self._installer, self._screen.say)
         if options.refresh:
             builder.forget()
         stock = builder.stock()

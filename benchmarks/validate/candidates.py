@@ -9,10 +9,13 @@ from pathlib import Path
 
 from .errors import ValidateError
 
-ALLOWED = "a directory with a source tree, an sdist (.tar.gz), a wheel (.whl), a diff (.diff, .patch) or a version"
+ALLOWED = (
+    "a directory with a source tree, an sdist (.tar.gz), a wheel (.whl), a diff (.diff, .patch) or a version; "
+    "for cpython a diff or a module (subprocess.py)"
+)
 
 #: File names' ends, and what such a file is.
-_KINDS = {".tar.gz": "sdist", ".whl": "wheel", ".diff": "diff", ".patch": "diff"}
+_KINDS = {".tar.gz": "sdist", ".whl": "wheel", ".diff": "diff", ".patch": "diff", ".py": "module"}
 #: What is no part of a source tree, although it may lie in one.
 _NOT_SOURCE = frozenset({".git", ".tox", ".venv", "__pycache__", "build", "dist", ".mypy_cache", ".pytest_cache"})
 
@@ -23,7 +26,7 @@ class Candidate:
 
     #: as the user gave it
     text: str
-    #: ``path``, ``sdist``, ``wheel``, ``diff`` or ``version``
+    #: ``path``, ``sdist``, ``wheel``, ``diff``, ``version`` or ``module``
     kind: str
     #: of its content, in hexadecimal: another content is another candidate
     digest: str

@@ -11,12 +11,13 @@ from pathlib import Path
 from .errors import ValidateError
 
 
-def apply(diff: Path, tree: Path, parts: Sequence[str], name: str) -> list[str]:
+def apply(diff: Path, tree: Path, parts: Sequence[str], name: str, without: Sequence[str] = ()) -> list[str]:
     """Apply to ``tree`` what ``diff`` changes in these ``parts`` of it, the directories that matter.
 
     A change upstream also touches news, documentation and CI, which a release may not have, or not in that state.
 
     :param name: of the tree, for messages
+    :param without: patterns of paths in the parts that are left out as well
     :returns: the paths in the parts that the diff changes
     :raises ValidateError: if it does not apply, or changes nothing in the parts
     """
@@ -33,8 +34,9 @@ def apply(diff: Path, tree: Path, parts: Sequence[str], name: str) -> list[str]:
             f"{diff} changes nothing of {name} that is used: it changes {', '.join(next(iter(paths.values())))}, "
             f"and looked at are {', '.join(part + '/' for part in parts)}"
         )
-    includes = [f"--include={part}/*" for part in parts]
-    applied = _git(tree, f"-p{strip}", "--whitespace=nowarn", *includes, str(diff.resolve()))
+    # The first that matches counts.
+    chosen = [*(f"--exclude={pattern}" for pattern in without), *(f"--include={part}/*" for part in parts)]
+    applied = _git(tree, f"-p{strip}", "--whitespace=nowarn", *chosen, str(diff.resolve()))
     if applied.returncode:
         raise ValidateError(f"{diff} does not apply to {name}:\n{applied.stderr.strip()}")
     return inside[strip]

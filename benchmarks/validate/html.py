@@ -94,7 +94,8 @@ def _folded(texts: Sequence[tuple[str, str]]) -> str:
 
 def _plot(path: Path) -> str:
     data = base64.b64encode(path.read_bytes()).decode()
-    return f'<details><summary>Every run</summary><img alt="{escape(path.stem)}" src="data:image/png;base64,{data}"></details>'
+    image = f'<img alt="{escape(path.stem)}" src="data:image/png;base64,{data}">'
+    return f"<details><summary>Every run</summary>{image}</details>"
 
 
 def _cases(each: PythonOutcome) -> str:

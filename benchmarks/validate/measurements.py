@@ -130,7 +130,8 @@ def _judge(row: Row, case: CaseResult, title: str, against: str) -> None:
         return
     found = compare.judge(case, title, before, after)
     row.better, row.p, row.verdict = found.better, found.p, found.verdict
-    if row.verdict in (compare.FASTER, compare.SLOWER) and found.better.low < 1 + MARGIN and found.better.high > 1 - MARGIN:
+    little = found.better.low < 1 + MARGIN and found.better.high > 1 - MARGIN
+    if row.verdict in (compare.FASTER, compare.SLOWER) and little:
         row.verdict = f"{compare.NOISE} (within {MARGIN:.0%})"
     row.failure = row.verdict == compare.SLOWER and found.better.high < 1 / TOO_SLOW
 

@@ -82,8 +82,8 @@ def differences(outcome: Outcome) -> Table:
 def benchmarks(outcome: Outcome) -> Table:
     """A line for each row of a benchmark but stock's, with both figures."""
     rows = [(each.python.version, row) for each in outcome.pythons for row in each.rows]
-    headings = list(dict.fromkeys(heading for _, row in rows for heading in row.figures))
-    used = [heading for heading in headings if any(row.figures.get(heading, (None, None))[1] is not None for _, row in rows)]
+    known = (heading for _, row in rows for heading, figures in row.figures.items() if figures != (None, None))
+    used = list(dict.fromkeys(known))
     head = ["Python", "benchmark", "variant", "stock", "here", "unit", "times better (95 %)", "verdict", *used]
     return head, [
         [

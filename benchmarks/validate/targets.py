@@ -38,6 +38,13 @@ class Target:
     benchmarks: tuple[str, ...]
     #: those of their cases that are run by default, as SUITE/CASE
     cases: tuple[str, ...]
+    #: what a candidate can be, see :class:`benchmarks.validate.candidates.Candidate`
+    kinds: tuple[str, ...] = ("path", "sdist", "wheel", "diff", "version")
+
+    @property
+    def installed(self) -> bool:
+        """Whether it is a distribution; the standard library comes with Python."""
+        return "version" in self.kinds
 
     @property
     def requirement(self) -> str:
@@ -133,7 +140,24 @@ GLANCE_STORE = Target(
     ),
 )  # fmt: skip
 
-TARGETS = {target.name: target for target in (EVENTLET, OSLO_CONCURRENCY, GLANCE_STORE)}
+CPYTHON = Target(
+    name="cpython",
+    # Of the environment's site-packages; :mod:`benchmarks.validate.stdlib` puts it on the path.
+    package="cpython-candidate",
+    tests="",
+    requirements=(*_WORKLOADS, *_TESTS),
+    extras="",
+    suites=("conduct-native", "conduct-green", "cpython-native", "cpython-green", "oslo-native"),
+    modes=("native", "eventlet"),
+    benchmarks=("communicate", "input", "commands", "memory"),
+    cases=(
+        "communicate/popen-16MiB-stdout-binary", "communicate/popen-200MiB-stdout-binary", "input/popen-16MiB",
+        "commands/true", "commands/late-exit", "commands/wait", "memory/output",
+    ),
+    kinds=("diff", "module"),
+)  # fmt: skip
+
+TARGETS = {target.name: target for target in (EVENTLET, OSLO_CONCURRENCY, GLANCE_STORE, CPYTHON)}
 
 
 def find(name: str) -> Target:
@@ -152,7 +176,14 @@ def _canonical(name: str) -> str:
 
 
 def at_release(target: Target, release: str) -> Target:
-    """The target with all that is installed for it, the release included; without one it is the newest."""
+    """The target with all that is installed for it, the release included; without one it is the newest.
+
+    :raises ValidateError: if it has no releases that could be installed
+    """
+    if not target.installed:
+        if release:
+            raise ValidateError(f"--stock {release}: what {target.name} is compared with is the Python of --python")
+        return target
     own = f"{target.requirement}=={release}" if release else target.requirement
     others = [each for each in target.requirements if _canonical(each) != _canonical(target.name)]
     return replace(target, requirements=(own, *others))

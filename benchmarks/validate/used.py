@@ -41,11 +41,11 @@ _WORKLOADS = ("eventlet.wsgi", "oslo_concurrency.processutils", "glance_store.mu
 
 
 def check_used(target: Target, candidate: Candidate, variant: Variant) -> None:
-    """Check that a diff changes what at least one suite or benchmark of the target imports.
+    """Check that a diff or a module changes what at least one suite or benchmark of the target imports.
 
     :raises ValidateError: that names what it changes, if it does not
     """
-    if candidate.kind != "diff":
+    if candidate.kind not in ("diff", "module"):
         return
     imported: set[str] = set()
     for name in target.suites:
@@ -74,7 +74,8 @@ def _imported(name: str, variant: Variant) -> set[str]:
         try:
             subprocess.run(
                 [str(variant.environment.python), *map(str, files)],
-                cwd=scratch, env={**clean_environment(), **suite.env}, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT, check=False,
+                cwd=scratch, env={**clean_environment(), **suite.env}, stdin=subprocess.DEVNULL, capture_output=True,
+                timeout=LIMIT, check=False,
             )  # fmt: skip
             found = json.loads(files[2].read_text())
         except (subprocess.TimeoutExpired, FileNotFoundError):

@@ -54,13 +54,18 @@ class Builder:
         :param cache: where environments and sdists are kept
         """
         self._target = at_release(target, release)
+        #: how the directory of a candidate is filled, by its kind
+        self._fills = {
+            "diff": self._fill_from_diff, "version": self._fill_from_release, "path": self._fill, "sdist": self._fill,
+            "wheel": self._fill,
+        }  # fmt: skip
         self._python = python
         self._cache = cache
         self._installer = installer
         self._say = say
         what = json.dumps([self._target.requirements, python.version, python.prefix])
         key = hashlib.sha256(what.encode()).hexdigest()[:8]
-        self._home = cache / "environments" / f"{target.package}-py{python.version}-{key}"
+        self._home = cache / "environments" / f"{target.name}-py{python.version}-{key}"
 
     def forget(self) -> None:
         """Drop all environments, so that the newest release is asked for anew."""
@@ -77,7 +82,7 @@ class Builder:
             self._installer.install(made.python, self._target.requirements)
 
         made = environments.make(self._home / STOCK, fill, self._python)
-        version = made.version(self._target.name)
+        version = self._version(made)
         return Variant(STOCK, made, version, self._tests(made, self._source(version)))
 
     def fastio(self, stock: Variant) -> Variant:
@@ -96,7 +101,7 @@ class Builder:
 
         :raises ValidateError: if it can not be applied or installed
         """
-        fill = {"diff": self._fill_from_diff, "version": self._fill_from_release}.get(candidate.kind, self._fill)
+        fill = self._fills[candidate.kind]
 
         def fill_copy(made: Environment) -> None:
             environments.copy_packages(stock.environment, made)
@@ -104,11 +109,9 @@ class Builder:
 
         directory = self._home / f"{CANDIDATE}-{candidate.kind}-{candidate.digest[:12]}"
         made = environments.make(directory, fill_copy, self._python)
-        package = self._target.package
-        changed = trees.changed(stock.environment.site_packages, made.site_packages, package)
-        version = made.version(self._target.name)
+        changed = trees.changed(stock.environment.site_packages, made.site_packages, self._target.package)
         tests = self._tests(made, self._candidate_source(made, stock, candidate))
-        return Variant(CANDIDATE, made, version, tests, changed)
+        return Variant(CANDIDATE, made, self._version(made), tests, changed)
 
     def _fill_from_diff(self, made: Environment, stock: Variant, candidate: Candidate) -> None:
         before = self._source(stock.version)
@@ -120,7 +123,8 @@ class Builder:
         files = trees.changed(before, after, self._target.package)
         if not files:
             raise ValidateError(
-                f"{candidate.text} changes nothing that {name} installs, only {', '.join(paths)}: there is nothing to run"
+                f"{candidate.text} changes nothing that {name} installs, only {', '.join(paths)}: "
+                "there is nothing to run"
             )
         trees.overlay(files, before, after, made.site_packages)
 
@@ -138,7 +142,7 @@ class Builder:
         self._installer.uninstall(made.python, self._target.name)
         self._installer.install(made.python, [requirement])
         if not (made.site_packages / self._target.package).is_dir():
-            raise ValidateError(f"{requirement} does not install {self._target.package}, so it is no {self._target.name}")
+            raise ValidateError(f"{requirement} does not install {self._target.package}: it is no {self._target.name}")
 
     def _candidate_source(self, made: Environment, stock: Variant, candidate: Candidate) -> Path | None:
         """The source tree whose tests go with the candidate; None where it brings no source."""
@@ -149,7 +153,11 @@ class Builder:
         own = made.directory / "source"
         return own if own.is_dir() else self._source(stock.version)
 
-    def _source(self, version: str) -> Path:
+    def _version(self, made: Environment) -> str:
+        return made.version(self._target.name)
+
+    def _source(self, version: str) -> Path | None:
+        """The source of a release, kept."""
         return sources.fetch(self._target.name, version, self._cache)
 
     def _tests(self, made: Environment, source: Path | None) -> Path | None:

@@ -1,4 +1,4 @@
-"""What callers of ``processutils.execute()`` rely on; its own tests have small outputs and miss lost data altogether."""
+"""What callers of ``processutils.execute()`` rely on; its own tests have small outputs and miss lost data."""
 
 import unittest
 

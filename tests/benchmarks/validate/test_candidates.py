@@ -11,7 +11,7 @@ from benchmarks.validate.errors import ValidateError
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("my.diff", "diff"), ("my.patch", "diff"), ("eventlet-1.tar.gz", "sdist"),
+        ("my.diff", "diff"), ("my.patch", "diff"), ("eventlet-1.tar.gz", "sdist"), ("subprocess.py", "module"),
         ("eventlet-1-py3-none-any.whl", "wheel"),
     ],
 )  # fmt: skip
