@@ -72,7 +72,7 @@ def choose(name: str) -> Uv | Pip:
     for each in [name] if name else available:
         if available[each]:
             return INSTALLERS[each]()
-    raise ValidateError(f"{name or 'neither uv nor pip'} is {'not ' * bool(name)}installed here")
+    raise ValidateError(f"{name} is not installed here" if name else "neither uv nor pip is installed here")
 
 
 def _check(command: Sequence[str]) -> None:

@@ -73,7 +73,9 @@ def adapt(case: Case, suite: str, variants: Sequence[Variant], modes: Sequence[s
     if not rows:
         return None
     name = f"{suite}/{case.name}"
-    return dataclasses.replace(case, name=name, variants=rows, baseline=rows[0].title, title=f"{name}: {case.title}")
+    return dataclasses.replace(
+        case, name=name, variants=rows, baseline=rows[0].title, title=f"{name}: {case.title}", panel="", label=""
+    )  # fmt: skip
 
 
 def run(

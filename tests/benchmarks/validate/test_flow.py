@@ -38,7 +38,7 @@ SOURCE = {
 
         class Counting(unittest.TestCase):
             def test_total(self):
-                self.assertEqual(counting.total([1, 2, 3]), 6)
+                self.assertEqual(counting.total([1, 2, 3]), 6, "<b>all</b>")
 
             def test_of_nothing(self):
                 self.assertEqual(counting.total([]), 0)
@@ -120,7 +120,7 @@ def test_what_breaks_is_named(validate, tmp_path, capsys):
     assert "| newly fails |" in summary
     assert "fastio validate madeup --candidate" in summary
     page = (directory / "report.html").read_text()
-    assert "AssertionError: 3 != 6" in page
+    assert "AssertionError: 3 != 6 : &lt;b&gt;all&lt;/b&gt;" in page
     assert "+    return sum(numbers[:-1])" in page
     assert not {"<script", "<link", 'src="http'} & set(page.split()), "the report needs another file"
     raw = json.loads((directory / "raw.json").read_text())
@@ -158,7 +158,7 @@ def test_a_test_less_is_for_a_reviewer_to_judge(validate, tmp_path):
     ("after", "said"),
     [
         (changed("NEWS", "1.0", "2.0"), "changes nothing of madeup 1.0 that is used"),
-        (changed("checks/counting_test.py", "6)", "7)"), "changes nothing that madeup 1.0 installs"),
+        (changed("checks/counting_test.py", " 6,", " 7,"), "changes nothing that madeup 1.0 installs"),
         (changed("madeup/unused.py", "True", "False"), "changes nothing that is used"),
     ],
 )
