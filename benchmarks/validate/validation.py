@@ -68,8 +68,8 @@ class Validation:
                 self._run_suites(outcome.pythons[-1], state)
         for each in outcome.pythons:
             self._measure(each, state)
-        state.finish()
         self._write(outcome, directory)
+        state.finish()
         return outcome
 
     def _name(self) -> str:
