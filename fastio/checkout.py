@@ -12,7 +12,6 @@ from typing import NoReturn
 import fastio
 from fastio.errors import FastioError
 
-
 #: Packages that the benchmarks import.
 NEEDED = ("numpy", "packaging", "psutil", "rich", "scipy")
 

@@ -51,7 +51,7 @@ class Case(unittest.TestCase):
         self.assertEqual(describe(found), describe(wanted), what)
 
     def file_of(self, data):
-        file = tempfile.NamedTemporaryFile()
+        file = tempfile.NamedTemporaryFile()  # noqa: SIM115 - it is closed after the test
         self.addCleanup(file.close)
         file.write(data)
         file.flush()
