@@ -21,7 +21,7 @@ from .state import State
 from .variants import CANDIDATE, Variant
 
 #: Differences of one suite that are run again alone; where there are more, the rest is believed.
-MOST_CONFIRMED = 12
+MOST_CONFIRMED = 6
 
 _CONDUCT = Path(__file__).with_name("conduct")
 

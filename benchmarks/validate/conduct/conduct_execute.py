@@ -2,7 +2,7 @@
 
 import unittest
 
-from conduct_processes import SIZES, Case, data_of, time_out
+from conduct_processes import INPUT_SIZES, SIZES, Case, data_of, time_out
 from oslo_concurrency import processutils
 
 
@@ -15,7 +15,7 @@ class Execute(Case):
             self.assertEqual(err, b"")
 
     def test_input_comes_back(self):
-        for size in SIZES:
+        for size in INPUT_SIZES:
             data = data_of(size)
             self.assertSame(processutils.execute("cat", process_input=data, binary=True)[0], data, f"{size} bytes")
 

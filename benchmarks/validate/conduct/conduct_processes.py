@@ -16,6 +16,8 @@ import unittest
 
 #: Around what pipes, buffers and reads hold.
 SIZES = (0, 1, 511, 4096, 8191, 65535, 65536, 65537, 131072, 1 << 20, (8 << 20) + 1)
+#: The same for input, of which stock's green Popen writes 512 bytes at a time.
+INPUT_SIZES = SIZES[:-1]
 PIPE = subprocess.PIPE
 #: How often what might leave something is done.
 ROUNDS = 20
@@ -85,7 +87,7 @@ class EveryByte(Case):
         self.assertSame(err, data, "stderr")
 
     def test_input_comes_back(self):
-        for size in SIZES:
+        for size in INPUT_SIZES:
             data = data_of(size)
             with subprocess.Popen(["cat"], stdin=PIPE, stdout=PIPE) as child:
                 self.assertSame(child.communicate(data)[0], data, f"{size} bytes there and back")
