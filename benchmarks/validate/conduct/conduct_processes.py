@@ -50,7 +50,8 @@ def time_out(call, *args, **kwargs):
 
 class Case(unittest.TestCase):
     def assertSame(self, found, wanted, what):
-        self.assertEqual(describe(found), describe(wanted), what)
+        if found != wanted:
+            self.fail(f"{what}: {describe(found)} instead of {describe(wanted)}")
 
     def file_of(self, data):
         file = tempfile.NamedTemporaryFile()  # noqa: SIM115 - it is closed after the test
