@@ -32,7 +32,9 @@ class Uv:
         :raises ValidateError: with the installer's last words, if that fails
         """
         # Links into uv's cache would let a test that writes into a package write into all environments.
-        command = ["uv", "pip", "install", "--quiet", "--link-mode", "copy", "--python", str(python), *arguments]
+        # Compiled here as pip does it, since the tests may run where bytecode is not written.
+        options = ["--quiet", "--link-mode", "copy", "--compile-bytecode", "--python", str(python)]
+        command = ["uv", "pip", "install", *options, *arguments]
         done = _run(command)
         if done.returncode:
             again = _run([*command, "--offline"])

@@ -208,6 +208,8 @@ class Suites:
         if isinstance(before, str) or isinstance(after, str):
             return comparison
         comparison.stock, comparison.patched = before, after
+        if before.tests and not any(each.outcome == "pass" for each in before.tests.values()):
+            comparison.faults.append("no test passes in stock, so nothing can be told")
         if other.patched and whole:
             comparison.faults += compare.faults(comparison.suite, after)
         comparison.differences = self._confirmed(name, stock, other, before, after)
