@@ -17,7 +17,7 @@ from .variants import STOCK, Variant
 #: A row whose whole confidence interval is not beyond this share of stock's figure is noise, whatever its p-value:
 #: with many rows chance alone makes one of them look significant.
 MARGIN = 0.03
-#: A row that is certainly this many times slower fails the validation.
+#: A row that is slower, and by its medians this many times, fails the validation.
 TOO_SLOW = 1.25
 
 #: Other figures worth a look: heading, and where they come from.
@@ -135,7 +135,7 @@ def _judge(row: Row, case: CaseResult, title: str, against: str) -> None:
     little = found.better.low < 1 + MARGIN and found.better.high > 1 - MARGIN
     if row.verdict in (compare.FASTER, compare.SLOWER) and little:
         row.verdict = f"{compare.NOISE} (within {MARGIN:.0%})"
-    row.failure = row.verdict == compare.SLOWER and found.better.high < 1 / TOO_SLOW
+    row.failure = row.verdict == compare.SLOWER and found.better.ratio < 1 / TOO_SLOW
 
 
 def _trouble(variant: VariantResult) -> str:
