@@ -1,13 +1,16 @@
 """Chunk sizes of glance_store's drivers: fastio's default beside others, which ``store_chunk_sizes`` sets.
 
-``python -m benchmarks.chunks results/store_chunks.json`` prints what part of the best one the default reaches.
+What part of the best one's throughput the default reaches is shown below.
 """
 
 from __future__ import annotations
 
+from benchmarks import chunks
 from benchmarks.bench_stores import BACKENDS, READ_ONLY
 from benchmarks.chunks import DEFAULT
 from benchmarks.engine import Case, Variant
+from benchmarks.results import Result
+from benchmarks.tables import Table
 from benchmarks.workloads import KIB, MIB
 from fastio.config import format_size
 
@@ -45,6 +48,10 @@ def _case(row: str, task: str, way: str) -> Case:
 
 CASES = [_case(row, "get", way) for way in ("native", "eventlet") for row in BACKENDS]
 CASES += [_case(row, "add", "native") for row in BACKENDS if row not in READ_ONLY]
+
+
+def judgement(result: Result) -> list[Table]:
+    return [chunks.table(result)]
 
 
 def test_store_chunks(recorded):

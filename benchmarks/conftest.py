@@ -4,7 +4,8 @@ pytest-benchmark neither interleaves what it compares nor uses fresh processes. 
 engine run the whole case, and each test replays its variant's recorded durations into the ``benchmark`` fixture, on a
 clock that only the replay moves; comparing, storing and exporting work as with any other benchmark.
 
-A suite has ``CASES``, a list of :class:`benchmarks.engine.Case`, and one test that takes ``recorded`` and calls it.
+A suite has ``CASES``, a list of :class:`benchmarks.engine.Case`, and one test that takes ``recorded`` and calls it. It
+may have ``judgement(result)``: tables of what the figures say, shown below them unless the run was a quick one.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 from contextlib import AbstractContextManager
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -74,6 +76,8 @@ class Session:
             rounds=config.getoption("rounds"), size=config.getoption("size"), quick=_quick(config)
         )
         self.results: dict[str, Result] = {}
+        #: of the suites
+        self.modules: dict[str, ModuleType] = {}
         #: titles of the variants that are to be run, by suite and case
         self.selected: dict[tuple[str, str], list[str]] = {}
 
@@ -83,6 +87,7 @@ class Session:
             parameters = getattr(getattr(item, "callspec", None), "params", {})
             if "recorded" in parameters:
                 suite, case, title = parameters["recorded"]
+                self.modules[suite] = item.module
                 self.selected.setdefault((suite, case.name), []).append(title)
         suites = {suite for suite, _ in self.selected}
         if self._config.getoption("result") and len(suites) > 1:
@@ -195,15 +200,21 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section(f"{suite}: {path}")
         terminalreporter.write_line("")
         terminalreporter.flush()
+        judgement = getattr(session.modules[suite], "judgement", None)
+        judged = [] if judgement is None or session.options.quick else judgement(result)
+        shown = [*tables.tables(result), *(each for each in judged if each.rows)]
         with session.uncaptured():
-            tables.show(result)
+            tables.show_tables(shown, tables.summary(result))
+        if judgement and session.options.quick:
+            terminalreporter.write_line("A quick run only shows that the suite works: its figures are not judged.")
         for line in _plot(result, path):
             terminalreporter.write_line(line)
 
 
 def _plot(result: Result, path: Path) -> list[str]:
     try:
-        from benchmarks import plots
+        from benchmarks import load, plots
     except ImportError as error:
         return [f"no plot: {error} (it comes with the extra 'plot')"]
-    return [f"plot: {made}" for made in plots.plot(result, path.parent, path.stem)]
+    drawn = [*plots.plot(result, path.parent, path.stem), *load.plot(result, path.parent, path.stem)]
+    return [f"plot: {made}" for made in drawn]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+from collections.abc import Iterable
+from pathlib import Path
 
 
 class SetupError(Exception):
@@ -19,3 +22,15 @@ def run(command: list[str]) -> None:
         subprocess.run(command, check=True)
     except subprocess.CalledProcessError as error:
         raise SetupError(str(error)) from error
+
+
+def make(base: str, directory: Path, requirements: Iterable[str]) -> None:
+    """Make an environment of the interpreter ``base`` with what pip is given, in place of what is in ``directory``.
+
+    :raises SetupError: if it can not be made here
+    """
+    if directory.exists():
+        shutil.rmtree(directory)
+    run([base, "-m", "venv", str(directory)])
+    install = [str(directory / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    run([*install, *requirements])

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.backends.base import ROOT
-from benchmarks.environments import SetupError, run
+from benchmarks.environments import SetupError, make
 
 # What the functional and unit tests that glance ships import, besides its own requirements.
 _UPSTREAM_TESTS = ("ddt", "fixtures", "glance_store[cinder]", "oslotest", "requests-mock", "testscenarios", "testtools")
@@ -79,11 +79,7 @@ def set_up(environment: Environment, directory: Path) -> Path:
     """
     python = directory / "bin" / "python"
     if not _works(python, environment):
-        if directory.exists():
-            shutil.rmtree(directory)
-        run([sys.executable, "-m", "venv", str(directory)])
-        install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        run([*install, *environment.requirements, "-e", f"{ROOT}[{environment.extras}]"])
+        make(sys.executable, directory, [*environment.requirements, "-e", f"{ROOT}[{environment.extras}]"])
         if not _works(python, environment):
             raise SetupError(f"{python} can not import what it was given")
     return python

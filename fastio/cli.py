@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import sys
 import warnings
 from collections.abc import Sequence
@@ -25,6 +26,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         "service with the same environment would get. Exit status 1 if something had to be left alone.",
     )
     status.add_argument("--json", action="store_true", help="for programs")
+    status.add_argument(
+        "--matrix",
+        action="store_true",
+        help="instead, which releases each patch is for and knows, and which were tested together; nothing is patched",
+    )
     _add_run(commands)
     commands.add_parser(
         "validate",
@@ -39,6 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = parser.parse_args(given)
         if arguments.command == "run":
             return _run(parser, arguments)
+        if arguments.matrix:
+            return _matrix(arguments.json)
         return _status(arguments.json)
     except FastioError as error:
         print(f"fastio: {error}", file=sys.stderr)
@@ -60,6 +68,13 @@ def _status(as_json: bool) -> int:
     report = fastio.status()
     print(report.to_json() if as_json else report)
     return 1 if report.problems() else 0
+
+
+def _matrix(as_json: bool) -> int:
+    from fastio import matrix
+
+    print(json.dumps(matrix.to_dict(), indent=2) if as_json else matrix.to_text())
+    return 0
 
 
 def _add_run(commands: Any) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from collections.abc import Iterable
 from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
@@ -60,9 +61,14 @@ def recognise(key: str, function: Any) -> str | None:
     return table().get(key, {}).get(PYTHON, {}).get(fingerprint(function.__code__))
 
 
+def ordered(versions: Iterable[str]) -> list[str]:
+    """Versions such as ``4.10.1``, the oldest first."""
+    return sorted(versions, key=lambda version: [int(number) for number in version.split(".")])
+
+
 def span(releases: str) -> str:
     """A list of releases as people read it: ``eventlet 0.34.3 to 0.41.3``."""
     listed = [release.rpartition(" ") for release in releases.split(", ")]
     name = listed[0][0]
-    versions = sorted((version for _, _, version in listed), key=lambda version: [int(n) for n in version.split(".")])
+    versions = ordered(version for _, _, version in listed)
     return f"{name} {versions[0]}" if len(versions) == 1 else f"{name} {versions[0]} to {versions[-1]}"

@@ -103,7 +103,7 @@ class Report:
 
     def __str__(self) -> str:
         lines = ["  ".join(f"{name} {version}" for name, version in self.versions.items()), ""]
-        lines += _table(
+        lines += table(
             ("setting", "value", "from"),
             [
                 (setting.name, _show(setting.name, getattr(self.settings, setting.name)),
@@ -112,7 +112,7 @@ class Report:
             ],
         )  # fmt: skip
         lines.append("")
-        lines += _table(
+        lines += table(
             ("patch", "target", "outcome", "found"),
             [(entry.name, entry.target, entry.outcome.value, entry.found) for entry in self.entries],
         )
@@ -137,7 +137,8 @@ def _show(name: str, value: Any) -> str:
     return ", ".join(value or ()) or "-"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table of text, each column as wide as its widest cell."""
     widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
     rule = tuple("-" * width for width in widths)
     return [

@@ -22,6 +22,15 @@ BROKEN_PIPE = 90
 _PATTERN = 997
 
 
+def dump(path: os.PathLike[str]) -> list[str]:
+    """A command that writes the file to its stdout, 1 MiB at a time.
+
+    A write is in the pipe as a whole before anybody can read, as far as there is room. So how many reads it takes at
+    most does not depend on who is faster, as it does with cat, which writes 128 KiB at a time.
+    """
+    return ["dd", f"if={os.fspath(path)}", "bs=1M", "status=none"]
+
+
 def command(*steps: str) -> list[str]:
     """The command line of a child that does ``steps``."""
     return [sys.executable, "-I", "-S", os.path.abspath(__file__), *steps]
@@ -89,6 +98,18 @@ def _digest() -> None:
     _write(1, memoryview(f"{len(received)} {hashlib.sha256(received).hexdigest()}".encode()), 1000)
 
 
+def _settled(pid: int) -> None:
+    """Return when the process has slept whenever it was looked at for a while: it waits, and is not just held up."""
+    import time
+
+    sleeping = 0
+    while sleeping < 20:
+        time.sleep(0.02)
+        with open(f"/proc/{pid}/stat") as file:
+            state = file.read().rpartition(") ")[2][0]
+        sleeping = sleeping + 1 if state == "S" else 0
+
+
 def _do(step: str) -> None:
     name, *words = step.split(":")
     if name in ("out", "err"):
@@ -119,6 +140,8 @@ def _do(step: str) -> None:
         with open("/proc/self/status") as file:
             found = dict(line.split(":", 1) for line in file)
         _write(1, memoryview(found[words[0]].strip().encode()), 1000)
+    elif name == "settled":
+        _settled(os.getppid())
     elif name == "interrupt":
         os.kill(os.getppid(), signal.SIGINT)
     elif name == "kill":
@@ -158,6 +181,14 @@ class Gate:
                 give_way()  # type: ignore[misc]
             else:
                 return
+
+    def told(self) -> bool:
+        """Whether :meth:`reached` would return at once."""
+        import fcntl
+        import struct
+        import termios
+
+        return struct.unpack("i", fcntl.ioctl(self._told, termios.FIONREAD, bytes(4)))[0] > 0
 
     def open(self) -> None:
         """Let one child go on that waits."""

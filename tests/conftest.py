@@ -8,13 +8,17 @@ from __future__ import annotations
 import os
 
 if os.environ.get("TEST_EVENTLET", "0") == "1":
+    import gc
     import warnings
 
     warnings.filterwarnings("ignore", r"\s*Eventlet is deprecated")
     import eventlet
 
     eventlet.monkey_patch()
+    # The native Popen, if nobody has it any more, is one of fastio's targets until the collector has been there.
+    gc.collect()
 
+import importlib
 import importlib.util
 import pathlib
 import subprocess
@@ -34,6 +38,10 @@ from tests.targets import attributes, import_targets
 MONKEY_PATCHED = os.environ.get("TEST_EVENTLET", "0") == "1"
 HAS_EVENTLET = importlib.util.find_spec("eventlet") is not None
 HAS_OSLO = importlib.util.find_spec("oslo_concurrency") is not None
+
+# Before any test module is imported: a property takes the settings of that moment.
+if importlib.util.find_spec("hypothesis") is not None:
+    importlib.import_module("tests.hypothesis_profile")
 
 needs_eventlet = pytest.mark.skipif(not HAS_EVENTLET, reason="eventlet is not installed")
 needs_oslo = pytest.mark.skipif(not HAS_OSLO, reason="oslo.concurrency is not installed")
@@ -165,7 +173,7 @@ def run_python(tmp_path: pathlib.Path) -> Callable[..., subprocess.CompletedProc
         options: tuple[str, ...] = (),
         path: tuple[str, ...] = (),
         check: bool = True,
-        timeout: float = 60,
+        timeout: float = 300,
     ) -> subprocess.CompletedProcess[str]:
         environ = {
             name: value

@@ -100,6 +100,15 @@ GLANCECLIENT = {
     "glanceclient.common.http": ["_close_after_stream"],
     "glanceclient.common.utils": ["serious_integrity_iter", "integrity_iter"],
 }
+#: What is wanted of each distribution.
+DISTRIBUTIONS: dict[str, Mapping[str, Sequence[str | tuple[str, str]]]] = {
+    "eventlet": EVENTLET,
+    "oslo.concurrency": OSLO,
+    "glance_store": GLANCE_STORE,
+    "python-swiftclient": SWIFTCLIENT,
+    "python-glanceclient": GLANCECLIENT,
+    "glance": GLANCE,
+}
 
 
 def functions(code: CodeType, prefix: str = "") -> Iterator[tuple[str, CodeType]]:
@@ -163,21 +172,25 @@ def collect(arguments: argparse.Namespace) -> dict[str, list[tuple[str, str]]]:
         version, _, directory = spec.partition("=")
         if version.rpartition(".")[0] == PYTHON:
             add(pathlib.Path(directory), STDLIB, "CPython " + version)
-    for distribution, versions, wanted in (
-        ("eventlet", arguments.eventlet, EVENTLET),
-        ("oslo.concurrency", arguments.oslo, OSLO),
-        ("glance_store", arguments.glance_store, GLANCE_STORE),
-        ("python-swiftclient", arguments.swiftclient, SWIFTCLIENT),
-        ("python-glanceclient", arguments.glanceclient, GLANCECLIENT),
-        ("glance", arguments.glance, GLANCE),
+    for distribution, versions in (
+        ("eventlet", arguments.eventlet),
+        ("oslo.concurrency", arguments.oslo),
+        ("glance_store", arguments.glance_store),
+        ("python-swiftclient", arguments.swiftclient),
+        ("python-glanceclient", arguments.glanceclient),
+        ("glance", arguments.glance),
     ):
         for version in versions:
             with tempfile.TemporaryDirectory() as directory:
                 root = download(distribution, version, pathlib.Path(directory))
                 if root is not None:
-                    of_release = {module: since(version, names) for module, names in wanted.items()}
-                    add(root, of_release, f"{distribution} {version}")
+                    add(root, wanted_of(distribution, version), f"{distribution} {version}")
     return found
+
+
+def wanted_of(distribution: str, version: str) -> dict[str, list[str]]:
+    """The functions that are wanted of a release, by module."""
+    return {module: since(version, names) for module, names in DISTRIBUTIONS[distribution].items()}
 
 
 def releases(text: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -10,6 +10,9 @@ from typing import Any
 from tests.child import Gate, command
 
 STREAMS = ("stdin", "stdout", "stderr")
+
+#: Time-outs in seconds for what comes at once, unless the machine stands still; a test tries one after the other.
+ATTEMPTS = (0.5, 5, 40)
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,18 @@ class Call:
     after_tell: bool = False
     #: one of the child's ``gate`` steps is let go before the call
     opens: bool = False
+
+
+def until(condition: Callable[[], object], step: Callable[[], object]) -> None:
+    """Call ``step``, which takes its time, until ``condition`` holds, or has not for so long that it never will.
+
+    How long a child takes to start and to do what it does is the machine's business: a call that has timed out says
+    nothing about what has come by then.
+    """
+    for _ in range(200):
+        if condition():
+            return
+        step()
 
 
 def describe(error: BaseException, timeout: float | None) -> dict[str, Any]:

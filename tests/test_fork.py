@@ -50,7 +50,7 @@ def in_a_fork(function: Callable[[], int]) -> int:
         status = 99
         try:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(60)
+            signal.alarm(300)
             status = function()
         finally:
             os._exit(status)

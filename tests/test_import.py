@@ -155,19 +155,25 @@ def test_what_the_source_imports(path: pathlib.Path) -> None:
 # What is left behind
 
 
-def state() -> dict[str, Any]:
-    descriptors = {}
+def things() -> dict[str, set[Any]]:
+    """What there is now. What an earlier test has left may still be ending, so only what is new is looked at."""
+    descriptors = set()
     for fd in os.listdir("/proc/self/fd"):
         try:
-            descriptors[fd] = os.readlink(f"/proc/self/fd/{fd}")
+            descriptors.add((fd, os.readlink(f"/proc/self/fd/{fd}")))
         except OSError:
             # the descriptor that listdir itself had
             continue
     return {
         "descriptors": descriptors,
         "threads": set(threading.enumerate()),
-        "native threads": len(os.listdir("/proc/self/task")),
-        "children": pathlib.Path(f"/proc/self/task/{os.getpid()}/children").read_text(),
+        "native threads": set(os.listdir("/proc/self/task")),
+        "children": set(pathlib.Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()),
+    }
+
+
+def state() -> dict[str, Any]:
+    return {
         "handlers": [signal.getsignal(number) for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGALRM)],
         "wakeup": signal.set_wakeup_fd(-1),
         "finders": [finder for finder in sys.meta_path if "wrapt" not in type(finder).__module__],
@@ -199,13 +205,14 @@ def test_nothing_is_left_behind(popen_module: Any) -> None:
     # What the libraries open for good at the first use is not ours: the hub's epoll, for one.
     with fastio.patched(strict=True):
         use(popen_module.Popen)
-    before = state()
+    before, there = state(), things()
     for _ in range(2):
         fastio.patch(strict=True)
         use(popen_module.Popen)
         fastio.status()
         fastio.unpatch()
     assert state() == before
+    assert {name: found - there[name] for name, found in things().items()} == dict.fromkeys(there, set())
     assert len(scratch._spare) <= scratch.KEPT
 
 

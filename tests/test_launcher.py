@@ -40,7 +40,7 @@ def environment(**more: str) -> dict[str, str]:
 def run(*arguments: str | pathlib.Path, env: dict[str, str] | None = None, **options: Any) -> Any:
     return subprocess.run(
         [sys.executable, "-m", "fastio", "run", *map(str, arguments)],
-        capture_output=True, text=True, timeout=60, env=env or environment(), **options,
+        capture_output=True, text=True, timeout=300, env=env or environment(), **options,
     )  # fmt: skip
 
 
@@ -111,7 +111,7 @@ def test_signals_reach_the_program_itself(script: Callable[..., pathlib.Path], n
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as process:
         assert int(process.stdout.readline()) == process.pid
         process.send_signal(number)
-        assert process.wait(30) == 42
+        assert process.wait(60) == 42
 
 
 def test_a_signal_without_a_handler_kills_it(script: Callable[..., pathlib.Path]) -> None:

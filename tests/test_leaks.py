@@ -28,18 +28,27 @@ PIPES: dict[str, Any] = {"stdin": -1, "stdout": -1, "stderr": -1}
 pytestmark = pytest.mark.fast_path("exchanges")
 
 
-def descriptors() -> list[str]:
+def descriptors() -> set[str]:
     """What is open, with what it is; the hub's own and pytest's are the same before and after."""
     found = []
     for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(FileNotFoundError):
             found.append(f"{name} {os.readlink(f'/proc/self/fd/{name}')}")
-    return sorted(line for line in found if "/proc/" not in line)
+    return {line for line in found if "/proc/" not in line}
 
 
-def children() -> list[str]:
+def children() -> set[str]:
     """Every child of this process, zombies too."""
-    return pathlib.Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    return {f"child {pid}" for pid in pathlib.Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
+
+
+def threads() -> set[str]:
+    return {f"thread {task}" for task in os.listdir("/proc/self/task")}
+
+
+def there_is() -> set[str]:
+    """All of them. What an earlier test has left may end at any moment, so tests look for what is new."""
+    return descriptors() | children() | threads()
 
 
 def succeeds(module: Any) -> None:
@@ -96,11 +105,11 @@ def test_no_descriptor_and_no_zombie(patched: Any, popen_module: Any, way: Calla
         request.applymarker(pytest.mark.no_fast_path(reason="nothing is started"))
     way(popen_module)
     gc.collect()
-    before = descriptors(), children()
+    before = there_is()
     for _ in range(5):
         way(popen_module)
     gc.collect()
-    assert (descriptors(), children()) == before
+    assert there_is() - before == set()
     assert budget.shared.active() == 0
 
 
@@ -153,7 +162,7 @@ def test_no_input_is_held(patched: Any, popen_module: Any) -> None:
 
 MEMORY = """
 import faulthandler, gc, sys
-faulthandler.dump_traceback_later(100, exit=True)
+faulthandler.dump_traceback_later(500, exit=True)
 if sys.argv[1] == "green":
     import eventlet
     eventlet.monkey_patch()
@@ -189,25 +198,32 @@ print(fastio.counters.exchanges, resident() - before)
 def test_no_memory_after_hundreds_of_calls(run_python: Any, kind: str) -> None:
     if kind == "green":
         pytest.importorskip("eventlet")
-    exchanges, grown = map(int, run_python(MEMORY, kind, options=("-W", "ignore")).stdout.split())
+    done = run_python(MEMORY, kind, options=("-W", "ignore"), timeout=550)
+    exchanges, grown = map(int, done.stdout.split())
     assert exchanges >= 350
     # 600 payloads of 1 MiB went through; what little the allocator keeps is far less than one in a hundred.
     assert grown < 4 * MIB
 
 
 PEAK = """
-import resource, sys
+import sys
 if sys.argv[1] == "green":
     import eventlet
     eventlet.monkey_patch()
 import subprocess
 import fastio
+
+def peak():
+    # Not ru_maxrss, which begins with that of the process that started this one.
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM:"))
+
 fastio.patch(strict=True)
 subprocess.run(["true"], capture_output=True)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 done = subprocess.run(["head", "-c", str(200 << 20), "/dev/zero"], capture_output=True)
 assert len(done.stdout) == 200 << 20
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 / 200)
+print((peak() - before) / 1024 / 200)
 """
 
 
@@ -217,7 +233,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024 / 200
 def test_the_payload_is_in_memory_once(run_python: Any, kind: str) -> None:
     if kind == "green":
         pytest.importorskip("eventlet")
-    assert float(run_python(PEAK, kind, options=("-W", "ignore")).stdout) <= 1.15
+    assert 0.95 < float(run_python(PEAK, kind, options=("-W", "ignore")).stdout) <= 1.15
 
 
 @needs_eventlet
@@ -236,26 +252,23 @@ def test_green_pipes_leave_no_descriptor(patched: Any, request: Any) -> None:
         popen.wait()
 
     go()
-    before = descriptors(), children()
+    before = there_is()
     for _ in range(5):
         go()
-    assert (descriptors(), children()) == before
+    assert there_is() - before == set()
     assert counters.bytes_in >= 5 * BIG
 
 
 @pytest.mark.no_fast_path(reason="nothing is started")
 def test_patching_leaves_no_descriptor_and_no_thread() -> None:
-    def threads() -> list[str]:
-        return os.listdir("/proc/self/task")
-
     fastio.patch()
     fastio.unpatch()
-    before = descriptors(), threads()
+    before = there_is()
     for _ in range(5):
         fastio.patch()
-        assert (descriptors(), threads()) == before
+        assert there_is() - before == set()
         fastio.unpatch()
-    assert (descriptors(), threads()) == before
+    assert there_is() - before == set()
 
 
 @pytest.mark.no_fast_path(reason="nothing is started")

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("scipy")
 
-from benchmarks import results, tables  # noqa: E402
+from benchmarks import chunks, results, tables  # noqa: E402
 
 ROOT = Path(__file__).parent.parent
 RESULTS = sorted((ROOT / "doc" / "source" / "results").glob("*.json"))
@@ -25,6 +25,14 @@ def test_the_table_is_that_of_the_result(path):
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
 def test_the_table_is_in_the_documentation(path):
     assert f".. include:: results/{path.stem}.rst" in (ROOT / "doc/source/benchmarks.rst").read_text(encoding="utf-8")
+
+
+def test_what_the_chunk_sizes_are_judged_by_is_that_of_the_result():
+    path = ROOT / "doc/source/results/store_chunks.json"
+    judged = path.with_name("store_chunks-best.rst").read_text(encoding="utf-8")
+    assert judged.rstrip("\n") == tables.table_rst(chunks.table(results.read(path))).rstrip("\n")
+    page = (ROOT / "doc/source/benchmarks.rst").read_text(encoding="utf-8")
+    assert ".. include:: results/store_chunks-best.rst" in page
 
 
 def readme_rows():

@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import io
 import json
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -138,12 +139,19 @@ def ran_communicate(popen: Any) -> int:
 
 def ran_wait(popen: Any) -> int:
     real, seen = _child.until_exit, []
-    process = popen(["sleep", "0.05"])
+    # It can not end before it is waited for, as one that sleeps might: then there would be nothing to wait for.
+    process = popen(["cat"], stdin=-1)
     _child.until_exit = lambda *args: [seen.append(args), real(*args)][1]
     try:
-        assert process.wait(timeout=60) == 0
+        with pytest.raises(Exception, match="timed out"):
+            process.wait(timeout=0.05)
     finally:
         _child.until_exit = real
+        process.stdin.close()
+        # Not by wait(), whose calls are counted.
+        _, status = os.waitpid(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
     return len(seen)
 
 
@@ -482,7 +490,7 @@ def calls():
     seen.clear(), counters.reset(), theirs.clear()
     process = subprocess.Popen(["cat"], stdin=-1, stdout=-1)
     output, _ = process.communicate(b"x" * 100000)
-    subprocess.Popen(["sleep", "0.05"]).wait()
+    subprocess.Popen(["sleep", "0.5"]).wait()
     return {{
         "right": output == b"x" * 100000, "exchanges": counters.exchanges, "waits": len(seen) > 0,
         "buffered": isinstance(process.stdout, io.BufferedReader), "theirs": len(theirs) > 0,

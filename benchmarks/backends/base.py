@@ -59,8 +59,8 @@ class Backend:
     driver: ClassVar[str]
     #: keyword argument -> its default; sizes are in bytes
     parameters: ClassVar[Mapping[str, int | str]] = {}
-    #: seconds that it may take to answer after its start
-    patience: ClassVar[float] = 60.0
+    #: seconds that it may take to answer after its start, many times what it takes
+    patience: ClassVar[float] = 180.0
 
     def __init__(self, directory: str | os.PathLike[str] | None = None, **parameters: int | str) -> None:
         unknown = sorted(set(parameters) - set(self.parameters))
@@ -229,7 +229,7 @@ class Backend:
         self._servers[name] = answer["pid"]
         return answer["pid"]
 
-    def run(self, command: list[str], environment: Mapping[str, str] | None = None, timeout: float = 60) -> str:
+    def run(self, command: list[str], environment: Mapping[str, str] | None = None, timeout: float = 180) -> str:
         """Run a command of the set-up and return its output; raises :class:`BackendError` with its errors."""
         done = subprocess.run(
             [str(part) for part in command],
@@ -301,7 +301,7 @@ class Backend:
         assert process is not None and self._channel is not None
         self._channel.close()
         try:
-            process.wait(keeper.GRACE + 25)
+            process.wait(keeper.GRACE + 120)
         except BaseException:
             # Interrupted, or stuck: what it has not ended is ended here.
             for pid in [process.pid, *descendants(process.pid)]:

@@ -10,47 +10,26 @@ uWSGI. The server does not count as started unless its log then has fastio's sum
 
 from __future__ import annotations
 
+import configparser
+import contextlib
 import json
 import os
 import shutil
+import sqlite3
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from benchmarks.backends.base import HOST, ROOT, Backend, BackendError, find_program, http_status
+from benchmarks.backends.base import HOST, Backend, BackendError, find_program, http_status
 from benchmarks.glance_environments import ENVIRONMENTS
 from benchmarks.worker import cache_directory
 
-_CONF = """\
-[DEFAULT]
-bind_host = {host}
-bind_port = {port}
-workers = {workers}
-enabled_backends = images:file
-enabled_import_methods = []
-image_size_cap = 1099511627776
-image_cache_dir = {directory}/cache
-worker_self_reference_url = http://{host}:{port}
-[database]
-connection = sqlite:///{directory}/glance.sqlite?timeout=60
-[glance_store]
-default_backend = images
-[images]
-filesystem_store_datadir = {directory}/images
-{store}
-[os_glance_staging_store]
-filesystem_store_datadir = {directory}/staging
-[os_glance_tasks_store]
-filesystem_store_datadir = {directory}/tasks
-[paste_deploy]
-config_file = {paste}
-flavor = {flavor}
-[oslo_policy]
-enforce_new_defaults = false
-enforce_scope = false
-[oslo_concurrency]
-lock_path = {directory}/locks
-"""
+#: Options of glance-api.conf by group.
+Configuration = Mapping[str, Mapping[str, object]]
+
+#: In PYTHONPATH of a server: many clients may write to its database.
+PATIENT_SQLITE = Path(__file__).parent / "patient_sqlite"
 
 _TLS_CONF = """\
 daemon off;
@@ -97,6 +76,11 @@ class Glance(Backend):
     #: such as ``caching``; ``tls``: 1 for HTTPS as well
     parameters = {"fastio": "off", "disabled": "", "workers": 1, "chunk_size": 0, "flavor": "", "tls": 0}
 
+    #: where it listens
+    http_port: int
+    #: the process that was started
+    pid: int
+
     @classmethod
     def available(cls) -> str | None:
         environment = ENVIRONMENTS[cls.environment]
@@ -106,32 +90,65 @@ class Glance(Backend):
             reason = f"beside {environment.variable}={environment.python()} there is no {lacking[0]}" if lacking else ""
         return f"{cls.name}: {reason}" if reason else None
 
+    @classmethod
+    def python(cls) -> Path:
+        """The interpreter of its environment."""
+        # The servers do not start in this process's directory.
+        return Path(os.path.abspath(ENVIRONMENTS[cls.environment].python()))
+
+    @classmethod
+    def program(cls, name: str) -> str:
+        """The path of a program of its environment."""
+        return str(_beside(cls.python(), name))
+
+    @classmethod
+    def paste(cls) -> Path:
+        """The paste file that comes with glance."""
+        return cls.python().parent.parent / "etc" / "glance" / "glance-api-paste.ini"
+
+    @property
+    def etc(self) -> Path:
+        """The directory of its configuration files."""
+        return self.directory / "etc"
+
+    @property
+    def images(self) -> Path:
+        """The directory of the filesystem store."""
+        return self.directory / "images"
+
+    @property
+    def cache(self) -> Path:
+        """The directory of the image cache, which the flavor ``caching`` switches on."""
+        return self.directory / "cache"
+
     def launch(self) -> None:
         _one_of(self, "fastio", "on", "off")
-        # The servers do not start in this process's directory.
-        self._python = os.path.abspath(ENVIRONMENTS[self.environment].python())
-        for name in ("images", "staging", "tasks", "locks", "cache", "temporary"):
+        for name in ("etc", "images", "staging", "tasks", "locks", "cache", "temporary"):
             (self.directory / name).mkdir()
-        self._port = self.port()
-        (self.directory / "glance-api.conf").write_text(self._configuration())
+        self.http_port = self.port()
+        self.configure(self.configuration())
         shutil.copyfile(self._database(), self.directory / "glance.sqlite")
-        self.spawn("glance-api", self._command(), self._environment())
-        self.wait(lambda: http_status(self._port, "/v2/schemas/image") == 200, "glance-api")
-        # One of the workers has answered.
-        self.wait(lambda: len(self.pids()) > self.chosen["workers"], "all workers")
+        self.start_again()
         if self.chosen["fastio"] == "on" and "fastio: " not in (self.logs / "glance-api.log").read_text():
             raise BackendError("glance-api runs, but its log has no summary of fastio")
         if self.chosen["tls"]:
             self._start_tls()
+
+    def start_again(self) -> None:
+        """Start glance-api, in the same directory and at the same address, and wait until it answers."""
+        self.pid = self.spawn("glance-api", self.command(), self.variables())
+        self.wait(lambda: http_status(self.http_port, "/v2/schemas/image") == 200, "glance-api")
+        # One of the workers has answered.
+        self.wait(lambda: len(self.pids()) > self.chosen["workers"], "all workers")
 
     def options(self) -> dict[str, Any]:
         return {}
 
     def details(self) -> dict[str, Any]:
         found = {
-            "url": f"http://{HOST}:{self._port}",
-            "images": str(self.directory / "images"),
-            "python": self._python,
+            "url": f"http://{HOST}:{self.http_port}",
+            "images": str(self.images),
+            "python": str(self.python()),
             "log": str(self.logs / "glance-api.log"),
         }
         if self.chosen["tls"]:
@@ -139,56 +156,95 @@ class Glance(Backend):
             found["certificate"] = str(self.directory / "certificate.pem")
         return found
 
-    def _command(self) -> list[str]:
+    def command(self) -> list[str]:
         """What starts the server."""
         raise NotImplementedError
 
-    def _environment(self) -> dict[str, str]:
-        """Variables of the server."""
+    def variables(self) -> dict[str, str]:
+        """Of the server's environment, besides what servers inherit."""
         disabled = self.chosen["disabled"]
-        return {"FASTIO_DISABLED": disabled} if disabled else {}
+        return {
+            "PATH": f"{self.python().parent}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(PATIENT_SQLITE),
+            "OS_GLANCE_CONFIG_DIR": str(self.etc),
+            **({"FASTIO_DISABLED": disabled} if disabled else {}),
+        }
 
-    def _program(self, name: str) -> str:
-        return str(_beside(self._python, name))
-
-    def _configuration(self) -> str:
+    def configuration(self) -> Configuration:
+        """What glance-api.conf has at its start."""
+        stores = {name: {"filesystem_store_datadir": self.directory / name} for name in ("images", "staging", "tasks")}
         chunk = self.chosen["chunk_size"]
-        return _CONF.format(
-            host=HOST, port=self._port, directory=self.directory, workers=self.chosen["workers"],
-            flavor=self.chosen["flavor"], paste=Path(self._python).parent.parent / "etc/glance/glance-api-paste.ini",
-            store=f"filesystem_store_chunk_size = {chunk}" if chunk else "",
-        )  # fmt: skip
+        return {
+            "DEFAULT": {
+                "bind_host": HOST,
+                "bind_port": self.http_port,
+                "workers": self.chosen["workers"],
+                "enabled_backends": "images:file",
+                "enabled_import_methods": "[]",
+                "image_size_cap": 1 << 40,
+                "image_cache_dir": self.cache,
+                "worker_self_reference_url": f"http://{HOST}:{self.http_port}",
+            },
+            "database": {"connection": f"sqlite:///{self.directory / 'glance.sqlite'}?timeout=60"},
+            "glance_store": {"default_backend": "images"},
+            "images": {**stores["images"], **({"filesystem_store_chunk_size": chunk} if chunk else {})},
+            "os_glance_staging_store": stores["staging"],
+            "os_glance_tasks_store": stores["tasks"],
+            "paste_deploy": {"config_file": self.paste(), "flavor": self.chosen["flavor"]},
+            "oslo_policy": {"enforce_new_defaults": "false", "enforce_scope": "false"},
+            "oslo_concurrency": {"lock_path": self.directory / "locks"},
+        }
+
+    def configure(self, configuration: Configuration) -> None:
+        """Write glance-api.conf anew."""
+        parser = configparser.RawConfigParser(delimiters=("=",))
+        parser.read_dict(configuration)
+        with open(self.etc / "glance-api.conf", "w", encoding="utf-8") as file:
+            parser.write(file)
 
     def _database(self) -> Path:
         """An empty database of this release. Its migrations take longer than the server's start, so it is kept."""
         code = "import importlib.metadata as m; print(m.version('glance'))"
-        kept = cache_directory() / f"glance-{self.run([self._python, '-c', code]).strip()}.sqlite"
+        kept = cache_directory() / f"glance-{self.run([str(self.python()), '-c', code]).strip()}-wal.sqlite"
         if not kept.exists():
-            configuration = str(self.directory / "glance-api.conf")
-            self.run([self._program("glance-manage"), "--config-file", configuration, "db_sync"], timeout=300)
+            configuration = str(self.etc / "glance-api.conf")
+            manage = [self.program("glance-manage"), "--config-file", configuration, "db_sync"]
+            self.run(manage, {"PYTHONWARNINGS": "ignore"}, timeout=300)
+            made = self.directory / "glance.sqlite"
+            with contextlib.closing(sqlite3.connect(made)) as database:
+                # Else a writer waits for readers, and under eventlet it has the whole process wait, readers included.
+                database.execute("PRAGMA journal_mode=WAL")
             partial = kept.with_name(f"{kept.name}.{os.getpid()}")
-            shutil.move(self.directory / "glance.sqlite", partial)
+            shutil.move(made, partial)
             os.replace(partial, kept)
         return kept
 
-    def _start_tls(self) -> None:
-        nginx, openssl = find_program("nginx"), find_program("openssl")
-        if nginx is None or openssl is None:
-            raise BackendError("tls=1 needs nginx and openssl: apt-get install nginx-light openssl")
-        self._tls_port = self.port()
+    def make_certificate(self) -> tuple[Path, Path]:
+        """A certificate of this machine's loopback, and its key."""
+        openssl = find_program("openssl")
+        if openssl is None:
+            raise BackendError("TLS needs openssl: apt-get install openssl")
+        certificate, key = self.directory / "certificate.pem", self.directory / "key.pem"
         self.run(
             [
                 openssl, "req", "-x509", "-newkey", "rsa:2048", "-noenc", "-days", "2", "-subj", "/CN=benchmark",
-                "-addext", f"subjectAltName=IP:{HOST}",
-                "-keyout", str(self.directory / "key.pem"), "-out", str(self.directory / "certificate.pem"),
+                "-addext", f"subjectAltName=IP:{HOST}", "-keyout", str(key), "-out", str(certificate),
             ]
         )  # fmt: skip
+        return certificate, key
+
+    def _start_tls(self) -> None:
+        nginx = find_program("nginx")
+        if nginx is None:
+            raise BackendError("tls=1 needs nginx: apt-get install nginx-light")
+        self._tls_port = self.port()
+        self.make_certificate()
         conf = self.directory / "nginx.conf"
         # Started by root its workers would change to a user who must not look into this directory.
         user = "user root;" if os.getuid() == 0 else ""
         conf.write_text(
             _TLS_CONF.format(
-                user=user, directory=self.directory, host=HOST, port=self._tls_port, upstream=self._port
+                user=user, directory=self.directory, host=HOST, port=self._tls_port, upstream=self.http_port
             )
         )
         self.spawn("nginx", [nginx, "-p", str(self.directory), "-e", "stderr", "-c", str(conf)])
@@ -212,11 +268,11 @@ class Glance32(Glance):
     environment = "glance32"
     programs = ("glance-api", "glance-manage", "fastio")
 
-    def _command(self) -> list[str]:
-        command = [self._program("glance-api"), "--config-file", str(self.directory / "glance-api.conf")]
+    def command(self) -> list[str]:
+        command = [self.program("glance-api"), "--config-file", str(self.etc / "glance-api.conf")]
         if self.chosen["fastio"] == "off":
             return command
-        return [self._program("fastio"), "run", "--", *command]
+        return [self.program("fastio"), "run", "--", *command]
 
 
 class Glance33(Glance):
@@ -231,22 +287,18 @@ class Glance33(Glance):
     programs = ("uwsgi", "glance-manage", "fastio")
     parameters = {**Glance.parameters, "threads": 28}
 
-    def _command(self) -> list[str]:
+    def command(self) -> list[str]:
         command = [
-            self._program("uwsgi"), "--module", "glance.wsgi.api:application", "--http-socket", f"{HOST}:{self._port}",
-            "--virtualenv", str(Path(self._python).parent.parent),
+            self.program("uwsgi"), "--module", "glance.wsgi.api:application",
+            "--http-socket", f"{HOST}:{self.http_port}", "--virtualenv", str(self.python().parent.parent),
             "--master", "--processes", str(self.chosen["workers"]), "--threads", str(self.chosen["threads"]),
             "--enable-threads", "--lazy-apps", "--http-chunked-input", "--buffer-size", "65535", "--die-on-term",
-            "--listen", "100", "--pythonpath", str(ROOT),
-            "--import", "benchmarks.backends.glance_sqlite",
+            "--listen", "100",
         ]  # fmt: skip
         return [*command, "--import", "fastio.auto"] if self.chosen["fastio"] == "on" else command
 
-    def _environment(self) -> dict[str, str]:
-        return {**super()._environment(), "OS_GLANCE_CONFIG_DIR": str(self.directory)}
 
-
-def _beside(python: str, name: str) -> Path:
+def _beside(python: str | Path, name: str) -> Path:
     """A program of the environment of this interpreter, which is not resolved: it is a link in its environment."""
     return Path(python).parent / name
 

@@ -64,6 +64,8 @@ class Http(Backend):
         # -e: not even before it has read the configuration may it write to the system's log.
         self.spawn("nginx", [find_program("nginx") or "", "-p", str(self.directory), "-e", "stderr", "-c", str(conf)])
         self.wait(lambda: http_status(self._port, "/answer") == 200, "nginx")
+        # One of the workers has answered.
+        self.wait(lambda: len(self.pids()) > self.chosen["workers"], "all workers of nginx")
 
     def options(self) -> dict[str, Any]:
         return {}

@@ -45,6 +45,8 @@ name = gold
 default = yes
 """
 
+# The time-outs: on a busy machine the servers may be slow to answer each other. An object for which the container
+# server takes longer than container_update_timeout (a second, without ours) is not in a listing at once.
 _DEFAULTS = """\
 [DEFAULT]
 swift_dir = {etc}
@@ -53,6 +55,9 @@ bind_port = {port}
 workers = {workers}
 user = {user}
 log_level = WARNING
+conn_timeout = 20
+node_timeout = 60
+container_update_timeout = 60
 """
 
 _STORAGE_CONF = (

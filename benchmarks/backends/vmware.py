@@ -147,7 +147,7 @@ class Session:
 
 def _request(access: Mapping[str, Any], method: str, path: str) -> int:
     context = ssl.create_default_context(cafile=access["certificate"])
-    connection = http.client.HTTPSConnection(HOST, access["port"], timeout=10, context=context)
+    connection = http.client.HTTPSConnection(HOST, access["port"], timeout=60, context=context)
     try:
         connection.request(method, path, headers={"Cookie": access["cookie"]})
         return connection.getresponse().status

@@ -103,8 +103,8 @@ class Sides:
         self._name = name
         self._sides = {False: stock, True: other}
 
-    def run(self, suite: Suite, patched: bool, only: Sequence[str]) -> Run:
-        return self._runners.run(self._name, self._sides[patched], only=only)
+    def run(self, suite: Suite, patched: bool, only: Sequence[str], slack: float) -> Run:
+        return self._runners.run(self._name, self._sides[patched], only=only, slack=slack)
 
 
 class Runners:
@@ -210,20 +210,23 @@ class Suites:
         comparison.stock, comparison.patched = before, after
         if before.tests and not any(each.outcome == "pass" for each in before.tests.values()):
             comparison.faults.append("no test passes in stock, so nothing can be told")
+        sides = Sides(self._runners, name, stock, other)
+        say = _labelled(self._screen.say, other.name)
+        comparison.differences = self._confirmed(sides, comparison, f"{self._place}/{name}-{other.name}", say)
         if other.patched and whole:
-            comparison.faults += compare.faults(comparison.suite, after)
-        comparison.differences = self._confirmed(name, stock, other, before, after)
+            chance = compare.by_chance(sides, comparison, say)
+            comparison.faults += compare.faults(comparison.suite, after, chance)
         return comparison
 
-    def _confirmed(self, name: str, stock: Variant, other: Variant, before: Run, after: Run) -> list[Difference]:
-        key = f"{self._place}/{name}-{other.name}-differences"
-        kept = self._state.load(key)
+    def _confirmed(
+        self, sides: Sides, comparison: Comparison, place: str, say: Callable[[str], None]
+    ) -> list[Difference]:
+        kept = self._state.load(f"{place}-differences")
         if kept is None:
-            found = compare.differences(before, after)
-            sides = Sides(self._runners, name, stock, other)
-            for difference in found[:MOST_CONFIRMED]:
-                compare.confirm(sides, suite_for(name, other), difference, _labelled(self._screen.say, other.name))
-            self._state.save(key, [dataclasses.asdict(difference) for difference in found])
+            found = compare.differences(comparison.stock, comparison.patched)
+            for difference in sorted(found, key=lambda each: not each.looks_worse())[:MOST_CONFIRMED]:
+                compare.confirm(sides, comparison.suite, difference, say)
+            self._state.save(f"{place}-differences", [dataclasses.asdict(difference) for difference in found])
             return found
         return [difference_of(each) for each in kept]
 

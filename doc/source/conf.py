@@ -7,7 +7,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parent
 sys.path.insert(0, str(SOURCE.parent.parent))
 
-from fastio import __version__, registry  # noqa: E402
+from fastio import __version__, matrix, registry  # noqa: E402
 
 project = "fastio"
 copyright = "fastio developers"
@@ -30,10 +30,35 @@ def write_patches(app):
         requirements = dict.fromkeys(str(r) for r in patch.requires)
         lines += [":requires: " + (", ".join(requirements) or "nothing beyond CPython 3.10 to 3.13")]
         lines += [":replaces: " + ", ".join(f"``{target.key}``" for target in patch.targets), ""]
+    write_generated("patches.rst", lines)
+
+
+def write_matrix(app):
+    """The tables of releases, from the registry, the fingerprints and the runs of the tests."""
+    lines = ["Patches", "=======", "", *list_table(*matrix.patches_table()), ""]
+    releases = [(name, ", ".join(versions)) for name, versions in matrix.all_releases().items()]
+    lines += ["Releases that are known", "=======================", ""]
+    lines += [*list_table(("distribution", "releases"), releases), ""]
+    lines += ["Releases that were tested together", "==================================", ""]
+    lines += list_table(*matrix.tested_table())
+    write_generated("matrix.rst", lines)
+
+
+def list_table(head, rows):
+    if not rows:
+        return ["None yet."]
+    lines = [".. list-table::", "   :header-rows: 1", ""]
+    for row in [head, *rows]:
+        lines += ["   * - " + row[0], *("     - " + cell for cell in row[1:])]
+    return lines
+
+
+def write_generated(name, lines):
     generated = SOURCE / "generated"
     generated.mkdir(exist_ok=True)
-    (generated / "patches.rst").write_text("\n".join(lines))
+    (generated / name).write_text("\n".join(lines) + "\n")
 
 
 def setup(app):
     app.connect("builder-inited", write_patches)
+    app.connect("builder-inited", write_matrix)

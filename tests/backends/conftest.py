@@ -49,7 +49,7 @@ def processes_of(path: Path) -> list[int]:
     return found
 
 
-def eventually(condition: Callable[[], object], seconds: float = 30) -> bool:
+def eventually(condition: Callable[[], object], seconds: float = 120) -> bool:
     """Whether the condition becomes true."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -161,7 +161,8 @@ def test_the_parameters_of_swift_reach_its_servers(usable, tmp_path):
         assert "workers = 3\n" in object_conf
         assert f"disk_chunk_size = {1 << 20}\nnetwork_chunk_size = {1 << 19}" in object_conf
         assert f"object_chunk_size = {1 << 18}\nclient_chunk_size = {1 << 17}" in proxy_conf
-        # A parent and its workers: three of the object server, one of each other.
+        # A parent and its workers: three of the object server, one of each other. One of the three has answered.
+        assert eventually(lambda: len(running.pids()) >= 4 + 3 + 3)
         assert len(running.pids()) == 4 + 3 + 3
 
 
@@ -189,7 +190,7 @@ class Shell(Backend):
     name = "shell"
     driver = "none"
     parameters = {"script": "", "answers": 1}
-    patience = 20.0
+    patience = 60.0
 
     def launch(self) -> None:
         self.spawn("shell", ["/bin/sh", "-c", self.chosen["script"]])
@@ -264,8 +265,10 @@ def test_daemons_and_those_who_ignore_signals_end_too(tmp_path):
     """
     with Shell(tmp_path, script=script) as running:
         daemon = int((running.directory / "daemon").read_text())
+        # The shells have said that they are ready, but not yet started their last commands.
+        assert eventually(lambda: len(running.pids()) >= 5)
         pids = running.pids()
-        assert daemon in pids and len(pids) >= 4
+        assert daemon in pids
 
     assert not any(map(alive, pids))
     assert list(tmp_path.iterdir()) == []

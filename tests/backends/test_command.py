@@ -57,7 +57,7 @@ def test_up_says_how_to_reach_it_and_stops_at_a_signal(usable, tmp_path, number)
         assert "key: testing" in lines
         assert "enabled_backends = swift:swift" in lines
         assert f"swift_store_auth_address = {url}/v3" in lines
-        with urllib.request.urlopen(f"{url}/healthcheck", timeout=20) as answer:
+        with urllib.request.urlopen(f"{url}/healthcheck", timeout=60) as answer:
             assert answer.status == 200
         (directory,) = tmp_path.iterdir()
         conf = (directory / "etc" / "object.conf").read_text()
@@ -65,7 +65,7 @@ def test_up_says_how_to_reach_it_and_stops_at_a_signal(usable, tmp_path, number)
 
         process.send_signal(number)
 
-        assert process.wait(60) == 0
+        assert process.wait(200) == 0
         assert process.stderr.read() == b""
     assert list(tmp_path.iterdir()) == []
     assert processes_of(tmp_path) == []
@@ -80,7 +80,7 @@ def test_up_as_json(usable, tmp_path):
 
         process.terminate()
 
-        assert process.wait(60) == 0
+        assert process.wait(200) == 0
 
 
 def test_up_ends_when_a_server_does(usable, tmp_path):
@@ -88,7 +88,7 @@ def test_up_ends_when_a_server_does(usable, tmp_path):
     with up("http", "--json", "--directory", str(tmp_path)) as process:
         os.kill(json.loads(process.stdout.readline())["pids"][0], signal.SIGKILL)
 
-        assert process.wait(60) == 1
+        assert process.wait(200) == 1
         assert b"nginx of http has ended" in process.stderr.read()
 
 
@@ -101,7 +101,7 @@ def test_up_every_backend(usable, tmp_path, name):
 
         process.terminate()
 
-        assert process.wait(60) == 0, process.stderr.read().decode()
+        assert process.wait(200) == 0, process.stderr.read().decode()
     assert list(tmp_path.iterdir()) == []
 
 

@@ -44,7 +44,7 @@ def login(access, content):
     data = content if isinstance(content, bytes) else json.dumps(content).encode()
     request = urllib.request.Request(access["auth_v3"] + "/auth/tokens", data)
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.status, answer.headers, json.load(answer)
     except urllib.error.HTTPError as error:
         with error:
@@ -83,10 +83,10 @@ def test_what_is_no_login(access, wrong):
 
 
 def test_the_versions_of_keystone(access):
-    with urllib.request.urlopen(access["auth_v3"], timeout=20) as answer:
+    with urllib.request.urlopen(access["auth_v3"], timeout=60) as answer:
         assert json.load(answer)["version"]["id"] == "v3.14"
     with pytest.raises(urllib.error.HTTPError, match="404"):
-        urllib.request.urlopen(access["auth_v3"] + "/users", timeout=20)
+        urllib.request.urlopen(access["auth_v3"] + "/users", timeout=60)
 
 
 def test_the_cache(monkeypatch):

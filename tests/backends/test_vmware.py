@@ -20,7 +20,7 @@ def running(usable, tmp_path):
 def request(running, method, path=PATH, body=None, cookie=True, **headers):
     access = running.access()
     context = ssl.create_default_context(cafile=access["certificate"])
-    connection = http.client.HTTPSConnection("127.0.0.1", access["port"], timeout=20, context=context)
+    connection = http.client.HTTPSConnection("127.0.0.1", access["port"], timeout=60, context=context)
     if cookie:
         headers["Cookie"] = access["cookie"]
     try:
@@ -68,7 +68,7 @@ def test_bad_paths(running, path):
 def test_an_upload_that_breaks_off_leaves_nothing(running):
     access = running.access()
     context = ssl.create_default_context(cafile=access["certificate"])
-    connection = http.client.HTTPSConnection("127.0.0.1", access["port"], timeout=20, context=context)
+    connection = http.client.HTTPSConnection("127.0.0.1", access["port"], timeout=60, context=context)
     connection.putrequest("PUT", PATH)
     connection.putheader("Cookie", access["cookie"])
     connection.putheader("Content-Length", "1000")

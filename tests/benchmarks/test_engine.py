@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="nobody monkey patches th
 
 ROOT = Path(engine.__file__).parent.parent
 #: Seconds after which a test gives up on a process; none takes even a few.
-PATIENCE = 60
+PATIENCE = 300
 
 #: Variants for the engine: the process says who it is, fails, hangs ...
 SCRIPT = """
@@ -179,8 +179,9 @@ def gone(note: Path) -> bool:
 
 def test_a_run_that_hangs_ends_with_its_children(run, tmp_path):
     note = tmp_path / "note"
-    case = run("hangs", "a", parameters={"note": str(note)}, timeout=2, rounds=2)
-    assert case.variants["hangs"].failure["reason"] == "no result after 2 s"
+    # Enough for the others to end, and for this one to start what it starts.
+    case = run("hangs", "a", parameters={"note": str(note)}, timeout=10, rounds=2)
+    assert case.variants["hangs"].failure["reason"] == "no result after 10 s"
     assert gone(note)
     assert len(case.figures("a")) == 2
 
@@ -258,12 +259,14 @@ def test_progress_on_a_terminal():
     with open(writer, "w") as stream, Progress(stream).case("the case", 2) as step:
         step.begin("one")
         step.end("0.1 s")
-    shown = ""
+    read = b""
     # At the end of a terminal that nobody writes to any more read() fails.
     with contextlib.suppress(OSError):
-        while part := os.read(reader, 1 << 16).decode():
-            shown += part
+        while part := os.read(reader, 1 << 16):
+            read += part
     os.close(reader)
+    # All of it at once: a part may end within a character.
+    shown = read.decode()
     assert "the case" in shown and "1/2" in shown and "one: 0.1 s" in shown
 
 
@@ -428,6 +431,27 @@ def test_options_of_the_command_line(suite):
     (case,) = result.cases
     assert case.parameters == {"size": 2048}
     assert [len(row.measured()) for row in case.variants.values()] == [2, 2]
+
+
+JUDGEMENT = """
+
+def judgement(result):
+    from benchmarks.tables import Table
+
+    # A title is folded to the width of its table.
+    rows = [[str(len(case.variants["a"].runs))] for case in result.cases]
+    return [Table("What it says", ["runs of the first row"], rows)]
+"""
+
+
+def test_what_the_figures_say_is_shown_but_not_of_a_quick_run(suite, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "SUITE", SUITE + JUDGEMENT.replace("{", "{{").replace("}", "}}"))
+    done, _ = suite()
+    assert done.returncode == 0, done.stdout
+    assert "What it says" in done.stdout and "are not judged" not in done.stdout
+    done, _ = suite("--quick")
+    assert done.returncode == 0, done.stdout
+    assert "What it says" not in done.stdout and "are not judged" in done.stdout
 
 
 @pytest.mark.parametrize("option", ["--quick", "--benchmark-disable"])

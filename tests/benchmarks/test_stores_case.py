@@ -134,7 +134,7 @@ def work(told: Mapping[str, Any]) -> Work:
         return subprocess.run(
             [sys.executable, "-m", "benchmarks.worker", "stores", variant, parameters],
             env={**os.environ, worker.SURROUNDINGS_VARIABLE: surroundings, **environ},
-            cwd=engine.ROOT, capture_output=True, text=True, timeout=120,
+            cwd=engine.ROOT, capture_output=True, text=True, timeout=300,
         )  # fmt: skip
 
     return work

@@ -8,7 +8,6 @@ import os
 import pickle
 import signal
 import sys
-import time
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -43,8 +42,10 @@ def pool() -> Iterator[Pool]:
 
 def until(condition: Callable[[], Any]) -> None:
     """Let other threads run until ``condition`` holds; what never comes is ended by the hard limit."""
+    pause = native_threading().Event()
     while not condition():
-        time.sleep(0.001)
+        # Not time.sleep(): under eventlet it would make a hub for each native thread that calls it.
+        pause.wait(0.001)
 
 
 class Held:
@@ -308,7 +309,8 @@ def test_nothing_is_kept(pool: Pool) -> None:
         ours = BackgroundHash(held, pool)
         for _ in range(5):
             ours.update(data)
-        assert sys.getrefcount(data) == references + 5
+        # The thread may have it in its hands already, and then has some of its own.
+        assert sys.getrefcount(data) >= references + 5
         held.let_through()
         if left_alone:
             # An upload that was given up: what had been handed over is hashed, and forgotten.

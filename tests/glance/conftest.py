@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from tests.glance.service import Service
+import tests.green_ssl  # noqa: F401
+from tests.glance.service import Service, usable
 from tests.limits import hard_limit, real_stderr  # noqa: F401
 
 
 @pytest.fixture
 def serve(request: pytest.FixtureRequest) -> Iterator[Callable[..., Service]]:
-    """``serve(release, command, config, environment)`` is that :class:`Service`, running until the test has ended.
+    """``serve(release, fastio="on", …)`` is a :class:`Service`, running until the test has ended.
 
     Its logs are kept if the test has failed.
     """
@@ -22,9 +23,11 @@ def serve(request: pytest.FixtureRequest) -> Iterator[Callable[..., Service]]:
     with ExitStack() as stack:
         started: list[Service] = []
 
-        def start(*arguments: Any, **options: Any) -> Service:
-            started.append(Service(*arguments, **options).start())
-            return started[-1]
+        def start(release: str, **options: Any) -> Service:
+            service = usable(release)(**options)
+            service.start()
+            started.append(service)
+            return service
 
         yield start
         for service in started:

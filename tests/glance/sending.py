@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from collections.abc import Callable
@@ -10,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.backends.base import ROOT
+from benchmarks.backends.glance import PATIENT_SQLITE
 from tests.glance import counting
-from tests.glance.service import SERVERS, Api, Service, interpreter
+from tests.glance.api import Api
+from tests.glance.service import KINDS, Service, usable
 
 NOTIFICATIONS = {"oslo_messaging_notifications": {"driver": "log"}}
 
@@ -45,9 +48,9 @@ class Sending:
         return [(level, int(re.findall(r"bytes_sent\W+(\d+)", payload)[0])) for level, payload in found]
 
 
-def ini(python: Path, directory: Path) -> Path:
+def ini(packaged: Path, directory: Path) -> Path:
     """The packaged paste file with the filter that counts."""
-    text = (python.parent.parent / "etc" / "glance" / "glance-api-paste.ini").read_text()
+    text = packaged.read_text()
     for flavor in ("default", "caching"):
         text = text.replace(f"\n{flavor} = cors", f"\n{flavor} = counting cors")
     text += "\n[filter:counting]\npaste.filter_factory = tests.glance.counting:factory\n"
@@ -57,10 +60,12 @@ def ini(python: Path, directory: Path) -> Path:
 
 
 def start_sending(
-    serve: Callable[..., Service], directory: Path, release: str, kind: str, flavor: str = "", **environment: str
+    serve: Callable[..., Service], directory: Path, release: str, kind: str, flavor: str = "", **options: Any
 ) -> Sending:
-    """Start a release, ``"stock"`` or ``"patched"``, with ``flavor`` of its paste file, which goes to ``directory``."""
-    paste = {"config_file": ini(Path(interpreter(release)), directory), "flavor": flavor}
-    command = SERVERS[release][kind == "patched"]
-    config = {**NOTIFICATIONS, "paste_deploy": paste}
-    return Sending(serve(release, command, config, {"PYTHONPATH": str(ROOT), **environment}))
+    """Start a release, ``"stock"`` or ``"patched"``, with ``flavor`` of its paste file, which goes to ``directory``.
+
+    :param options: of the service
+    """
+    config = {**NOTIFICATIONS, "paste_deploy": {"config_file": ini(usable(release).paste(), directory)}}
+    environment = {"PYTHONPATH": f"{ROOT}{os.pathsep}{PATIENT_SQLITE}"}
+    return Sending(serve(release, fastio=KINDS[kind], flavor=flavor, config=config, environment=environment, **options))

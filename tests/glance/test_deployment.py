@@ -18,15 +18,9 @@ from benchmarks.backends.base import HOST, BackendError
 from tests.backends.conftest import alive, eventually
 from tests.child import data
 from tests.conftest import MONKEY_PATCHED
-from tests.glance.service import (
-    Api,
-    Service,
-    eventlet_server,
-    eventlet_server_patched,
-    interpreter,
-    sha512,
-    uwsgi_server,
-)  # fmt: skip
+from tests.glance import logs
+from tests.glance.api import Api, sha512
+from tests.glance.service import Service, usable
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
 
@@ -48,7 +42,7 @@ def fit(text: str, service: Service) -> str:
     """An example with the directories and the address of ``service`` instead of those of a machine of its own."""
     for documented, real in (
         ("/etc/glance/", f"{service.etc}/"),
-        ("/usr/bin/", f"{service.bin}/"),
+        ("/usr/bin/", f"{service.python().parent}/"),
         ("127.0.0.1:9292", f"{HOST}:{service.http_port}"),
     ):
         text = text.replace(documented, real)
@@ -65,7 +59,7 @@ def documented(command: str, *files: str, without: str = "") -> Callable[[Servic
             assert without in text
             (service.directory / name).write_text(text.replace(without, ""))
         program, *arguments = shlex.split(fit(command, service))
-        return [str(service.bin / program), *arguments]
+        return [service.program(program), *arguments]
 
     return make
 
@@ -98,7 +92,7 @@ THREADS = {
 
 def virtualenv(release: str) -> dict[str, str]:
     """uWSGI asks the operator for the environment of its application; the examples leave that to its variable."""
-    return {"UWSGI_VIRTUALENV": str(Path(interpreter(release)).parent.parent)}
+    return {"UWSGI_VIRTUALENV": str(usable(release).python().parent.parent)}
 
 
 def test_every_command_of_the_document_is_run() -> None:
@@ -132,13 +126,13 @@ def honours_its_configuration(report: str, etc: Path) -> None:
 
 
 def summary(service: Service) -> list[str]:
-    return [line.message for line in service.log_lines(["INFO"]) if line.logger == "fastio"]
+    return [line.message for line in logs.lines(service.log(), ["INFO"]) if line.logger == "fastio"]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("way", EVENTLET)
 def test_eventlet_server(serve: Callable[..., Service], way: str, workers: int) -> None:
-    service = serve("glance32", EVENTLET[way], {**OPTIONS, "DEFAULT": {"workers": workers}})
+    service = serve("glance-32", command=EVENTLET[way], config=OPTIONS, workers=workers)
     moves_data(service)
     assert len(summary(service)) == 1
     assert re.fullmatch(r"fastio: \d+ applied, .*waiting.*", summary(service)[0])
@@ -170,7 +164,8 @@ def test_threads(serve: Callable[..., Service], tmp_path: Path, way: str) -> Non
     trigger.touch()
     reports.mkdir()
     report_options = {"file_event_handler": trigger, "log_dir": reports}
-    service = serve("glance33", THREADS[way], {**OPTIONS, "oslo_reports": report_options}, virtualenv("glance33"))
+    config = {**OPTIONS, "oslo_reports": report_options}
+    service = serve("glance-33", command=THREADS[way], config=config, environment=virtualenv("glance-33"))
     moves_data(service)
     assert set(summary(service)), service.log()
     time.sleep(1.1)  # the watcher compares the time of the file, in seconds, with that of its own start
@@ -181,7 +176,7 @@ def test_threads(serve: Callable[..., Service], tmp_path: Path, way: str) -> Non
 
 
 def test_after_an_upgrade_on_the_fly_gunicorn_is_patched(serve: Callable[..., Service]) -> None:
-    service = serve("glance33", THREADS["gunicorn-children"])
+    service = serve("glance-33", command=THREADS["gunicorn-children"])
     first = service.workers()
     before = len(summary(service))
     service.signal(signal.SIGUSR2)
@@ -210,13 +205,13 @@ def test_the_drop_in_is_valid(tmp_path: Path) -> None:
 
 
 def test_a_reload_lets_transfers_end_and_reads_the_options_again(serve: Callable[..., Service]) -> None:
-    service = serve("glance32", eventlet_server_patched, OPTIONS)
+    service = serve("glance-32", fastio="on", config=OPTIONS)
     api = Api(service.http_port)
     payload = data(5, 48 * MIB)
     image = api.make(payload)
     (old,) = service.workers()
     with api.started_download(image) as response:
-        service.configure({"fastio": {"chunk_size": "32KiB"}})
+        service.reconfigure({"fastio": {"chunk_size": "32KiB"}})
         service.signal(signal.SIGHUP)
         assert eventually(lambda: set(service.workers()) - {old})
         (new,) = set(service.workers()) - {old}
@@ -231,9 +226,9 @@ def test_a_reload_lets_transfers_end_and_reads_the_options_again(serve: Callable
     assert re.search(r"^store_hashing +\S+ +applied\b", table, re.MULTILINE)
 
 
-@pytest.mark.parametrize("command", [eventlet_server, eventlet_server_patched])
-def test_sigterm_ends_it_with_transfers_under_way(serve: Callable[..., Service], command: Callable) -> None:
-    service = serve("glance32", command, {"DEFAULT": {"workers": 2}})
+@pytest.mark.parametrize("fastio", ["off", "on"])
+def test_sigterm_ends_it_with_transfers_under_way(serve: Callable[..., Service], fastio: str) -> None:
+    service = serve("glance-32", fastio=fastio, workers=2)
     api = Api(service.http_port)
     payload = data(7, 48 * MIB)
     image = api.make(payload)
@@ -249,8 +244,8 @@ def test_sigterm_ends_it_with_transfers_under_way(serve: Callable[..., Service],
 
 def test_a_bad_option_ends_the_start_with_a_clear_error(serve: Callable[..., Service]) -> None:
     with pytest.raises(BackendError, match=r"chunk_size.*'12 parsecs'.*glance-api.conf"):
-        serve("glance32", eventlet_server_patched, {"fastio": {"chunk_size": "12 parsecs"}})
+        serve("glance-32", fastio="on", config={"fastio": {"chunk_size": "12 parsecs"}})
 
 
 def test_uwsgi_without_it_is_not_patched(serve: Callable[..., Service]) -> None:
-    assert summary(serve("glance33", uwsgi_server)) == []
+    assert summary(serve("glance-33", fastio="off")) == []

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.glance.sending import Sending, start_sending
-from tests.glance.service import Service
+from tests.glance.service import RELEASES, Service
 
 MIB = 1 << 20
 DATA = random.Random(2).randbytes(5 * MIB + 54321)
 
 
-@pytest.fixture(params=["glance32", "glance33"])
+@pytest.fixture(params=RELEASES)
 def start(request: pytest.FixtureRequest, serve: Callable[..., Service], tmp_path: Path) -> Callable[..., Sending]:
     return partial(start_sending, serve, tmp_path, request.param, flavor="caching")
 

@@ -6,6 +6,8 @@ import errno
 import http.client
 import os
 import random
+import socket
+import ssl
 import time
 from collections.abc import Callable
 from functools import partial
@@ -14,22 +16,24 @@ from typing import Any
 
 import pytest
 
+from benchmarks.backends.base import HOST
+from tests.glance.api import Api
 from tests.glance.sending import Sending, start_sending
-from tests.glance.service import Service
+from tests.glance.service import KINDS, Service
 
 MIB = 1 << 20
 DATA = random.Random(1).randbytes(9 * MIB + 12345)
 
 
-@pytest.fixture(params=["stock", "patched"])
+@pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
 @pytest.fixture
 def start(serve: Callable[..., Service], tmp_path: Path) -> Callable[..., Sending]:
-    """``start(kind, flavor, NAME=value)`` starts glance 32, with that in its environment."""
-    return partial(start_sending, serve, tmp_path, "glance32")
+    """``start(kind, flavor, disabled=…)`` starts glance 32."""
+    return partial(start_sending, serve, tmp_path, "glance-32")
 
 
 def test_downloads(start: Callable[..., Sending], kind: str) -> None:
@@ -53,6 +57,59 @@ def test_downloads(start: Callable[..., Sending], kind: str) -> None:
     assert (answer.status, answer.body == DATA, sent) == (200, True, 0)
 
     sending.expect_notifications([("INFO", len(DATA)), ("INFO", 5000000), ("INFO", 10), ("INFO", len(DATA))])
+
+
+def all_that_comes(port: int, method: str, image: str) -> tuple[list[str], bytes]:
+    """The lines of the answer's head but for what differs from answer to answer, and every byte after it."""
+    with socket.create_connection((HOST, port), timeout=60) as sock:
+        request = f"{method} /v2/images/{image}/file HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n"
+        sock.sendall(request.encode())
+        with sock.makefile("rb") as file:
+            head, _, body = file.read().partition(b"\r\n\r\n")
+    volatile = ("date:", "x-openstack-request-id:")
+    return [line for line in head.decode().split("\r\n") if not line.lower().startswith(volatile)], body
+
+
+@pytest.mark.parametrize("flavor", ["", "caching"])
+def test_head_is_answered_as_by_stock(start: Callable[..., Sending], flavor: str) -> None:
+    heads = {}
+    for kind in KINDS:
+        sending = start(kind, flavor)
+        image = sending.api.make(DATA)
+        # Then the cache has it, if there is one.
+        assert sending.api.download(image).body == DATA
+        (heads[kind], body), sent = sending.sent_by(partial(all_that_comes, sending.service.http_port, "HEAD", image))
+        assert (body, sent) == (b"", 0)
+    assert heads["patched"] == heads["stock"]
+
+
+def over_tls(kind: str) -> Callable[[Service], list[str]]:
+    """What starts glance-api with TLS at one more port, ``service.tls_port``."""
+
+    def command(service: Any) -> list[str]:
+        service.tls_port = service.port()
+        service.certificate, key = service.make_certificate()
+        script = ["-m", "tests.glance.over_tls", HOST, str(service.tls_port), str(service.certificate), str(key)]
+        program = [service.program("fastio"), "run"] if kind == "patched" else [str(service.python())]
+        return [*program, *script, "--config-file", str(service.etc / "glance-api.conf")]
+
+    return command
+
+
+def test_over_tls_it_is_read(start: Callable[..., Sending], kind: str) -> None:
+    sending = start(kind, command=over_tls(kind))
+    service: Any = sending.service
+    api = Api(service.tls_port, tls=ssl.create_default_context(cafile=str(service.certificate)))
+    image = api.make(DATA)
+    answer, sent = sending.sent_by(lambda: api.download(image))
+    assert (answer.status, answer.body == DATA, sent) == (200, True, 0)
+    assert answer.headers["Content-Length"] == str(len(DATA))
+    answer, sent = sending.sent_by(lambda: api.download(image, Range="bytes=100-5000099"))
+    assert (answer.status, answer.body == DATA[100:5000100], sent) == (206, True, 0)
+    # It is the connection that makes the difference.
+    answer, sent = sending.sent_by(lambda: sending.api.download(image))
+    assert (answer.body == DATA, sent) == (True, len(DATA) - MIB if kind == "patched" else 0)
+    sending.expect_notifications([("INFO", len(DATA)), ("INFO", 5000000), ("INFO", len(DATA))])
 
 
 def test_a_client_that_goes_away(start: Callable[..., Sending], kind: str) -> None:
@@ -152,7 +209,7 @@ def test_a_cached_file_that_is_truncated_within_a_piece(start: Callable[..., Sen
 
 
 def test_it_can_be_switched_off(start: Callable[..., Sending]) -> None:
-    sending = start("patched", FASTIO_DISABLED="glance_sendfile")
+    sending = start("patched", disabled="glance_sendfile")
     image = sending.api.make(DATA)
     answer, sent = sending.sent_by(lambda: sending.api.download(image))
     assert (answer.body == DATA, sent) == (True, 0)

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 import fastio
 from benchmarks.backends.base import HOST
-from tests.glance.service import Api, Service, sha512, uwsgi_server, uwsgi_server_patched
+from tests.glance.api import Api, sha512
+from tests.glance.service import Service
 
 MIB = 1 << 20
 
@@ -98,7 +99,7 @@ def test_each_read_is_upstreams(wsgi: Any, chunks: list[Any], sizes: list[Any]) 
 
 
 def test_chunked_uploads_are_stored(serve: Callable[..., Service]) -> None:
-    api = Api(serve("glance33", uwsgi_server_patched).http_port)
+    api = Api(serve("glance-33", fastio="on").http_port)
     for chunk in (997, 65536, 700_001):
         data = random.Random(chunk).randbytes(2 * MIB + 4321)
         image = api.create()
@@ -124,6 +125,6 @@ def test_broken_uploads_end_as_upstreams(serve: Callable[..., Service]) -> None:
         "ends within a chunk": b"10000\r\n" + b"x" * 65536 + b"\r\n" + b"10000\r\n" + b"x" * 1000,
         "no length": b"10000\r\n" + b"x" * 65536 + b"\r\nno number\r\n",
     }
-    stock, patched = serve("glance33", uwsgi_server), serve("glance33", uwsgi_server_patched)
+    stock, patched = serve("glance-33", fastio="off"), serve("glance-33", fastio="on")
     for case, body in bodies.items():
         assert broken_upload(patched, body) == broken_upload(stock, body), case

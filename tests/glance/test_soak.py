@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.conftest import MONKEY_PATCHED
-from tests.glance.service import RELEASES, SERVERS, Service, interpreter
+from tests.glance.service import RELEASES, Service
 from tests.glance.soak import GROWTH, LINGERING, Sample, Soak, main
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
@@ -20,8 +20,7 @@ FLAT = Sample(OPEN, threads=4, greenlets=3, resident={1: 100 << 20})
 
 @pytest.fixture(params=RELEASES)
 def soak(request: pytest.FixtureRequest, serve: Callable[..., Service]) -> Iterator[Soak]:
-    interpreter(request.param)
-    yield Soak(serve(request.param, SERVERS[request.param][1]), seed=5)
+    yield Soak(serve(request.param, fastio="on"), seed=5)
 
 
 def test_every_operation_succeeds_and_damage_is_found(soak: Soak) -> None:
@@ -31,7 +30,7 @@ def test_every_operation_succeeds_and_damage_is_found(soak: Soak) -> None:
         soak._abort_download, soak._abort_upload,
     ):  # fmt: skip
         soak._do(operation, chance)
-    if soak._service.release == "glance32":
+    if soak._service.name == "glance-32":
         soak._do(soak._one_connection, chance)
     assert soak.tally.faults == []
     assert soak.tally.done["upload"] == 2
@@ -58,8 +57,8 @@ def test_every_operation_succeeds_and_damage_is_found(soak: Soak) -> None:
 class Judged:
     """What the verdict looks at."""
 
-    def __init__(self, release: str) -> None:
-        self.release = release
+    def __init__(self, name: str) -> None:
+        self.name = name
         self.http_port = 0
 
 
@@ -75,7 +74,7 @@ class Judged:
     ],
 )
 def test_the_verdict_on_what_is_left_behind(last: Sample, named: list[str]) -> None:
-    soak = Soak(Judged("glance33"), seed=1)  # type: ignore[arg-type]
+    soak = Soak(Judged("glance-33"), seed=1)  # type: ignore[arg-type]
     soak.tally.done.update(download=1, upload=1)
     soak.tally.samples = [FLAT, FLAT, last]
     soak._judge()

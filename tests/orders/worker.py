@@ -12,7 +12,7 @@ import signal
 import sys
 
 #: More than an eventlet that spins would ever need; SIGALRM then ends the process.
-SECONDS = 60
+SECONDS = 300
 
 
 def run(target, order, result, stderr):

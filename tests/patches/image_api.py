@@ -77,6 +77,8 @@ class ImageServer(Server):
             except OSError:
                 connection.close()
                 return
+            # The one that was accepted has given its descriptor to this one, which is to be shut down at the end.
+            self._connections[number] = connection
         super()._serve(connection, number)
 
     def _send(self, connection: socket.socket, request: Request, answer: Answer) -> bool:

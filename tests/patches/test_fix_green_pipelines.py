@@ -12,6 +12,7 @@ import pytest
 
 import fastio
 from tests.child import Gate, command, data, out
+from tests.descriptors import descriptors
 
 eventlet = pytest.importorskip("eventlet")
 
@@ -74,20 +75,20 @@ def test_the_end_is_seen_by_everybody(patched: Any, hub: Any) -> None:
 
 
 def test_no_descriptor_stays_open(patched: Any, hub: Any) -> None:
-    before = os.listdir("/proc/self/fd")
+    before = descriptors()
     for _ in range(3):
         first = green.Popen(command(out(1, 1000)), stdout=-1)
         second = green.Popen(command("echo"), stdin=first.stdout, stdout=-1)
         first.stdout.close()
         assert second.communicate()[0] == data(1, 1000)
         first.wait()
-    assert os.listdir("/proc/self/fd") == before
+    assert not descriptors() - before
 
 
 def test_no_descriptor_stays_open_where_the_child_can_not_be_started(patched: Any, hub: Any) -> None:
     gc.collect()
     first = green.Popen(command(out(1, 1000)), stdout=-1)
-    before = os.listdir("/proc/self/fd")
+    before = descriptors()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for argv, options in [
@@ -100,7 +101,7 @@ def test_no_descriptor_stays_open_where_the_child_can_not_be_started(patched: An
             with pytest.raises((OSError, ValueError, AttributeError, TypeError)):
                 green.Popen(argv, stdin=first.stdout, **options)
             gc.collect()
-    assert os.listdir("/proc/self/fd") == before
+    assert not descriptors() - before
     assert first.communicate()[0] == data(1, 1000)
 
 

@@ -200,16 +200,20 @@ def test_a_server_that_says_nothing_more(images: dict[str, Image], server: Image
     hold = threading.Event()
     images["a"] = Image(content(4 * MIB), answer={"hold": hold, "before_hold": 1_500_000})
 
-    def download() -> Any:
-        return client(server.url, insecure=True, timeout=0.5).images.data("a")
+    def outcomes(timeout: float) -> list[Any]:
+        found = both(lambda: client(server.url, insecure=True, timeout=timeout).images.data("a"))
+        return [(*each[:3], re.sub(r"port=\d+", "", str(each[3]))) for each in found]
 
     try:
-        stock, patched = both(download)
+        # The server has the same time for all that comes before, also on a busy machine.
+        for timeout in (0.5, 4, 20):
+            stock, patched = outcomes(timeout)
+            if patched == stock:
+                break
     finally:
         hold.set()
-    without_port = [re.sub(r"port=\d+", "", str(each[3])) for each in (stock, patched)]
-    assert without_port[0] == without_port[1] and "timed out" in without_port[0]
-    assert patched[:3] == stock[:3]
+    assert patched == stock
+    assert "timed out" in stock[3]
 
 
 def test_a_slow_server_is_waited_for(images: dict[str, Image], server: ImageServer) -> None:

@@ -12,8 +12,9 @@ import pytest
 import fastio
 from fastio import counters
 from fastio.core import budget
-from tests.child import Gate, command, data, err, out
+from tests.child import Gate, command, data, dump, err, out
 from tests.conftest import MONKEY_PATCHED, needs_oslo
+from tests.descriptors import recycled
 
 eventlet = pytest.importorskip("eventlet")
 greenlet = pytest.importorskip("greenlet")
@@ -68,7 +69,7 @@ def test_hub_waits_and_reads_per_mib_of_a_large_file(patched: Any, hub: Any, lar
 
     counters.reset()
     with Switches(hub) as switches:
-        stdout, stderr = processutils.execute("cat", str(large_file), binary=True)
+        stdout, stderr = processutils.execute(*dump(large_file), binary=True)
     assert (stdout, stderr) == (large_file.read_bytes(), b"")
     assert switches.count / 64 <= 4
     assert counters.waits / 64 <= 4
@@ -78,7 +79,7 @@ def test_hub_waits_and_reads_per_mib_of_a_large_file(patched: Any, hub: Any, lar
 
 def test_hub_waits_and_reads_per_mib(patched: Any, hub: Any, green: ModuleType, large_file: pathlib.Path) -> None:
     with Switches(hub) as switches:
-        stdout, _ = green.Popen(["cat", str(large_file)], **PIPES).communicate()
+        stdout, _ = green.Popen(dump(large_file), **PIPES).communicate()
     assert stdout == large_file.read_bytes()
     assert switches.count / 64 <= 4
     assert counters.waits / 64 <= 4
@@ -252,10 +253,7 @@ def test_a_descriptor_that_is_recycled_under_the_transfer(hub: Any, green: Modul
         gate.reached(eventlet.sleep)
         eventlet.sleep(0.01)
         os.close(fd)
-        reader, writer = os.pipe()
-        assert fd in (reader, writer)
-        eventlet.hubs.notify_opened(reader)
-        eventlet.hubs.notify_opened(writer)
+        reader, writer = recycled(fd)
         os.write(writer, b"secret")
         eventlet.sleep(0.01)  # the hub tells at the start of its next turn, which could be a minute away
         result = waiter.wait()

@@ -19,8 +19,9 @@ import pytest
 import fastio
 from fastio import counters
 from fastio.core import budget, pipes
-from tests.child import Gate, command, data, err, out
+from tests.child import Gate, command, data, dump, err, out
 from tests.conftest import MONKEY_PATCHED, every_settings
+from tests.descriptors import recycled
 
 eventlet = pytest.importorskip("eventlet")
 
@@ -372,16 +373,6 @@ def let_it_give_way(victim: Any) -> None:
         assert not victim.dead
 
 
-def reuse(fd: int) -> tuple[int, int]:
-    """A pipe, one of whose ends has this number, with something to read in it."""
-    reader, writer = os.pipe()
-    assert fd in (reader, writer)
-    hubs.notify_opened(reader)
-    hubs.notify_opened(writer)
-    os.write(writer, b"secret")
-    return reader, writer
-
-
 @pytest.mark.parametrize("how", ["readall", "read", "readinto"])
 @pytest.mark.parametrize("fastio_settings", [{"yield_bytes": "64KiB"}], ids=str)
 def test_closed_while_it_gives_way(patched: Any, hub: Any, green: Any, how: str) -> None:
@@ -405,7 +396,8 @@ def test_closed_while_it_gives_way(patched: Any, hub: Any, green: Any, how: str)
     reader = eventlet.spawn(read)
     let_it_give_way(reader)
     stream.close()
-    ends = reuse(fd)
+    ends = recycled(fd)
+    os.write(ends[1], b"secret")
     assert reader.wait() == "closed"
     assert not any(b"secret" in chunk for chunk in got)
     for end in ends:
@@ -430,16 +422,12 @@ def test_closed_while_a_writer_gives_way(patched: Any, hub: Any, green: Any) -> 
     writer = eventlet.spawn(write)
     let_it_give_way(writer)
     stream.close()
-    keep = os.dup(1)
-    ends = os.pipe()
-    assert fd in (keep, *ends)
-    for end in ends:
-        hubs.notify_opened(end)
+    ends = recycled(fd, end=1)
     assert writer.wait() == "closed"
     os.set_blocking(ends[0], False)
     with pytest.raises(BlockingIOError):
         os_read(ends[0])
-    for end in (keep, *ends):
+    for end in ends:
         os.close(end)
     popen.wait()
 
@@ -467,9 +455,7 @@ def test_closed_and_recycled_while_it_waits(pipe: Any, hub: Any, how: str) -> No
         eventlet.sleep(0)
         eventlet.sleep(0)
         os.close(fd)
-        ends = os.pipe()
-        for end in ends:
-            hubs.notify_opened(end)
+        ends = recycled(fd, end=1 if how == "write" else 0)
         eventlet.sleep(0.01)
         result = waiter.wait()
         for end in ends:
@@ -711,7 +697,7 @@ def test_large_pipes_only_for_those_who_carry_much(patched: Any, pipe: Any) -> N
 def test_few_reads_per_mib(patched: Any, hub: Any, tmp_path: pathlib.Path, green: Any) -> None:
     path = tmp_path / "data"
     path.write_bytes(os.urandom(MIB) * 32)
-    popen = green.Popen(["cat", str(path)], stdout=-1)
+    popen = green.Popen(dump(path), stdout=-1)
     assert popen.stdout.read() == path.read_bytes()
     # Stock reads 8 KiB at a time: 128.
     assert counters.reads / 32 <= 8 and counters.waits / 32 <= 8

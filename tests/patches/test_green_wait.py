@@ -10,6 +10,7 @@ import pytest
 
 from tests.child import Gate, command
 from tests.conftest import MONKEY_PATCHED
+from tests.descriptors import descriptors
 
 eventlet = pytest.importorskip("eventlet")
 
@@ -73,15 +74,22 @@ def test_the_check_interval_is_accepted(patched: Any, hub: Any, green: ModuleTyp
 
 
 def test_the_check_interval_without_a_pidfd(
-    patched: Any, hub: Any, green: ModuleType, monkeypatch: pytest.MonkeyPatch
+    patched: Any, hub: Any, green: ModuleType, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from fastio.patches import _child
 
     monkeypatch.delattr(_child.os, "pidfd_open")
     slept = []
     sleep = eventlet.sleep
-    monkeypatch.setattr(eventlet, "sleep", lambda seconds: (slept.append(seconds), sleep(seconds)))
-    assert green.Popen(command("sleep:0.2", "exit:3")).wait(check_interval=0.03) == 3
+
+    def noting(seconds: float) -> None:
+        if not slept:
+            gate.open()
+        slept.append(seconds)
+        sleep(seconds)
+
+    monkeypatch.setattr(eventlet, "sleep", noting)
+    assert green.Popen(command(gate.wait, "exit:3"), pass_fds=gate.fds).wait(check_interval=0.03) == 3
     assert set(slept) == {0.03}
 
 
@@ -93,7 +101,7 @@ class Stop(Exception):
 def test_an_exception_thrown_into_a_waiting_greenlet(
     patched: Any, hub: Any, green: ModuleType, gate: Gate, timeout: Any
 ) -> None:
-    before = os.listdir("/proc/self/fd")
+    before = descriptors()
     popen = green.Popen(command(gate.wait, "exit:3"), pass_fds=gate.fds)
     waiter = eventlet.spawn(popen.wait, timeout)
     eventlet.sleep(0)
@@ -105,7 +113,7 @@ def test_an_exception_thrown_into_a_waiting_greenlet(
     with pytest.raises(eventlet.Timeout), eventlet.Timeout(0.05):
         popen.wait(timeout)
     assert not list(hub.get_readers())
-    assert os.listdir("/proc/self/fd") == before
+    assert not descriptors() - before
     gate.open()
     assert popen.wait(timeout) == 3
 

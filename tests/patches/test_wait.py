@@ -21,6 +21,7 @@ import fastio
 from fastio.patches import _child
 from tests.child import Gate, command, data, err, out
 from tests.conftest import MONKEY_PATCHED
+from tests.descriptors import descriptors
 from tests.outcome import describe
 
 pytestmark = pytest.mark.no_fast_path(reason="waiting moves no bytes; the tests count how often the child is looked at")
@@ -38,18 +39,23 @@ def native_thread(target: Callable[[], Any]) -> None:
         threading.Thread(target=target, daemon=True).start()
 
 
-def counting(sp: ModuleType) -> type:
-    """A Popen that counts in ``looks`` how often upstream's code looks at its child."""
+def counting(sp: ModuleType, opens: Gate | None = None, at: int = 0) -> type:
+    """A Popen that counts in ``looks`` how often upstream's code looks at its child, and ``opens`` a gate then."""
 
     class Popen(sp.Popen):  # type: ignore[misc, name-defined]
         looks = 0
 
-        def _try_wait(self, *args: Any) -> Any:
+        def _look(self) -> None:
             self.looks += 1
+            if opens is not None and self.looks == at:
+                opens.open()
+
+        def _try_wait(self, *args: Any) -> Any:
+            self._look()
             return super()._try_wait(*args)
 
         def _internal_poll(self, *args: Any, **kwargs: Any) -> Any:
-            self.looks += 1
+            self._look()
             return super()._internal_poll(*args, **kwargs)
 
     return Popen
@@ -73,10 +79,11 @@ def test_a_timeout_looks_twice_at_most(patched: Any, sp: ModuleType, gate: Gate)
     assert popen.wait() == 3
 
 
-def test_the_counting_popen_counts(sp: ModuleType) -> None:
-    popen = counting(sp)(command("sleep:1"))
+def test_the_counting_popen_counts(sp: ModuleType, gate: Gate) -> None:
+    """Where the time is over upstream does not poll any more, and the patch has nothing to do."""
+    popen = counting(sp, gate, 6)(command(gate.wait), pass_fds=gate.fds)
     assert popen.wait(timeout=NEVER) == 0
-    assert popen.looks > 5, "upstream does not poll any more; the patch has nothing to do"
+    assert popen.looks > 5
 
 
 @pytest.mark.parametrize("timeout", [None, NEVER, 0.001, 1e10, float("inf"), threading.TIMEOUT_MAX, 2_000_000])
@@ -213,11 +220,11 @@ def no_descriptors() -> Iterator[Callable[[], None]]:
 
 @pytest.mark.parametrize("timeout", [None, NEVER, 0.1])
 def test_no_descriptor_left(
-    patched: Any, sp: ModuleType, no_descriptors: Callable[[], None], timeout: float | None, gate: Gate
+    patched: Any, sp: ModuleType, is_green: bool, no_descriptors: Callable[[], None], timeout: float | None, gate: Gate
 ) -> None:
     steps = [gate.wait] if timeout == 0.1 else ["sleep:0.3"]
     popen = sp.Popen(command(*steps, "exit:3"), pass_fds=gate.fds)
-    if MONKEY_PATCHED or sp is not subprocess:
+    if is_green:
         __import__("eventlet").sleep(0)  # the hub has its own descriptor by now
     no_descriptors()
     if timeout == 0.1:
@@ -236,7 +243,7 @@ def test_kernels_without_pidfd(
         raise OSError(error, os.strerror(error))
 
     monkeypatch.setattr(_child.os, "pidfd_open", pidfd_open)
-    popen = counting(sp)(command("sleep:0.3", "exit:3"))
+    popen = counting(sp, gate, 3)(command(gate.wait, "exit:3"), pass_fds=gate.fds)
     assert popen.wait(NEVER) == 3
     assert popen.looks > 2
     popen = sp.Popen(command(gate.wait), pass_fds=gate.fds)
@@ -251,8 +258,10 @@ def test_pythons_without_pidfd(patched: Any, sp: ModuleType, monkeypatch: pytest
     assert sp.Popen(command("sleep:0.2", "exit:3")).wait(NEVER) == 3
 
 
-def test_the_pidfd_is_given_back(patched: Any, sp: ModuleType, gate: Gate) -> None:
-    before = os.listdir("/proc/self/fd")
+def test_the_pidfd_is_given_back(patched: Any, sp: ModuleType, is_green: bool, gate: Gate) -> None:
+    if is_green:
+        __import__("eventlet").sleep(0)  # the hub has its own descriptor by now
+    before = descriptors()
     for _ in range(5):
         assert sp.Popen(command("sleep:0.01", "exit:3")).wait(NEVER) == 3
         popen = sp.Popen(command(gate.wait), pass_fds=gate.fds)
@@ -260,7 +269,7 @@ def test_the_pidfd_is_given_back(patched: Any, sp: ModuleType, gate: Gate) -> No
             popen.wait(0.05)
         gate.open()
         assert popen.wait() == 0
-    assert os.listdir("/proc/self/fd") == before
+    assert not descriptors() - before
 
 
 @pytest.mark.skipif(MONKEY_PATCHED, reason="native threads")
@@ -299,7 +308,9 @@ def test_threads_with_and_without_a_timeout(patched: Any, gate: Gate) -> None:
 
 
 INTERRUPTED = """
-import faulthandler, json, os, sys
+import faulthandler, json, os, signal, sys
+# What a shell starts in the background ignores the signal.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 faulthandler.dump_traceback_later(50, exit=True)
 if sys.argv[1] == "green":
     import eventlet
@@ -309,9 +320,10 @@ import fastio
 from tests.child import Gate, command
 fastio.patch(strict=True)
 gate = Gate()
-popen = subprocess.Popen(command("sleep:0.3", "interrupt", gate.wait, "exit:3"), pass_fds=gate.fds)
+popen = subprocess.Popen(command(gate.wait, "settled", "interrupt", gate.wait, "exit:3"), pass_fds=gate.fds)
 before = len(os.listdir("/proc/self/fd"))
 try:
+    gate.open()
     popen.wait(timeout=40)
     caught = None
 except KeyboardInterrupt:

@@ -1,22 +1,3 @@
-"""How long Hypothesis looks: ``ci`` always the same examples, ``thorough`` (HYPOTHESIS_PROFILE) many new ones."""
-
-from __future__ import annotations
-
-import os
-
-from hypothesis import HealthCheck, settings
+"""Every property has the hard limit of tests that could hang; tests/hypothesis_profile.py says how long it looks."""
 
 from tests.limits import hard_limit, real_stderr  # noqa: F401
-
-#: Starting processes is slow by Hypothesis' standards, and how slow is the machine's business.
-_COMMON = {
-    "deadline": None,
-    "database": None,
-    "print_blob": True,
-    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
-}
-settings.register_profile("ci", max_examples=100, derandomize=True, **_COMMON)
-settings.register_profile("thorough", max_examples=2000, **_COMMON)
-
-
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

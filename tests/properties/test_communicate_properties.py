@@ -217,7 +217,7 @@ def test_timeouts(
 def test_what_a_timeout_tells(child: Child, stdout: str, stderr: str, mode: Any, sizes: dict[str, int]) -> None:
     """The exception of a call in which everything that is to come has come: every attribute as unpatched."""
     options = options_of("DEVNULL", stdout, stderr, **mode)
-    for timeout in (0.1, 1, 5):
+    for timeout in (0.1, 1, 10):
         with Gate() as gate:
             waiting = Child([*child.steps[:-1], gate.tell, gate.wait], b"", b"", b"", 0, True)
             calls = [Call(timeout=timeout), Call(opens=True, timeout=NEVER)]

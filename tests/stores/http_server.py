@@ -122,7 +122,7 @@ class Server:
         body = b"" if request.method == "HEAD" else answer.body[: answer.breaks_off]
         if answer.hold is not None:
             connection.sendall(body[: answer.before_hold])
-            answer.hold.wait(30)
+            answer.hold.wait(60)
             body = body[answer.before_hold :]
         connection.sendall(body)
         return answer.breaks_off is None

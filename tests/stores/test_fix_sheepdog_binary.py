@@ -91,7 +91,7 @@ def test_everything_else_is_as_before(store: Any) -> None:
                 operation(where)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.binary(max_size=3000) | st.text(max_size=1000).map(lambda text: text.encode(errors="surrogatepass")))
 def test_any_bytes(store: Any, data: bytes) -> None:
     with fastio.patched(NAME, strict=True):

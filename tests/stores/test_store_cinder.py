@@ -67,7 +67,7 @@ def outcome(store: Any, data: bytes, size: int, offset: int, length: int | None)
     return found
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     chunks=st.integers(0, 5),
     rest=st.sampled_from([-1, 0, 1, 4097]),

@@ -166,7 +166,7 @@ def outcome(store: Any, data: bytes, size: int | None, thin: bool = False) -> An
 CHUNK = 16 * KIB
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     chunks=st.integers(0, 9),
     rest=st.sampled_from([-1, 0, 1, 4097]),

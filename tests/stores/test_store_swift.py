@@ -272,8 +272,11 @@ def rest(start: int) -> Answer:
     return Answer("206 Partial Content", headers, BODY[start:])
 
 
-def downloaded(answers: list[Answer], **options: Any) -> Any:
-    """What can be read of an object, how it ends, and what was asked of the server for it."""
+def downloaded(answers: list[Answer], stalls_at: int | None = None, **options: Any) -> Any:
+    """What can be read of an object, how it ends, and what was asked of the server for it.
+
+    :param stalls_at: bytes after which the server is known to stall, where a long time-out need not be waited for
+    """
     found = b""
     end: Any = None
     with serving(in_turn(answers)) as server:
@@ -282,6 +285,8 @@ def downloaded(answers: list[Answer], **options: Any) -> Any:
             _, body = connection.get_object("c", "o", resp_chunk_size=256 * KIB)
             for piece in body:
                 found += piece
+                if len(found) == stalls_at:
+                    connection.http_conn[1].resp.raw.connection.sock.settimeout(0.3)
         except Exception as error:
             end = type(error), str(error).replace(str(server.port), "PORT")
         asked = [(each.path, each.headers.get("range"), each.headers.get("if-match")) for each in server.requests]
@@ -319,12 +324,13 @@ def test_a_timeout_of_a_download() -> None:
 
     def outcome() -> Any:
         hold = threading.Event()
-        found = downloaded([Answer(headers=ETAG, body=BODY, hold=hold, before_hold=MIB)], retries=0, timeout=0.3)
+        answers = [Answer(headers=ETAG, body=BODY, hold=hold, before_hold=MIB)]
+        found = downloaded(answers, stalls_at=MIB, retries=0, timeout=50)
         hold.set()
         return found
 
     upstream = outcome()
-    assert upstream[1] is not None
+    assert upstream[0] == BODY[:MIB] and "timed out" in upstream[1][1]
     with fastio.patched(NAME):
         assert outcome() == upstream
 

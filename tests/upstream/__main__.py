@@ -122,11 +122,12 @@ def run_all(
     for comparison in comparisons:
         if comparison.stock is None or comparison.patched is None:
             continue
-        comparison.faults += compare.faults(comparison.suite, comparison.patched)
         comparison.differences = compare.differences(comparison.stock, comparison.patched)
         for difference in comparison.differences:
             if difference.looks_worse():
                 compare.confirm(runner, comparison.suite, difference, screen.say)
+        chance = compare.by_chance(runner, comparison, screen.say)
+        comparison.faults += compare.faults(comparison.suite, comparison.patched, chance)
     return comparisons
 
 

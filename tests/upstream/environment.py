@@ -33,11 +33,11 @@ def create(directory: Path, base: str = sys.executable) -> Path:
     """Make the environment in ``directory``, on top of that of the interpreter ``base``; returns its interpreter."""
     subprocess.run(
         [base, "-m", "venv", "--without-pip", str(directory)],
-        check=True, timeout=120, stdin=subprocess.DEVNULL,
+        check=True, timeout=300, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     found = subprocess.run(
         [base, "-c", "import json, site; print(json.dumps(site.getsitepackages()))"],
-        check=True, timeout=120, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        check=True, timeout=300, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
     )  # fmt: skip
     site_packages = next(directory.glob("lib/python*/site-packages"))
     install(site_packages, [f"import site; site.addsitedir({path!r})" for path in json.loads(found.stdout)])

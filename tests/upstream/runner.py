@@ -30,8 +30,17 @@ WORKER = Path(__file__).with_name("worker.py")
 #: Seconds between looks at a worker's events.
 LOOK = 0.05
 
+#: Seconds that a worker may take until it has loaded all tests of its suite.
+LOAD_LIMIT = 300.0
+
+#: Seconds before a test's limit at which a worker is asked where every greenlet stands.
+LEAD = 1.0
+
 #: Seconds after a test's limit at which a worker that has not ended itself is killed.
 GRACE = 10.0
+
+#: Workers in a row that may end without having run any test, before the suite is taken for one that can not be run.
+BARREN = 2
 
 #: What faulthandler writes first when a test's time is up.
 _TIMED_OUT = "Timeout ("
@@ -95,18 +104,22 @@ class Runner:
         patched: bool,
         only: Collection[str] | None = None,
         progress: Progress = lambda done, total: None,
+        slack: float = 1,
     ) -> Run:
         """Run ``suite``, or ``only`` these ids of it.
 
+        :param slack: how many times its usual limit a test may take
         :raises Unavailable: if something that the suite needs is missing
         :raises SuiteError: if it can not be run to its end
         """
         directory = suite.find()
         run = Run(patched)
+        limit = self._limit * slack
         started = time.monotonic()
+        barren = 0
         while True:
             with tempfile.TemporaryDirectory(prefix="upstream-", ignore_cleanup_errors=True) as scratch:
-                worker = _Worker(Path(scratch), self._limit)
+                worker = _Worker(Path(scratch), limit)
                 job = {
                     "modules": suite.modules,
                     "functions": suite.functions,
@@ -114,7 +127,8 @@ class Runner:
                     "path": [str(directory)] if directory else [],
                     "patched": patched,
                     "children": self._children,
-                    "limit": self._limit,
+                    "limit": limit,
+                    "load_limit": LOAD_LIMIT,
                     "match": self._match,
                     "only": None if only is None else list(only),
                     "done": list(run.tests),
@@ -123,7 +137,8 @@ class Runner:
                 finished = worker.run(self._python, job, directory, suite.env, run, progress)
                 if finished:
                     break
-                if len(run.tests) == before:
+                barren = barren + 1 if len(run.tests) == before else 0
+                if barren == BARREN:
                     raise SuiteError(f"{suite.name} ({'patched' if patched else 'stock'}): {worker.log_end()}")
         for test in only or ():
             run.tests.setdefault(test, Outcome("missing"))
@@ -197,7 +212,7 @@ class _Worker:
             process.wait()
 
     def _follow(self, process: subprocess.Popen[bytes], run: Run, progress: Progress) -> bool:
-        total, exchanges, running, finished = 0, 0, "", False
+        total, exchanges, running, loaded, finished = 0, 0, "", False, False
         since = time.monotonic()
         dumped = killed = False
         with open(self._events, encoding="utf-8") as events:
@@ -207,7 +222,7 @@ class _Worker:
                     since, dumped = time.monotonic(), False
                     kind = event["event"]
                     if kind == "loaded":
-                        total = len(run.tests) + len(event["chosen"])
+                        total, loaded = len(run.tests) + len(event["chosen"]), True
                     elif kind == "start":
                         running = event["id"]
                     elif kind == "end":
@@ -220,10 +235,10 @@ class _Worker:
                 if ended:
                     break
                 quiet = time.monotonic() - since
-                if not dumped and running and quiet > self._limit - 1:
+                if not dumped and running and quiet > self._limit - LEAD:
                     dumped = True
                     process.send_signal(DUMP_SIGNAL)
-                if not killed and quiet > self._limit + GRACE:
+                if not killed and quiet > (self._limit if loaded else LOAD_LIMIT) + GRACE:
                     killed = True
                     process.kill()
                 time.sleep(LOOK)

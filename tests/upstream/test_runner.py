@@ -11,12 +11,15 @@ from collections.abc import Callable
 import pytest
 
 from . import __main__ as command
-from . import compare, environment, report
+from . import compare, environment, report, runner
 from .runner import Outcome, Run, Runner, Runners, SuiteError
 from .suites import SUITES, Suite, Unavailable, need
 
-#: Seconds; also what each hanging test costs.
-LIMIT = 2.0
+#: Seconds for a test, many times what one takes that starts a Python.
+LIMIT = 60.0
+
+#: The same where tests hang: this is what each of them costs.
+SHORT = 4.0
 
 OUTCOMES = """
     import os, subprocess, sys, threading, unittest
@@ -194,7 +197,7 @@ def outcomes(run: Run) -> dict[str, str]:
 
 def test_every_outcome_is_told(python, make_suite, monkeypatch) -> None:
     monkeypatch.setenv("PYTHONWARNINGS", "error")
-    run = Runner(python, LIMIT).run(make_suite(OUTCOMES), patched=False)
+    run = Runner(python, SHORT).run(make_suite(OUTCOMES), patched=False)
     assert outcomes(run) == {**EXPECTED, "setUpClass (made_up.Fixture)": "error"}
     assert "as asked" in run.tests["made_up.Outcomes.test_fail"].detail
     assert "in test_b_hang_busy" in run.tests["made_up.Outcomes.test_b_hang_busy"].detail
@@ -202,8 +205,10 @@ def test_every_outcome_is_told(python, make_suite, monkeypatch) -> None:
     assert "number=1" in run.tests["made_up.Outcomes.test_subtests"].detail
 
 
-def test_a_hang_under_eventlet_shows_where_every_greenlet_stands(python, make_suite) -> None:
+def test_a_hang_under_eventlet_shows_where_every_greenlet_stands(python, make_suite, monkeypatch) -> None:
     pytest.importorskip("eventlet")
+    # It has half of the time to say it.
+    monkeypatch.setattr(runner, "LEAD", SHORT / 2)
     source = """
         import unittest
 
@@ -220,7 +225,7 @@ def test_a_hang_under_eventlet_shows_where_every_greenlet_stands(python, make_su
                 import eventlet.patcher
                 self.assertTrue(eventlet.patcher.is_monkey_patched("subprocess"))
     """
-    run = Runner(python, LIMIT).run(make_suite(source, prelude="monkey_patch"), patched=False)
+    run = Runner(python, SHORT).run(make_suite(source, prelude="monkey_patch"), patched=False)
     assert outcomes(run) == {"Green.test_hang": "hang", "Green.test_patched_time": "pass"}
     assert "someone_else_who_waits" in run.tests["made_up.Green.test_hang"].detail
 
@@ -292,8 +297,47 @@ def test_a_worse_test_fails_the_comparison_after_it_was_run_alone(python, make_s
     }
     assert comparison.failures() == ["made_up.Patched.test_stock_only: pass -> fail"]
     worse = next(found for found in comparison.differences if found.verdict == "worse")
-    assert [outcome.outcome for outcome in worse.stock_alone] == ["pass", "pass"]
-    assert [outcome.outcome for outcome in worse.patched_alone] == ["fail", "fail"]
+    assert [outcome.outcome for outcome in worse.stock_alone] == ["pass"] * compare.BELIEVED
+    assert [outcome.outcome for outcome in worse.patched_alone] == ["fail"] * compare.BELIEVED
+
+
+def test_a_test_that_fails_now_and_then_is_none_that_is_worse(python, make_suite, tmp_path) -> None:
+    """It fails in the patched suite, and the first time that it is run alone; then no more."""
+    source = f"""
+        import os, subprocess, sys, unittest
+
+        class Chance(unittest.TestCase):
+            def test_chance(self):
+                subprocess.run([sys.executable, "-c", ""], capture_output=True)
+                if "fastio" in sys.modules:
+                    with open({str(tmp_path / "runs")!r}, "a+") as file:
+                        file.write("x")
+                        self.assertGreater(file.tell(), 2)
+    """
+    suite = make_suite(source, applied=("communicate", "wait"), at_most=0)
+    (comparison,) = command.run_all(Runner(python, LIMIT), [suite], stock_only=False, jobs=1, screen=Screen())
+    (found,) = comparison.differences
+    assert found.verdict == "not reproduced"
+    assert [outcome.outcome for outcome in found.patched_alone] == ["fail", "pass", "pass"]
+    assert comparison.failures() == []
+
+
+def test_a_test_that_is_only_slow_does_not_hang(python, make_suite) -> None:
+    """It takes longer than its limit in both runs of the suite; alone it has more time."""
+    source = """
+        import subprocess, sys, time, unittest
+
+        class Slow(unittest.TestCase):
+            def test_a_communicate(self):
+                subprocess.run([sys.executable, "-c", ""], capture_output=True)
+
+            def test_slow(self):
+                time.sleep(6)
+    """
+    suite = make_suite(source, never_hang=("slow",))
+    (comparison,) = command.run_all(Runner(python, SHORT), [suite], stock_only=False, jobs=2, screen=Screen())
+    assert comparison.patched.tests["made_up.Slow.test_slow"].outcome == "hang"
+    assert comparison.failures() == []
 
 
 def test_a_patched_run_that_never_reaches_fastio_fails(python, make_suite) -> None:
@@ -387,9 +431,11 @@ def test_verdicts(stock: str, patched: str, verdict: str) -> None:
     ("stock_alone", "patched_alone", "verdict"),
     [
         (["pass", "pass"], ["pass", "pass"], "not reproduced"),
-        (["pass", "pass"], ["fail", "pass"], "worse"),
+        (["pass"] * 4, ["fail"] * 4, "worse"),
+        (["pass"] * 5, ["fail", "pass", "fail", "fail", "fail"], "worse"),
+        (["pass"] * 4, ["fail", "pass", "fail", "pass"], "not reproduced"),
         (["fail", "pass"], ["fail", "fail"], "not reproduced"),
-        (["fail", "pass"], ["hang", "pass"], "worse"),
+        (["fail", *["pass"] * 3], ["hang"] * 4, "worse"),
     ],
 )
 def test_a_worse_test_is_believed_only_if_it_is_worse_alone(stock_alone, patched_alone, verdict) -> None:
@@ -428,6 +474,7 @@ def test_goals_of_a_suite() -> None:
     status = {"patches": []}
     run = Run(True, {"a.test_communicate_epipe": Outcome("hang"), "b": Outcome("skip")}, status, exchanges=1)
     assert compare.faults(suite, run) == ["a.test_communicate_epipe hangs when patched"]
+    assert compare.faults(suite, run, {"a.test_communicate_epipe"}) == []
     few = Suite("goals", (), at_least=2)
     assert compare.faults(few, run) == ["0 tests pass when patched, at least 2 must"]
     run.tests = {"a": Outcome("fail"), "b": Outcome("error")}

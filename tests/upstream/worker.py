@@ -59,18 +59,19 @@ class Events:
 
 
 class Watchdog:
-    """Ends the process when a test takes longer than ``limit`` seconds.
+    """Ends the process when a test takes longer than ``limit`` seconds, or loading all of them longer than ``load``.
 
     It must not be a signal: the handler would raise inside eventlet's hub. faulthandler's is a C thread.
     """
 
-    def __init__(self, limit: float, path: str) -> None:
+    def __init__(self, limit: float, load: float, path: str) -> None:
         self._limit = limit
+        self._load = load
         self._fd = open_own(path)
         signal.signal(DUMP_SIGNAL, self._dump_greenlets)
 
-    def arm(self) -> None:
-        faulthandler.dump_traceback_later(self._limit, exit=True, file=self._fd)
+    def arm(self, loading: bool = False) -> None:
+        faulthandler.dump_traceback_later(self._load if loading else self._limit, exit=True, file=self._fd)
 
     def disarm(self) -> None:
         faulthandler.cancel_dump_traceback_later()
@@ -260,7 +261,7 @@ def main() -> None:
         job = json.load(file)
     sys.path[:0] = job["path"]
     events = Events(job["events"])
-    watchdog = Watchdog(job["limit"], job["trace"])
+    watchdog = Watchdog(job["limit"], job["load_limit"], job["trace"])
 
     prepare(job["prelude"])
     if job["patched"]:
@@ -270,7 +271,7 @@ def main() -> None:
             os.environ[CHILDREN_VARIABLE] = "1"
         fastio.patch()
 
-    watchdog.arm()
+    watchdog.arm(loading=True)
     named = name_all(load(job["modules"], job["functions"]))
     only = None if job["only"] is None else set(job["only"])
     done = set(job["done"])
@@ -279,6 +280,7 @@ def main() -> None:
         for key, test in named.items()
         if key not in done and job["match"] in key and (only is None or key in only)
     }
+    watchdog.arm()
     events.emit("loaded", chosen=list(chosen))
 
     keys = {id(test): key for key, test in chosen.items()}

@@ -1,0 +1,151 @@
+"""Which releases fastio knows, and in which of them together it was tested.
+
+Nothing here is written by hand: the ranges are the registry's, the known releases those of ``fingerprints.json``, and
+``tested.json`` is what ``python -m tests.matrix`` wrote of its runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from fastio import fingerprint, registry
+from fastio.registry import Requirement, Target
+from fastio.report import table
+
+#: What the environments differ in, besides Python.
+DISTRIBUTIONS = ("eventlet", "oslo.concurrency", "glance_store")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One attribute that a patch replaces."""
+
+    patch: str
+    #: ``module:qualified.attribute``
+    target: str
+    #: the ranges of versions that the patch is for; empty where only Python counts
+    requires: Sequence[str]
+    #: distribution: those of its releases in which all the code is known that the target relies on
+    known: dict[str, list[str]]
+
+    def spans(self) -> str:
+        """The known releases as people read them: ``eventlet 0.34.3 to 0.41.3``."""
+        return ", ".join(_span(name, versions) for name, versions in self.known.items())
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Releases that were installed together, and the tests that passed there; none has failed."""
+
+    python: str
+    #: distribution: version
+    versions: dict[str, str]
+    #: how many tests passed and were skipped, natively and with ``eventlet.monkey_patch()`` before everything
+    native: dict[str, int]
+    monkey_patched: dict[str, int] = field(default_factory=dict)
+
+
+def rows() -> list[Row]:
+    """A row for each target, in the order of application."""
+    found = []
+    for patch in registry.patches():
+        for target in patch.targets:
+            requires = tuple(dict.fromkeys((*patch.requires, *target.requires)))
+            known = known_releases(target, requires)
+            found.append(Row(patch.name, target.key, [str(requirement) for requirement in requires], known))
+    return found
+
+
+def known_releases(target: Target, requires: Sequence[Requirement]) -> dict[str, list[str]]:
+    """``{distribution: versions}`` within ``requires`` in which all is known that ``target`` relies on.
+
+    On some Python: a release need not be known on each of them.
+    """
+    known: dict[str, set[str]] = {}
+    for _, key in target.fingerprints:
+        for name, versions in _releases(key).items():
+            known[name] = known[name] & versions if name in known else set(versions)
+    for requirement in requires:
+        if requirement.distribution in known:
+            known[requirement.distribution] = set(filter(requirement.accepts, known[requirement.distribution]))
+    return {name: fingerprint.ordered(versions) for name, versions in known.items()}
+
+
+def all_releases() -> dict[str, list[str]]:
+    """``{distribution: versions}`` of which some code is known."""
+    known: dict[str, set[str]] = {}
+    for key in fingerprint.table():
+        for name, versions in _releases(key).items():
+            known.setdefault(name, set()).update(versions)
+    return {name: fingerprint.ordered(known[name]) for name in sorted(known, key=str.lower)}
+
+
+@lru_cache(maxsize=1)
+def tested() -> list[Environment]:
+    """The environments in which the tests have passed, as committed."""
+    from importlib.resources import files
+
+    entries = json.loads(files("fastio").joinpath("tested.json").read_text(encoding="utf-8"))
+    return [Environment(**entry) for entry in entries]
+
+
+def to_dict() -> dict[str, Any]:
+    """Plain data, as ``fastio status --matrix --json`` prints it."""
+    return {
+        "patches": [asdict(row) for row in rows()],
+        "releases": all_releases(),
+        "tested": [asdict(environment) for environment in tested()],
+    }
+
+
+def to_text() -> str:
+    """What ``fastio status --matrix`` prints."""
+    lines = table(*patches_table())
+    lines += ["", "Tested together (tests that passed + that were skipped; none has failed):", ""]
+    return "\n".join([*lines, *table(*tested_table())])
+
+
+def patches_table() -> tuple[Sequence[str], list[Sequence[str]]]:
+    """Head and rows of the table of patches; the targets of a patch of which the same holds share a row."""
+    alike: dict[tuple[str, str, str], int] = {}
+    for row in rows():
+        cells = (row.patch, row.spans(), ", ".join(row.requires) or "-")
+        alike[cells] = alike.get(cells, 0) + 1
+    head = ("patch", "targets", "known releases", "applied to")
+    return head, [(patch, str(count), known, requires) for (patch, known, requires), count in alike.items()]
+
+
+def tested_table() -> tuple[Sequence[str], list[Sequence[str]]]:
+    """Head and rows of the table of environments."""
+    head = ("Python", *DISTRIBUTIONS, "native", "monkey patched")
+    return head, [
+        (
+            environment.python,
+            *(environment.versions.get(name, "-") for name in DISTRIBUTIONS),
+            _counts(environment.native),
+            _counts(environment.monkey_patched),
+        )
+        for environment in tested()
+    ]
+
+
+def _releases(key: str) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for hashes in fingerprint.table().get(key, {}).values():
+        for releases in hashes.values():
+            for release in releases.split(", "):
+                name, _, version = release.rpartition(" ")
+                found.setdefault(name, set()).add(version)
+    return found
+
+
+def _span(name: str, versions: Sequence[str]) -> str:
+    return fingerprint.span(", ".join(f"{name} {version}" for version in versions)) if versions else f"{name}: none"
+
+
+def _counts(run: dict[str, int]) -> str:
+    return f"{run['passed']} + {run['skipped']}" if run else "-"

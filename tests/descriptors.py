@@ -1,0 +1,41 @@
+"""The descriptors of a process: whether any stays open, and who gets the number of one that was closed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+
+def descriptors() -> set[tuple[int, int, int]]:
+    """Number, device and inode of every descriptor.
+
+    What is there afterwards and was not before was left open. The reverse tells nothing: the garbage collector may
+    close what an earlier test, or the hub of a thread that has ended, had left, at any time.
+    """
+    found = set()
+    for name in os.listdir("/proc/self/fd"):
+        # That of the listing itself is closed by now.
+        with contextlib.suppress(OSError):
+            status = os.fstat(int(name))
+            found.add((int(name), status.st_dev, status.st_ino))
+    return found
+
+
+def recycled(fd: int, end: int = 0) -> tuple[int, int]:
+    """A pipe of which one end, 0 or 1, has the number ``fd``, which is closed; eventlet's hub is told of both.
+
+    The system gives the lowest numbers that are free, and there may be lower ones.
+    """
+    from eventlet import hubs
+
+    ends = list(os.pipe())
+    if ends[end] != fd:
+        if fd in ends:
+            # The other end has it and makes way.
+            ends[1 - end] = os.dup(fd)
+        os.dup2(ends[end], fd, inheritable=False)
+        os.close(ends[end])
+        ends[end] = fd
+    for each in ends:
+        hubs.notify_opened(each)
+    return ends[0], ends[1]

@@ -1,0 +1,121 @@
+"""The calls of glance's API that move data, as a client makes them, and one that breaks off."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import http.client
+import json
+import socket
+import ssl
+import struct
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from benchmarks.backends.base import HOST
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Api:
+    """The calls of glance's API that move data, each on a connection of its own."""
+
+    def __init__(self, port: int, timeout: float = 60, tls: ssl.SSLContext | None = None) -> None:
+        self._port = port
+        self._timeout = timeout
+        self._tls = tls
+
+    def connect(self) -> http.client.HTTPConnection:
+        if self._tls is None:
+            return http.client.HTTPConnection(HOST, self._port, timeout=self._timeout)
+        return http.client.HTTPSConnection(HOST, self._port, timeout=self._timeout, context=self._tls)
+
+    def ask(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
+        connection = self.connect()
+        try:
+            connection.request(method, path, body, dict(headers or {}))
+            response = connection.getresponse()
+            try:
+                content = response.read()
+            except http.client.IncompleteRead as error:
+                content = error.partial
+            return Answer(response.status, dict(response.getheaders()), content)
+        finally:
+            connection.close()
+
+    def create(self, **fields: Any) -> str:
+        """A new image without data; returns its id."""
+        fields = {"name": "image", "disk_format": "raw", "container_format": "bare", **fields}
+        answer = self.ask("POST", "/v2/images", json.dumps(fields), {"Content-Type": "application/json"})
+        assert answer.status == 201, answer
+        return json.loads(answer.body)["id"]
+
+    def upload(self, image: str, data: Any) -> Answer:
+        """Give an image its data: bytes with their length, an iterable in chunks."""
+        return self.ask("PUT", f"/v2/images/{image}/file", data, {"Content-Type": "application/octet-stream"})
+
+    def make(self, data: bytes) -> str:
+        """A new image with data; returns its id."""
+        image = self.create()
+        answer = self.upload(image, data)
+        assert answer.status == 204, answer
+        return image
+
+    def download(self, image: str, **headers: str) -> Answer:
+        return self.ask("GET", f"/v2/images/{image}/file", headers=headers)
+
+    def show(self, image: str) -> dict[str, Any]:
+        answer = self.ask("GET", f"/v2/images/{image}")
+        assert answer.status == 200, answer
+        return json.loads(answer.body)
+
+    def delete(self, image: str) -> int:
+        return self.ask("DELETE", f"/v2/images/{image}").status
+
+    @contextlib.contextmanager
+    def started_download(self, image: str, receive_buffer: int = 65536) -> Iterator[http.client.HTTPResponse]:
+        """A download of which nothing but the headers has been read, with a small receive buffer."""
+        with socket.socket() as sock:
+            sock.settimeout(self._timeout)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+            sock.connect((HOST, self._port))
+            sock.sendall(f"GET /v2/images/{image}/file HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n".encode())
+            response = http.client.HTTPResponse(sock)
+            response.begin()
+            with response:
+                yield response
+
+    def abort_download(self, image: str, after: int) -> None:
+        """Read ``after`` bytes of an image's data and reset the connection."""
+        with self.started_download(image) as response:
+            left = after
+            while left:
+                left -= len(response.read(min(left, 65536)))
+            reset(response)
+
+    def abort_upload(self, image: str, data: bytes, announced: int) -> None:
+        """Send ``data`` of ``announced`` bytes and reset the connection."""
+        with socket.create_connection((HOST, self._port), timeout=self._timeout) as sock:
+            head = f"PUT /v2/images/{image}/file HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {announced}\r\n"
+            sock.sendall(head.encode() + b"Content-Type: application/octet-stream\r\n\r\n" + data)
+            # So that the service is in the middle of it, and not still waiting for the first byte.
+            time.sleep(0.3)
+            _reset_at_close(sock)
+
+
+def reset(response: http.client.HTTPResponse) -> None:
+    """Have the connection of a response reset, rather than ended, when it is closed."""
+    _reset_at_close(response.fp.raw._sock)
+
+
+def _reset_at_close(sock: socket.socket) -> None:
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def sha512(data: bytes) -> str:
+    return hashlib.sha512(data).hexdigest()

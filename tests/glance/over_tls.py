@@ -1,0 +1,35 @@
+"""glance-api 32 that also listens with TLS: ``python -m tests.glance.over_tls HOST PORT CERTIFICATE KEY [option ...]``.
+
+Its releases have no options for that any more, but its server has: this is eventlet's documented way to it. The
+options are those of glance-api.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+# First, because it monkey patches.
+from glance.cmd import api
+
+import eventlet.wsgi  # isort: skip
+
+
+def main() -> None:
+    host, port, certificate, key = sys.argv[1:5]
+    del sys.argv[1:5]
+    server = eventlet.wsgi.server
+
+    def both(sock: Any, application: Any, **options: Any) -> None:
+        """The worker's server, and beside it the same with TLS."""
+        listener = eventlet.listen((host, int(port)))
+        wrapped = eventlet.wrap_ssl(listener, certfile=certificate, keyfile=key, server_side=True)
+        eventlet.spawn(server, wrapped, application, **options)
+        server(sock, application, **options)
+
+    eventlet.wsgi.server = both
+    api.main()
+
+
+if __name__ == "__main__":
+    main()

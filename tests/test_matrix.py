@@ -1,0 +1,173 @@
+"""``fastio status --matrix``, and that what it says was tested."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import pathlib
+
+import pytest
+
+from fastio import cli, fingerprint, matrix, registry
+from tests import matrix as runner
+
+TARGETS = [(patch, target) for patch in registry.patches() for target in patch.targets]
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    return registry._numbers(version)
+
+
+def test_every_target_has_a_row() -> None:
+    assert [(row.patch, row.target) for row in matrix.rows()] == [(patch.name, target.key) for patch, target in TARGETS]
+    counted = sum(int(cells[1]) for cells in matrix.patches_table()[1])
+    assert counted == len(TARGETS)
+
+
+def test_the_known_releases_are_in_the_ranges() -> None:
+    for row, (patch, target) in zip(matrix.rows(), TARGETS, strict=True):
+        assert row.known and all(row.known.values())
+        requirements = (*patch.requires, *target.requires)
+        assert row.requires == [str(requirement) for requirement in dict.fromkeys(requirements)]
+        for requirement in requirements:
+            for version in row.known.get(requirement.distribution, []):
+                assert requirement.accepts(version)
+
+
+def test_a_release_is_known_if_all_code_is() -> None:
+    """It is not if one of the functions that a target relies on is other code, or not there."""
+    for row, (_, target) in zip(matrix.rows(), TARGETS, strict=True):
+        for name, versions in row.known.items():
+            for version in versions:
+                for _, key in target.fingerprints:
+                    tables = fingerprint.table()[key].values()
+                    releases = {each for hashes in tables for text in hashes.values() for each in text.split(", ")}
+                    of_this = {release for release in releases if release.startswith(name + " ")}
+                    assert not of_this or f"{name} {version}" in of_this
+
+
+def test_spans() -> None:
+    row = matrix.Row("patch", "module:name", [], {"CPython": ["3.9.1", "3.10.2"], "eventlet": ["0.41.3"], "other": []})
+    assert row.spans() == "CPython 3.9.1 to 3.10.2, eventlet 0.41.3, other: none"
+
+
+def test_what_was_tested_is_what_fastio_is_for() -> None:
+    """Every Python, the newest release that is known of each distribution, and the oldest series that is accepted."""
+    environments = matrix.tested()
+    written = {runner.pins_of(environment) for environment in environments}
+    assert written <= set(runner.MATRIX)
+    if unwritten := [pins.name for pins in runner.MATRIX if pins not in written]:
+        pytest.skip(f"not run yet: {', '.join(unwritten)} (tox -e matrix -- --write)")
+    classifiers = (pathlib.Path(runner.ROOT) / "setup.cfg").read_text(encoding="utf-8")
+    pythons = {pins.python for pins in runner.MATRIX}
+    assert {python for python in pythons if f"Programming Language :: Python :: {python}\n" in classifiers} == pythons
+    assert pythons == {minor for known in fingerprint.table().values() for minor in known}
+    newest = {name: versions[-1] for name, versions in matrix.all_releases().items()}
+    requirements = {requirement for patch, target in TARGETS for requirement in (*patch.requires, *target.requires)}
+    for name in matrix.DISTRIBUTIONS:
+        tested = [environment.versions[name] for environment in environments]
+        of_this = [requirement for requirement in requirements if requirement.distribution == name]
+        # fastio's own sheepdog driver aside, which older releases than the others'.
+        minimums = sorted({requirement.minimum for requirement in of_this} - {"0.28"}, key=numbers)
+        assert newest[name] in tested
+        assert numbers(min(tested, key=numbers))[:2] == numbers(minimums[0])[:2]
+
+
+def test_nothing_that_failed_is_listed() -> None:
+    for environment in matrix.tested():
+        for run in (environment.native, environment.monkey_patched):
+            assert set(run) == {"passed", "skipped"}
+            assert run["passed"] > 0
+
+
+def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["status", "--matrix"]) == 0
+    text = capsys.readouterr().out
+    for patch in registry.patches():
+        assert f"\n{patch.name} " in text
+    for environment in matrix.tested():
+        assert f"\n{environment.python} " in text
+    assert cli.main(["status", "--matrix", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data == matrix.to_dict()
+    assert len(data["patches"]) == len(TARGETS)
+    assert data["releases"]["eventlet"][0] == "0.34.3"
+
+
+def passed(pins: runner.Pins, count: int = 1) -> matrix.Environment:
+    run = {"passed": count, "skipped": 0}
+    versions = dict(zip(matrix.DISTRIBUTIONS, pins.releases, strict=True))
+    return matrix.Environment(pins.python + ".7", versions, run, run)
+
+
+def test_what_ran_replaces_what_was_written() -> None:
+    first, second, third = runner.MATRIX[:3]
+    before = [passed(first), passed(second), passed(runner.Pins("3.9", first.releases))]
+    assert runner.merged(before, {}) == [passed(first), passed(second)]
+    after = runner.merged(before, {third: passed(third, 3), second: None, first: passed(first, 2)})
+    assert after == [passed(first, 2), passed(third, 3)]
+
+
+def test_an_environment_belongs_to_its_pins() -> None:
+    for pins in runner.MATRIX:
+        assert runner.pins_of(passed(pins)) == pins
+        assert runner.Pins("3.9", pins.releases) not in runner.MATRIX
+
+
+def test_the_counts_are_those_of_the_results(tmp_path: pathlib.Path) -> None:
+    results = tmp_path / "results.xml"
+    results.write_text(
+        '<testsuites><testsuite tests="10" failures="1" errors="2" skipped="3"/>'
+        '<testsuite tests="2" failures="0" errors="0" skipped="1"/></testsuites>'
+    )
+    assert runner.counts(results) == {"passed": 5, "skipped": 4}
+
+
+@pytest.fixture
+def fake_runs(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> dict[runner.Pins, matrix.Environment | None]:
+    """What ``environments()`` yields, and a file of its own."""
+    ran: dict[runner.Pins, matrix.Environment | None] = {}
+    monkeypatch.setattr(runner, "environments", lambda *arguments: iter(ran.items()))
+    monkeypatch.setattr(runner, "FILE", tmp_path / "tested.json")
+    monkeypatch.setattr(runner, "tested", lambda: [passed(runner.MATRIX[0])])
+    return ran
+
+
+def test_the_runner_writes_what_passed(fake_runs: dict[runner.Pins, matrix.Environment | None]) -> None:
+    first, second, third = runner.MATRIX[:3]
+    fake_runs |= {second: passed(second), first: passed(first, 2)}
+    assert runner.main(["--write"]) == 0
+    entries = json.loads(runner.FILE.read_text())
+    assert [matrix.Environment(**entry) for entry in entries] == [passed(first, 2), passed(second)]
+    fake_runs |= {third: None}
+    assert runner.main(["--write"]) == 1
+    assert len(json.loads(runner.FILE.read_text())) == 2
+
+
+def test_the_runner_checks_what_is_written(fake_runs: dict[runner.Pins, matrix.Environment | None]) -> None:
+    first, second = runner.MATRIX[:2]
+    fake_runs |= {first: passed(first)}
+    assert runner.main([]) == 0
+    fake_runs |= {second: passed(second)}
+    assert runner.main([]) == 1
+    assert not runner.FILE.exists()
+
+
+def test_this_python_is_found() -> None:
+    import sys
+
+    assert runner.interpreter(f"{sys.version_info[0]}.{sys.version_info[1]}") == sys.executable
+    assert runner.interpreter("2.99") is None
+
+
+def test_this_environment_is_described_by_its_metadata() -> None:
+    import sys
+
+    for name in matrix.DISTRIBUTIONS:
+        try:
+            importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            pytest.skip(f"{name} is not installed")
+    version, found = runner.versions(pathlib.Path(sys.executable))
+    assert sys.version.startswith(version)
+    assert found == {name: importlib.metadata.version(name) for name in matrix.DISTRIBUTIONS}
