@@ -507,9 +507,8 @@ class Fake:
     def __init__(self, directory, **parameters):
         self.parameters = parameters
 
-    @classmethod
-    def available(cls):
-        return cls.missing
+    def why_not(self):
+        return self.missing or ""
 
     def __enter__(self):
         if self.fails:
