@@ -21,6 +21,9 @@ from .pythons import Python
 
 _MARKER = "complete.json"
 
+#: Where distributions put files that belong to no package, in an environment.
+_DATA = ("etc",)
+
 _VERSIONS = """\
 import importlib.metadata, json
 print(json.dumps({each.metadata["Name"]: each.version for each in importlib.metadata.distributions()}))
@@ -71,9 +74,15 @@ def copy_packages(source: Environment, to: Environment) -> None:
     for script in (source.directory / "bin").iterdir():
         own = to.directory / "bin" / script.name
         if script.is_file() and not own.exists():
-            # Its first line names the interpreter.
-            own.write_bytes(script.read_bytes().replace(bytes(source.directory), bytes(to.directory)))
+            content = script.read_bytes()
+            if content.startswith(b"#!"):
+                # It names the interpreter.
+                content = content.replace(bytes(source.directory), bytes(to.directory))
+            own.write_bytes(content)
             own.chmod(script.stat().st_mode)
+    for name in _DATA:
+        if (source.directory / name).is_dir():
+            shutil.copytree(source.directory / name, to.directory / name, symlinks=True)
 
 
 @contextlib.contextmanager

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from benchmarks import compare, engine, machine, statistics
+from benchmarks.backends import SERVICES
 from benchmarks.engine import Case, Options
 from benchmarks.progress import Progress
 from benchmarks.results import CaseResult, Result, ResultError, VariantResult, read
 
+from . import services
 from .state import State
 from .variants import STOCK, Variant
 
@@ -23,6 +25,7 @@ TOO_SLOW = 1.25
 #: Other figures worth a look: heading, and where they come from.
 FIGURES = (
     ("CPU s/GiB", "cpu_seconds_per_gib"),
+    ("server CPU s/GiB", "server_cpu_seconds_per_gib"),
     ("memory/payload", "peak_memory_per_byte"),
     ("reads/MiB", "reads_per_mib"),
     ("waits/MiB", "waits_per_mib"),
@@ -61,21 +64,28 @@ class Row:
 
 def adapt(case: Case, suite: str, variants: Sequence[Variant], modes: Sequence[str]) -> Case | None:
     """A case whose rows are the variants, in the ways of ``modes`` that it has; None if it has none of them."""
-    known = {each.name: each for each in case.all_variants()}
-    rows = []
-    for mode in modes:
-        for variant in variants:
-            way = known.get(f"{mode}-{'fastio' if variant.patched else 'stock'}")
-            if way is not None:
-                python = str(variant.environment.python)
-                label, against = f"{mode}-{variant.name}", f"{mode}-{STOCK}"
-                rows.append(dataclasses.replace(way, label=label, python=python, against=against))
+    if case.backend in SERVICES:
+        case = services.serve(case, variants, modes[0])
+        rows = case.all_variants()
+    else:
+        rows = list(_in_environments(case, variants, modes))
     if not rows:
         return None
     name = f"{suite}/{case.name}"
     return dataclasses.replace(
         case, name=name, variants=rows, baseline=rows[0].title, title=f"{name}: {case.title}", panel="", label=""
     )  # fmt: skip
+
+
+def _in_environments(case: Case, variants: Sequence[Variant], modes: Sequence[str]) -> Iterator[engine.Variant]:
+    known = {each.name: each for each in case.all_variants()}
+    for mode in modes:
+        for variant in variants:
+            way = known.get(f"{mode}-{'fastio' if variant.patched else 'stock'}")
+            if way is not None:
+                python = str(variant.environment.python)
+                label, against = f"{mode}-{variant.name}", f"{mode}-{STOCK}"
+                yield dataclasses.replace(way, label=label, python=python, against=against)
 
 
 def run(

@@ -11,10 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.worker import CACHE_VARIABLE, cache_directory
 from tests.upstream import compare
 from tests.upstream.compare import Comparison, Difference
 from tests.upstream.runner import Outcome, Run, Runner, SuiteError
-from tests.upstream.suites import CPYTHON, SUITES, Suite, link_glance_store_data, tests_of
+from tests.upstream.suites import (
+    CPYTHON,
+    SUITES,
+    Suite,
+    Unavailable,
+    link_glance_data,
+    link_glance_store_data,
+    tests_of,
+)
 from tests.upstream.terminal import Plain, Rich
 
 from .state import State
@@ -33,6 +42,7 @@ CONDUCT = {
         Suite("conduct-green", ("conduct_processes", "conduct_execute", "conduct_hub"), prelude="monkey_patch"),
         Suite("conduct-stores-native", ("conduct_stores",), exchanges=False),
         Suite("conduct-stores-green", ("conduct_stores",), prelude="monkey_patch", exchanges=False),
+        Suite("conduct-glance", ("conduct_glance",), exchanges=False),
     )
 }
 
@@ -72,17 +82,34 @@ class Compared:
 def suite_for(name: str, variant: Variant) -> Suite:
     """A suite as it is run in a variant's environment."""
     found = {**SUITES, **CONDUCT}[name]
-    site_packages = variant.environment.site_packages
-    modules, directory = found.modules, None
-    if name in CONDUCT:
-        directory = _CONDUCT
-    elif name == "eventlet":
-        directory = variant.tests
-    elif name.startswith("glance_store-"):
-        modules = tests_of(site_packages / "glance_store")
-        directory = variant.environment.directory / "upstream"
-        link_glance_store_data(directory, site_packages / "glance_store" / "tests" / "etc")
-    return dataclasses.replace(found, modules=modules, find=lambda: directory, environment="")
+    project = "conduct" if name in CONDUCT else name.partition("-")[0]
+    place = _PLACES.get(project, lambda variant: None)
+    stores = project == "glance_store"
+    modules = tests_of(variant.environment.site_packages / project) if stores else found.modules
+    # What conduct makes for its servers is made once.
+    env = {**found.env, CACHE_VARIABLE: str(cache_directory())}
+    return dataclasses.replace(found, modules=modules, env=env, find=lambda: place(variant), environment="")
+
+
+def _beside_glance_store(variant: Variant) -> Path:
+    directory = variant.environment.directory / "upstream"
+    link_glance_store_data(directory, variant.environment.site_packages / "glance_store" / "tests" / "etc")
+    return directory
+
+
+def _beside_glance(variant: Variant) -> Path:
+    directory = variant.environment.directory / "upstream"
+    link_glance_data(directory, variant.environment.site_packages / "glance")
+    return directory
+
+
+#: The directory that the suites of a project run in, and import from before all else; a fresh one by default.
+_PLACES: dict[str, Callable[[Variant], Path | None]] = {
+    "conduct": lambda variant: _CONDUCT,
+    "eventlet": lambda variant: variant.tests,
+    "glance_store": _beside_glance_store,
+    "glance": _beside_glance,
+}
 
 
 def missing(name: str, variant: Variant) -> str:
@@ -190,7 +217,7 @@ class Suites:
 
             try:
                 run = self._runners.run(name, variant, progress=progress)
-            except SuiteError as error:
+            except (SuiteError, Unavailable) as error:
                 kept = {"failed": str(error)}
             else:
                 kept = dataclasses.asdict(run)

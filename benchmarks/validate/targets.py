@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from benchmarks.engine import Case
+from benchmarks.glance_environments import ENVIRONMENTS
 
+from . import services
 from .errors import ValidateError
 
 #: What upstream's suites import beside the projects' own requirements.
@@ -40,6 +42,10 @@ class Target:
     cases: tuple[str, ...]
     #: what a candidate can be, see :class:`benchmarks.validate.candidates.Candidate`
     kinds: tuple[str, ...] = ("path", "sdist", "wheel", "diff", "version")
+    #: of :data:`benchmarks.backends.SERVICES`, if only benchmarks of that one are its own
+    service: str = ""
+    #: a major version, and how releases before it are run
+    older: tuple[int, Target] | None = None
 
     @property
     def installed(self) -> bool:
@@ -66,7 +72,12 @@ class Target:
 
         :raises ValidateError: for a name that is none of them
         """
-        known = {f"{suite}/{case.name}": (suite, case) for suite in self.benchmarks for case in cases_of(suite)}
+        known = {
+            f"{suite}/{case.name}": (suite, case)
+            for suite in self.benchmarks
+            for case in cases_of(suite)
+            if case.backend == self.service or not self.service
+        }
         if names in ([], ["default"]):
             chosen = list(self.cases)
         elif names == ["none"]:
@@ -84,7 +95,8 @@ class Target:
 
 
 def cases_of(suite: str) -> Sequence[Case]:
-    return importlib.import_module(f"benchmarks.bench_{suite}").CASES
+    own = importlib.import_module(f"benchmarks.bench_{suite}").CASES
+    return [case for each in own for case in services.split(each)]
 
 
 def _known(kind: str, name: str, known: Sequence[str], target: str) -> str:
@@ -140,6 +152,31 @@ GLANCE_STORE = Target(
     ),
 )  # fmt: skip
 
+
+
+def _glance(release: str, mode: str, older: tuple[int, Target] | None = None) -> Target:
+    environment = ENVIRONMENTS[f"glance{release}"]
+    return Target(
+        name="glance",
+        package="glance",
+        tests="",
+        requirements=(*environment.beside, "wrapt"),
+        extras="",
+        suites=("conduct-glance", f"glance-{release}-unit", f"glance-{release}-functional"),
+        modes=(mode,),
+        benchmarks=("glance",),
+        cases=(
+            f"glance/glance-{release}-download", f"glance/glance-{release}-download-5-requests",
+            f"glance/glance-{release}-upload",
+        ),
+        service=f"glance-{release}",
+        older=older,
+    )  # fmt: skip
+
+
+#: Release 33 has native threads, those before it the eventlet server.
+GLANCE = _glance("33", "native", older=(33, _glance("32", "eventlet")))
+
 CPYTHON = Target(
     name="cpython",
     # Of the environment's site-packages; :mod:`benchmarks.validate.stdlib` puts it on the path.
@@ -157,18 +194,26 @@ CPYTHON = Target(
     kinds=("diff", "module"),
 )  # fmt: skip
 
-TARGETS = {target.name: target for target in (EVENTLET, OSLO_CONCURRENCY, GLANCE_STORE, CPYTHON)}
+TARGETS = {target.name: target for target in (EVENTLET, OSLO_CONCURRENCY, GLANCE_STORE, GLANCE, CPYTHON)}
 
 
-def find(name: str) -> Target:
+def find(name: str, release: str = "") -> Target:
     """The target of that name; a dash, a dot and an underscore are the same, as in any requirement.
 
+    :param release: of it, that is to be run; the newest if it is empty
     :raises ValidateError: that names all, if it is none
     """
     for target in TARGETS.values():
         if _canonical(name) == _canonical(target.name):
-            return target
+            return _for(target, release)
     raise ValidateError(f"target {name!r} is not one of {', '.join(TARGETS)}")
+
+
+def _for(target: Target, release: str) -> Target:
+    major = release.partition(".")[0]
+    if target.older and major.isdigit() and int(major) < target.older[0]:
+        return target.older[1]
+    return target
 
 
 def _canonical(name: str) -> str:

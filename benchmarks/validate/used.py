@@ -37,7 +37,10 @@ with open(sys.argv[2], "w") as file:
 """
 
 #: What the workloads of the benchmarks import beside what the suites do.
-_WORKLOADS = ("eventlet.wsgi", "oslo_concurrency.processutils", "glance_store.multi_backend")
+_WORKLOADS = (
+    "eventlet.wsgi", "oslo_concurrency.processutils", "glance_store.multi_backend", "glance.common.wsgi_app",
+    "glance.api.v2.router", "glance.api.middleware.context", "glance.api.middleware.version_negotiation",
+)  # fmt: skip
 
 
 def check_used(target: Target, candidate: Candidate, variant: Variant) -> None:

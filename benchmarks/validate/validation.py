@@ -36,13 +36,15 @@ class Validation:
         self._options = options
         self._given = given
         self._screen = screen
-        self._target: Target = targets.find(options.target)
+        self._target: Target = targets.find(options.target, options.stock)
         self._candidate: Candidate | None = candidates.parse(options.candidate) if options.candidate else None
         if self._candidate is not None and self._candidate.kind not in self._target.kinds:
             raise ValidateError(
                 f"--candidate {options.candidate} is a {self._candidate.kind}; "
                 f"for {self._target.name} allowed are: {', '.join(self._target.kinds)}"
             )
+        if self._candidate and self._candidate.kind == "version":
+            _check_runs_alike(self._target, self._candidate.text)
         if self._candidate is None and options.no_fastio:
             raise ValidateError("--no-fastio without --candidate leaves nothing to compare with stock")
         self._pythons: list[Python] = [pythons.find(each) for each in _names(options.python) or [""]]
@@ -138,6 +140,14 @@ class Validation:
         for line in [*tables.benchmark_notes(outcome), *outcome.failures()]:
             self._screen.say(line)
         self._screen.say(f"\n{tables.title(outcome)}: {tables.headline(outcome)}\n{page}\n{summary}")
+
+
+def _check_runs_alike(target: Target, release: str) -> None:
+    if targets.find(target.name, release) != target:
+        raise ValidateError(
+            f"--candidate {release}: {target.name} {release} runs otherwise than stock does, so the two can not be "
+            f"compared; give it a --stock on the same side of {target.name} {targets.find(target.name).older[0]}"
+        )
 
 
 def _plots(each: PythonOutcome, directory: Path) -> list[Path]:

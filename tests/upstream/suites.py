@@ -177,6 +177,23 @@ def need_glanceclient_tests() -> None:
     need("glanceclient.tests.unit.test_http")
 
 
+def link_glance_data(target: Path, package: Path) -> None:
+    """Make ``target`` a directory in which glance's tests find the data of the ``package`` by relative paths.
+
+    :raises Unavailable: if it was packaged without
+    """
+    for name in ("etc", "var"):
+        data = package / "tests" / name
+        if not data.is_dir():
+            raise Unavailable(f"{data} is not there: this glance was packaged without its tests' data")
+        # Without an __init__.py beside it the installed package is the one that is imported.
+        link = target / "glance" / "tests" / name
+        link.parent.mkdir(parents=True, exist_ok=True)
+        if not link.exists() or link.resolve() != data.resolve():
+            link.unlink(missing_ok=True)
+            link.symlink_to(data)
+
+
 def find_glance_tests(name: str) -> Callable[[], Path]:
     """What finds a directory from which the tests of an environment's glance find their data by relative paths."""
 
@@ -189,18 +206,8 @@ def find_glance_tests(name: str) -> Callable[[], Path]:
             [ENVIRONMENTS[name].python(), "-c", code], check=True, timeout=60, stdin=subprocess.DEVNULL,
             capture_output=True, text=True,
         )  # fmt: skip
-        tests = Path(done.stdout.strip()) / "tests"
-        target = CACHE / name
-        for data in ("etc", "var"):
-            if not (tests / data).is_dir():
-                raise Unavailable(f"{tests / data} is not there: this glance was packaged without its tests' data")
-            # Without an __init__.py beside it the installed package is the one that is imported.
-            link = target / "glance" / "tests" / data
-            link.parent.mkdir(parents=True, exist_ok=True)
-            if not link.exists() or link.resolve() != (tests / data).resolve():
-                link.unlink(missing_ok=True)
-                link.symlink_to(tests / data)
-        return target
+        link_glance_data(CACHE / name, Path(done.stdout.strip()))
+        return CACHE / name
 
     return find
 
