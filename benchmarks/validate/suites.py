@@ -208,7 +208,7 @@ class Suites:
         if isinstance(before, str) or isinstance(after, str):
             return comparison
         comparison.stock, comparison.patched = before, after
-        if before.tests and not any(each.outcome == "pass" for each in before.tests.values()):
+        if (whole or before.tests) and not any(each.outcome == "pass" for each in before.tests.values()):
             comparison.faults.append("no test passes in stock, so nothing can be told")
         sides = Sides(self._runners, name, stock, other)
         say = _labelled(self._screen.say, other.name)
