@@ -118,6 +118,7 @@ def test_what_breaks_is_named(validate, tmp_path, capsys):
     summary = (directory / "summary.md").read_text()
     assert "FAILED: 1 reason" in summary
     assert "| newly fails |" in summary
+    assert "candidate (Python" in summary and "): tests: 1 newly fails; no benchmarks" in summary
     assert "fastio validate madeup --candidate" in summary
     page = (directory / "report.html").read_text()
     assert "AssertionError: 3 != 6 : &lt;b&gt;all&lt;/b&gt;" in page
