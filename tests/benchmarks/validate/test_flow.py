@@ -130,6 +130,11 @@ def test_what_breaks_is_named(validate, tmp_path, capsys):
     assert [each["verdict"] for each in suite["differences"]] == ["newly fails"]
 
 
+def test_what_can_not_be_imported_is_named(validate, tmp_path, capsys):
+    assert validate(changed("madeup/counting.py", "return sum(numbers)", "return sum(numbers")) == 1
+    assert "checks.counting_test: missing -> error" in capsys.readouterr().out
+
+
 def test_what_is_put_right_is_named(validate, tmp_path, capsys):
     assert validate(changed("madeup/counting.py", "[-1]", "[0]")) == 0
     assert "Nothing newly fails" in capsys.readouterr().out
