@@ -45,10 +45,11 @@ def report(outcome: Outcome, plots: Sequence[Path]) -> str:
     parts = [
         f"<h1>{escape(tables.title(outcome))}</h1>",
         f'<p class="verdict {"bad" if failures else "good"}">{escape(tables.headline(outcome))}</p>',
-        _list(failures),
+        _list([*tables.verdicts(outcome), *failures]),
         _section("What was compared", tables.variants(outcome)),
         _section("Suites", tables.suites(outcome)),
         _section("Tests whose outcome differs", tables.differences(outcome)),
+        *(f"<p>{escape(note)}</p>" for note in tables.suite_notes(outcome)),
         _folded(list(tables.tracebacks(outcome))),
         _section("Benchmarks", tables.benchmarks(outcome)),
         *(f"<p>{escape(note)}</p>" for note in tables.benchmark_notes(outcome)),

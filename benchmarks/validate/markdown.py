@@ -16,6 +16,7 @@ MOST = 40
 
 def summary(outcome: Outcome) -> str:
     lines = [f"## {tables.title(outcome)}: {tables.headline(outcome)}", ""]
+    lines += [f"- {line}" for line in tables.verdicts(outcome)]
     lines += [f"- {failure.splitlines()[0]}" for failure in outcome.failures()[:MOST]]
     lines += [f"- and {len(outcome.failures()) - MOST} more"] if len(outcome.failures()) > MOST else []
     for heading, table in (
@@ -25,7 +26,7 @@ def summary(outcome: Outcome) -> str:
         ("Benchmarks", tables.benchmarks(outcome)),
     ):
         lines += _section(heading, table)
-    lines += [""] + tables.benchmark_notes(outcome)
+    lines += ["", "\n\n".join([*tables.suite_notes(outcome), *tables.benchmark_notes(outcome)])]
     lines += ["", f"{tables.machine_line(outcome)}; fastio {fastio.__version__}", ""]
     lines += ["```", f"fastio validate {shlex.join(outcome.command)}", "```"]
     return "\n".join(lines) + "\n"

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import fastio
 from benchmarks import compare, engine, machine, statistics
 from benchmarks.backends import SERVICES
 from benchmarks.engine import Case, Options
@@ -98,11 +99,16 @@ def run(
         result = read(path)
         result.cases = [case for case in result.cases if case.complete]
     except (FileNotFoundError, ResultError):
-        result = Result(f"validate {place}", machine.describe(), machine.packages())
+        result = Result(f"validate {place}", machine.describe(), _packages(variants[0]))
     done = {case.name for case in result.cases}
     adapted = [adapt(case, suite, variants, modes) for suite, case in cases]
     todo = [case for case in adapted if case is not None and case.name not in done]
     return engine.run(todo, result, options, path=path, progress=progress)
+
+
+def _packages(stock: Variant) -> dict[str, str]:
+    versions = stock.environment.versions()
+    return {"fastio": fastio.__version__, **{name: versions[name] for name in machine.PACKAGES if name in versions}}
 
 
 def rows(result: Result) -> list[Row]:

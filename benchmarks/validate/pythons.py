@@ -44,9 +44,10 @@ def _candidates(text: str) -> list[str]:
         return [sys.executable]
     if _is_path(text):
         return [text]
+    command = "python" + ".".join(text.split(".")[:2])
     # As pyenv keeps them, each in a directory of its own.
-    beside = sorted(Path(sys.base_prefix).parent.glob(f"{text}*/bin/python{text}"))
-    on_path = shutil.which(f"python{text}")
+    beside = sorted(Path(sys.base_prefix).parent.glob(f"{text}*/bin/{command}"))
+    on_path = shutil.which(command)
     return [sys.executable, *([on_path] if on_path else []), *map(str, beside)]
 
 

@@ -235,7 +235,7 @@ class Suites:
         if isinstance(before, str) or isinstance(after, str):
             return comparison
         comparison.stock, comparison.patched = before, after
-        if before.tests and not any(each.outcome == "pass" for each in before.tests.values()):
+        if (whole or before.tests) and not any(each.outcome == "pass" for each in before.tests.values()):
             comparison.faults.append("no test passes in stock, so nothing can be told")
         sides = Sides(self._runners, name, stock, other)
         say = _labelled(self._screen.say, other.name)
@@ -251,7 +251,9 @@ class Suites:
         kept = self._state.load(f"{place}-differences")
         if kept is None:
             found = compare.differences(comparison.stock, comparison.patched)
-            for difference in sorted(found, key=lambda each: not each.looks_worse())[:MOST_CONFIRMED]:
+            # A test that only the other one has needs no second look, unless it fails.
+            doubted = [each for each in found if each.looks_worse() or each.stock.outcome != "missing"]
+            for difference in sorted(doubted, key=lambda each: not each.looks_worse())[:MOST_CONFIRMED]:
                 compare.confirm(sides, comparison.suite, difference, say)
             self._state.save(f"{place}-differences", [dataclasses.asdict(difference) for difference in found])
             return found

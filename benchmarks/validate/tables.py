@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from benchmarks.tables import EMPTY, number
+from tests.upstream import compare
 from tests.upstream.report import COUNTED, Table, last_line, short
 from tests.upstream.runner import Run
 
 from .measurements import Row
-from .outcome import Outcome
+from .outcome import Outcome, PythonOutcome
 from .suites import WORDS, Compared
 
 #: Files of a variant that a table names; of more it says how many there are.
@@ -52,7 +55,13 @@ def _judged(compared: Compared) -> list[str]:
     if compared.comparison.unavailable:
         return [*counts, *[EMPTY] * len(WORDS), f"not run: {compared.comparison.unavailable}"]
     found = [str(len(compared.found(word))) for word in WORDS.values()]
-    return [*counts, *found, "FAILED" if compared.failures() else "passed"]
+    return [*counts, *found, "FAILED" if compared.failures() else _no_worse(run)]
+
+
+def _no_worse(run: Run | None) -> str:
+    # In stock too, or not when run alone; such a test has told nothing, and must not look like one that passes.
+    hangs = run.counts().get("hang", 0) if run else 0
+    return f"no worse, but {hangs} hang" if hangs else "no worse"
 
 
 def _counts(run: Run) -> list[str]:
@@ -119,9 +128,34 @@ def headline(outcome: Outcome) -> str:
     failures = outcome.failures()
     if failures:
         return f"FAILED: {len(failures)} reason{'s' * (len(failures) != 1)}"
+    if not any(each.rows or each.suites for each in outcome.pythons):
+        return "Nothing was run"
     if outcome.empty():
         return "No difference from stock"
     return "Nothing newly fails"
+
+
+def verdicts(outcome: Outcome) -> list[str]:
+    """A line for each variant: how many of its tests and of its benchmarks are not what stock's are."""
+    return [
+        f"{variant.name} (Python {each.python.version}): {_tests(each, variant.name)}; {_rows(each, variant.name)}"
+        for each in outcome.pythons
+        for variant in each.variants[1:]
+    ]
+
+
+def _tests(each: PythonOutcome, variant: str) -> str:
+    own = [compared for compared in each.suites if compared.variant == variant]
+    if not own:
+        return "no suites"
+    counts = {word: sum(len(compared.found(word)) for compared in own) for word in WORDS.values()}
+    return "tests: " + (", ".join(f"{count} {word}" for word, count in counts.items() if count) or "no difference")
+
+
+def _rows(each: PythonOutcome, variant: str) -> str:
+    # A verdict may go on: noise (within 3 %), FAILED: exit status 1.
+    words = Counter(re.split(r"[ :]", row.verdict)[0] for row in each.rows if row.variant == variant)
+    return "benchmarks: " + ", ".join(f"{words[word]} {word}" for word in words) if words else "no benchmarks"
 
 
 def title(outcome: Outcome) -> str:
@@ -136,6 +170,14 @@ def machine_line(outcome: Outcome) -> str:
         f"{machine['processor']}, {machine['usable_threads']} threads, {machine['memory'] / (1 << 30):.0f} GiB; "
         f"{machine['distribution']}, Linux {machine['kernel']}; {outcome.started}"
     )
+
+
+def suite_notes(outcome: Outcome) -> list[str]:
+    """How the table of differing tests is to be read."""
+    return [
+        f"Newly fails: worse than in stock, in {compare.BELIEVED} of {compare.RERUNS} runs alone as well. Flaky: not "
+        "so when alone. Changed: neither better nor worse, or a test that the candidate no longer has.",
+    ] if differences(outcome)[1] else []  # fmt: skip
 
 
 def benchmark_notes(outcome: Outcome) -> list[str]:

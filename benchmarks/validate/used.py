@@ -18,20 +18,28 @@ from .variants import Variant
 #: Seconds for importing all that is used.
 LIMIT = 120
 
-#: Runs in the candidate's environment: what the suites import, one of them after the other, and then tells the files.
+#: Runs in the candidate's environment: imports what the suites import, and tells the files. The hook knows those that
+#: can not be imported, too: one that the candidate has broken is used all the same.
 _PROBE = """\
 import importlib, json, sys
 job = json.load(open(sys.argv[1]))
+found = set()
+def note(event, arguments):
+    if event == "exec":
+        found.add(arguments[0].co_filename)
+    elif event == "compile":
+        found.add(arguments[1])
+sys.addaudithook(note)
 sys.path[:0] = job["path"]
-if job["prelude"] == "monkey_patch":
-    import eventlet
-    eventlet.monkey_patch()
 for name in [job["prelude"], *job["modules"]]:
     try:
-        importlib.import_module(name)
+        if name == "monkey_patch":
+            importlib.import_module("eventlet").monkey_patch()
+        else:
+            importlib.import_module(name)
     except BaseException:
         pass
-found = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+found |= {getattr(module, "__file__", None) for module in list(sys.modules.values())}
 with open(sys.argv[2], "w") as file:
     json.dump([each for each in found if isinstance(each, str)], file)
 """

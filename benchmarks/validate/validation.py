@@ -137,7 +137,8 @@ class Validation:
         ):
             if table[1]:
                 self._screen.table(heading, table)
-        for line in [*tables.benchmark_notes(outcome), *outcome.failures()]:
+        notes = [*tables.suite_notes(outcome), *tables.benchmark_notes(outcome)]
+        for line in [*notes, *tables.verdicts(outcome), *outcome.failures()]:
             self._screen.say(line)
         self._screen.say(f"\n{tables.title(outcome)}: {tables.headline(outcome)}\n{page}\n{summary}")
 

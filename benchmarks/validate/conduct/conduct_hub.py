@@ -78,16 +78,17 @@ class OthersRun(unittest.TestCase):
         self.assertGreaterEqual(self.turns_during(write), self.TURNS)
 
     def test_while_much_data_comes(self):
-        """Turns while there is more to come: whoever reads 64 MiB in one go lets nobody run before it has all of it."""
-        size = 64 << 20
-        children, turns = [], 0
+        """Whoever reads 64 MiB in one go lets nobody see the child between its start and its end."""
+        # What it reads before its first write; its libraries, which it opens before, are read in smaller pieces.
+        first, size = 64 << 10, 64 << 20
+        children, seen = [], set()
 
         def run():
-            nonlocal turns
             while True:
                 eventlet.sleep(0)
-                if children and position(children[0].pid) < size // 2:
-                    turns += 1
+                read = position(children[0].pid) if children else 0
+                if first <= read < size:
+                    seen.add(read)
 
         with tempfile.NamedTemporaryFile() as file:
             file.truncate(size)
@@ -98,7 +99,8 @@ class OthersRun(unittest.TestCase):
                 children.clear()
             other.kill()
         self.assertEqual(found, size)
-        self.assertGreaterEqual(turns, self.TURNS)
+        # Not turns: on a busy machine everybody has many of them at one position.
+        self.assertGreaterEqual(len(seen), self.TURNS, "positions of the child at which others had a turn")
 
 
 if __name__ == "__main__":

@@ -6,24 +6,13 @@ network.
 
 from __future__ import annotations
 
-import difflib
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-from benchmarks.engine import ROOT
+from tests.benchmarks.validate.command import Validate, validate_tests
 
-if not os.environ.get("VALIDATE_TESTS"):
-    pytest.skip("runs in tox -e validate-tests", allow_module_level=True)
+validate_tests()
 
 SUBPROCESS, PIPES = "eventlet/green/subprocess.py", "eventlet/greenio/py3.py"
-
-#: Nobody listens there.
-NO_NETWORK = {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9", "PIP_NO_INDEX": "1"}
 
 _WAIT = "    def wait(self, timeout=None, check_interval=0.01):\n"
 _METHOD = "    def communicate(self, input=None, timeout=None):\n"
@@ -72,60 +61,51 @@ IS_SLOWER = (
 
 """ + _WAIT,
 )  # fmt: skip
+READS_IN_ONE_GO = (
+    SUBPROCESS,
+    STARVES_THE_HUB[1],
+    """\
+        class _Hungry:
+            def __getattr__(self, name):
+                from eventlet.green import os
+                return getattr(os, name)
+
+            def read(self, fd, size):
+                from eventlet.green import os
+                os.set_blocking(fd, True)
+                return b"".join(iter(lambda: os.__original_read__(fd, size), b""))
+
+        _communicate = FunctionType(
+            subprocess_orig.Popen._communicate.__code__,
+            dict(globals(), os=_Hungry()))
+""",
+)
 DOES_NOTHING = (PIPES, "# TODO get rid of this", "# TODO: get rid of this")
-
-
-class Validate:
-    """Runs ``fastio validate eventlet`` and reads what it has written."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        done, raw = self("--suite", "none", "--benchmarks", "none", network=True)
-        assert done.returncode == 0, done.stdout + done.stderr
-        version = raw["pythons"][0]["variants"][0]["version"]
-        self._source = ROOT / "build" / "validate" / "sources" / f"eventlet-{version}"
-
-    def __call__(self, *options: str, network: bool = False) -> tuple[subprocess.CompletedProcess[str], dict]:
-        results = self._directory / f"results-{len(list(self._directory.iterdir()))}"
-        done = subprocess.run(
-            [sys.executable, "-m", "fastio", "validate", "eventlet", "--plain", "--results", str(results), *options],
-            cwd=ROOT, env={**os.environ, **({} if network else NO_NETWORK)}, capture_output=True, text=True,
-            stdin=subprocess.DEVNULL, timeout=1500,
-        )  # fmt: skip
-        found = list(results.glob("*/raw.json"))
-        return done, json.loads(found[0].read_text()) if found else {}
-
-    def diff(self, name: str, old: str, new: str) -> str:
-        """A file with the diff that replaces ``old`` by ``new`` in a file of the release."""
-        before = (self._source / name).read_text()
-        assert before.count(old) == 1, f"{name} of this release is another one: write the candidate anew"
-        lines = difflib.unified_diff(
-            before.splitlines(True), before.replace(old, new).splitlines(True), f"a/{name}", f"b/{name}"
-        )
-        path = self._directory / "candidate.diff"
-        path.write_text("".join(lines))
-        return str(path)
 
 
 @pytest.fixture(scope="module")
 def validate(tmp_path_factory):
-    return Validate(tmp_path_factory.mktemp("validate"))
+    return Validate("eventlet", tmp_path_factory.mktemp("validate"))
 
 
 @pytest.mark.parametrize(
-    ("candidate", "tests"),
+    ("candidate", "options", "tests"),
     [
-        (DROPS_THE_LAST_BYTE, ["EveryByte.test_output_of_communicate", "Execute.test_output"]),
-        (IGNORES_THE_TIMEOUT, ["TimeOuts.test_wait"]),
-        (LEAKS_A_DESCRIPTOR, ["NothingIsLeft.test_by_communicate", "NothingIsLeft.test_by_execute"]),
-        (STARVES_THE_HUB, ["OthersRun.test_while_a_child_says_nothing"]),
+        (DROPS_THE_LAST_BYTE, [], ["EveryByte.test_output_of_communicate", "Execute.test_output"]),
+        # A test that hangs alone as well costs many times the limit.
+        (IGNORES_THE_TIMEOUT, ["--limit", "5", "--match", "TimeOuts"], ["TimeOuts.test_wait"]),
+        (LEAKS_A_DESCRIPTOR, [], ["NothingIsLeft.test_by_communicate", "NothingIsLeft.test_by_execute"]),
+        (STARVES_THE_HUB, [], ["OthersRun.test_while_a_child_says_nothing"]),
+        (READS_IN_ONE_GO, ["--match", "OthersRun"], ["OthersRun.test_while_much_data_comes"]),
     ],
-    ids=["drops the last byte", "ignores the timeout", "leaks a descriptor", "starves the hub"],
-)
-def test_what_breaks_is_caught_and_named(validate, candidate, tests):
+    ids=[
+        "drops the last byte", "ignores the timeout", "leaks a descriptor", "starves the hub", "reads in one go",
+    ],
+)  # fmt: skip
+def test_what_breaks_is_caught_and_named(validate, candidate, options, tests):
     diff = validate.diff(*candidate)
-    options = ["--no-fastio", "--suite", "conduct-green", "--benchmarks", "none"]
-    done, raw = validate("--candidate", diff, *options)
+    suite_only = ["--no-fastio", "--suite", "conduct-green", "--benchmarks", "none"]
+    done, raw = validate("--candidate", diff, *suite_only, *options)
     assert done.returncode == 1, done.stdout + done.stderr
     (suite,) = raw["pythons"][0]["suites"]
     failing = {each["test"] for each in suite["differences"] if each["verdict"] == "newly fails"}
@@ -147,7 +127,7 @@ def test_wrong_data_in_a_benchmark_is_named(validate):
 def test_what_is_twice_as_slow_is_named(validate):
     diff = validate.diff(*IS_SLOWER)
     case = "communicate/popen-16MiB-stdout-binary"
-    options = ["--no-fastio", "--suite", "none", "--benchmarks", case, "--rounds", "15"]
+    options = ["--no-fastio", "--suite", "none", "--benchmarks", case, "--rounds", "21"]
     done, raw = validate("--candidate", diff, *options)
     assert done.returncode == 1, done.stdout + done.stderr
     (row,) = raw["pythons"][0]["rows"]
@@ -157,10 +137,12 @@ def test_what_is_twice_as_slow_is_named(validate):
 
 def test_one_that_does_nothing_is_no_difference(validate):
     diff = validate.diff(*DOES_NOTHING)
-    suites = ["--suite", "conduct-green,oslo-green"]
-    done, raw = validate(
-        "--candidate", diff, "--no-fastio", *suites, "--benchmarks", "communicate/popen-16MiB-stdout-binary"
-    )  # fmt: skip
+    options = ["--no-fastio", "--suite", "conduct-green,oslo-green"]
+    case = "communicate/popen-16MiB-stdout-binary"
+    done, raw = validate("--candidate", diff, *options, "--benchmarks", case)
+    if not raw["pythons"][0]["rows"][0]["verdict"].startswith("noise"):
+        # Chance alone does that once in a hundred times.
+        done, raw = validate("--candidate", diff, *options, "--benchmarks", case)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "No difference from stock" in done.stdout
     verdicts = [each["verdict"] for suite in raw["pythons"][0]["suites"] for each in suite["differences"]]
@@ -168,7 +150,8 @@ def test_one_that_does_nothing_is_no_difference(validate):
 
 
 def test_fastio_itself_passes(validate):
-    done, raw = validate("--suite", "conduct-green", "--benchmarks", "communicate/popen-16MiB-stdout-binary")
+    # So much faster that no other load hides it.
+    done, raw = validate("--suite", "conduct-green", "--benchmarks", "input/popen-16MiB")
     assert done.returncode == 0, done.stdout + done.stderr
     (row,) = raw["pythons"][0]["rows"]
     assert (row["variant"], row["verdict"]) == ("fastio", "faster")

@@ -118,6 +118,7 @@ def test_what_breaks_is_named(validate, tmp_path, capsys):
     summary = (directory / "summary.md").read_text()
     assert "FAILED: 1 reason" in summary
     assert "| newly fails |" in summary
+    assert "candidate (Python" in summary and "): tests: 1 newly fails; no benchmarks" in summary
     assert "fastio validate madeup --candidate" in summary
     page = (directory / "report.html").read_text()
     assert "AssertionError: 3 != 6 : &lt;b&gt;all&lt;/b&gt;" in page
@@ -127,6 +128,11 @@ def test_what_breaks_is_named(validate, tmp_path, capsys):
     assert raw["pythons"][0]["variants"][1]["changed"] == ["madeup/counting.py"]
     (suite,) = raw["pythons"][0]["suites"]
     assert [each["verdict"] for each in suite["differences"]] == ["newly fails"]
+
+
+def test_what_can_not_be_imported_is_named(validate, tmp_path, capsys):
+    assert validate(changed("madeup/counting.py", "return sum(numbers)", "return sum(numbers")) == 1
+    assert "checks.counting_test: missing -> error" in capsys.readouterr().out
 
 
 def test_what_is_put_right_is_named(validate, tmp_path, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +62,8 @@ def test_pythons():
     assert here.version == ".".join(map(str, sys.version_info[:3]))
     assert pythons.find(here.version) == here
     assert pythons.find(sys.executable) == here
+    for path in Path(sys.base_prefix).parent.glob("3.1?.*/bin/python"):
+        assert pythons.find(path.parents[1].name).version == path.parents[1].name
     for text in ("3.99", "/no/such/python"):
         with pytest.raises(ValidateError, match="no such Python"):
             pythons.find(text)
