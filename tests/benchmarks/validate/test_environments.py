@@ -17,8 +17,12 @@ def fill(made):
     script = made.directory / "bin" / "command"
     script.write_text(f"#!{made.python}\nimport sys; print(sys.prefix)\n")
     script.chmod(0o755)
+    (made.directory / "bin" / "program").write_bytes(PROGRAM + bytes(made.directory))
+    write(made.directory / "etc" / "service", {"paste.ini": "[app]\n"})
 
 
+#: No script, which may hold anything.
+PROGRAM = b"\x7fELF"
 METADATA = "Metadata-Version: 2.1\nName: Some.Package\nVersion: 2.0\n"
 
 
@@ -46,6 +50,8 @@ def test_a_copy(tmp_path):
     assert copy.versions() == source.versions()
     said = subprocess.run([str(copy.directory / "bin" / "command")], capture_output=True, text=True, check=True).stdout
     assert said.strip() == str(copy.directory)
+    assert (copy.directory / "bin" / "program").read_bytes() == PROGRAM + bytes(source.directory)
+    assert (copy.directory / "etc" / "service" / "paste.ini").read_text() == "[app]\n"
     (copy.site_packages / "package" / "__init__.py").write_text("a = 2\n")
     assert (source.site_packages / "package" / "__init__.py").read_text() == "a = 1\n"
 
