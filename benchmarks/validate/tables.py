@@ -184,9 +184,12 @@ def benchmark_notes(outcome: Outcome) -> list[str]:
     """How the benchmarks' table is to be read."""
     rows = [row for each in outcome.pythons for row in each.rows]
     noise = sum(row.verdict.startswith("noise") for row in rows)
+    late = "by how much a greenlet that wants to run every millisecond is late"
+    if outcome.target.service:
+        late = "how long other requests wait for their answers; CPU is that of the clients, beside the server's"
     return [
         f"{noise} of {len(rows)} rows are only noise. Medians of interleaved runs in fresh processes; in brackets the "
         "95 % interval of the ratio; the verdict is by a rank test at p < 0.01 and an interval beyond ±3 %.",
-        "Costs and lateness are stock's → the variant's; waits are trips to the hub or to a selector; p99 is by how "
-        "much a greenlet that wants to run every millisecond is late.",
+        "Costs and lateness are stock's → the variant's; waits are trips to the hub or to a selector; p99 is "
+        f"{late}.",
     ] if rows else []  # fmt: skip
