@@ -49,12 +49,10 @@ def load_tests(loader, tests, pattern):
 
 
 def request(method, path, body=None, kind="application/json", **headers):
-    """One request; returns the answer, read, and its body."""
+    """One request, of a body that may come in pieces; returns the answer, read, and its body."""
     connection = http.client.HTTPConnection(HOST, SERVICE.http_port, timeout=PATIENCE)
     with contextlib.closing(connection):
-        chunked = not isinstance(body, (bytes, type(None)))
-        headers = {"Content-Type": kind, **{name.replace("_", "-"): value for name, value in headers.items()}}
-        connection.request(method, path, body, headers, encode_chunked=chunked)
+        connection.request(method, path, body, {"Content-Type": kind, **headers})
         answer = connection.getresponse()
         return answer, answer.read()
 
