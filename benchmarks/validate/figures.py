@@ -61,11 +61,18 @@ def measure(name: str) -> None:
         data = json.loads(found[0].read_text())
     data["command"] = ["fastio", "validate", *asked]
     text = json.dumps(data, indent=1).replace(data["machine"]["executable"], "python").replace(f"{ROOT}/", "")
+    _file(name).parent.mkdir(exist_ok=True)
     _file(name).write_text(text + "\n")
 
 
 def _file(name: str) -> Path:
-    return RESULTS / f"candidate-{name}.json"
+    return RESULTS / "candidates" / f"{name}.json"
+
+
+def page() -> str:
+    """The tables of all that are kept."""
+    kept = {name: results.read(_file(name)) for name in MEASURED if _file(name).exists()}
+    return "\n\n".join(table_rst(table(name, result)) for name, result in kept.items()) + "\n"
 
 
 def table(name: str, result: Result) -> Table:
@@ -98,9 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments).names
     for name in MEASURED if "all" in chosen else chosen:
         measure(name)
-    kept = {name: results.read(_file(name)) for name in MEASURED if _file(name).exists()}
-    tables = [table_rst(table(name, result)) for name, result in kept.items()]
-    (RESULTS / "candidates.rst").write_text("\n\n".join(tables) + "\n")
+    (RESULTS / "candidates.rst").write_text(page())
     return 0
 
 

@@ -132,7 +132,9 @@ def test_what_breaks_is_named(validate, tmp_path, capsys):
 
 def test_what_can_not_be_imported_is_named(validate, tmp_path, capsys):
     assert validate(changed("madeup/counting.py", "return sum(numbers)", "return sum(numbers")) == 1
-    assert "checks.counting_test: missing -> error" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "candidate: madeup: candidate can not be run to its end" in said
+    assert "SyntaxError" in said
 
 
 def test_what_is_put_right_is_named(validate, tmp_path, capsys):
