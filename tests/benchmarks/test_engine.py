@@ -504,7 +504,7 @@ class Fake:
     missing = None
     fails = False
 
-    def __init__(self, directory, **parameters):
+    def __init__(self, directory=None, **parameters):
         self.parameters = parameters
 
     def why_not(self):
