@@ -17,7 +17,7 @@ import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from conduct_processes import ROUNDS, data_of, describe
+from conduct_processes import data_of, describe
 
 #: Whether this process has been patched: so is the server then.
 PATCHED = "fastio" in sys.modules
@@ -29,7 +29,9 @@ from benchmarks.backends import backend  # noqa: E402
 from benchmarks.backends.base import HOST  # noqa: E402
 
 #: Around the chunks of the driver, of glance and of the servers.
-SIZES = (1, 16384, 65535, 65536, 65537, (4 << 20) - 1, (4 << 20) + 1, (8 << 20) + 1)
+SIZES = (1, 65535, 65536, 65537, (4 << 20) - 1, (8 << 20) + 1)
+#: How often what might leave something is done.
+ROUNDS = 10
 #: Transfers at a time.
 CLIENTS = 5
 #: Seconds for an answer, and for a server to notice that a client has gone.
@@ -137,7 +139,8 @@ class EveryByte(Case):
 
     def test_an_upload_without_a_length(self):
         data = data_of((1 << 20) + 1)
-        for piece in (1447, 65536, len(data)):
+        # One of more than 1 MiB uWSGI refuses.
+        for piece in (1447, 65536, 1 << 20):
             pieces = (data[start : start + piece] for start in range(0, len(data), piece))
             self.assertImage(self.upload(pieces), data)
 
