@@ -176,18 +176,21 @@ class Refusals(Case):
 
 
 class ThoseWhoLeave(Case):
-    def leave_an_upload(self, path):
+    def leave_an_upload(self):
+        """An upload whose client leaves after half of the data; returns the path of its image."""
+        path = self.make()
         data = b"Content-Type: application/octet-stream\r\nContent-Length: 2000000\r\n\r\n" + data_of(1_000_000)
-        half_a_request(f"PUT {path}/file HTTP/1.1", data).close()
+        with half_a_request(f"PUT {path}/file HTTP/1.1", data):
+            self.assertTrue(until(lambda: self.show(path)["status"] == "saving"), "it has not begun")
+        return path
 
     def test_an_upload_that_breaks_off_leaves_no_file(self):
-        path = self.make()
-        self.leave_an_upload(path)
+        path = self.leave_an_upload()
         self.assertTrue(until(lambda: self.show(path)["status"] == "queued"), self.show(path)["status"])
-        self.assertFalse(self.stored(path).exists())
+        self.assertTrue(until(lambda: not self.stored(path).exists()), "its file is left")
 
     def test_nothing_is_left_by_uploads_that_break_off(self):
-        self.assertNothingLeft(lambda: self.leave_an_upload(self.make()))
+        self.assertNothingLeft(self.leave_an_upload)
 
     def test_nothing_is_left_by_downloads_that_break_off(self):
         data = data_of(8 << 20)
