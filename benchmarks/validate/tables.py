@@ -9,14 +9,19 @@ from collections.abc import Iterator, Sequence
 from benchmarks.tables import EMPTY, number
 from tests.upstream import compare
 from tests.upstream.report import COUNTED, Table, last_line, short
+from tests.upstream.runner import Outcome as TestOutcome
 from tests.upstream.runner import Run
 
 from .measurements import Row
 from .outcome import Outcome, PythonOutcome
-from .suites import WORDS, Compared
+from .suites import MOST_CONFIRMED, WORDS, Compared
 
 #: Files of a variant that a table names; of more it says how many there are.
 FEW_FILES = 5
+#: Characters of what a test says.
+MOST_SAID = 110
+#: As a traceback ends.
+_EXCEPTION = re.compile(r"[\w.]+(Error|Exception|Expired)\b")
 
 
 def variants(outcome: Outcome) -> Table:
@@ -83,9 +88,15 @@ def differences(outcome: Outcome) -> Table:
                         found.stock.outcome, found.patched.outcome,
                         ", ".join(again.outcome for again in found.stock_alone),
                         ", ".join(again.outcome for again in found.patched_alone),
-                        last_line(found.patched),
+                        _says(found.patched),
                     ])  # fmt: skip
     return head, rows
+
+
+def _says(outcome: TestOutcome) -> str:
+    """The line of a traceback that has the exception; unittest may put a long comparison below it."""
+    lines = reversed(outcome.detail.splitlines())
+    return next((line[:MOST_SAID] for line in lines if _EXCEPTION.match(line)), last_line(outcome))
 
 
 def benchmarks(outcome: Outcome) -> Table:
@@ -160,7 +171,8 @@ def _rows(each: PythonOutcome, variant: str) -> str:
 
 def title(outcome: Outcome) -> str:
     stock = outcome.pythons[0].variants[0]
-    what = outcome.candidate.text if outcome.candidate else "fastio"
+    candidate = outcome.candidate
+    what = "fastio" if candidate is None else candidate.text if candidate.kind == "version" else candidate.path.name
     return f"{what} against {outcome.target.name} {stock.version}"
 
 
@@ -175,8 +187,9 @@ def machine_line(outcome: Outcome) -> str:
 def suite_notes(outcome: Outcome) -> list[str]:
     """How the table of differing tests is to be read."""
     return [
-        f"Newly fails: worse than in stock, in {compare.BELIEVED} of {compare.RERUNS} runs alone as well. Flaky: not "
-        "so when alone. Changed: neither better nor worse, or a test that the candidate no longer has.",
+        f"Newly fails: worse than in stock, in {compare.BELIEVED} of {compare.RERUNS} runs alone as well (which "
+        f"{MOST_CONFIRMED} tests of a suite at most are given). Flaky: not so when alone. Changed: neither better nor "
+        "worse, or a test that the candidate no longer has.",
     ] if differences(outcome)[1] else []  # fmt: skip
 
 
