@@ -66,12 +66,11 @@ def test_wrong_data_in_a_benchmark_is_named(validate):
 
 def test_a_server_that_does_not_start_is_named(validate):
     diff = validate.diff(*DOES_NOT_START)
-    benchmark = ["--benchmarks", DOWNLOAD, "--rounds", "1", "--size", "16MiB"]
-    done, raw = validate("--candidate", diff, "--no-fastio", "--suite", "conduct-glance", *benchmark)
+    benchmark = ["--suite", "none", "--benchmarks", DOWNLOAD, "--rounds", "1", "--size", "16MiB"]
+    done, _ = validate("--candidate", diff, "--no-fastio", *benchmark)
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"candidate: {DOWNLOAD} (native): FAILED" in done.stdout
     assert "NotServed: glance-33 did not start" in done.stdout
-    assert "_FailedTest.conduct_glance: missing -> error" in done.stdout
 
 
 def test_one_that_does_nothing_is_no_difference(validate):
