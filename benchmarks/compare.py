@@ -70,14 +70,15 @@ def compare(before: Result, after: Result, alpha: float = ALPHA) -> Comparison:
         for title, *_ in _pairs(first.variants, second.variants, f"case {name}: row", left_out):
             figures = first.figures(title), second.figures(title)
             if all(figures):
-                rows.append(_row(first, title, *figures, alpha))
+                rows.append(judge(first, title, *figures, alpha))
             else:
                 without = [each for each, found in zip(("first", "second"), figures, strict=True) if not found]
                 left_out.append(f"case {name}: row {title}: no figures in the {' and the '.join(without)} result")
     return Comparison(differences, rows, left_out)
 
 
-def _row(case: CaseResult, title: str, before: list[float], after: list[float], alpha: float) -> Row:
+def judge(case: CaseResult, title: str, before: list[float], after: list[float], alpha: float = ALPHA) -> Row:
+    """What two sets of figures of a case say about each other."""
     better = statistics.ratio(*((after, before) if case.more_is_better else (before, after)), seed=case.seed)
     p = statistics.rank_test(before, after)
     if statistics.smallest_p(len(before), len(after)) >= alpha:

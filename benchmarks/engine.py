@@ -88,7 +88,8 @@ class Case:
     :param backend: name of the backend of :mod:`benchmarks.backends` that runs while the case does
     :param backend_parameters: of the backend
     :param beside: further backends that run meanwhile: what the runs know each by, its name and its parameters; one
-        that can not be had is left out, and the variants that use it say so themselves (``skip``)
+        that can not be had is left out, and the variants that use it say so themselves (``skip``); of one that does not
+        start the runs are told why, as ``failed``
     :param needs: packages that the workload imports beside those that every workload does
     :param prepare: variant that is run once before all others, and not measured; they are told its result
     :param long: more of what another case does too: left out of a smoke run
@@ -133,7 +134,9 @@ class Case:
     def why_not(self) -> str:
         """Why the case can not be run here; empty if it can."""
         missing = [name for name in self.needs if find_spec(name) is None]
-        return f"not installed: {', '.join(missing)}" if missing else servers.why_not(self.backend)
+        if missing:
+            return f"not installed: {', '.join(missing)}"
+        return servers.why_not(self.backend, self.backend_parameters)
 
     def all_variants(self) -> list[Variant]:
         return [Variant(variant) if isinstance(variant, str) else variant for variant in self.variants]
@@ -278,9 +281,8 @@ def _surroundings(case: Case, recorded: CaseResult, able: Iterable[str]) -> Iter
                 told.update(stack.enter_context(servers.running(case.backend, case.backend_parameters, directory)))
                 told["beside"] = {}
                 for known_by, (name, parameters) in case.beside.items():
-                    if not servers.why_not(name):
-                        running = servers.running(name, parameters, directory)
-                        told["beside"][known_by] = stack.enter_context(running)
+                    if not servers.why_not(name, parameters):
+                        told["beside"][known_by] = _beside(stack, name, parameters, directory)
                         chosen = [f"{key}={value}" for key, value in parameters.items()]
                         recorded.backend[known_by] = " ".join([name, *chosen])
             if able and case.prepare:
@@ -291,6 +293,16 @@ def _surroundings(case: Case, recorded: CaseResult, able: Iterable[str]) -> Iter
             for title in able:
                 recorded.variants[title].failure = failure
         yield told
+
+
+def _beside(
+    stack: contextlib.ExitStack, name: str, parameters: Mapping[str, Any], directory: Path
+) -> dict[str, Any]:  # fmt: skip
+    """Run a backend beside the case's; returns what the runs are told. Only those that use it may fail with it."""
+    try:
+        return stack.enter_context(servers.running(name, parameters, directory))
+    except (BackendError, OSError) as error:
+        return {"failed": str(error)}
 
 
 def _prepare(case: Case, parameters: dict[str, Any], told: dict[str, Any]) -> dict[str, Any] | None:

@@ -29,9 +29,16 @@ class Environment:
     name: str
     #: names its interpreter
     variable: str
-    requirements: tuple[str, ...]
+    #: of glance
+    release: str
+    #: installed beside it
+    beside: tuple[str, ...]
     #: of this checkout
     extras: str
+
+    @property
+    def requirements(self) -> tuple[str, ...]:
+        return (f"glance=={self.release}", *self.beside)
 
     def python(self) -> str:
         """The interpreter that the environment variable names; empty if there is none."""
@@ -55,16 +62,17 @@ ENVIRONMENTS = {
         Environment(
             "glance32",
             "BENCHMARK_GLANCE32",
-            ("glance==32.0.0", "oslo.policy<6", "python-glanceclient", "python-swiftclient", "boto3", *_UPSTREAM_TESTS),
+            "32.0.0",
+            ("oslo.policy<6", "python-glanceclient", "python-swiftclient", "boto3", *_UPSTREAM_TESTS),
             "bench,eventlet,oslo,test",
         ),
         # eventlet is installed here as well, since oslo.service requires it, but nothing of glance imports it.
         Environment(
             "glance33",
             "BENCHMARK_GLANCE33",
+            "33.0.0",
             (
-                "glance==33.0.0", "uwsgi", "gunicorn", "psutil", "python-glanceclient", "python-swiftclient", "boto3",
-                *_UPSTREAM_TESTS,
+                "uwsgi", "gunicorn", "psutil", "python-glanceclient", "python-swiftclient", "boto3", *_UPSTREAM_TESTS,
             ),
             "test",
         ),
@@ -88,11 +96,10 @@ def set_up(environment: Environment, directory: Path) -> Path:
 def _works(python: Path, environment: Environment) -> bool:
     if not python.exists():
         return False
-    version = environment.requirements[0].partition("==")[2]
     code = (
         "import importlib.metadata, sys, fastio, pytest\n"
         f"ours = fastio.__file__.startswith({str(ROOT)!r})\n"
-        f"sys.exit(not ours or importlib.metadata.version('glance') != {version!r})"
+        f"sys.exit(not ours or importlib.metadata.version('glance') != {environment.release!r})"
     )
     return subprocess.run([str(python), "-c", code], stderr=subprocess.DEVNULL).returncode == 0
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.backends import BACKENDS, SERVICES, backend
+from benchmarks.backends.base import BackendError
 from benchmarks.worker import cache_directory
 
 #: A file system in memory, where there is one: a disk, and its write-back later on, is not what is measured.
@@ -26,13 +27,17 @@ ROOM = 6
 NEED_ATTRIBUTES = ("swift", "s3")
 
 
-def why_not(name: str) -> str:
+def why_not(name: str, parameters: Mapping[str, Any] | None = None) -> str:
     """Why the backend can not run here and how to install it; empty if it can, or if no backend is named."""
     if not name:
         return ""
     if name not in {**BACKENDS, **SERVICES}:
         return f"there is no backend {name!r}"
-    return backend(name).available() or ""
+    try:
+        return backend(name)(**(parameters or {})).why_not()
+    except BackendError:
+        # Parameters that it does not have: its start says so.
+        return ""
 
 
 def data_directory(name: str, size: int) -> Path:

@@ -61,7 +61,7 @@ def surroundings() -> dict[str, Any]:
 
     ``access`` and ``pids`` of its backend (:func:`benchmarks.servers.running`) and in ``prepared`` the result of the
     variant that has prepared it; each only where the case has it. ``beside`` has ``access`` and ``pids`` of further
-    backends.
+    backends; one that did not start has ``failed`` instead, the reason.
     """
     return json.loads(os.environ.get(SURROUNDINGS_VARIABLE, "{}"))
 

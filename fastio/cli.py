@@ -1,4 +1,4 @@
-"""The command line: ``fastio status`` and ``fastio run``."""
+"""The command line: ``fastio status``, ``fastio run`` and ``fastio validate``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import fastio
-from fastio import config, registry
+from fastio import checkout, config, registry
 from fastio.errors import FastioError
 
 
@@ -32,8 +32,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="instead, which releases each patch is for and knows, and which were tested together; nothing is patched",
     )
     _add_run(commands)
-    arguments = parser.parse_args(argv)
+    commands.add_parser(
+        "validate",
+        help="judge a candidate change to an upstream project (in a checkout of fastio)",
+        add_help=False,
+    )
+    given = list(sys.argv[1:] if argv is None else argv)
     try:
+        if given[:1] == ["validate"]:
+            # All of its arguments are its own.
+            checkout.validate(given[1:])
+        arguments = parser.parse_args(given)
         if arguments.command == "run":
             return _run(parser, arguments)
         if arguments.matrix:

@@ -150,7 +150,7 @@ SETTINGS = (
     _size_setting(
         "yield_bytes", MIB, 4 * KIB, 256 * MIB,
         "Bytes that all transfers of a hub together move before the hub runs other greenlets. Shared "
-        "equally among the transfers that are active, at least 64 KiB each.",
+        "equally among the transfers that are active, at least 64 KiB each, and 256 KiB of an image.",
     ),
     Setting(
         "store_chunk_size", "FASTIO_STORE_CHUNK_SIZE", None, parse_size,

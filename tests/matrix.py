@@ -27,8 +27,11 @@ from fastio.matrix import DISTRIBUTIONS, Environment, tested
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FILE = ROOT / "fastio" / "tested.json"
 
-#: What the patches do, on processes, sockets and stores.
-TESTS = ("tests/core", "tests/patches", "tests/stores")
+#: What the patches do, on processes, sockets and the stores that need no servers of their own.
+TESTS = (
+    "tests/patches", "tests/stores/test_http.py", "tests/stores/test_store_filesystem.py",
+    "tests/stores/test_store_hashing.py", "tests/stores/test_store_http.py",
+)  # fmt: skip
 
 #: Seconds that one run of the tests may take.
 LIMIT = 1800
@@ -115,10 +118,35 @@ def versions(python: pathlib.Path) -> tuple[str, dict[str, str]]:
     return version, found
 
 
-def run_tests(python: pathlib.Path, monkey_patched: bool, results: pathlib.Path, tests: Sequence[str]) -> bool:
-    """Run ``tests`` and leave their results, as JUnit's XML, in ``results``; True if none has failed."""
+#: Prints the patches that are not for the releases of the environment.
+UNSUPPORTED = """
+import fastio, tests.targets
+from fastio.report import Outcome
+tests.targets.import_targets()
+print(*{entry.name for entry in fastio.patch().entries if entry.outcome is Outcome.UNSUPPORTED}, sep=",")
+"""
+
+
+def unsupported(python: pathlib.Path) -> str:
+    """The patches that are not for the environment's releases, with commas between them.
+
+    The tests patch strictly, and have them switched off as an operator would who does that.
+    """
+    command = [str(python), "-c", UNSUPPORTED]
+    found = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True, timeout=300)
+    return found.stdout.strip()
+
+
+def run_tests(
+    python: pathlib.Path, monkey_patched: bool, results: pathlib.Path, tests: Sequence[str], disabled: str = ""
+) -> bool:
+    """Run ``tests`` and leave their results, as JUnit's XML, in ``results``; True if none has failed.
+
+    :param disabled: patches that are switched off
+    """
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("FASTIO", "PYTHON"))}
     environ |= {"TEST_EVENTLET": str(int(monkey_patched)), "PYTHONDONTWRITEBYTECODE": "1"}
+    environ |= {"FASTIO_DISABLED": disabled} if disabled else {}
     command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={results}", *tests]
     print("+", f"TEST_EVENTLET={int(monkey_patched)}", " ".join(command), flush=True)
     try:
@@ -154,9 +182,10 @@ def environments(
             yield pins, None
             continue
         runs = []
+        disabled = unsupported(python)
         for monkey_patched in (False, True):
             results = place / f"results-{int(monkey_patched)}.xml"
-            if run_tests(python, monkey_patched, results, tests):
+            if run_tests(python, monkey_patched, results, tests, disabled):
                 runs.append(counts(results))
         version, found = versions(python)
         yield pins, Environment(version, found, *runs) if len(runs) == 2 else None

@@ -183,3 +183,24 @@ def test_main_returns_the_exit_status(capsys: pytest.CaptureFixture[str], monkey
     finally:
         fastio.unpatch()
     assert json.loads(capsys.readouterr().out)["settings"]["chunk_size"]["value"] == 1 << 20
+
+
+def test_validate_needs_a_checkout(run: Run, tmp_path: pathlib.Path) -> None:
+    installed = tmp_path / "site-packages"
+    shutil.copytree(ROOT / "fastio", installed / "fastio", ignore=shutil.ignore_patterns("__pycache__"))
+    result = run("validate", "eventlet", path=str(installed))
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "validate needs a checkout of fastio" in result.stderr
+    assert "pip install -e" in result.stderr
+
+
+def test_validate_starts_the_checkouts_command(run: Run) -> None:
+    pytest.importorskip("scipy", reason="validating needs the extra 'bench'")
+    pytest.importorskip("psutil", reason="validating needs the extra 'bench'")
+    result = run("validate", "nonsense")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "target 'nonsense' is not one of eventlet, oslo.concurrency, glance_store" in result.stderr
+    result = run("validate", "--help")
+    assert result.returncode == 0
+    assert "usage: fastio validate" in result.stdout
+    assert "--candidate" in result.stdout

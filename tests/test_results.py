@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("scipy")
 
 from benchmarks import chunks, results, tables  # noqa: E402
+from benchmarks.validate import figures  # noqa: E402
 
 ROOT = Path(__file__).parent.parent
 RESULTS = sorted((ROOT / "doc" / "source" / "results").glob("*.json"))
@@ -33,6 +34,15 @@ def test_what_the_chunk_sizes_are_judged_by_is_that_of_the_result():
     assert judged.rstrip("\n") == tables.table_rst(chunks.table(results.read(path))).rstrip("\n")
     page = (ROOT / "doc/source/benchmarks.rst").read_text(encoding="utf-8")
     assert ".. include:: results/store_chunks-best.rst" in page
+
+
+def test_the_candidates_tables_are_those_of_their_results():
+    table = (ROOT / "doc/source/results/candidates.rst").read_text(encoding="utf-8")
+    assert table == figures.page(), "python -m benchmarks.validate.figures"
+    assert ".. include:: results/candidates.rst" in (ROOT / "doc/source/candidates.rst").read_text(encoding="utf-8")
+    patches = {path.stem for path in (ROOT / "doc/source/candidates").glob("*.patch")}
+    kept = {path.stem for path in (ROOT / "doc/source/results/candidates").iterdir()}
+    assert patches == set(figures.MEASURED) == kept
 
 
 def readme_rows():

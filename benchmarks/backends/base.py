@@ -86,6 +86,10 @@ class Backend:
         """None if it can be started here, else what is missing and the line that installs it."""
         return None
 
+    def why_not(self) -> str:
+        """Why it can not be started here with its parameters; empty if it can."""
+        return self.available() or ""
+
     def launch(self) -> None:
         """Write the configuration, :meth:`spawn` the servers, wait until they answer."""
         raise NotImplementedError
@@ -120,7 +124,7 @@ class Backend:
 
     def start(self) -> Backend:
         """Start it and wait until it answers; raises :class:`Unavailable`, or :class:`BackendError` with its logs."""
-        missing = self.available()
+        missing = self.why_not()
         if missing:
             raise Unavailable(missing)
         if self._directory is not None:

@@ -31,6 +31,15 @@ Configuration = Mapping[str, Mapping[str, object]]
 #: In PYTHONPATH of a server: many clients may write to its database.
 PATIENT_SQLITE = Path(__file__).parent / "patient_sqlite"
 
+#: Prints what tells the databases of two glances apart: two may have the same version, and other migrations.
+_SCHEMA = """\
+import glance, hashlib, importlib.metadata, pathlib
+digest = hashlib.sha256()
+for file in sorted((pathlib.Path(glance.__file__).parent / "db").rglob("*.py")):
+    digest.update(file.read_bytes())
+print(importlib.metadata.version("glance"), digest.hexdigest()[:8], sep="-")
+"""
+
 _TLS_CONF = """\
 daemon off;
 {user}
@@ -69,12 +78,15 @@ class Glance(Backend):
     driver = ""
     #: of :data:`benchmarks.glance_environments.ENVIRONMENTS`
     environment: ClassVar[str]
-    #: programs that the environment must have, beside its interpreter
+    #: programs that there must be beside the interpreter
     programs: ClassVar[tuple[str, ...]]
     #: ``fastio``: ``on`` or ``off``; ``disabled``: patches of fastio that are left out, with commas between them;
     #: ``chunk_size``: filesystem_store_chunk_size in bytes, 0 for glance's default; ``flavor``: of the paste pipeline,
-    #: such as ``caching``; ``tls``: 1 for HTTPS as well
-    parameters = {"fastio": "off", "disabled": "", "workers": 1, "chunk_size": 0, "flavor": "", "tls": 0}
+    #: such as ``caching``; ``tls``: 1 for HTTPS as well; ``python``: the interpreter of another environment to run in,
+    #: into which fastio can be imported if it is to be on
+    parameters = {
+        "fastio": "off", "disabled": "", "workers": 1, "chunk_size": 0, "flavor": "", "tls": 0, "python": "",
+    }  # fmt: skip
 
     #: where it listens
     http_port: int
@@ -85,26 +97,32 @@ class Glance(Backend):
     def available(cls) -> str | None:
         environment = ENVIRONMENTS[cls.environment]
         reason = environment.missing()
-        if not reason:
-            lacking = [name for name in cls.programs if not os.access(_beside(environment.python(), name), os.X_OK)]
-            reason = f"beside {environment.variable}={environment.python()} there is no {lacking[0]}" if lacking else ""
-        return f"{cls.name}: {reason}" if reason else None
+        if reason:
+            return f"{cls.name}: {reason}"
+        return cls._lacking(environment.variable, environment.python()) or None
 
     @classmethod
-    def python(cls) -> Path:
-        """The interpreter of its environment."""
+    def _lacking(cls, setting: str, python: str) -> str:
+        """Which program is not beside the interpreter of a setting; empty if all are there."""
+        lacking = [name for name in cls.programs if not os.access(_beside(python, name), os.X_OK)]
+        return f"{cls.name}: beside {setting}={python} there is no {lacking[0]}" if lacking else ""
+
+    def why_not(self) -> str:
+        python = self.chosen["python"]
+        return self._lacking("python", python) if python else super().why_not()
+
+    def python(self) -> Path:
+        """The interpreter that it runs in."""
         # The servers do not start in this process's directory.
-        return Path(os.path.abspath(ENVIRONMENTS[cls.environment].python()))
+        return Path(os.path.abspath(self.chosen["python"] or ENVIRONMENTS[self.environment].python()))
 
-    @classmethod
-    def program(cls, name: str) -> str:
+    def program(self, name: str) -> str:
         """The path of a program of its environment."""
-        return str(_beside(cls.python(), name))
+        return str(_beside(self.python(), name))
 
-    @classmethod
-    def paste(cls) -> Path:
+    def paste(self) -> Path:
         """The paste file that comes with glance."""
-        return cls.python().parent.parent / "etc" / "glance" / "glance-api-paste.ini"
+        return self.python().parent.parent / "etc" / "glance" / "glance-api-paste.ini"
 
     @property
     def etc(self) -> Path:
@@ -203,9 +221,8 @@ class Glance(Backend):
             parser.write(file)
 
     def _database(self) -> Path:
-        """An empty database of this release. Its migrations take longer than the server's start, so it is kept."""
-        code = "import importlib.metadata as m; print(m.version('glance'))"
-        kept = cache_directory() / f"glance-{self.run([str(self.python()), '-c', code]).strip()}-wal.sqlite"
+        """An empty database of this glance. Its migrations take longer than the server's start, so it is kept."""
+        kept = cache_directory() / f"glance-{self.run([str(self.python()), '-c', _SCHEMA]).strip()}-wal.sqlite"
         if not kept.exists():
             configuration = str(self.etc / "glance-api.conf")
             manage = [self.program("glance-manage"), "--config-file", configuration, "db_sync"]
@@ -266,13 +283,13 @@ class Glance32(Glance):
 
     name = "glance-32"
     environment = "glance32"
-    programs = ("glance-api", "glance-manage", "fastio")
+    programs = ("glance-api", "glance-manage")
 
     def command(self) -> list[str]:
         command = [self.program("glance-api"), "--config-file", str(self.etc / "glance-api.conf")]
         if self.chosen["fastio"] == "off":
             return command
-        return [self.program("fastio"), "run", "--", *command]
+        return [str(self.python()), "-m", "fastio", "run", "--", *command]
 
 
 class Glance33(Glance):
@@ -284,7 +301,7 @@ class Glance33(Glance):
 
     name = "glance-33"
     environment = "glance33"
-    programs = ("uwsgi", "glance-manage", "fastio")
+    programs = ("uwsgi", "glance-manage")
     parameters = {**Glance.parameters, "threads": 28}
 
     def command(self) -> list[str]:
@@ -292,8 +309,8 @@ class Glance33(Glance):
             self.program("uwsgi"), "--module", "glance.wsgi.api:application",
             "--http-socket", f"{HOST}:{self.http_port}", "--virtualenv", str(self.python().parent.parent),
             "--master", "--processes", str(self.chosen["workers"]), "--threads", str(self.chosen["threads"]),
-            "--enable-threads", "--lazy-apps", "--http-chunked-input", "--buffer-size", "65535", "--die-on-term",
-            "--listen", "100",
+            "--enable-threads", "--lazy-apps", "--need-app", "--http-chunked-input", "--buffer-size", "65535",
+            "--die-on-term", "--listen", "100",
         ]  # fmt: skip
         return [*command, "--import", "fastio.auto"] if self.chosen["fastio"] == "on" else command
 

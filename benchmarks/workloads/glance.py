@@ -36,6 +36,7 @@ import hashlib
 import http.client
 import json
 import subprocess
+import sys
 import time
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -55,6 +56,10 @@ PATIENCE = 120
 
 class WrongData(Exception):
     """What arrived is not what was sent."""
+
+
+class NotServed(Exception):
+    """There is no such server, or it can not be given an image."""
 
 
 class Glance:
@@ -150,12 +155,25 @@ def _digest(file: Any) -> str:
 
 
 def server(parameters: Mapping[str, Any]) -> tuple[Glance | Nginx, list[int]]:
-    """The server that is measured, and its processes."""
+    """The server that is measured, and its processes.
+
+    :raises NotServed: if it did not start, or did not take its image
+    """
     told = surroundings()
     name = parameters.get("server")
-    running = told["beside"][name] if name else told
+    running = _beside(told, name) if name else told
     access = running["access"]
     return (Nginx if access["backend"] == "http" else Glance)(access), running["pids"]
+
+
+def _beside(told: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    running = told["beside"].get(name, {"failed": f"there is no server {name}"})
+    failed = running.get("failed") or told["prepared"]["failed"].get(name)
+    if failed:
+        # Logs, mostly.
+        print(failed, file=sys.stderr)
+        raise NotServed(failed.splitlines()[0])
+    return running
 
 
 @contextlib.contextmanager
@@ -232,38 +250,51 @@ def upload(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {**figures, "verified": verified, "transfers": len(images)}
 
 
-def put(payload: Payload, place: str, chunked: bool = False) -> None:
-    """Upload a file with one PUT."""
+def put(payload: Payload, place: str, chunked: bool = False, *more: str) -> None:
+    """Upload a file with one PUT; ``more`` are options of curl."""
     # No "Expect: 100-continue", for whose answer curl would wait.
     headers = ["--header", "Expect:", "--header", "Content-Type: application/octet-stream"]
     if chunked:
         headers += ["--header", "Transfer-Encoding: chunked"]
-    curl(*headers, "--output", "/dev/null", "--upload-file", str(payload.path), place)
+    curl(*headers, *more, "--output", "/dev/null", "--upload-file", str(payload.path), place)
 
 
 def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Give every server the image that is downloaded; returns its identifier by server, and its SHA-512.
 
-    nginx serves the very file of the case's backend.
+    nginx serves the very file of the case's backend. Which servers beside that one do not take it, and why, is in
+    ``failed``.
     """
     if choice(parameters, "task", "download", "upload") == "upload":
-        return {}
+        return {"failed": {}}
     payload = warmed(random_payload(parameters["size"]))
     known = digests(payload).multihash
     told = surroundings()
-    glances = {"": told, **{name: each for name, each in told["beside"].items() if "images" in each["access"]}}
-    images = {}
-    for name, running in glances.items():
-        service = Glance(running["access"])
-        images[name] = service.new()
-        put(payload, service.place(images[name]))
-        if service.multihash(images[name]) != known:
-            raise WrongData(f"os_hash_value of {running['access']['backend']} {name} is not the payload's SHA-512")
-    file = Glance(told["access"]).stored(images[""])
-    for name in told["beside"].keys() - glances.keys():
-        images[name] = "image"
-        Nginx(told["beside"][name]["access"]).stored("image").symlink_to(file)
-    return {"images": images, "multihash": known}
+    images = {"": given(Glance(told["access"]), payload, known)}
+    failed = {}
+    for name, running in told["beside"].items():
+        access = running.get("access", {})
+        if "images" in access:
+            try:
+                images[name] = given(Glance(access), payload, known)
+            except (OSError, RuntimeError, WrongData, subprocess.SubprocessError) as error:
+                failed[name] = f"it does not take its image: {error}"
+        elif access:
+            images[name] = "image"
+            Nginx(access).stored("image").symlink_to(Glance(told["access"]).stored(images[""]))
+    return {"images": images, "multihash": known, "failed": failed}
+
+
+def given(service: Glance, payload: Payload, known: str) -> str:
+    """Give a glance-api an image; returns its identifier.
+
+    :raises WrongData: if its SHA-512 is not the ``known`` one
+    """
+    image = service.new()
+    put(payload, service.place(image), False, "--max-time", str(PATIENCE))
+    if service.multihash(image) != known:
+        raise WrongData(f"os_hash_value of image {image} is not the payload's SHA-512")
+    return image
 
 
 def run(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,8 @@ Parameters:
 ``n``
     bytes of one read or write
 ``bufsize``
-    of ``Popen``; under eventlet the default is 0, with which upstream reads lines one byte at a time; with -1 the pipe
-    is buffered
+    of ``Popen``, which has its own default without it: under eventlet that is 0, with which upstream reads lines one
+    byte at a time; with -1 the pipe is buffered
 ``size``
     bytes through the pipe
 ``most``
@@ -61,14 +61,18 @@ def _readinto(stream: Any, buffer: memoryview) -> Iterator[memoryview]:
         yield buffer[:count]
 
 
+def _buffering(parameters: Mapping[str, Any]) -> dict[str, int]:
+    return {"bufsize": parameters["bufsize"]} if "bufsize" in parameters else {}
+
+
 def _read(payload: Payload, parameters: Mapping[str, Any], take: Callable[[Iterable[Any]], None]) -> None:
     import subprocess
 
     style = parameters["style"]
     encoding = "utf-8" if style == "text_lines" else None
     arguments = ["cat", str(payload.path)]
-    bufsize = parameters.get("bufsize", 0)
-    with subprocess.Popen(arguments, bufsize=bufsize, stdout=subprocess.PIPE, encoding=encoding) as child:
+    options = _buffering(parameters)
+    with subprocess.Popen(arguments, **options, stdout=subprocess.PIPE, encoding=encoding) as child:
         take(pieces(child.stdout, style, parameters.get("n", 0)))
 
 
@@ -94,11 +98,11 @@ def measure_read(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return measured.result(bytes=payload.size, verified=counts == [characters] and hasher.hexdigest() == payload.sha256)
 
 
-def _write(arguments: list[str], parts: list[memoryview | bytes], bufsize: int) -> bytes:
+def _write(arguments: list[str], parts: list[memoryview | bytes], options: Mapping[str, int]) -> bytes:
     import subprocess
 
     pipe = subprocess.PIPE
-    with subprocess.Popen(arguments, bufsize=bufsize, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT) as child:
+    with subprocess.Popen(arguments, **options, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT) as child:
         assert child.stdin is not None and child.stdout is not None
         collections.deque(map(child.stdin.write, parts), maxlen=0)
         child.stdin.close()
@@ -110,10 +114,10 @@ def measure_write(parameters: Mapping[str, Any]) -> dict[str, Any]:
     data = payload.path.read_bytes()
     n = parameters["n"] if parameters["style"] == "write_n" else len(data)
     parts: list[memoryview | bytes] = [data[start : start + n] for start in range(0, len(data), n)]
-    bufsize = parameters.get("bufsize", 0)
+    options = _buffering(parameters)
     with measure() as measured:
-        said = _write(discard_command(), parts, bufsize)
-    checked = _write(["sha256sum"], parts, bufsize)
+        said = _write(discard_command(), parts, options)
+    checked = _write(["sha256sum"], parts, options)
     verified = discarded(said) == payload.size and checked.decode().split()[0] == payload.sha256
     return measured.result(bytes=payload.size, verified=verified)
 

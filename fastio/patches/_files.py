@@ -9,7 +9,6 @@ import stat
 from typing import Any
 
 from fastio import config
-from fastio.core import budget
 from fastio.patches import _fair, _offload, _zeros
 
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
@@ -77,7 +76,7 @@ class _File(_fair.Fair):
         settings = config.effective()
         if size < 0 or size > settings.yield_bytes:
             return _offload.run(file.read, size)
-        size = min(size, budget.shared.share(settings.yield_bytes, more=1))
+        size = min(size, _fair.share())
         if self._fastio_at_hand(size):
             return file.read(size)
         return _offload.run(file.read, size)

@@ -21,16 +21,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fastio import counters
-from fastio.config import KIB
 from fastio.patches import _fair, _glance, _offload, _pieces, _stores, _targets, _wsgi
 from fastio.registry import Patch, Target
 
 SERVER = "eventlet.wsgi"
 STORE = "glance_store._drivers.filesystem"
 CACHE = "glance.api.middleware.cache"
-
-#: The least that one of many downloads sends in a turn, in bytes. Below it the turn itself costs more than the bytes.
-SHARE = 256 * KIB
 
 #: What the connection fails with, and not the file.
 _OF_CONNECTION = {
@@ -187,7 +183,7 @@ class Body:
         self._body = body
         self._connection = connection
         self._response = response
-        self._pace = _fair.Pace(SHARE)
+        self._pace = _fair.Pace()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._body, name)
@@ -219,7 +215,7 @@ class Body:
                 counters.waits += 1
                 _wait_for_room(self._connection)
                 # Others have run meanwhile, and its share begins anew.
-                self._pace = _fair.Pace(SHARE)
+                self._pace = _fair.Pace()
                 continue
             except OSError as error:
                 if error.errno in _OF_CONNECTION:

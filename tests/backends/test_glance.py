@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks import servers
 from benchmarks.backends import SERVICES, backend
 from benchmarks.backends.base import Backend, BackendError, Unavailable
 from benchmarks.glance_environments import ENVIRONMENTS
@@ -103,6 +104,21 @@ def test_many_uploads_at_a_time(usable: Usable, tmp_path: Path, name: str) -> No
         assert len(set(made)) == len(threads)
         for identifier in made:
             check_image(access, identifier, data)
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_another_environment(usable: Usable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    python = str(usable(name)().python())
+    for variable in VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+    assert servers.why_not(name) and not servers.why_not(name, {"python": python})
+    with backend(name)(tmp_path, python=python, fastio="on") as running:
+        check_image(running.access(), upload(running.access(), b"image"), b"image")
+        assert running.access()["python"] == python
+    reason = servers.why_not(name, {"python": "/nowhere/bin/python"})
+    assert reason.startswith(f"{name}: beside python=/nowhere/bin/python there is no ")
+    # Its start says which it has.
+    assert servers.why_not(name, {"nonsense": 1}) == ""
 
 
 def test_https(usable: Usable, tmp_path: Path) -> None:

@@ -504,15 +504,14 @@ class Fake:
     missing = None
     fails = False
 
-    def __init__(self, directory, **parameters):
+    def __init__(self, directory=None, **parameters):
         self.parameters = parameters
 
-    @classmethod
-    def available(cls):
-        return cls.missing
+    def why_not(self):
+        return self.missing or ""
 
     def __enter__(self):
-        if self.fails:
+        if self.fails or self.parameters.get("fails"):
             raise BackendError("fake did not start: no idea")
         self.events.append("started")
         return self
@@ -598,6 +597,15 @@ def test_a_backend_that_does_not_start(fake, told):
     for row in case.variants.values():
         assert row.failure == {"reason": "no fake", "status": None, "stderr": "fake did not start: no idea"}
         assert row.runs == []
+
+
+def test_a_backend_beside_it_that_does_not_start(fake, told):
+    case = told(beside={"one": ("fake", {"fails": 1}), "other": ("fake", {})})
+    heard = case.variants["a"].details["told"]["beside"]
+    assert heard.pop("one") == {"failed": "fake did not start: no idea"}
+    assert heard == {"other": {"access": {"backend": "fake"}, "pids": [1]}}
+    assert [row.failure for row in case.variants.values()] == [None, None]
+    assert fake.events == ["started", "started", "stopped", "stopped"]
 
 
 def test_a_case_that_can_not_be_prepared(fake, told):

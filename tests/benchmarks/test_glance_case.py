@@ -144,6 +144,13 @@ def work(workload: str, variant: str, told: Mapping[str, Any], **parameters: Any
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def test_a_server_that_does_not_take_its_image(told: dict[str, Any]) -> None:
+    told["beside"] = {"broken": {**told, "access": {**told["access"], "url": "http://127.0.0.1:1"}}}
+    prepared = work("glance", "prepare", told, task="download")
+    assert prepared["failed"]["broken"].startswith("it does not take its image: ")
+    assert list(prepared["images"]) == [""]
+
+
 def test_what_is_wrong_is_noticed(told: dict[str, Any], cache: Path) -> None:
     told["prepared"] = work("glance", "prepare", told, task="download")
     assert work("glance", "transfer", told, task="download")["verified"]
@@ -266,6 +273,17 @@ def test_without_the_environments(suite: Any, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.delenv(variable, raising=False)
     for case in suite.CASES:
         assert "python -m benchmarks.glance_environments" in case.why_not()
+
+
+def test_a_server_that_can_not_be_measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    beside = {"one": {"failed": "it did not start\nits log"}, "other": {"access": {}, "pids": []}}
+    told = {"beside": beside, "prepared": {"failed": {"other": "it does not take its image"}}}
+    monkeypatch.setenv(worker.SURROUNDINGS_VARIABLE, json.dumps(told))
+    reasons = {"one": "it did not start", "other": "it does not take its image", "none": "there is no server none"}
+    for name, reason in reasons.items():
+        with pytest.raises(glance.NotServed, match=f"^{reason}$"):
+            glance.server({"server": name})
+    assert "its log" in capsys.readouterr().err
 
 
 def test_backends_beside_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,7 +95,10 @@ class Api:
         with self.started_download(image) as response:
             left = after
             while left:
-                left -= len(response.read(min(left, 65536)))
+                data = response.read(min(left, 65536))
+                if not data:
+                    raise http.client.IncompleteRead(b"", left)
+                left -= len(data)
             reset(response)
 
     def abort_upload(self, image: str, data: bytes, announced: int) -> None:

@@ -66,6 +66,6 @@ def start_sending(
 
     :param options: of the service
     """
-    config = {**NOTIFICATIONS, "paste_deploy": {"config_file": ini(usable(release).paste(), directory)}}
+    config = {**NOTIFICATIONS, "paste_deploy": {"config_file": ini(usable(release)().paste(), directory)}}
     environment = {"PYTHONPATH": f"{ROOT}{os.pathsep}{PATIENT_SQLITE}"}
     return Sending(serve(release, fastio=KINDS[kind], flavor=flavor, config=config, environment=environment, **options))

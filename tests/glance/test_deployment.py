@@ -92,7 +92,7 @@ THREADS = {
 
 def virtualenv(release: str) -> dict[str, str]:
     """uWSGI asks the operator for the environment of its application; the examples leave that to its variable."""
-    return {"UWSGI_VIRTUALENV": str(usable(release).python().parent.parent)}
+    return {"UWSGI_VIRTUALENV": str(usable(release)().python().parent.parent)}
 
 
 def test_every_command_of_the_document_is_run() -> None:

@@ -355,10 +355,11 @@ def test_more_than_a_turn_is_read_in_a_thread(filesystem_store: Any, offloads: l
 
 
 @needs_eventlet
-def test_with_many_each_reads_its_share(filesystem_store: Any) -> None:
+@pytest.mark.parametrize(("many", "share"), [(2, MIB // 2), (8, MIB // 4)])
+def test_with_many_each_reads_its_share(filesystem_store: Any, many: int, share: int) -> None:
     data = os.urandom(4 * MIB)
     url = filesystem_store.add(data).url
-    others = [object() for _ in range(7)]
+    others = [object() for _ in range(many - 1)]
     with fastio.patched("store_filesystem", strict=True):
         for other in others:
             budget.shared.enter(other)
@@ -367,7 +368,7 @@ def test_with_many_each_reads_its_share(filesystem_store: Any) -> None:
         finally:
             for other in others:
                 budget.shared.leave(other)
-        assert {len(chunk) for chunk in chunks} == {MIB // 8}
+        assert {len(chunk) for chunk in chunks} == {share}
         assert b"".join(chunks) == data
 
 

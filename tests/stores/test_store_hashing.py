@@ -250,9 +250,13 @@ def test_failures_are_the_same(failure: str, store: Any) -> None:
             before = pool.batches
             image, size = FAILURES[failure](data)
             left = files(store)
-            with pytest.raises(BaseException) as raised:  # noqa: B017
+            raised: BaseException | None = None
+            try:
                 store.add(image, size=size)
-            outcomes.append((raised.type, str(raised.value), len(files(store)) - len(left)))
+            except (Exception, SystemExit) as error:
+                # Not in every release: older ones take an image that is too short or too long.
+                raised = error
+            outcomes.append((type(raised), str(raised), len(files(store)) - len(left)))
             settle()
             assert (pool.batches > before) == bool(names)
     assert outcomes[0] == outcomes[1]

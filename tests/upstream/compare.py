@@ -44,32 +44,45 @@ class Difference:
     test: str
     stock: Outcome
     patched: Outcome
-    #: the outcomes of running it alone, of a test that looks worse
+    #: the outcomes of running it alone, where that was done
     stock_alone: list[Outcome] = field(default_factory=list)
     patched_alone: list[Outcome] = field(default_factory=list)
 
     @property
     def verdict(self) -> str:
-        """``worse``; ``not reproduced`` (worse in the whole suite, alone now and then at most); ``newly passing``; or
+        """``worse``; ``not reproduced`` (so in the whole suite, alone now and then at most); ``newly passing``; or
         ``changed``.
         """
-        stock, patched = SEVERITY[self.stock.outcome], SEVERITY[self.patched.outcome]
-        if patched > stock:
+        if self.looks_worse():
             return "worse" if self._worse_alone() else "not reproduced"
-        return "newly passing" if patched < stock and self.patched.outcome == "pass" else "changed"
+        if not self._differs_alone():
+            return "not reproduced"
+        better = SEVERITY[self.patched.outcome] < SEVERITY[self.stock.outcome]
+        return "newly passing" if better and self.patched.outcome == "pass" else "changed"
 
     def looks_worse(self) -> bool:
+        if self.stock.outcome == "missing":
+            # A test that stock does not have; it is the other one's own, and has to pass there.
+            return self.patched.outcome in NOT_PASSING
         return SEVERITY[self.patched.outcome] > SEVERITY[self.stock.outcome]
 
     def alone(self) -> tuple[int, int]:
         """How many of its runs alone were worse than the worst of stock's, and how many were not."""
-        worst_stock = max((SEVERITY[rerun.outcome] for rerun in self.stock_alone), default=0)
-        worse = sum(SEVERITY[rerun.outcome] > worst_stock for rerun in self.patched_alone)
+        worse = sum(map(self._is_worse, self.patched_alone))
         return worse, len(self.patched_alone) - worse
+
+    def _is_worse(self, rerun: Outcome) -> bool:
+        if self.stock.outcome == "missing":
+            return rerun.outcome in NOT_PASSING
+        return SEVERITY[rerun.outcome] > max((SEVERITY[each.outcome] for each in self.stock_alone), default=0)
 
     def _worse_alone(self) -> bool:
         # Believed until shown otherwise, also without reruns.
         return self.alone()[1] <= RERUNS - BELIEVED
+
+    def _differs_alone(self) -> bool:
+        alone = ({rerun.outcome for rerun in reruns} for reruns in (self.stock_alone, self.patched_alone))
+        return not self.patched_alone or set.isdisjoint(*alone)
 
 
 @dataclass
@@ -107,7 +120,7 @@ def differences(stock: Run, patched: Run) -> list[Difference]:
 
 
 def confirm(runner: Runner, suite: Suite, difference: Difference, say: Callable[[str], None]) -> None:
-    """Run a test that looks worse alone, stock and patched in turn; a module's or class's fixture can not be."""
+    """Run a test alone, stock and patched in turn; a module's or class's fixture can not be."""
     if difference.test.endswith(")"):
         return
     for number in range(RERUNS):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import fastio
@@ -39,8 +40,15 @@ def create(directory: Path, base: str = sys.executable) -> Path:
         check=True, timeout=300, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
     )  # fmt: skip
     site_packages = next(directory.glob("lib/python*/site-packages"))
-    (site_packages / "fastio_upstream_hook.py").write_text(_HOOK)
-    lines = [f"import site; site.addsitedir({path!r})" for path in json.loads(found.stdout)]
-    lines += [str(Path(fastio.__file__).parents[1]), "import fastio_upstream_hook"]
-    (site_packages / "fastio_upstream.pth").write_text("\n".join(lines) + "\n")
+    install(site_packages, [f"import site; site.addsitedir({path!r})" for path in json.loads(found.stdout)])
     return directory / "bin" / "python"
+
+
+def install(site_packages: Path, before: Sequence[str] = ()) -> None:
+    """Put fastio on an environment's path, and the hook that patches its Pythons.
+
+    :param before: lines for the ``.pth`` file that come first
+    """
+    (site_packages / "fastio_upstream_hook.py").write_text(_HOOK)
+    lines = [*before, str(Path(fastio.__file__).parents[1]), "import fastio_upstream_hook"]
+    (site_packages / "fastio_upstream.pth").write_text("\n".join(lines) + "\n")

@@ -18,7 +18,7 @@ from .runner import Outcome, Run
 DISTRIBUTIONS = ("eventlet", "greenlet", "oslo.concurrency", "oslotest", "wrapt")
 
 #: Columns of the summary: heading, and the outcomes it counts.
-_COUNTED = (
+COUNTED = (
     ("pass", ("pass", "xfail")),
     ("fail", ("fail", "xpass")),
     ("error", ("error",)),
@@ -74,12 +74,12 @@ def _run(run: Run | None) -> dict[str, Any] | None:
 
 def summary(comparisons: Sequence[Comparison]) -> Table:
     """A line per run."""
-    head = ["suite", "", "tests", *(heading for heading, _ in _COUNTED), "seconds", "worse", "newly passing", "result"]
+    head = ["suite", "", "tests", *(heading for heading, _ in COUNTED), "seconds", "worse", "newly passing", "result"]
     rows = []
     for comparison in comparisons:
         name = comparison.suite.name
         if comparison.unavailable:
-            rows.append([name, "", *[""] * (len(_COUNTED) + 4), f"not run: {comparison.unavailable}"])
+            rows.append([name, "", *[""] * (len(COUNTED) + 4), f"not run: {comparison.unavailable}"])
         for run in (comparison.stock, comparison.patched):
             if run is not None:
                 rows.append([name, *_cells(run), *_verdict(comparison, run)])
@@ -88,7 +88,7 @@ def summary(comparisons: Sequence[Comparison]) -> Table:
 
 def _cells(run: Run) -> list[str]:
     counts = run.counts()
-    numbers = [str(sum(counts.get(outcome, 0) for outcome in outcomes)) for _, outcomes in _COUNTED]
+    numbers = [str(sum(counts.get(outcome, 0) for outcome in outcomes)) for _, outcomes in COUNTED]
     return ["patched" if run.patched else "stock", str(len(run.tests)), *numbers, f"{run.seconds:.0f}"]
 
 
@@ -157,7 +157,7 @@ def tracebacks(comparisons: Sequence[Comparison]) -> list[tuple[Difference, str]
 def markdown(comparisons: Sequence[Comparison]) -> str:
     lines = ["# Upstream suites, patched against stock", ""]
     lines += [", ".join(f"{name} {version}" for name, version in versions().items()), ""]
-    lines += _markdown_table(*summary(comparisons))
+    lines += markdown_table(*summary(comparisons))
     for comparison in comparisons:
         if comparison.failures():
             lines += ["", f"{comparison.suite.name} fails:", ""]
@@ -167,12 +167,12 @@ def markdown(comparisons: Sequence[Comparison]) -> str:
         ("Not passing", remaining_table(comparisons)),
     ):
         if rows:
-            lines += ["", f"## {title}", "", *_markdown_table(head, rows)]
+            lines += ["", f"## {title}", "", *markdown_table(head, rows)]
     for difference, text in tracebacks(comparisons):
         lines += ["", f"## {difference.test} ({difference.verdict})", "", "```", text.rstrip(), "```"]
     return "\n".join(lines) + "\n"
 
 
-def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
     return ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *escaped)]

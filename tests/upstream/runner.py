@@ -197,7 +197,7 @@ class _Worker:
             process = subprocess.Popen(
                 [str(python), str(WORKER), str(job_file)],
                 cwd=directory or self._scratch / "cwd",
-                env={**_environment(), "TMPDIR": str(self._scratch / "tmp"), **env},
+                env={**clean_environment(), "TMPDIR": str(self._scratch / "tmp"), **env},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -267,7 +267,7 @@ def _lines(file: Any) -> Iterator[dict[str, Any]]:
         yield json.loads(line)
 
 
-def _environment() -> dict[str, str]:
+def clean_environment() -> dict[str, str]:
     """The environment without what steers Python: suites expect no PYTHONWARNINGS, and a path of their own.
 
     ``FASTIO_…`` settings stay, so that the suites can be run with others than the defaults.

@@ -109,7 +109,7 @@ def fetch_tests(project: str, package: str) -> Path:
     if not (target / package).is_dir():
         CACHE.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
-            archive = _download(project, version, Path(scratch))
+            archive = download_sdist(project, version, Path(scratch))
             with tarfile.open(archive) as tar:
                 top = tar.getnames()[0].split("/")[0]
                 members = [member for member in tar.getmembers() if member.name.startswith(f"{top}/{package}/")]
@@ -121,7 +121,11 @@ def fetch_tests(project: str, package: str) -> Path:
     return target
 
 
-def _download(project: str, version: str, directory: Path) -> Path:
+def download_sdist(project: str, version: str, directory: Path) -> Path:
+    """Fetch the sdist of a release into ``directory``; returns it.
+
+    :raises Unavailable: if there is none, or it takes too long
+    """
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-binary", project, "--no-deps"]
     try:
         subprocess.run(
@@ -138,9 +142,11 @@ def _download(project: str, version: str, directory: Path) -> Path:
 def packaged_tests(package: str) -> tuple[str, ...]:
     """The modules of unit tests in the installed package; which there are differs between its releases."""
     found = importlib.util.find_spec(package)
-    if found is None:
-        return ()
-    folder = Path(found.origin).parent
+    return () if found is None else tests_of(Path(found.origin).parent)
+
+
+def tests_of(folder: Path) -> tuple[str, ...]:
+    """The modules of unit tests in a package's directory."""
     files = sorted((folder / "tests" / "unit").rglob("test_*.py"))
     return tuple(".".join(file.relative_to(folder.parent).with_suffix("").parts) for file in files)
 
@@ -153,17 +159,39 @@ def find_glance_store_tests() -> Path:
     if not installed.is_dir():
         raise Unavailable(f"{installed} is not there: this glance_store was packaged without its tests' data")
     target = CACHE / f"glance_store-{importlib.metadata.version('glance_store')}"
+    link_glance_store_data(target, installed)
+    return target
+
+
+def link_glance_store_data(target: Path, data: Path) -> None:
+    """Make ``target`` a directory in which glance_store's tests find their ``data`` by the relative path they use."""
     # Without an __init__.py beside it the installed package is the one that is imported.
     link = target / "glance_store" / "tests" / "etc"
     link.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):
-        link.symlink_to(installed)
-    return target
+        link.symlink_to(data)
 
 
 def need_glanceclient_tests() -> None:
     need("glanceclient", "ddt", "fixtures", "requests_mock", "testscenarios", "testtools")
     need("glanceclient.tests.unit.test_http")
+
+
+def link_glance_data(target: Path, package: Path) -> None:
+    """Make ``target`` a directory in which glance's tests find the data of the ``package`` by relative paths.
+
+    :raises Unavailable: if it was packaged without
+    """
+    for name in ("etc", "var"):
+        data = package / "tests" / name
+        if not data.is_dir():
+            raise Unavailable(f"{data} is not there: this glance was packaged without its tests' data")
+        # Without an __init__.py beside it the installed package is the one that is imported.
+        link = target / "glance" / "tests" / name
+        link.parent.mkdir(parents=True, exist_ok=True)
+        if not link.exists() or link.resolve() != data.resolve():
+            link.unlink(missing_ok=True)
+            link.symlink_to(data)
 
 
 def find_glance_tests(name: str) -> Callable[[], Path]:
@@ -178,18 +206,8 @@ def find_glance_tests(name: str) -> Callable[[], Path]:
             [ENVIRONMENTS[name].python(), "-c", code], check=True, timeout=60, stdin=subprocess.DEVNULL,
             capture_output=True, text=True,
         )  # fmt: skip
-        tests = Path(done.stdout.strip()) / "tests"
-        target = CACHE / name
-        for data in ("etc", "var"):
-            if not (tests / data).is_dir():
-                raise Unavailable(f"{tests / data} is not there: this glance was packaged without its tests' data")
-            # Without an __init__.py beside it the installed package is the one that is imported.
-            link = target / "glance" / "tests" / data
-            link.parent.mkdir(parents=True, exist_ok=True)
-            if not link.exists() or link.resolve() != (tests / data).resolve():
-                link.unlink(missing_ok=True)
-                link.symlink_to(tests / data)
-        return target
+        link_glance_data(CACHE / name, Path(done.stdout.strip()))
+        return CACHE / name
 
     return find
 

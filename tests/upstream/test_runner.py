@@ -418,6 +418,9 @@ def test_a_suite_that_can_not_run_says_why() -> None:
         ("hang", "fail", "changed"),
         ("error", "fail", "changed"),
         ("hang", "crash", "changed"),
+        ("missing", "pass", "newly passing"),
+        ("missing", "fail", "worse"),
+        ("missing", "skip", "changed"),
     ],
 )
 def test_verdicts(stock: str, patched: str, verdict: str) -> None:
@@ -444,6 +447,19 @@ def test_a_worse_test_is_believed_only_if_it_is_worse_alone(stock_alone, patched
         [Outcome(outcome) for outcome in patched_alone],
     )
     assert difference.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("stock_alone", "patched_alone", "verdict"),
+    [
+        (["fail", "fail"], ["pass", "pass"], "newly passing"),
+        (["pass", "pass"], ["pass", "pass"], "not reproduced"),
+        (["fail", "pass"], ["pass", "pass"], "not reproduced"),
+    ],
+)
+def test_a_better_test_that_was_run_alone_is_believed_only_if_it_is_better_alone(stock_alone, patched_alone, verdict):
+    alone = ([Outcome(outcome) for outcome in outcomes] for outcomes in (stock_alone, patched_alone))
+    assert compare.Difference("test", Outcome("fail"), Outcome("pass"), *alone).verdict == verdict
 
 
 def test_tests_that_only_one_run_knows_are_missing_in_the_other() -> None:

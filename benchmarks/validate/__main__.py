@@ -1,0 +1,96 @@
+"""``python -m benchmarks.validate``: the command line. ``fastio validate`` starts it in a checkout.
+
+Exit status: 0 if nothing newly fails, 1 if something does, 2 if it can not be run as asked, 130 after an interruption.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.engine import ROOT
+from fastio.config import parse_size
+from tests.upstream.terminal import terminal
+
+from . import installers, targets
+from .candidates import ALLOWED
+from .errors import ValidateError
+from .validation import Validation
+
+#: Seconds that one of upstream's tests may take, as in :mod:`tests.upstream`.
+LIMIT = 15.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = _parser().parse_args(given)
+    screen = terminal(options.plain)
+    try:
+        outcome = Validation(options, given, screen).run()
+    except ValidateError as error:
+        print(f"fastio validate: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\ninterrupted; the same command goes on from here", file=sys.stderr)
+        return 130
+    return 1 if outcome.failures() else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="fastio validate",
+        description="Judges a candidate change to an upstream project: its suites and the benchmarks that touch it run "
+        "with the release, the candidate, and the release with fastio, each in an environment of its own.",
+    )
+    parser.add_argument("target", metavar="TARGET", help=f"one of {', '.join(targets.TARGETS)}")
+    parser.add_argument("--candidate", default="", metavar="WHAT", help=f"{ALLOWED}; without one it is fastio alone")
+    parser.add_argument("--stock", default="", metavar="VERSION", help="the release to compare with (the newest)")
+    parser.add_argument("--no-fastio", action="store_true", help="leave out the release with fastio")
+    parser.add_argument(
+        "--python", default="", metavar="LIST", help="versions such as 3.10,3.12, or paths (this one)"
+    )  # fmt: skip
+    parser.add_argument("--suite", default="", metavar="LIST", help="suites of tests, all or none (all)")
+    parser.add_argument(
+        "--benchmarks", default="", metavar="LIST", help="SUITE, SUITE/CASE, default, all or none (default)"
+    )  # fmt: skip
+    parser.add_argument("--match", default="", metavar="TEXT", help="only tests with TEXT in their id")
+    parser.add_argument("--limit", type=_seconds, default=LIMIT, metavar="SECONDS", help="per test (%(default)g)")
+    parser.add_argument("--jobs", type=_count, default=1, metavar="N", help="suites side by side (%(default)s)")
+    parser.add_argument("--rounds", type=_count, metavar="N", help="measured runs of each row (the benchmark's own)")
+    parser.add_argument("--size", type=_size, metavar="SIZE", help="payload, such as 16MiB (the benchmark's own)")
+    parser.add_argument("--installer", default="", choices=["", *installers.INSTALLERS], help="uv if it is there")
+    parser.add_argument("--cache", type=Path, default=ROOT / "build" / "validate", metavar="DIR",
+                        help="for environments and sdists (build/validate in the checkout)")  # fmt: skip
+    parser.add_argument("--refresh", action="store_true", help="make the environments anew, with the newest releases")
+    parser.add_argument("--results", type=Path, default=ROOT / "results", metavar="DIR",
+                        help="for the reports (results in the checkout)")  # fmt: skip
+    parser.add_argument("--fresh", action="store_true", help="do not go on with an interrupted validation")
+    parser.add_argument("--plain", action="store_true", help="no bars, also on a terminal")
+    return parser
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if value < 2:
+        raise argparse.ArgumentTypeError(f"{text}: at least 2 seconds")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text}: at least 1")
+    return value
+
+
+def _size(text: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 16MiB") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""What callers of ``processutils.execute()`` rely on; its own tests have small outputs and miss lost data."""
+
+import unittest
+
+from conduct_processes import INPUT_SIZES, SIZES, Case, data_of, time_out
+from oslo_concurrency import processutils
+
+
+class Execute(Case):
+    def test_output(self):
+        for size in SIZES:
+            data = data_of(size)
+            out, err = processutils.execute("cat", self.file_of(data), binary=True)
+            self.assertSame(out, data, f"{size} bytes of output")
+            self.assertEqual(err, b"")
+
+    def test_input_comes_back(self):
+        for size in INPUT_SIZES:
+            data = data_of(size)
+            self.assertSame(processutils.execute("cat", process_input=data, binary=True)[0], data, f"{size} bytes")
+
+    def test_output_through_a_shell(self):
+        data = data_of(1 << 20)
+        self.assertSame(processutils.execute(f"cat {self.file_of(data)}", shell=True, binary=True)[0], data, "shell")
+
+    def test_text(self):
+        text = "line äöß 漢字\n" * 10_000
+        self.assertEqual(processutils.execute("cat", process_input=text), (text, ""))
+
+    def test_exit_status_and_what_was_said(self):
+        with self.assertRaises(processutils.ProcessExecutionError) as caught:
+            processutils.execute("sh", "-c", "echo out; echo err >&2; exit 7")
+        error = caught.exception
+        self.assertEqual((error.exit_code, error.stdout, error.stderr), (7, "out\n", "err\n"))
+        processutils.execute("sh", "-c", "exit 7", check_exit_code=[0, 7])
+
+    def test_attempts(self):
+        made = []
+        with self.assertRaises(processutils.ProcessExecutionError):
+            processutils.execute("false", attempts=3, delay_on_retry=False, on_execute=made.append)
+        self.assertEqual(len(made), 3)
+
+    def test_time_out(self):
+        # A release without the argument can not be asked for it.
+        try:
+            found = time_out(processutils.execute, "sleep", "60", timeout=1)
+        except processutils.UnknownArgumentError:
+            self.skipTest("this release has no timeout")
+        self.assertIsNotNone(found, "execute() returned")
+
+    def test_a_broken_pipe_is_the_signal_that_programs_expect(self):
+        out, _ = processutils.execute("sh", "-c", "yes | head -n 1; echo done", check_exit_code=False)
+        self.assertEqual(out, "y\ndone\n")
+
+    def test_environment_and_directory(self):
+        out, _ = processutils.execute(
+            "/bin/sh", "-c", "echo $CONDUCT; pwd", env_variables={"CONDUCT": "yes", "PATH": "/usr/bin:/bin"}, cwd="/"
+        )
+        self.assertEqual(out, "yes\n/\n")
+
+
+class NothingIsLeft(Case):
+    def test_by_execute(self):
+        self.assertNothingLeft(lambda: processutils.execute("echo", "x"))
+
+    def test_by_execute_that_fails(self):
+        def once():
+            with self.assertRaises(processutils.ProcessExecutionError):
+                processutils.execute("false")
+
+        self.assertNothingLeft(once)
+
+
+if __name__ == "__main__":
+    unittest.main()

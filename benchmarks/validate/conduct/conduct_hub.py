@@ -1,0 +1,107 @@
+"""That other greenlets run while one waits for a child process, or moves its data."""
+
+import subprocess
+import tempfile
+import unittest
+
+import eventlet
+
+PIPE = subprocess.PIPE
+
+
+def position(pid):
+    """How much of its file a ``cat`` has read; everything once it has ended."""
+    try:
+        with open(f"/proc/{pid}/fdinfo/3") as file:
+            return int(file.readline().split()[1])
+    except (OSError, IndexError):
+        return 1 << 62
+
+
+class OthersRun(unittest.TestCase):
+    #: Turns that others get at least. Whoever starves them gives them one or two: before it starts and after its end.
+    TURNS = 8
+
+    def turns_during(self, call):
+        """How many turns a greenlet that always wants to run gets while another one makes a call."""
+        turns = 0
+
+        def run():
+            nonlocal turns
+            while True:
+                eventlet.sleep(pause)
+                turns += 1
+
+        pause = 0.01
+        other = eventlet.spawn(run)
+        eventlet.sleep(0)
+        before = turns
+        try:
+            call()
+            return turns - before
+        finally:
+            other.kill()
+
+    def test_while_a_child_says_nothing(self):
+        def communicate():
+            with subprocess.Popen(["sleep", "0.5"], stdout=PIPE, stderr=PIPE) as child:
+                child.communicate()
+
+        self.assertGreaterEqual(self.turns_during(communicate), self.TURNS)
+
+    def test_while_a_child_says_nothing_and_there_is_a_timeout(self):
+        def communicate():
+            with subprocess.Popen(["sleep", "0.5"], stdout=PIPE, stderr=PIPE) as child:
+                child.communicate(timeout=60)
+
+        self.assertGreaterEqual(self.turns_during(communicate), self.TURNS)
+
+    def test_while_a_child_does_not_end(self):
+        def wait():
+            with subprocess.Popen(["sleep", "0.5"]) as child:
+                child.wait()
+
+        self.assertGreaterEqual(self.turns_during(wait), self.TURNS)
+
+    def test_while_a_pipe_is_read(self):
+        def read():
+            with subprocess.Popen(["sh", "-c", "sleep 0.5; echo x"], stdout=PIPE) as child:
+                self.assertEqual(child.stdout.read(), b"x\n")
+
+        self.assertGreaterEqual(self.turns_during(read), self.TURNS)
+
+    def test_while_a_reader_does_not_read(self):
+        def write():
+            with subprocess.Popen(["sh", "-c", "sleep 0.5; cat >/dev/null"], stdin=PIPE) as child:
+                child.communicate(b"x" * (1 << 20))
+
+        self.assertGreaterEqual(self.turns_during(write), self.TURNS)
+
+    def test_while_much_data_comes(self):
+        """Whoever reads 64 MiB in one go lets nobody see the child between its start and its end."""
+        # What it reads before its first write; its libraries, which it opens before, are read in smaller pieces.
+        first, size = 64 << 10, 64 << 20
+        children, seen = [], set()
+
+        def run():
+            while True:
+                eventlet.sleep(0)
+                read = position(children[0].pid) if children else 0
+                if first <= read < size:
+                    seen.add(read)
+
+        with tempfile.NamedTemporaryFile() as file:
+            file.truncate(size)
+            other = eventlet.spawn(run)
+            with subprocess.Popen(["cat", file.name], stdin=PIPE, stdout=PIPE, stderr=PIPE) as child:
+                children.append(child)
+                found = len(child.communicate()[0])
+                children.clear()
+            other.kill()
+        self.assertEqual(found, size)
+        # Not turns: on a busy machine everybody has many of them at one position.
+        self.assertGreaterEqual(len(seen), self.TURNS, "positions of the child at which others had a turn")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,240 @@
+"""What callers of ``subprocess`` rely on and upstream's suites miss: every byte, the time-outs, the descriptors.
+
+Runs natively and monkey patched, in any variant. An exception is known by the name of its class: under eventlet stock's
+are not those of ``subprocess``.
+"""
+
+import gc
+import hashlib
+import os
+import random
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+#: Around what pipes, buffers and reads hold.
+SIZES = (0, 1, 511, 4096, 8191, 65535, 65536, 65537, 131072, 1 << 20, (8 << 20) + 1)
+#: The same for input, of which stock's green Popen writes 512 bytes at a time.
+INPUT_SIZES = SIZES[:-1]
+PIPE = subprocess.PIPE
+#: How often what might leave something is done.
+ROUNDS = 20
+
+
+def data_of(size):
+    return random.Random(size).randbytes(size)
+
+
+def describe(data):
+    """What a message can say about bytes."""
+    return f"{len(data)} bytes, SHA-256 {hashlib.sha256(data).hexdigest()[:16]}"
+
+
+def descriptors():
+    gc.collect()
+    return set(os.listdir("/proc/self/fd"))
+
+
+def time_out(call, *args, **kwargs):
+    """The TimeoutExpired that a call raises; None if it returns."""
+    try:
+        call(*args, **kwargs)
+    except Exception as error:
+        if type(error).__name__ != "TimeoutExpired":
+            raise
+        return error
+    return None
+
+
+class Case(unittest.TestCase):
+    def assertSame(self, found, wanted, what):
+        if found != wanted:
+            self.fail(f"{what}: {describe(found)} instead of {describe(wanted)}")
+
+    def file_of(self, data):
+        file = tempfile.NamedTemporaryFile()  # noqa: SIM115 - it is closed after the test
+        self.addCleanup(file.close)
+        file.write(data)
+        file.flush()
+        return file.name
+
+    def assertNothingLeft(self, once):
+        # The first ones make what stays: a hub, caches.
+        for _ in range(3):
+            once()
+        before, threads = descriptors(), threading.active_count()
+        for _ in range(ROUNDS):
+            once()
+        left = descriptors() - before
+        self.assertLess(len(left), ROUNDS // 2, f"descriptors left after {ROUNDS} times")
+        self.assertLess(threading.active_count() - threads, ROUNDS // 2, "threads left")
+
+
+class EveryByte(Case):
+    def test_output_of_communicate(self):
+        for size in SIZES:
+            data = data_of(size)
+            with subprocess.Popen(["cat", self.file_of(data)], stdout=PIPE) as child:
+                self.assertSame(child.communicate()[0], data, f"{size} bytes on stdout")
+
+    def test_both_outputs_of_communicate(self):
+        data = data_of((1 << 20) + 1)
+        command = ["sh", "-c", 'cat "$0" & cat "$0" >&2; wait', self.file_of(data)]
+        with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE) as child:
+            out, err = child.communicate()
+        self.assertSame(out, data, "stdout")
+        self.assertSame(err, data, "stderr")
+
+    def test_input_comes_back(self):
+        for size in INPUT_SIZES:
+            data = data_of(size)
+            with subprocess.Popen(["cat"], stdin=PIPE, stdout=PIPE) as child:
+                self.assertSame(child.communicate(data)[0], data, f"{size} bytes there and back")
+
+    def test_input_as_other_buffers(self):
+        data = data_of(200_001)
+        for kind in (bytearray, memoryview):
+            with subprocess.Popen(["cat"], stdin=PIPE, stdout=PIPE) as child:
+                self.assertSame(child.communicate(kind(data))[0], data, kind.__name__)
+
+    def test_text(self):
+        text = "line äöß 漢字 🙂\n" * 30_000
+        with subprocess.Popen(["cat"], stdin=PIPE, stdout=PIPE, encoding="utf-8") as child:
+            self.assertEqual(child.communicate(text)[0], text)
+
+    def test_read_of_everything(self):
+        for size in SIZES:
+            data = data_of(size)
+            with subprocess.Popen(["cat", self.file_of(data)], stdout=PIPE) as child:
+                self.assertSame(child.stdout.read(), data, f"{size} bytes by read()")
+
+    def test_read_in_pieces(self):
+        data = data_of((1 << 20) + 1)
+        for piece in (1000, 4096, 65536, 1 << 20):
+            with subprocess.Popen(["cat", self.file_of(data)], stdout=PIPE) as child:
+                found = b"".join(iter(lambda child=child, piece=piece: child.stdout.read(piece), b""))
+            self.assertSame(found, data, f"by read({piece})")
+
+    def test_lines(self):
+        data = b"".join(b"%d " % number * (number % 50) + b"\n" for number in range(3000)) + b"the end"
+        with subprocess.Popen(["cat", self.file_of(data)], stdout=PIPE, bufsize=-1) as child:
+            self.assertSame(b"".join(child.stdout), data, "line by line")
+
+    def test_write_in_pieces(self):
+        data = data_of(300_001)
+        with tempfile.NamedTemporaryFile() as file:
+            with subprocess.Popen(["cat"], stdin=PIPE, stdout=file) as child:
+                for start in range(0, len(data), 70_000):
+                    piece = data[start : start + 70_000]
+                    while piece:
+                        written = child.stdin.write(piece)
+                        piece = piece[written:] if written is not None else b""
+            file.seek(0)
+            self.assertSame(file.read(), data, "written in pieces")
+
+
+class TimeOuts(Case):
+    def test_communicate_of_a_child_that_says_nothing(self):
+        with subprocess.Popen(["sleep", "60"], stdout=PIPE, stderr=PIPE) as child:
+            try:
+                self.assertIsNotNone(time_out(child.communicate, timeout=0.2), "communicate() returned")
+            finally:
+                child.kill()
+
+    def test_communicate_of_a_child_that_never_stops_writing(self):
+        command = ["sh", "-c", "while :; do echo more; sleep 0.01; done"]
+        with subprocess.Popen(command, stdout=PIPE, stderr=PIPE) as child:
+            try:
+                self.assertIsNotNone(time_out(child.communicate, timeout=0.5), "communicate() returned")
+            finally:
+                child.kill()
+
+    def test_wait(self):
+        with subprocess.Popen(["sleep", "60"]) as child:
+            try:
+                self.assertIsNotNone(time_out(child.wait, timeout=0.2), "wait() returned")
+            finally:
+                child.kill()
+
+    def test_what_came_before_the_time_out_is_not_lost(self):
+        with subprocess.Popen(["sh", "-c", "echo before; sleep 2; echo after"], stdout=PIPE, stderr=PIPE) as child:
+            self.assertIsNotNone(time_out(child.communicate, timeout=0.5), "communicate() returned")
+            self.assertEqual(child.communicate()[0], b"before\nafter\n")
+
+    def test_none_where_there_is_time(self):
+        with subprocess.Popen(["sh", "-c", "sleep 0.3; echo done"], stdout=PIPE, stderr=PIPE) as child:
+            self.assertEqual(child.communicate(timeout=60), (b"done\n", b""))
+
+
+class Ends(Case):
+    def test_exit_status(self):
+        for status in (0, 3, 255):
+            with subprocess.Popen(["sh", "-c", f"exit {status}"], stdout=PIPE) as child:
+                child.communicate()
+                self.assertEqual(child.returncode, status)
+
+    def test_signal(self):
+        with subprocess.Popen(["sleep", "60"], stdout=PIPE) as child:
+            child.kill()
+            child.communicate()
+            self.assertEqual(child.returncode, -9)
+
+
+class NothingIsLeft(Case):
+    def test_by_communicate(self):
+        def once():
+            with subprocess.Popen(["cat"], stdin=PIPE, stdout=PIPE, stderr=PIPE) as child:
+                child.communicate(b"x" * 70_000)
+
+        self.assertNothingLeft(once)
+
+    def test_by_communicate_with_a_timeout(self):
+        def once():
+            with subprocess.Popen(["cat"], stdin=PIPE, stdout=PIPE, stderr=PIPE) as child:
+                child.communicate(b"x", timeout=60)
+
+        self.assertNothingLeft(once)
+
+    def test_by_a_time_out(self):
+        def once():
+            with subprocess.Popen(["sleep", "60"], stdout=PIPE) as child:
+                time_out(child.communicate, timeout=0.01)
+                child.kill()
+                child.communicate()
+
+        self.assertNothingLeft(once)
+
+    def test_by_reading(self):
+        def once():
+            with subprocess.Popen(["echo", "x"], stdout=PIPE) as child:
+                child.stdout.read()
+
+        self.assertNothingLeft(once)
+
+    def test_by_waiting(self):
+        def once():
+            with subprocess.Popen(["true"]) as child:
+                child.wait(timeout=60)
+
+        self.assertNothingLeft(once)
+
+    def test_no_child(self):
+        with subprocess.Popen(["echo", "x"], stdout=PIPE) as child:
+            child.communicate()
+        self.assertRaises(ChildProcessError, os.waitpid, child.pid, os.WNOHANG)
+
+
+class Waiting(Case):
+    def test_costs_no_processor_time(self):
+        """A poll that is always ready would spin: most of a second of CPU time in a second of waiting."""
+        for wait in (lambda child: child.communicate(), lambda child: child.wait(timeout=60)):
+            with subprocess.Popen(["sleep", "1"], stdin=PIPE, stdout=PIPE) as child:
+                before = time.process_time()
+                wait(child)
+                self.assertLess(time.process_time() - before, 0.5, "seconds of processor time in a second of waiting")
+
+
+if __name__ == "__main__":
+    unittest.main()

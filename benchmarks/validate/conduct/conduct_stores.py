@@ -1,0 +1,132 @@
+"""What glance relies on in glance_store's drivers: every byte, sizes, checksums, and no descriptor left.
+
+The directory of the filesystem driver and an nginx for the http driver are this project's own test backends.
+"""
+
+import contextlib
+import hashlib
+import sys
+import unittest
+from pathlib import Path
+
+from conduct_processes import Case, data_of
+
+# After the environment's packages: only benchmarks is meant.
+sys.path.append(str(Path(__file__).resolve().parents[3]))
+
+from benchmarks.backends.filesystem import Filesystem  # noqa: E402
+from benchmarks.backends.http import Http  # noqa: E402
+from benchmarks.backends.stores import opened  # noqa: E402
+
+#: Around the drivers' chunk sizes.
+SIZES = (1, 65535, 65536, 65537, (4 << 20) - 1, 4 << 20, (8 << 20) + 1)
+
+# Here and not in the first test, whose time is limited: it takes seconds to import all drivers and their clients.
+with Filesystem() as first, opened(first.access()):
+    pass
+
+
+class Pieces:
+    """An image as it comes from the network: read() returns less than it was asked for."""
+
+    def __init__(self, data, piece):
+        self._data = memoryview(data)
+        self._piece = piece
+
+    def read(self, size=-1):
+        wanted = self._piece if size is None or size < 0 else min(size, self._piece)
+        found, self._data = self._data[:wanted], self._data[wanted:]
+        return bytes(found)
+
+
+class Files(Case):
+    def setUp(self):
+        self.stack = contextlib.ExitStack()
+        self.addCleanup(self.stack.close)
+        backend = self.stack.enter_context(Filesystem())
+        self.store = self.stack.enter_context(opened(backend.access()))
+
+    def test_what_is_added_is_what_is_got(self):
+        for size in SIZES:
+            data = data_of(size)
+            added = self.store.add(data)
+            self.assertEqual(added.size, size)
+            self.assertEqual(added.checksum, hashlib.md5(data, usedforsecurity=False).hexdigest())
+            self.assertEqual(added.multihash, hashlib.sha512(data).hexdigest())
+            self.assertSame(Path(added.url.removeprefix("file://")).read_bytes(), data, "the file")
+            chunks, told = self.store.get(added.url)
+            self.assertEqual(told, size)
+            self.assertSame(b"".join(chunks), data, f"an image of {size} bytes")
+            self.assertEqual(self.store.size(added.url), size)
+            self.store.delete(added.url)
+
+    def test_an_upload_in_small_pieces(self):
+        data = data_of((1 << 20) + 1)
+        for size in (len(data), 0):
+            added = self.store.add(Pieces(data, 1447), size=size)
+            self.assertEqual((added.size, added.multihash), (len(data), hashlib.sha512(data).hexdigest()))
+            self.assertSame(self.store.read(added.url), data, "an image that came in pieces")
+
+    def test_an_upload_that_breaks_off_leaves_no_file(self):
+        class Broken(Pieces):
+            def read(self, size=-1):
+                found = super().read(size)
+                if not found:
+                    raise OSError("the client has gone")
+                return found
+
+        directory = Path(self.store.add(b"x").url.removeprefix("file://")).parent
+        before = set(directory.iterdir())
+        with self.assertRaises(OSError):
+            self.store.add(Broken(data_of(1 << 20), 65536), size=2 << 20)
+        self.assertEqual(set(directory.iterdir()), before)
+
+    def test_a_part_of_an_image(self):
+        data = data_of(1 << 20)
+        url = self.store.add(data).url
+        self.assertSame(self.store.read(url, offset=1000, chunk_size=70_000), data[1000:71_000], "a part")
+
+    def test_nothing_is_left(self):
+        url = self.store.add(data_of(200_000)).url
+
+        def once():
+            self.store.delete(self.store.add(data_of(200_000)).url)
+            self.store.read(url)
+
+        self.assertNothingLeft(once)
+
+    def test_nothing_is_left_by_a_reader_that_leaves(self):
+        url = self.store.add(data_of(8 << 20)).url
+
+        def once():
+            chunks, _ = self.store.get(url)
+            next(iter(chunks))
+            close = getattr(chunks, "close", None)
+            if close is not None:
+                close()
+
+        self.assertNothingLeft(once)
+
+
+@unittest.skipIf(Http.available(), Http.available())
+class HttpImages(Case):
+    def setUp(self):
+        self.stack = contextlib.ExitStack()
+        self.addCleanup(self.stack.close)
+        backend = self.stack.enter_context(Http())
+        self.store = self.stack.enter_context(opened(backend.access()))
+
+    def test_every_byte_is_got(self):
+        for size in SIZES:
+            data = data_of(size)
+            chunks, told = self.store.get(self.store.place(data))
+            self.assertEqual(told, size)
+            self.assertSame(b"".join(chunks), data, f"an image of {size} bytes")
+
+    def test_nothing_is_left(self):
+        url = self.store.place(data_of(200_000))
+        self.assertNothingLeft(lambda: self.store.read(url))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,101 @@
+"""Virtual environments that are made once and kept.
+
+The first of a target is installed; the others are copies of it in which one thing is changed, so that nothing else
+differs, and no network is needed for them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import ValidateError
+from .pythons import Python
+
+_MARKER = "complete.json"
+
+#: Where distributions put files that belong to no package, in an environment.
+_DATA = ("etc",)
+
+_VERSIONS = """\
+import importlib.metadata, json
+print(json.dumps({each.metadata["Name"]: each.version for each in importlib.metadata.distributions()}))
+"""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A virtual environment."""
+
+    directory: Path
+
+    @property
+    def python(self) -> Path:
+        return self.directory / "bin" / "python"
+
+    @property
+    def site_packages(self) -> Path:
+        return next(self.directory.glob("lib/python*/site-packages"))
+
+    def versions(self) -> dict[str, str]:
+        """What was installed when it was made: distribution to version."""
+        return json.loads((self.directory / _MARKER).read_text())
+
+    def version(self, name: str) -> str:
+        """That of one distribution, whichever way its name is written."""
+        plain = {each.lower().replace("_", "-").replace(".", "-"): version for each, version in self.versions().items()}
+        return plain[name.lower().replace("_", "-").replace(".", "-")]
+
+
+def make(directory: Path, fill: Callable[[Environment], None], python: Python) -> Environment:
+    """The environment in ``directory``, made and filled unless that was done before, to its end."""
+    environment = Environment(directory)
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(directory):
+        if not (directory / _MARKER).exists():
+            shutil.rmtree(directory, ignore_errors=True)
+            _step([python.path, "-m", "venv", "--without-pip", str(directory)])
+            fill(environment)
+            versions = json.loads(_step([str(environment.python), "-I", "-c", _VERSIONS]))
+            (directory / _MARKER).write_text(json.dumps(dict(sorted(versions.items())), indent=1) + "\n")
+    return environment
+
+
+def copy_packages(source: Environment, to: Environment) -> None:
+    """Give ``to`` all that ``source`` has installed, in files of its own."""
+    shutil.copytree(source.site_packages, to.site_packages, symlinks=True, dirs_exist_ok=True)
+    for script in (source.directory / "bin").iterdir():
+        own = to.directory / "bin" / script.name
+        if script.is_file() and not own.exists():
+            content = script.read_bytes()
+            if content.startswith(b"#!"):
+                # It names the interpreter.
+                content = content.replace(bytes(source.directory), bytes(to.directory))
+            own.write_bytes(content)
+            own.chmod(script.stat().st_mode)
+    for name in _DATA:
+        if (source.directory / name).is_dir():
+            shutil.copytree(source.directory / name, to.directory / name, symlinks=True)
+
+
+@contextlib.contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Another validation may want the same environment at the same time."""
+    with open(directory.with_name(directory.name + ".lock"), "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _step(command: list[str]) -> str:
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+    if done.returncode:
+        print(done.stderr, file=sys.stderr)
+        raise ValidateError(f"{' '.join(command)} failed with exit status {done.returncode}")
+    return done.stdout

@@ -1,0 +1,5 @@
+"""What a user of ``fastio validate`` can do something about."""
+
+
+class ValidateError(Exception):
+    """The validation can not be made as it was asked for; the message says why and what is allowed."""

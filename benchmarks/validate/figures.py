@@ -1,0 +1,113 @@
+"""What fastio's own candidates gain, for the documentation: ``python -m benchmarks.validate.figures [NAME …]``.
+
+Each of those named (``all``: every one) is measured beside stock and fastio and kept in ``doc/source/results``, without
+what names this machine's directories. Then, or without a name at once, all that are kept become a table each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import results
+from benchmarks.engine import ROOT
+from benchmarks.results import Result
+from benchmarks.tables import EMPTY, Table, number, summary, table_rst
+
+from . import __main__ as command
+from . import measurements
+from .measurements import Row
+from .variants import CANDIDATE, FASTIO, STOCK
+
+CANDIDATES = Path("doc/source/candidates")
+RESULTS = ROOT / "doc" / "source" / "results"
+
+#: Each candidate's target, the benchmarks that show what it changes, and how they are run.
+MEASURED = {
+    "eventlet-communicate": (
+        "eventlet",
+        "communicate/popen-16MiB-stdout-binary,communicate/popen-200MiB-stdout-binary,input/popen-16MiB",
+        ["--rounds", "9"],
+    ),
+    "eventlet-buffering": (
+        "eventlet", "green_pipe/read,green_pipe/read-1KiB-buffered,green_pipe/lines", ["--rounds", "9"],
+    ),
+    "eventlet-pidfd-wait": ("eventlet", "commands/late-exit,commands/wait", ["--rounds", "9"]),
+    "oslo.concurrency-preexec-fn": ("oslo.concurrency", "commands/true,commands/true-1GiB", []),
+    "glance_store-chunk-size": (
+        "glance_store", "stores/s3-get-256MiB,stores/swift-get-256MiB", ["--rounds", "7", "--size", "128MiB"],
+    ),
+    "glance_store-hashing": ("glance_store", "stores/filesystem-add-256MiB", ["--rounds", "9", "--size", "128MiB"]),
+}  # fmt: skip
+
+
+def measure(name: str) -> None:
+    """Validate a candidate by its benchmarks alone, and keep what they have measured.
+
+    :raises SystemExit: if that can not be done
+    """
+    target, cases, options = MEASURED[name]
+    candidate = str(CANDIDATES / f"{name}.patch")
+    with tempfile.TemporaryDirectory() as scratch:
+        asked = [target, "--candidate", candidate, "--suite", "none", "--benchmarks", cases, *options]
+        status = command.main([*asked, "--plain", "--results", scratch])
+        found = list(Path(scratch).glob("*/state/*/benchmarks.json"))
+        if status not in (0, 1) or not found:
+            raise SystemExit(status or 1)
+        data = json.loads(found[0].read_text())
+    data["command"] = ["fastio", "validate", *asked]
+    text = json.dumps(data, indent=1).replace(data["machine"]["executable"], "python").replace(f"{ROOT}/", "")
+    _file(name).parent.mkdir(exist_ok=True)
+    _file(name).write_text(text + "\n")
+
+
+def _file(name: str) -> Path:
+    return RESULTS / "candidates" / f"{name}.json"
+
+
+def page() -> str:
+    """The tables of all that are kept."""
+    kept = {name: results.read(_file(name)) for name in MEASURED if _file(name).exists()}
+    return "\n\n".join(table_rst(table(name, result)) for name, result in kept.items()) + "\n"
+
+
+def table(name: str, result: Result) -> Table:
+    """A line for each benchmark and way: the candidate against stock, and fastio beside it."""
+    head = ["", "", "stock", "candidate", "times better (95 %)", "verdict", "CPU s", "fastio: times better"]
+    rows = measurements.rows(result)
+    fastio = {(row.case, row.mode): row for row in rows if row.variant == FASTIO}
+    lines = [_line(result, row, fastio[row.case, row.mode]) for row in rows if row.variant == CANDIDATE]
+    rounds = dict.fromkeys(str(len(row.measured())) for case in result.cases for row in case.variants.values())
+    load = max(case.load_before for case in result.cases)
+    notes = [
+        f"``{' '.join(result.command)}``", f"{', '.join(rounds)} rounds; load average before a case: up to {load:g}",
+        *summary(result),
+    ]  # fmt: skip
+    return Table(name, head, lines, notes)
+
+
+def _line(result: Result, row: Row, fastio: Row) -> list[str]:
+    case = result.case(row.case)
+    seconds = [case.variants[f"{row.mode}-{each}"].median("cpu_seconds") for each in (STOCK, CANDIDATE)]
+    return [
+        case.title.partition(": ")[2], row.mode, f"{number(row.stock)} {row.unit}", f"{number(row.figure)} {row.unit}",
+        str(row.better or EMPTY), row.verdict, " → ".join(map(number, seconds)), str(fastio.better or fastio.verdict),
+    ]  # fmt: skip
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.validate.figures", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", choices=["all", *MEASURED, []], help=", ".join(MEASURED))
+    chosen = parser.parse_args(arguments).names
+    for name in MEASURED if "all" in chosen else chosen:
+        measure(name)
+    (RESULTS / "candidates.rst").write_text(page())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

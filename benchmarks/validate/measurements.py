@@ -1,0 +1,166 @@
+"""The benchmarks that touch a target, with the variants interleaved, and what they say against stock."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import fastio
+from benchmarks import compare, engine, machine, statistics
+from benchmarks.backends import SERVICES
+from benchmarks.engine import Case, Options
+from benchmarks.progress import Progress
+from benchmarks.results import CaseResult, Result, ResultError, VariantResult, read
+
+from . import services
+from .state import State
+from .variants import STOCK, Variant
+
+#: A row whose whole confidence interval is not beyond this share of stock's figure is noise, whatever its p-value:
+#: with many rows chance alone makes one of them look significant.
+MARGIN = 0.03
+#: A row that is slower, and by its medians this many times, fails the validation.
+TOO_SLOW = 1.25
+
+#: Other figures worth a look: heading, and where they come from.
+FIGURES = (
+    ("CPU s/GiB", "cpu_seconds_per_gib"),
+    ("server CPU s/GiB", "server_cpu_seconds_per_gib"),
+    ("memory/payload", "peak_memory_per_byte"),
+    ("reads/MiB", "reads_per_mib"),
+    ("waits/MiB", "waits_per_mib"),
+)
+#: Lateness of other greenlets, in milliseconds.
+LATENESS = "p99_ms"
+
+
+@dataclass
+class Row:
+    """One variant of one case against stock."""
+
+    variant: str
+    #: SUITE/CASE
+    case: str
+    #: ``native`` or ``eventlet``
+    mode: str
+    unit: str
+    #: medians
+    stock: float | None = None
+    figure: float | None = None
+    #: how many times better it is, more than 1 is better
+    better: statistics.Interval | None = None
+    p: float | None = None
+    #: ``faster``, ``slower``, ``noise …``, or why there is none
+    verdict: str = ""
+    #: heading -> stock's and its own
+    figures: dict[str, tuple[float | None, float | None]] = field(default_factory=dict)
+    #: whether it is a reason to fail
+    failure: bool = False
+
+    def __str__(self) -> str:
+        better = f" ({self.better} x)" if self.better else ""
+        return f"{self.variant}: {self.case} ({self.mode}): {self.verdict}{better}"
+
+
+def adapt(case: Case, suite: str, variants: Sequence[Variant], modes: Sequence[str]) -> Case | None:
+    """A case whose rows are the variants, in the ways of ``modes`` that it has; None if it has none of them."""
+    if case.backend in SERVICES:
+        case = services.serve(case, variants, modes[0])
+        rows = case.all_variants()
+    else:
+        rows = list(_in_environments(case, variants, modes))
+    if not rows:
+        return None
+    name = f"{suite}/{case.name}"
+    return dataclasses.replace(
+        case, name=name, variants=rows, baseline=rows[0].title, title=f"{name}: {case.title}", panel="", label=""
+    )  # fmt: skip
+
+
+def _in_environments(case: Case, variants: Sequence[Variant], modes: Sequence[str]) -> Iterator[engine.Variant]:
+    known = {each.name: each for each in case.all_variants()}
+    for mode in modes:
+        for variant in variants:
+            way = known.get(f"{mode}-{'fastio' if variant.patched else 'stock'}")
+            if way is not None:
+                python = str(variant.environment.python)
+                label, against = f"{mode}-{variant.name}", f"{mode}-{STOCK}"
+                yield dataclasses.replace(way, label=label, python=python, against=against)
+
+
+def run(
+    cases: Sequence[tuple[str, Case]], variants: Sequence[Variant], modes: Sequence[str], options: Options,
+    state: State, place: str, progress: Progress | None = None,
+) -> Result:  # fmt: skip
+    """Run the cases that are not in the kept result yet."""
+    path = state.path(f"{place}/benchmarks")
+    try:
+        result = read(path)
+        result.cases = [case for case in result.cases if case.complete]
+    except (FileNotFoundError, ResultError):
+        result = Result(f"validate {place}", machine.describe(), _packages(variants[0]))
+    done = {case.name for case in result.cases}
+    adapted = [adapt(case, suite, variants, modes) for suite, case in cases]
+    todo = [case for case in adapted if case is not None and case.name not in done]
+    return engine.run(todo, result, options, path=path, progress=progress)
+
+
+def _packages(stock: Variant) -> dict[str, str]:
+    versions = stock.environment.versions()
+    return {"fastio": fastio.__version__, **{name: versions[name] for name in machine.PACKAGES if name in versions}}
+
+
+def rows(result: Result) -> list[Row]:
+    """Every row but stock's own."""
+    return [row for case in result.cases for row in _rows(case)]
+
+
+def _rows(case: CaseResult) -> Iterator[Row]:
+    for title, variant in case.variants.items():
+        mode, _, name = title.partition("-")
+        against = case.against(title)
+        if name == STOCK or against not in case.variants:
+            continue
+        row = Row(name, case.name, mode, case.unit)
+        stock = case.variants[against]
+        trouble = _trouble(variant)
+        if trouble:
+            row.verdict = trouble
+            # What stock can not do either, or what nobody can do here, is not to blame on the variant.
+            row.failure = not variant.skipped and not _trouble(stock)
+        elif _trouble(stock):
+            row.verdict = f"stock: {_trouble(stock)}"
+        else:
+            _judge(row, case, title, against)
+        yield row
+
+
+def _judge(row: Row, case: CaseResult, title: str, against: str) -> None:
+    before, after = case.figures(against), case.figures(title)
+    row.stock, row.figure = statistics.median(before), statistics.median(after)
+    own, others = case.variants[title], case.variants[against]
+    for heading, name in FIGURES:
+        row.figures[heading] = (others.costs().get(name), own.costs().get(name))
+    row.figures["p99 ms"] = (others.median(LATENESS), own.median(LATENESS))
+    if not all(before) or not all(after):
+        row.verdict = "not compared: a figure is 0"
+        return
+    found = compare.judge(case, title, before, after)
+    row.better, row.p, row.verdict = found.better, found.p, found.verdict
+    little = found.better.low < 1 + MARGIN and found.better.high > 1 - MARGIN
+    if row.verdict in (compare.FASTER, compare.SLOWER) and little:
+        row.verdict = f"{compare.NOISE} (within {MARGIN:.0%})"
+    row.failure = row.verdict == compare.SLOWER and found.better.ratio < 1 / TOO_SLOW
+
+
+def _trouble(variant: VariantResult) -> str:
+    """Why a variant has no figures that can be trusted."""
+    if variant.skipped:
+        return f"skipped: {variant.skipped}"
+    if variant.failure:
+        last = variant.failure["stderr"].strip().splitlines()[-1:]
+        return ": ".join(["FAILED", variant.failure["reason"], *last])
+    if not variant.measured():
+        return "not run"
+    return "" if variant.verified() else "WRONG DATA: the payload did not have the expected SHA-256"

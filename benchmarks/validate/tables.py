@@ -1,0 +1,208 @@
+"""What a validation has found, as tables for people: a heading and rows of text."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from benchmarks.tables import EMPTY, number
+from tests.upstream import compare
+from tests.upstream.report import COUNTED, Table, last_line, short
+from tests.upstream.runner import Outcome as TestOutcome
+from tests.upstream.runner import Run
+
+from .measurements import Row
+from .outcome import Outcome, PythonOutcome
+from .suites import MOST_CONFIRMED, WORDS, Compared
+
+#: Files of a variant that a table names; of more it says how many there are.
+FEW_FILES = 5
+#: Characters of what a test says.
+MOST_SAID = 110
+#: As a traceback ends.
+_EXCEPTION = re.compile(r"[\w.]+(Error|Exception|Expired)\b")
+
+
+def variants(outcome: Outcome) -> Table:
+    """What was compared."""
+    head = ["Python", "variant", outcome.target.name, "files that are not stock's"]
+    return head, [
+        [each.python.version, variant.name, variant.version, _files(variant.changed)]
+        for each in outcome.pythons
+        for variant in each.variants
+    ]
+
+
+def _files(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= FEW_FILES else f"{len(names)} files"
+
+
+def suites(outcome: Outcome) -> Table:
+    """A line for each run of a suite."""
+    head = ["Python", "suite", "variant", "tests", *(heading for heading, _ in COUNTED), *WORDS.values(), "result"]
+    rows = []
+    for each in outcome.pythons:
+        stock_shown = set()
+        for compared in each.suites:
+            place = [each.python.version, compared.name]
+            comparison = compared.comparison
+            if comparison.stock is not None and compared.name not in stock_shown:
+                stock_shown.add(compared.name)
+                rows.append([*place, "stock", *_counts(comparison.stock), *[""] * (len(WORDS) + 1)])
+            rows.append([*place, compared.variant, *_judged(compared)])
+    return head, rows
+
+
+def _judged(compared: Compared) -> list[str]:
+    run = compared.comparison.patched
+    counts = _counts(run) if run else [EMPTY] * (len(COUNTED) + 1)
+    if compared.comparison.unavailable:
+        return [*counts, *[EMPTY] * len(WORDS), f"not run: {compared.comparison.unavailable}"]
+    found = [str(len(compared.found(word))) for word in WORDS.values()]
+    return [*counts, *found, "FAILED" if compared.failures() else _no_worse(run)]
+
+
+def _no_worse(run: Run | None) -> str:
+    # In stock too, or not when run alone; such a test has told nothing, and must not look like one that passes.
+    hangs = run.counts().get("hang", 0) if run else 0
+    return f"no worse, but {hangs} hang" if hangs else "no worse"
+
+
+def _counts(run: Run) -> list[str]:
+    counts = run.counts()
+    by_heading = [str(sum(counts.get(outcome, 0) for outcome in outcomes)) for _, outcomes in COUNTED]
+    return [str(len(run.tests)), *by_heading]
+
+
+def differences(outcome: Outcome) -> Table:
+    """A line for each test whose outcome is not stock's, what newly fails first."""
+    head = ["", "Python", "variant", "suite", "test", "stock", "here", "alone, stock", "alone, here", "says"]
+    rows = []
+    for word in WORDS.values():
+        for each in outcome.pythons:
+            for compared in each.suites:
+                for found in compared.found(word):
+                    rows.append([
+                        word, each.python.version, compared.variant, compared.name, short(found.test),
+                        found.stock.outcome, found.patched.outcome,
+                        ", ".join(again.outcome for again in found.stock_alone),
+                        ", ".join(again.outcome for again in found.patched_alone),
+                        _says(found.patched),
+                    ])  # fmt: skip
+    return head, rows
+
+
+def _says(outcome: TestOutcome) -> str:
+    """The line of a traceback that has the exception; unittest may put a long comparison below it."""
+    lines = reversed(outcome.detail.splitlines())
+    return next((line[:MOST_SAID] for line in lines if _EXCEPTION.match(line)), last_line(outcome))
+
+
+def benchmarks(outcome: Outcome) -> Table:
+    """A line for each row of a benchmark but stock's, with both figures."""
+    rows = [(each.python.version, row) for each in outcome.pythons for row in each.rows]
+    known = (heading for _, row in rows for heading, figures in row.figures.items() if figures != (None, None))
+    used = list(dict.fromkeys(known))
+    head = ["Python", "benchmark", "variant", "stock", "here", "unit", "times better (95 %)", "verdict", *used]
+    return head, [
+        [
+            python, f"{row.case} ({row.mode})", row.variant, number(row.stock), number(row.figure), row.unit,
+            str(row.better) if row.better else EMPTY, _verdict(row), *(_pair(row, heading) for heading in used),
+        ]
+        for python, row in rows
+    ]  # fmt: skip
+
+
+def _verdict(row: Row) -> str:
+    return f"{row.verdict}: FAILED" if row.failure and row.better else row.verdict
+
+
+def _pair(row: Row, heading: str) -> str:
+    before, after = row.figures.get(heading, (None, None))
+    if before is None and after is None:
+        return EMPTY
+    return f"{number(before)} → {number(after)}"
+
+
+def tracebacks(outcome: Outcome) -> Iterator[tuple[str, str]]:
+    """What each test that newly fails says: a heading and the text."""
+    for each in outcome.pythons:
+        for compared in each.suites:
+            for found in compared.found(WORDS["worse"]):
+                place = f"Python {each.python.version}, {compared.variant}, {compared.name}"
+                yield f"{found.test} ({place}): {found.stock.outcome} → {found.patched.outcome}", found.patched.detail
+
+
+def headline(outcome: Outcome) -> str:
+    """The judgement in a sentence."""
+    failures = outcome.failures()
+    if failures:
+        return f"FAILED: {len(failures)} reason{'s' * (len(failures) != 1)}"
+    if not any(each.rows or each.suites for each in outcome.pythons):
+        return "Nothing was run"
+    if outcome.empty():
+        return "No difference from stock"
+    return "Nothing newly fails"
+
+
+def verdicts(outcome: Outcome) -> list[str]:
+    """A line for each variant: how many of its tests and of its benchmarks are not what stock's are."""
+    return [
+        f"{variant.name} (Python {each.python.version}): {_tests(each, variant.name)}; {_rows(each, variant.name)}"
+        for each in outcome.pythons
+        for variant in each.variants[1:]
+    ]
+
+
+def _tests(each: PythonOutcome, variant: str) -> str:
+    own = [compared for compared in each.suites if compared.variant == variant]
+    if not own:
+        return "no suites"
+    counts = {word: sum(len(compared.found(word)) for compared in own) for word in WORDS.values()}
+    return "tests: " + (", ".join(f"{count} {word}" for word, count in counts.items() if count) or "no difference")
+
+
+def _rows(each: PythonOutcome, variant: str) -> str:
+    # A verdict may go on: noise (within 3 %), FAILED: exit status 1.
+    words = Counter(re.split(r"[ :]", row.verdict)[0] for row in each.rows if row.variant == variant)
+    return "benchmarks: " + ", ".join(f"{words[word]} {word}" for word in words) if words else "no benchmarks"
+
+
+def title(outcome: Outcome) -> str:
+    stock = outcome.pythons[0].variants[0]
+    candidate = outcome.candidate
+    what = "fastio" if candidate is None else candidate.text if candidate.kind == "version" else candidate.path.name
+    return f"{what} against {outcome.target.name} {stock.version}"
+
+
+def machine_line(outcome: Outcome) -> str:
+    machine = outcome.machine
+    return (
+        f"{machine['processor']}, {machine['usable_threads']} threads, {machine['memory'] / (1 << 30):.0f} GiB; "
+        f"{machine['distribution']}, Linux {machine['kernel']}; {outcome.started}"
+    )
+
+
+def suite_notes(outcome: Outcome) -> list[str]:
+    """How the table of differing tests is to be read."""
+    return [
+        f"Newly fails: worse than in stock, in {compare.BELIEVED} of {compare.RERUNS} runs alone as well (which "
+        f"{MOST_CONFIRMED} tests of a suite at most are given). Flaky: not so when alone. Changed: neither better nor "
+        "worse, or a test that the candidate no longer has.",
+    ] if differences(outcome)[1] else []  # fmt: skip
+
+
+def benchmark_notes(outcome: Outcome) -> list[str]:
+    """How the benchmarks' table is to be read."""
+    rows = [row for each in outcome.pythons for row in each.rows]
+    noise = sum(row.verdict.startswith("noise") for row in rows)
+    late = "by how much a greenlet that wants to run every millisecond is late"
+    if outcome.target.service:
+        late = "how long other requests wait for their answers; CPU is that of the clients, beside the server's"
+    return [
+        f"{noise} of {len(rows)} rows are only noise. Medians of interleaved runs in fresh processes; in brackets the "
+        "95 % interval of the ratio; the verdict is by a rank test at p < 0.01 and an interval beyond ±3 %.",
+        "Costs and lateness are stock's → the variant's; waits are trips to the hub or to a selector; p99 is "
+        f"{late}.",
+    ] if rows else []  # fmt: skip

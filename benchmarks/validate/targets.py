@@ -1,0 +1,234 @@
+"""The upstream projects that a candidate can be made for, and what is run for each."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from benchmarks.engine import Case
+from benchmarks.glance_environments import ENVIRONMENTS
+
+from . import services
+from .errors import ValidateError
+
+#: What upstream's suites import beside the projects' own requirements.
+_TESTS = ("ddt", "fixtures", "oslotest", "pytest", "requests-mock", "testscenarios", "testtools")
+#: What every workload of the benchmarks imports, and what fastio requires.
+_WORKLOADS = ("eventlet", "oslo.concurrency", "psutil", "wrapt")
+
+
+@dataclass(frozen=True)
+class Target:
+    """One upstream project."""
+
+    #: of the distribution, as users write it
+    name: str
+    #: the package that it installs, and the only one that a diff is applied to
+    package: str
+    #: directory of its sdist that holds tests which are not installed; empty if they are part of the package
+    tests: str
+    #: installed beside it
+    requirements: tuple[str, ...]
+    #: extras of the project itself
+    extras: str
+    #: of :data:`tests.upstream.suites.SUITES` and :data:`benchmarks.validate.suites.CONDUCT`
+    suites: tuple[str, ...]
+    #: ways of :data:`benchmarks.workloads.WAYS` in which it is used
+    modes: tuple[str, ...]
+    #: suites of benchmarks that touch it
+    benchmarks: tuple[str, ...]
+    #: those of their cases that are run by default, as SUITE/CASE
+    cases: tuple[str, ...]
+    #: what a candidate can be, see :class:`benchmarks.validate.candidates.Candidate`
+    kinds: tuple[str, ...] = ("path", "sdist", "wheel", "diff", "version")
+    #: of :data:`benchmarks.backends.SERVICES`, if only benchmarks of that one are its own
+    service: str = ""
+    #: a major version, and how releases before it are run
+    older: tuple[int, Target] | None = None
+
+    @property
+    def installed(self) -> bool:
+        """Whether it is a distribution; the standard library comes with Python."""
+        return "version" in self.kinds
+
+    @property
+    def requirement(self) -> str:
+        return f"{self.name}[{self.extras}]" if self.extras else self.name
+
+    def choose_suites(self, names: Sequence[str]) -> list[str]:
+        """The suites of these names, or ``all`` (which is also the default) or ``none``.
+
+        :raises ValidateError: for a name that is none of them
+        """
+        if names in ([], ["all"]):
+            return list(self.suites)
+        if names == ["none"]:
+            return []
+        return [_known("suite", name, self.suites, self.name) for name in dict.fromkeys(names)]
+
+    def choose_cases(self, names: Sequence[str]) -> list[tuple[str, Case]]:
+        """The benchmarks of these names, each SUITE or SUITE/CASE, or ``default``, ``all`` or ``none``.
+
+        :raises ValidateError: for a name that is none of them
+        """
+        known = {
+            f"{suite}/{case.name}": (suite, case)
+            for suite in self.benchmarks
+            for case in cases_of(suite)
+            if case.backend == self.service or not self.service
+        }
+        if names in ([], ["default"]):
+            chosen = list(self.cases)
+        elif names == ["none"]:
+            chosen = []
+        elif names == ["all"]:
+            chosen = list(known)
+        else:
+            chosen = []
+            for name in names:
+                if name in self.benchmarks:
+                    chosen += [each for each in known if each.startswith(name + "/")]
+                else:
+                    chosen.append(_known("benchmarks", name, (*self.benchmarks, *known), self.name))
+        return [known[name] for name in dict.fromkeys(chosen)]
+
+
+def cases_of(suite: str) -> Sequence[Case]:
+    own = importlib.import_module(f"benchmarks.bench_{suite}").CASES
+    return [case for each in own for case in services.split(each)]
+
+
+def _known(kind: str, name: str, known: Sequence[str], target: str) -> str:
+    if name not in known:
+        raise ValidateError(f"--{kind} {name!r}: {target} has {', '.join(known)}; or say all or none")
+    return name
+
+
+EVENTLET = Target(
+    name="eventlet",
+    package="eventlet",
+    tests="tests",
+    requirements=(*_WORKLOADS, *_TESTS),
+    extras="",
+    suites=("conduct-green", "eventlet", "oslo-green", "cpython-green"),
+    modes=("eventlet",),
+    benchmarks=("communicate", "input", "commands", "green_pipe", "fairness", "memory", "wsgi"),
+    cases=(
+        "communicate/popen-16MiB-stdout-binary", "communicate/popen-200MiB-stdout-binary", "input/popen-16MiB",
+        "commands/true", "commands/late-exit", "commands/wait", "green_pipe/read-64KiB",
+        "green_pipe/read-1MiB-buffered", "green_pipe/lines-buffered", "green_pipe/write-64KiB", "green_pipe/echo",
+        "fairness/8-transfers", "memory/output", "wsgi/length-64KiB", "wsgi/chunked-64KiB", "wsgi/sendall-4MiB",
+    ),
+)  # fmt: skip
+
+OSLO_CONCURRENCY = Target(
+    name="oslo.concurrency",
+    package="oslo_concurrency",
+    tests="",
+    requirements=(*_WORKLOADS, *_TESTS),
+    extras="",
+    suites=("conduct-native", "conduct-green", "oslo-native", "oslo-green"),
+    modes=("native", "eventlet"),
+    benchmarks=("communicate", "input", "commands", "memory"),
+    cases=(
+        "communicate/oslo-16MiB-stdout-binary", "communicate/oslo-200MiB-stdout-binary", "input/oslo-200MiB",
+        "commands/true", "commands/true-1GiB", "commands/late-exit", "memory/output",
+    ),
+)  # fmt: skip
+
+GLANCE_STORE = Target(
+    name="glance_store",
+    package="glance_store",
+    tests="",
+    requirements=(*_WORKLOADS, *_TESTS),
+    extras="cinder,s3,swift,vmware",
+    suites=("conduct-stores-native", "conduct-stores-green", "glance_store-native", "glance_store-green"),
+    modes=("native", "eventlet"),
+    benchmarks=("stores",),
+    cases=(
+        "stores/filesystem-get-256MiB", "stores/filesystem-add-256MiB", "stores/http-get-256MiB",
+        "stores/s3-get-256MiB", "stores/s3-add-256MiB", "stores/swift-get-256MiB", "stores/swift-add-256MiB",
+    ),
+)  # fmt: skip
+
+
+
+def _glance(release: str, mode: str, older: tuple[int, Target] | None = None) -> Target:
+    environment = ENVIRONMENTS[f"glance{release}"]
+    return Target(
+        name="glance",
+        package="glance",
+        tests="",
+        requirements=(*environment.beside, "wrapt"),
+        extras="",
+        suites=("conduct-glance", f"glance-{release}-unit", f"glance-{release}-functional"),
+        modes=(mode,),
+        benchmarks=("glance",),
+        cases=(
+            f"glance/glance-{release}-download", f"glance/glance-{release}-download-5-requests",
+            f"glance/glance-{release}-upload",
+        ),
+        service=f"glance-{release}",
+        older=older,
+    )  # fmt: skip
+
+
+#: Release 33 has native threads, those before it the eventlet server.
+GLANCE = _glance("33", "native", older=(33, _glance("32", "eventlet")))
+
+CPYTHON = Target(
+    name="cpython",
+    # Of the environment's site-packages; :mod:`benchmarks.validate.stdlib` puts it on the path.
+    package="cpython-candidate",
+    tests="",
+    requirements=(*_WORKLOADS, *_TESTS),
+    extras="",
+    suites=("conduct-native", "conduct-green", "cpython-native", "cpython-green", "oslo-native"),
+    modes=("native", "eventlet"),
+    benchmarks=("communicate", "input", "commands", "memory"),
+    cases=(
+        "communicate/popen-16MiB-stdout-binary", "communicate/popen-200MiB-stdout-binary", "input/popen-16MiB",
+        "commands/true", "commands/late-exit", "commands/wait", "memory/output",
+    ),
+    kinds=("diff", "module"),
+)  # fmt: skip
+
+TARGETS = {target.name: target for target in (EVENTLET, OSLO_CONCURRENCY, GLANCE_STORE, GLANCE, CPYTHON)}
+
+
+def find(name: str, release: str = "") -> Target:
+    """The target of that name; a dash, a dot and an underscore are the same, as in any requirement.
+
+    :param release: of it, that is to be run; the newest if it is empty
+    :raises ValidateError: that names all, if it is none
+    """
+    for target in TARGETS.values():
+        if _canonical(name) == _canonical(target.name):
+            return _for(target, release)
+    raise ValidateError(f"target {name!r} is not one of {', '.join(TARGETS)}")
+
+
+def _for(target: Target, release: str) -> Target:
+    major = release.partition(".")[0]
+    if target.older and major.isdigit() and int(major) < target.older[0]:
+        return target.older[1]
+    return target
+
+
+def _canonical(name: str) -> str:
+    return name.lower().replace("_", "-").replace(".", "-")
+
+
+def at_release(target: Target, release: str) -> Target:
+    """The target with all that is installed for it, the release included; without one it is the newest.
+
+    :raises ValidateError: if it has no releases that could be installed
+    """
+    if not target.installed:
+        if release:
+            raise ValidateError(f"--stock {release}: what {target.name} is compared with is the Python of --python")
+        return target
+    own = f"{target.requirement}=={release}" if release else target.requirement
+    others = [each for each in target.requirements if _canonical(each) != _canonical(target.name)]
+    return replace(target, requirements=(own, *others))

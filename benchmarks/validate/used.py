@@ -1,0 +1,95 @@
+"""Whether what a diff changes is used at all: what nobody imports can not be judged by running it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tests.upstream.runner import clean_environment
+
+from . import suites
+from .candidates import Candidate
+from .errors import ValidateError
+from .targets import Target
+from .variants import Variant
+
+#: Seconds for importing all that is used.
+LIMIT = 120
+
+#: Runs in the candidate's environment: imports what the suites import, and tells the files. The hook knows those that
+#: can not be imported, too: one that the candidate has broken is used all the same.
+_PROBE = """\
+import importlib, json, sys
+job = json.load(open(sys.argv[1]))
+found = set()
+def note(event, arguments):
+    if event == "exec":
+        found.add(arguments[0].co_filename)
+    elif event == "compile":
+        found.add(arguments[1])
+sys.addaudithook(note)
+sys.path[:0] = job["path"]
+for name in [job["prelude"], *job["modules"]]:
+    try:
+        if name == "monkey_patch":
+            importlib.import_module("eventlet").monkey_patch()
+        else:
+            importlib.import_module(name)
+    except BaseException:
+        pass
+found |= {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+with open(sys.argv[2], "w") as file:
+    json.dump([each for each in found if isinstance(each, str)], file)
+"""
+
+#: What the workloads of the benchmarks import beside what the suites do.
+_WORKLOADS = (
+    "eventlet.wsgi", "oslo_concurrency.processutils", "glance_store.multi_backend", "glance.common.wsgi_app",
+    "glance.api.v2.router", "glance.api.middleware.context", "glance.api.middleware.version_negotiation",
+)  # fmt: skip
+
+
+def check_used(target: Target, candidate: Candidate, variant: Variant) -> None:
+    """Check that a diff or a module changes what at least one suite or benchmark of the target imports.
+
+    :raises ValidateError: that names what it changes, if it does not
+    """
+    if candidate.kind not in ("diff", "module"):
+        return
+    imported: set[str] = set()
+    for name in target.suites:
+        imported |= _imported(name, variant)
+        if imported.intersection(variant.changed):
+            return
+    raise ValidateError(
+        f"{candidate.text} changes nothing that is used: no suite and no benchmark for {target.name} imports "
+        f"{', '.join(variant.changed)}"
+    )
+
+
+def _imported(name: str, variant: Variant) -> set[str]:
+    """The files of site-packages that a suite's modules and the workloads load, relative to it."""
+    suite = suites.suite_for(name, variant)
+    directory = suite.find()
+    job = {
+        "path": [str(directory)] if directory else [],
+        "prelude": suite.prelude,
+        "modules": [*suite.modules, *_WORKLOADS],
+    }
+    with tempfile.TemporaryDirectory(prefix="validate-") as scratch:
+        files = [Path(scratch, each) for each in ("probe.py", "job.json", "found.json")]
+        files[0].write_text(_PROBE)
+        files[1].write_text(json.dumps(job))
+        try:
+            subprocess.run(
+                [str(variant.environment.python), *map(str, files)],
+                cwd=scratch, env={**clean_environment(), **suite.env}, stdin=subprocess.DEVNULL, capture_output=True,
+                timeout=LIMIT, check=False,
+            )  # fmt: skip
+            found = json.loads(files[2].read_text())
+        except (subprocess.TimeoutExpired, FileNotFoundError):
+            return set()
+    site_packages = variant.environment.site_packages
+    return {str(Path(each).relative_to(site_packages)) for each in found if Path(each).is_relative_to(site_packages)}

@@ -1,0 +1,171 @@
+"""One validation: what was asked for, read and checked, done step by step, and reported."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import machine
+from benchmarks.engine import Options
+from tests.upstream.terminal import Plain, Rich
+
+from . import candidates, html, installers, markdown, measurements, pythons, tables, targets
+from .candidates import Candidate
+from .errors import ValidateError
+from .outcome import Outcome, PythonOutcome
+from .pythons import Python
+from .state import State, key
+from .stdlib import StandardLibraryBuilder
+from .suites import Runners, Suites
+from .targets import Target
+from .used import check_used
+from .variants import Builder, Variant
+
+
+class Validation:
+    """One run of the command: what was asked for, read and checked, and how it is done."""
+
+    def __init__(self, options: argparse.Namespace, given: list[str], screen: Plain | Rich) -> None:
+        """
+        :raises ValidateError: if something that was asked for is not there
+        """
+        self._options = options
+        self._given = given
+        self._screen = screen
+        self._target: Target = targets.find(options.target, options.stock)
+        self._candidate: Candidate | None = candidates.parse(options.candidate) if options.candidate else None
+        if self._candidate is not None and self._candidate.kind not in self._target.kinds:
+            raise ValidateError(
+                f"--candidate {options.candidate} is a {self._candidate.kind}; "
+                f"for {self._target.name} allowed are: {', '.join(self._target.kinds)}"
+            )
+        if self._candidate and self._candidate.kind == "version":
+            _check_runs_alike(self._target, self._candidate.text)
+        if self._candidate is None and options.no_fastio:
+            raise ValidateError("--no-fastio without --candidate leaves nothing to compare with stock")
+        self._pythons: list[Python] = [pythons.find(each) for each in _names(options.python) or [""]]
+        self._suites = self._target.choose_suites(_names(options.suite))
+        self._cases = self._target.choose_cases(_names(options.benchmarks))
+        self._installer = installers.choose(options.installer)
+
+    def run(self) -> Outcome:
+        """Do all of it, and write the reports.
+
+        :raises ValidateError: if an environment can not be made
+        """
+        options = self._options
+        outcome = Outcome(self._target, self._candidate, self._given, machine.describe(), _now())
+        built = [(python, self._build(python)) for python in self._pythons]
+        directory = options.results / f"validate-{self._name()}-{self._key(built)}"
+        state = State(directory / "state", options.fresh)
+        if state.resumed:
+            self._screen.say(f"going on with what {directory} has; --fresh starts anew")
+        with self._screen.live():
+            for python, variants in built:
+                outcome.pythons.append(PythonOutcome(python, variants))
+                self._run_suites(outcome.pythons[-1], state)
+        for each in outcome.pythons:
+            self._measure(each, state)
+        self._write(outcome, directory)
+        state.finish()
+        return outcome
+
+    def _name(self) -> str:
+        what = Path(self._candidate.text).name if self._candidate else "fastio"
+        return re.sub(r"[^A-Za-z0-9.+-]+", "_", f"{self._target.name}-{what}")
+
+    def _key(self, built: Sequence[tuple[Python, list[Variant]]]) -> str:
+        options = self._options
+        return key({
+            "candidate": self._candidate.digest if self._candidate else "",
+            "environments": [
+                (python.path, python.version, [(each.name, each.environment.versions()) for each in variants])
+                for python, variants in built
+            ],
+            "suites": self._suites, "cases": [f"{suite}/{case.name}" for suite, case in self._cases],
+            "options": [options.match, options.limit, options.rounds, options.size],
+        })  # fmt: skip
+
+    def _build(self, python: Python) -> list[Variant]:
+        options = self._options
+        make = Builder if self._target.installed else StandardLibraryBuilder
+        builder = make(self._target, options.stock, python, options.cache, self._installer, self._screen.say)
+        if options.refresh:
+            builder.forget()
+        stock = builder.stock()
+        found = [stock]
+        if self._candidate is not None:
+            made = builder.candidate(stock, self._candidate)
+            check_used(self._target, self._candidate, made)
+            found.append(made)
+        if not options.no_fastio:
+            found.append(builder.fastio(stock))
+        return found
+
+    def _run_suites(self, outcome: PythonOutcome, state: State) -> None:
+        options = self._options
+        runners = Runners(options.limit, options.match)
+        suites = Suites(runners, state, f"py{outcome.python.version}", self._screen, options.jobs)
+        stock, *others = outcome.variants
+        outcome.suites = suites.compare(self._suites, stock, others, whole=not options.match)
+
+    def _measure(self, outcome: PythonOutcome, state: State) -> None:
+        if not self._cases:
+            return
+        options = Options(rounds=self._options.rounds, size=self._options.size)
+        place = f"py{outcome.python.version}"
+        outcome.benchmarks = measurements.run(
+            self._cases, outcome.variants, self._target.modes, options, state, place
+        )  # fmt: skip
+        outcome.rows = measurements.rows(outcome.benchmarks)
+
+    def _write(self, outcome: Outcome, directory: Path) -> None:
+        (directory / "raw.json").write_text(json.dumps(outcome.to_dict(), indent=1, default=str) + "\n")
+        plots = [path for each in outcome.pythons for path in _plots(each, directory)]
+        summary, page = directory / "summary.md", directory / "report.html"
+        summary.write_text(markdown.summary(outcome))
+        page.write_text(html.report(outcome, plots))
+        for heading, table in (
+            ("Tests whose outcome differs", tables.differences(outcome)),
+            ("Benchmarks", tables.benchmarks(outcome)),
+            ("Suites", tables.suites(outcome)),
+            ("What was compared", tables.variants(outcome)),
+        ):
+            if table[1]:
+                self._screen.table(heading, table)
+        notes = [*tables.suite_notes(outcome), *tables.benchmark_notes(outcome)]
+        for line in [*notes, *tables.verdicts(outcome), *outcome.failures()]:
+            self._screen.say(line)
+        self._screen.say(f"\n{tables.title(outcome)}: {tables.headline(outcome)}\n{page}\n{summary}")
+
+
+def _check_runs_alike(target: Target, release: str) -> None:
+    if targets.find(target.name, release) != target:
+        raise ValidateError(
+            f"--candidate {release}: {target.name} {release} runs otherwise than stock does, so the two can not be "
+            f"compared; give it a --stock on the same side of {target.name} {targets.find(target.name).older[0]}"
+        )
+
+
+def _plots(each: PythonOutcome, directory: Path) -> list[Path]:
+    """One picture for each benchmark; none where matplotlib is not installed."""
+    if each.benchmarks is None:
+        return []
+    try:
+        from benchmarks import plots
+    except ImportError:
+        return []
+    made = plots.plot(each.benchmarks, directory, f"benchmarks-py{each.python.version}")
+    return [path for path in made if path.suffix == ".png"]
+
+
+def _now() -> str:
+    return datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in (part.strip() for part in text.split(",")) if name]

@@ -1,0 +1,45 @@
+"""Commands that need a checkout of fastio: upstream's suites and the benchmarks are no part of what is installed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NoReturn
+
+import fastio
+from fastio.errors import FastioError
+
+#: Packages that the benchmarks import.
+NEEDED = ("numpy", "packaging", "psutil", "rich", "scipy")
+
+
+class CheckoutError(FastioError):
+    """This fastio was installed without its benchmarks, or without what they need; the message says what to do."""
+
+
+def validate(arguments: Sequence[str]) -> NoReturn:
+    """Run ``benchmarks.validate`` of the checkout that this fastio is part of, in the place of this process.
+
+    :raises CheckoutError: if it is part of none, or something is not installed that the command needs
+    """
+    root = Path(fastio.__file__).resolve().parent.parent
+    if not (root / "benchmarks" / "validate" / "__main__.py").is_file():
+        raise CheckoutError(
+            f"validate needs a checkout of fastio, and {root} is none: clone it, and install it there with "
+            "pip install -e '.[bench,plot]'"
+        )
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise CheckoutError(
+            f"validate needs {', '.join(missing)}, not installed for {sys.executable}: pip install -e '.[bench,plot]' "
+            f"in {root}"
+        )
+    path = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
+    os.environ["PYTHONPATH"] = os.pathsep.join(path)
+    command = [sys.executable, "-m", "benchmarks.validate", *arguments]
+    sys.stdout.flush()
+    # In this process's place: signals, the terminal and the exit status are its own.
+    os.execv(sys.executable, command)

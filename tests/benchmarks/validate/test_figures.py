@@ -1,0 +1,35 @@
+"""The tables of what fastio's own candidates gain."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.engine import ROOT
+from benchmarks.validate import figures, targets
+from tests.benchmarks import samples
+
+#: Seconds of nine runs.
+STOCK = [0.50, 0.51, 0.49, 0.52, 0.50, 0.55, 0.48, 0.50, 0.51]
+
+
+@pytest.mark.parametrize("name", figures.MEASURED)
+def test_what_is_measured_is_there(name):
+    target, cases, _ = figures.MEASURED[name]
+    assert targets.find(target).choose_cases(cases.split(","))
+    assert (ROOT / figures.CANDIDATES / f"{name}.patch").is_file()
+
+
+def test_a_table():
+    rows = {
+        "eventlet-stock": STOCK,
+        "eventlet-candidate": [seconds / 2 for seconds in STOCK],
+        "eventlet-fastio": [seconds / 4 for seconds in STOCK],
+    }
+    case = samples.case(rows, name="communicate/cat", title="communicate/cat: what it does")
+    table = figures.table("a-candidate", samples.result(case))
+    (line,) = table.rows
+    assert line[:2] == ["what it does", "eventlet"]
+    assert line[4].startswith("2 (") and line[5] == "faster" and line[7].startswith("4 (")
+    before, _, after = line[6].partition(" → ")
+    assert float(before) == pytest.approx(2 * float(after))
+    assert "9 rounds" in table.notes[1]

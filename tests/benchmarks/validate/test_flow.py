@@ -1,0 +1,213 @@
+"""All of it, from a diff to a report, on a project made up for it, which nothing has to be fetched for."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from benchmarks.validate import __main__ as command
+from benchmarks.validate import installers, sources, suites, targets
+from benchmarks.validate.suites import Runners
+from tests.benchmarks.validate.test_diffs import diff_of, write
+from tests.upstream.suites import Suite
+
+if shutil.which("git") is None:
+    pytest.skip("git is not installed", allow_module_level=True)
+
+SOURCE = {
+    "madeup/__init__.py": "",
+    "madeup/counting.py": textwrap.dedent("""\
+        def total(numbers):
+            # As it is.
+            return sum(numbers)
+
+
+        def least(numbers):
+            return sorted(numbers)[-1]
+        """),
+    "madeup/unused.py": "nobody = True\n",
+    "checks/__init__.py": "",
+    "checks/counting_test.py": textwrap.dedent("""\
+        import os, pathlib, threading, unittest
+
+        from madeup import counting
+
+        class Counting(unittest.TestCase):
+            def test_total(self):
+                self.assertEqual(counting.total([1, 2, 3]), 6, "<b>all</b>")
+
+            def test_of_nothing(self):
+                self.assertEqual(counting.total([]), 0)
+
+            def test_least(self):
+                self.assertEqual(counting.least([1, 2]), 1)
+        """),
+    "NEWS": "1.0\n",
+}
+
+
+class Installer:
+    """Puts the made-up release where pip would put it."""
+
+    def __init__(self):
+        self.installed = []
+
+    def install(self, python, requirements):
+        self.installed.append(list(requirements))
+        site_packages = next(python.parents[1].glob("lib/python*/site-packages"))
+        write(site_packages, {name: text for name, text in SOURCE.items() if name.startswith("madeup/")})
+        info = {"METADATA": "Metadata-Version: 2.1\nName: madeup\nVersion: 1.0\n", "RECORD": ""}
+        write(site_packages / "madeup-1.0.dist-info", info)
+
+
+@pytest.fixture
+def installer(monkeypatch):
+    made = Installer()
+    monkeypatch.setattr(installers, "choose", lambda name: made)
+    return made
+
+
+@pytest.fixture
+def validate(tmp_path, monkeypatch, installer):
+    """``validate(after)`` runs the command on a diff that makes these files out of the release; returns its status."""
+    target = targets.Target(
+        name="madeup", package="madeup", tests="checks", requirements=(), extras="", suites=("madeup",),
+        modes=("native",), benchmarks=(), cases=(),
+    )  # fmt: skip
+    monkeypatch.setitem(targets.TARGETS, "madeup", target)
+    monkeypatch.setitem(suites.CONDUCT, "madeup", Suite("madeup", ("checks.counting_test",)))
+    source = write(tmp_path / "source", SOURCE)
+    monkeypatch.setattr(sources, "fetch", lambda project, version, cache: source)
+    # The suite's directory is that of the release's tests, as eventlet's is.
+    monkeypatch.setattr(suites, "_CONDUCT", None)
+    stock = suites.suite_for
+    monkeypatch.setattr(suites, "suite_for", lambda name, variant: _at(stock(name, variant), variant.tests))
+
+    def run(after, *options):
+        diff = tmp_path / "my.diff"
+        diff.write_text(diff_of(SOURCE, {**SOURCE, **after}))
+        places = ["--cache", str(tmp_path / "cache"), "--results", str(tmp_path / "results")]
+        return command.main(["madeup", "--candidate", str(diff), "--no-fastio", "--plain", *places, *options])
+
+    return run
+
+
+def _at(suite, directory):
+    return Suite(suite.name, suite.modules, find=lambda: directory)
+
+
+def changed(name, old, new):
+    assert old in SOURCE[name]
+    return {name: SOURCE[name].replace(old, new)}
+
+
+def results(tmp_path):
+    (directory,) = (tmp_path / "results").iterdir()
+    return directory
+
+
+def test_what_breaks_is_named(validate, tmp_path, capsys):
+    assert validate(changed("madeup/counting.py", "return sum(numbers)", "return sum(numbers[:-1])")) == 1
+    said = capsys.readouterr().out
+    assert "candidate: madeup: checks.counting_test.Counting.test_total: pass -> fail" in said
+    directory = results(tmp_path)
+    summary = (directory / "summary.md").read_text()
+    assert "FAILED: 1 reason" in summary
+    assert "| newly fails |" in summary
+    assert "candidate (Python" in summary and "): tests: 1 newly fails; no benchmarks" in summary
+    assert "fastio validate madeup --candidate" in summary
+    page = (directory / "report.html").read_text()
+    assert "AssertionError: 3 != 6 : &lt;b&gt;all&lt;/b&gt;" in page
+    assert "+    return sum(numbers[:-1])" in page
+    assert not {"<script", "<link", 'src="http'} & set(page.split()), "the report needs another file"
+    raw = json.loads((directory / "raw.json").read_text())
+    assert raw["pythons"][0]["variants"][1]["changed"] == ["madeup/counting.py"]
+    (suite,) = raw["pythons"][0]["suites"]
+    assert [each["verdict"] for each in suite["differences"]] == ["newly fails"]
+
+
+def test_what_can_not_be_imported_is_named(validate, tmp_path, capsys):
+    assert validate(changed("madeup/counting.py", "return sum(numbers)", "return sum(numbers")) == 1
+    said = capsys.readouterr().out
+    assert "candidate: madeup: candidate can not be run to its end" in said
+    assert "SyntaxError" in said
+
+
+def test_what_is_put_right_is_named(validate, tmp_path, capsys):
+    assert validate(changed("madeup/counting.py", "[-1]", "[0]")) == 0
+    assert "Nothing newly fails" in capsys.readouterr().out
+    assert "| newly passes |" in (results(tmp_path) / "summary.md").read_text()
+
+
+def test_a_change_of_a_comment_is_no_difference(validate, tmp_path, capsys):
+    assert validate(changed("madeup/counting.py", "# As it is.", "# As it was.")) == 0
+    assert "No difference from stock" in capsys.readouterr().out
+    assert "Tests whose outcome differs" not in (results(tmp_path) / "report.html").read_text()
+
+
+def test_the_tests_that_a_candidate_brings(validate, capsys):
+    more = "\n    def test_more(self):\n        self.assertEqual(counting.total([1]), 2)\n"
+    tests = SOURCE["checks/counting_test.py"] + more
+    assert validate({**changed("madeup/counting.py", "# As", "# as"), "checks/counting_test.py": tests}) == 1
+    assert "checks.counting_test.Counting.test_more: missing -> fail" in capsys.readouterr().out
+
+
+def test_a_test_less_is_for_a_reviewer_to_judge(validate, tmp_path):
+    tests = SOURCE["checks/counting_test.py"].replace("test_of_nothing", "_of_nothing")
+    assert validate({**changed("madeup/counting.py", "# As", "# as"), "checks/counting_test.py": tests}) == 0
+    assert "| changed |" in (results(tmp_path) / "summary.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        (changed("NEWS", "1.0", "2.0"), "changes nothing of madeup 1.0 that is used"),
+        (changed("checks/counting_test.py", " 6,", " 7,"), "changes nothing that madeup 1.0 installs"),
+        (changed("madeup/unused.py", "True", "False"), "changes nothing that is used"),
+    ],
+)
+def test_what_changes_nothing_that_is_used(validate, capsys, after, said):
+    assert validate(after) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_an_interrupted_validation_goes_on(validate, monkeypatch, tmp_path, capsys, installer):
+    after = changed("madeup/counting.py", "# As it is.", "# As it was.")
+    run, runs = Runners.run, []
+
+    def interrupted(self, name, variant, **options):
+        runs.append(variant.name)
+        if len(runs) == 2:
+            raise KeyboardInterrupt
+        return run(self, name, variant, **options)
+
+    monkeypatch.setattr(Runners, "run", interrupted)
+    assert validate(after) == 130
+    assert "the same command goes on" in capsys.readouterr().err
+    assert validate(after) == 0
+    assert runs == ["stock", "candidate", "candidate"]
+    assert "going on with" in capsys.readouterr().out
+    # What is finished is not gone on with, and what is installed stays.
+    assert validate(after) == 0
+    assert runs[3:] == ["stock", "candidate"]
+    assert len(installer.installed) == 1
+    # Neither is one of another candidate.
+    assert validate(changed("madeup/counting.py", "# As it is.", "# As it will be.")) == 0
+    assert len(list(Path(tmp_path / "results").iterdir())) == 2
+
+
+def test_what_can_not_be_asked_for(validate, capsys):
+    for options, said in (
+        (["--suite", "nonsense"], "madeup has madeup"),
+        (["--python", "3.99"], "no such Python"),
+    ):
+        assert validate(changed("madeup/counting.py", "# As", "# as"), *options) == 2
+        assert said in capsys.readouterr().err
+    assert command.main(["madeup", "--no-fastio"]) == 2
+    assert "nothing to compare" in capsys.readouterr().err
+    assert command.main(["nonsense"]) == 2
+    assert "is not one of eventlet" in capsys.readouterr().err

@@ -1,0 +1,99 @@
+"""What the benchmarks say against stock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.engine import Case
+from benchmarks.validate import measurements
+from benchmarks.validate.environments import Environment
+from benchmarks.validate.variants import Variant
+from tests.benchmarks import samples
+
+#: Seconds of seven runs, with a spread as a shared machine has it.
+SPREAD = [0.50, 0.51, 0.49, 0.52, 0.50, 0.55, 0.48]
+
+
+def times(factor):
+    return [seconds * factor for seconds in SPREAD]
+
+
+def row_of(candidate, stock=SPREAD, **fields):
+    rows = {"eventlet-stock": stock, "eventlet-candidate": candidate}
+    (row,) = measurements.rows(samples.result(samples.case(rows, name="communicate/cat", **fields)))
+    assert (row.variant, row.mode, row.case) == ("candidate", "eventlet", "communicate/cat")
+    return row
+
+
+def variant(name):
+    return Variant(name, Environment(Path("/environments") / name), "1.0", None)
+
+
+@pytest.mark.parametrize("unit", ["MB/s", "ms"])
+def test_verdicts(unit):
+    faster, slower, little = (row_of(times(factor), unit=unit) for factor in (0.5, 2, 1.12))
+    assert (faster.verdict, faster.failure) == ("faster", False)
+    assert faster.better.ratio == pytest.approx(2)
+    assert (slower.verdict, slower.failure) == ("slower", True)
+    assert "slower" in str(slower)
+    assert little.failure is False
+
+
+def test_noise():
+    assert row_of(SPREAD).verdict == "noise"
+    # Significant by its ranks, and yet nothing to speak of.
+    exact = [0.5 + number / 10_000 for number in range(7)]
+    close = [seconds * 1.01 for seconds in exact]
+    assert row_of(close, stock=exact).verdict == "noise (within 3%)"
+
+
+def test_the_other_figures_stand_beside_stocks():
+    row = row_of(times(2))
+    assert row.figures["CPU s/GiB"][1] == pytest.approx(2 * row.figures["CPU s/GiB"][0])
+    assert row.figures["reads/MiB"] == (32, 32)
+    assert row.figures["waits/MiB"] == (None, None)
+
+
+def test_wrong_data_is_a_failure():
+    row = row_of(samples.variant(SPREAD, verified=False))
+    assert row.failure
+    assert row.verdict.startswith("WRONG DATA")
+
+
+def test_a_variant_that_can_not_run_what_stock_can():
+    failure = {"reason": "exit status 1", "status": 1, "stderr": "a traceback\nOSError: no\n"}
+    row = row_of(samples.variant([], failure=failure))
+    assert (row.verdict, row.failure) == ("FAILED: exit status 1: OSError: no", True)
+    both = row_of(samples.variant([], failure=failure), stock=samples.variant([], failure=failure))
+    assert not both.failure
+    stock = row_of(SPREAD, stock=samples.variant([], failure=failure))
+    assert (stock.verdict, stock.failure) == ("stock: FAILED: exit status 1: OSError: no", False)
+
+
+def test_what_can_not_run_here_is_no_failure():
+    row = row_of(samples.variant([], skipped="no nginx"))
+    assert (row.verdict, row.failure) == ("skipped: no nginx", False)
+
+
+def test_the_rows_of_a_case_are_the_variants():
+    case = Case(
+        "cat", "communicate",
+        ("native-stock", "native-fastio", "eventlet-stock", "eventlet-fastio", "limit"), baseline="eventlet-stock",
+    )  # fmt: skip
+    variants = [variant(name) for name in ("stock", "candidate", "fastio")]
+    adapted = measurements.adapt(case, "communicate", variants, ("native", "eventlet"))
+    assert adapted.name == "communicate/cat"
+    assert [(row.name, row.title, row.against) for row in adapted.variants] == [
+        ("native-stock", "native-stock", "native-stock"),
+        ("native-stock", "native-candidate", "native-stock"),
+        ("native-fastio", "native-fastio", "native-stock"),
+        ("eventlet-stock", "eventlet-stock", "eventlet-stock"),
+        ("eventlet-stock", "eventlet-candidate", "eventlet-stock"),
+        ("eventlet-fastio", "eventlet-fastio", "eventlet-stock"),
+    ]
+    assert {row.python for row in adapted.variants if "candidate" in row.title} == {
+        "/environments/candidate/bin/python"
+    }
+    assert measurements.adapt(case, "communicate", variants, ("threads",)) is None

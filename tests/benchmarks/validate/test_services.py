@@ -1,0 +1,112 @@
+"""The benchmarks of a service, and what else is its own: a release that runs in another way, data of its tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import bench_glance, engine, servers
+from benchmarks.validate import __main__ as command
+from benchmarks.validate import measurements, services, suites, targets
+from benchmarks.validate.environments import Environment
+from benchmarks.validate.state import State
+from benchmarks.validate.variants import Variant
+from tests.upstream.suites import Unavailable
+from tests.upstream.terminal import Plain
+
+GLANCE_32 = targets.GLANCE.older[1]
+
+
+def variant(name: str, home: Path = Path("/environments")) -> Variant:
+    return Variant(name, Environment(home / name), "33.0.0", None)
+
+
+def test_each_row_of_stock_is_a_case():
+    (download,) = [case for case in bench_glance.CASES if case.name == "glance-33-download"]
+    parts = {case.name: case for case in services.split(download)}
+    assert list(parts) == [f"glance-33-download{what}" for what in ("", "-1-requests", "-5-requests", "-20-requests")]
+    alone, beside = parts["glance-33-download"], parts["glance-33-download-5-requests"]
+    assert (alone.unit, alone.value, alone.parameters["clients"]) == ("MB/s", "seconds", 1)
+    assert (beside.unit, beside.value, beside.parameters["clients"]) == ("ms", "p50_ms", 5)
+    assert beside.parameters["requests"] and not alone.parameters["requests"]
+    (upload,) = [case for case in bench_glance.CASES if case.name == "glance-33-upload"]
+    sizes = {case.name: case.parameters["size"] for case in services.split(upload)}
+    assert sizes["glance-33-upload"] == services.SIZE
+    assert sizes["glance-33-upload-20-requests"] == bench_glance.UPLOAD_SIZES[20] < services.SIZE
+    assert "glance-33-upload-chunked" in sizes
+
+
+def test_other_cases_stay_as_they_are():
+    case = engine.Case("cat", "communicate", ("native-stock",))
+    assert list(services.split(case)) == [case]
+
+
+def test_every_variant_has_a_server():
+    ((suite, case),) = targets.GLANCE.choose_cases(["glance/glance-33-download-5-requests"])
+    variants = [variant(name) for name in ("stock", "candidate", "fastio")]
+    adapted = measurements.adapt(case, suite, variants, targets.GLANCE.modes)
+    assert adapted.name == "glance/glance-33-download-5-requests"
+    # The clients run here, whatever the variant.
+    assert [(row.name, row.title, row.against, row.python) for row in adapted.variants] == [
+        ("transfer", "native-stock", "", None),
+        ("transfer", "native-candidate", "native-stock", None),
+        ("transfer", "native-fastio", "native-stock", None),
+    ]
+    known_by = [engine.Options().parameters(adapted, row)["server"] for row in adapted.variants]
+    assert known_by == ["", "candidate", "fastio"]
+    assert adapted.backend_parameters == {"python": "/environments/stock/bin/python", "fastio": "off"}
+    assert adapted.beside == {
+        "candidate": ("glance-33", {"python": "/environments/candidate/bin/python", "fastio": "off"}),
+        "fastio": ("glance-33", {"python": "/environments/fastio/bin/python", "fastio": "on"}),
+    }
+    # It is looked for where the variant is, not where the environment variable says.
+    assert servers.why_not(adapted.backend, adapted.backend_parameters) == (
+        "glance-33: beside python=/environments/stock/bin/python there is no uwsgi"
+    )
+
+
+def test_releases_before_33_have_the_eventlet_server(capsys):
+    assert targets.find("glance") is targets.find("glance", "33.1.0") is targets.GLANCE
+    assert targets.find("glance", "32.0.0") is GLANCE_32
+    assert targets.at_release(GLANCE_32, "32.0.0").requirements[0] == "glance==32.0.0"
+    assert "oslo.policy<6" in GLANCE_32.requirements and "uwsgi" in targets.GLANCE.requirements
+    assert {case.backend for _, case in GLANCE_32.choose_cases(["all"])} == {"glance-32"}
+    assert {case.backend for _, case in targets.GLANCE.choose_cases(["all"])} == {"glance-33"}
+    for options in (["--candidate", "32.0.0"], ["--candidate", "33.0.0", "--stock", "32.0.0"]):
+        assert command.main(["glance", *options]) == 2
+        assert "give it a --stock on the same side of glance 33" in capsys.readouterr().err
+    assert command.main(["glance", "--suite", "glance-32-unit"]) == 2
+    assert "glance has conduct-glance, glance-33-unit, glance-33-functional" in capsys.readouterr().err
+
+
+def test_the_data_of_its_tests_are_those_of_the_variant(tmp_path):
+    made = variant("stock", tmp_path)
+    package = tmp_path / "stock" / "lib" / "python3.11" / "site-packages" / "glance"
+    (package / "tests" / "etc").mkdir(parents=True)
+    suite = suites.suite_for("glance-33-unit", made)
+    with pytest.raises(Unavailable, match="packaged without its tests' data"):
+        suite.find()
+    (package / "tests" / "var").mkdir()
+    (package / "tests" / "var" / "certificate").write_text("own")
+    directory = suite.find()
+    assert suite.find() == directory
+    assert directory.is_relative_to(tmp_path / "stock")
+    assert (directory / "glance" / "tests" / "var" / "certificate").read_text() == "own"
+    assert not list(directory.rglob("__init__.py"))
+    assert (suite.environment, suite.prelude) == ("", "glance.tests")
+
+
+def test_a_suite_that_lacks_something_is_a_fault_and_no_end(tmp_path):
+    for name in ("stock", "candidate"):
+        (tmp_path / name / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
+    made = suites.Suites(suites.Runners(15, ""), State(tmp_path / "state"), "py", Plain(), jobs=1)
+    stock, candidate = (variant(name, tmp_path) for name in ("stock", "candidate"))
+    (compared,) = made.compare(["glance-33-unit"], stock, [candidate], whole=True)
+    assert "packaged without its tests' data" in compared.failures()[0]
+
+
+def test_conduct_keeps_what_its_servers_need():
+    suite = suites.suite_for("conduct-glance", variant("stock"))
+    assert (suite.find() / "conduct_glance.py").is_file()
+    assert Path(suite.env["FASTIO_BENCHMARK_CACHE"]).is_dir()
