@@ -101,16 +101,20 @@ def _says(outcome: TestOutcome) -> str:
 
 def benchmarks(outcome: Outcome) -> Table:
     """A line for each row of a benchmark but stock's, with both figures."""
-    rows = [(each.python.version, row) for each in outcome.pythons for row in each.rows]
-    known = (heading for _, row in rows for heading, figures in row.figures.items() if figures != (None, None))
+    rows = [
+        (each.python.version, each.benchmarks.case(row.case).title, row)
+        for each in outcome.pythons if each.benchmarks is not None
+        for row in each.rows
+    ]  # fmt: skip
+    known = (heading for *_, row in rows for heading, figures in row.figures.items() if figures != (None, None))
     used = list(dict.fromkeys(known))
     head = ["Python", "benchmark", "variant", "stock", "here", "unit", "times better (95 %)", "verdict", *used]
     return head, [
         [
-            python, f"{row.case} ({row.mode})", row.variant, number(row.stock), number(row.figure), row.unit,
+            python, f"{title} ({row.mode})", row.variant, number(row.stock), number(row.figure), row.unit,
             str(row.better) if row.better else EMPTY, _verdict(row), *(_pair(row, heading) for heading in used),
         ]
-        for python, row in rows
+        for python, title, row in rows
     ]  # fmt: skip
 
 

@@ -197,7 +197,7 @@ class _Worker:
             process = subprocess.Popen(
                 [str(python), str(WORKER), str(job_file)],
                 cwd=directory or self._scratch / "cwd",
-                env={**clean_environment(), "TMPDIR": str(self._scratch / "tmp"), **env},
+                env={**_without_proxies(clean_environment()), "TMPDIR": str(self._scratch / "tmp"), **env},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -274,3 +274,8 @@ def clean_environment() -> dict[str, str]:
     """
     kept = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
     return {name: value for name, value in os.environ.items() if name in kept or not name.startswith("PYTHON")}
+
+
+def _without_proxies(env: dict[str, str]) -> dict[str, str]:
+    """Where there is a proxy tests would ask it for the servers that they start on this machine, or make up."""
+    return {name: value for name, value in env.items() if not name.lower().endswith("_proxy")}

@@ -82,7 +82,7 @@ OUTCOMES = """
             os.waitpid(pid, 0)
 
         def test_no_python_settings(self):
-            self.assertEqual([name for name in os.environ if name == "PYTHONWARNINGS"], [])
+            self.assertEqual({"PYTHONWARNINGS", "HTTPS_PROXY", "http_proxy"} & set(os.environ), set())
 
     class Fixture(unittest.TestCase):
         @classmethod
@@ -197,6 +197,8 @@ def outcomes(run: Run) -> dict[str, str]:
 
 def test_every_outcome_is_told(python, make_suite, monkeypatch) -> None:
     monkeypatch.setenv("PYTHONWARNINGS", "error")
+    for name in ("HTTPS_PROXY", "http_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
     run = Runner(python, SHORT).run(make_suite(OUTCOMES), patched=False)
     assert outcomes(run) == {**EXPECTED, "setUpClass (made_up.Fixture)": "error"}
     assert "as asked" in run.tests["made_up.Outcomes.test_fail"].detail
