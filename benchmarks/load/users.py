@@ -70,7 +70,9 @@ class StorageUser(locust.User):
     """Does one operation after the other, until none is left."""
 
     abstract = True
-    wait_time = locust.constant(0)
+
+    def wait_time(self) -> float:
+        return self._work.plan.think
 
     def on_start(self) -> None:
         self._work: Work = self.environment.work
@@ -135,5 +137,9 @@ class LogsUser(StorageUser):
     protocol = "logs"
 
 
+class MockUser(StorageUser):
+    protocol = "mock"
+
+
 #: Protocol -> its user.
-USERS: dict[str, type[Any]] = {kind.protocol: kind for kind in (GlanceUser, SwiftUser, S3User, LogsUser)}
+USERS: dict[str, type[Any]] = {kind.protocol: kind for kind in (GlanceUser, SwiftUser, S3User, LogsUser, MockUser)}

@@ -89,6 +89,7 @@ def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Write the logs to the disk and into Swift; what is on the disk stays for later runs of the same size."""
     from benchmarks.load import protocols
     from benchmarks.load.exchange import Exchange
+    from benchmarks.load.schedule import step_of
 
     plan = writing(parameters, surroundings()["access"])
     content = Content(plan)
@@ -100,7 +101,7 @@ def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
     for number in range(parameters["objects"]):
         # In Swift the directory is part of the name.
         _write(root / plan.name(number), content, number)
-        problem = client.write(number, Exchange())
+        problem = client.write(step_of(plan, "write", number), Exchange())
         if problem:
             raise RuntimeError(f"{plan.name(number)}: {problem}")
     client.close()
