@@ -20,6 +20,10 @@ from benchmarks.load.records import Record
 from benchmarks.load.schedule import Schedule, Step
 
 
+#: Seconds that a user waits after a request that could not be sent.
+UNREACHABLE = 0.1
+
+
 class Work:
     """What the users of this process share: the operations that are left, and where each is recorded.
 
@@ -110,6 +114,9 @@ class StorageUser(locust.User):
         except (OSError, http.client.HTTPException, Refused) as error:
             problem = f"{type(error).__name__}: {error}".rstrip(": ")
         found.end = time.perf_counter()
+        if found.sent is None:
+            # Nobody listens: without a pause, all that is left of the time would be failures, thousands a second.
+            gevent.sleep(UNREACHABLE)
         return problem
 
 
