@@ -151,7 +151,9 @@ def _of_cores(machine: Machine, processes: Sequence[Process], cores: Sequence[in
     share = sum(busy) / len(busy) if busy else 0.0
     busiest = max(processes, key=lambda each: each.cpu, default=None)
     each = ", ".join(f"core {core} {machine.cores[core]:.2f}" for core in cores if core < len(machine.cores))
-    users = ", ".join(f"{process.name} {process.cpu:.2f}" for process in sorted(processes, key=lambda one: -one.cpu)[:3])
+    known = [(process.name, process.cpu) for process in sorted(processes, key=lambda one: -one.cpu)[:3]]
+    others = sum(busy) - sum(process.cpu for process in processes)
+    users = ", ".join(f"{name} {cpu:.2f}" for name, cpu in [*known, ("all others", others)] if cpu >= 0.05)
     words = f"{sum(busy):.2f} of {len(busy)} cores were busy ({each}){': ' + users if users else ''}"
     return Share("cores", busiest.name if busiest else machine.host, share, words)
 
