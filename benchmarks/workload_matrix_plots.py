@@ -68,6 +68,8 @@ def _bandwidth(panel, found: Sequence[Workload]) -> None:
             numbers, figures = zip(*((each.number, each.bandwidth) for each in own), strict=True)
             panel.plot(numbers, figures, marker, color=colour, markersize=4, label=f"{ratio(reads)} reads:writes")
     panel.set_yscale("log")
+    panel.yaxis.set_major_formatter("{x:g}")
+    panel.yaxis.set_minor_formatter("{x:.3g}")
     panel.set_title("Bandwidth by workload number", loc="left", size=10)
     _finish(panel, "MiB/s", found)
     _sizes(panel, found)

@@ -129,8 +129,8 @@ def finding(result: Result) -> Table:
             row = case.variants[title]
             compared = plain.ratio(case, title) if case.figures(case.baseline) else EMPTY
             words = row.measured()[-1].get("bottleneck", EMPTY)
-            made.rows.append([case.title, title, number(statistics.median(figures)), compared,
-                              number(row.median("servers_cpu")), number(row.median("whole_p50_ms")), words])  # fmt: skip
+            costs = [number(row.median(name)) for name in ("servers_cpu", "whole_p50_ms")]
+            made.rows.append([case.title, title, number(statistics.median(figures)), compared, *costs, words])
     return made
 
 

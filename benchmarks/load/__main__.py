@@ -100,7 +100,7 @@ def _workload_commands(commands: argparse._SubParsersAction) -> None:
     path.set_defaults(command=_path)
     path.add_argument("--to", type=_address, required=True, metavar="HOST:PORT")
     path.add_argument("--bind", type=_address, default=("127.0.0.1", 0), metavar="HOST:PORT")
-    path.add_argument("--rate", type=_size, default=0, metavar="SIZE", help="bytes a second, such as 50MiB; default: any")
+    path.add_argument("--rate", type=_size, default=0, metavar="SIZE", help="bytes a second, such as 50MiB; 0: any")
     path.add_argument("--resets", type=float, default=0.0, metavar="PART", help="of the connections, from 0 to 1")
 
 

@@ -45,7 +45,8 @@ class Limits:
 class Share:
     """How much of a resource was used."""
 
-    #: ``generator``, ``path``, ``quota``, ``thread``, ``cores``, ``disk``, ``network``, ``memory``, ``users``, ``turns``
+    #: ``generator``, ``path``, ``quota``, ``thread``, ``cores``, ``disk``, ``network``, ``memory``,
+    #: ``users`` or ``turns``
     resource: str
     #: of which process, machine or device
     of: str
@@ -182,7 +183,8 @@ def _users(usage: Usage, figures: dict[str, Any], limits: Limits) -> list[Share]
     whole = figures.get("whole_p50_ms", 0.0) / 1000
     if limits.think and whole:
         share = limits.think / (limits.think + whole)
-        words = f"{limits.users} users think {limits.think * 1000:.0f} ms after each answer, which takes {whole * 1000:.0f} ms"
+        think = limits.think * 1000
+        words = f"{limits.users} users think {think:.0f} ms after each answer, which takes {whole * 1000:.0f} ms"
         # Half of the time is enough to halve what the servers have to do.
         found.append(Share("users", "the load", min(1.0, share * SATURATED / IDLE), words))
     spent = sum(each.cpu for each in usage.processes) + figures.get("generator_cpu", 0.0)

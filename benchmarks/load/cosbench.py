@@ -282,7 +282,9 @@ def _containers(element: _Element, names: Names) -> tuple[str, ...]:
 
 def _names(element: _Element, config: Mapping[str, str], what: str) -> Names:
     letter, prefix = ("c", CONTAINER_PREFIX) if what == "containers" else ("o", OBJECT_PREFIX)
-    names = Names(_needed(element, config, what), config.get(f"{letter}prefix", prefix), config.get(f"{letter}suffix", ""))
+    names = Names(
+        _needed(element, config, what), config.get(f"{letter}prefix", prefix), config.get(f"{letter}suffix", "")
+    )
     try:
         selector(names.selector)
     except ValueError as error:
@@ -368,7 +370,9 @@ def _swift(storage: _Element, config: dict[str, str], auth: _Element | None) -> 
     if kind == "swauth":
         return {**target, "auth_v1": url, "user": user, "key": key}
     if not url.rstrip("/").endswith("/v3"):
-        raise auth.error(f"config: auth_url={url} is not supported; allowed: Keystone's third version, http://HOST:PORT/v3")
+        raise auth.error(
+            f"config: auth_url={url} is not supported; allowed: Keystone's third version, http://HOST:PORT/v3"
+        )
     project = _needed(auth, own, "tenant_name")
     return {**target, "auth_v3": url, "user": f"{project}:{user}", "key": key, "domain": own.get("domain", "default")}
 

@@ -9,8 +9,8 @@
 ``h(1|10|70,11|100|30)``
     from 1 to 10 in 70 of 100 cases, from 11 to 100 in the others
 
-Sizes have a unit at their end: ``B``, ``KB``, ``MB``, ``GB`` as COSBench has them (powers of 1000), or ``KiB``, ``MiB``,
-``GiB``. Which number is the n-th follows from the seed, as everything in a plan does.
+Sizes have a unit at their end: ``B``, ``KB``, ``MB``, ``GB`` as COSBench has them (powers of 1000), or ``KiB``,
+``MiB``, ``GiB``. Which number is the n-th follows from the seed, as everything in a plan does.
 """
 
 from __future__ import annotations

@@ -124,7 +124,9 @@ class _Summary:
 
     def add(self, stage: Stage, status: str, outcomes: Sequence[dict[str, Any]]) -> None:
         self._data["stages"].append({"name": stage.name, "status": status, "works": list(outcomes)})
-        problems = [f"stage {stage.name}, work {each['name']}: {each['problem']}" for each in outcomes if each["problem"]]
+        problems = [
+            f"stage {stage.name}, work {each['name']}: {each['problem']}" for each in outcomes if each["problem"]
+        ]
         if problems and not self.failure:
             self.failure = problems[0]
         self._write()

@@ -1,4 +1,4 @@
-"""What was used in a part of a run: the samples of :mod:`benchmarks.load.monitor`, brought together with the operations.
+"""What was used in a part of a run: the samples of :mod:`benchmarks.load.monitor` at the time of the operations.
 
 Counters are read in between two samples in proportion, so a part may begin and end anywhere. Clocks of other machines
 are put right by what the agent's clock was off.

@@ -19,7 +19,6 @@ from benchmarks.load.protocols import Client, Refused, client_class
 from benchmarks.load.records import Record
 from benchmarks.load.schedule import Schedule, Step
 
-
 #: Seconds that a user waits after a request that could not be sent.
 UNREACHABLE = 0.1
 

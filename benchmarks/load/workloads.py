@@ -200,9 +200,17 @@ def result(found: Found) -> Result:
         if each.kind != "normal":
             continue
         case = CaseResult(
-            name=f"{each.stage}-{each.name}", title=_title(each), workload="load", parameters=dict(each.run.plan.labels),
-            baseline="run", unit="MiB/s", value="seconds", columns=list(COLUMNS), seed=each.run.plan.seed, complete=True,
-        )  # fmt: skip
+            name=f"{each.stage}-{each.name}",
+            title=_title(each),
+            workload="load",
+            parameters=dict(each.run.plan.labels),
+            baseline="run",
+            unit="MiB/s",
+            value="seconds",
+            columns=list(COLUMNS),
+            seed=each.run.plan.seed,
+            complete=True,
+        )
         row = VariantResult(each.name, ["python", "-m", "benchmarks.load", "workload"], case.parameters, 1, 1)
         row.runs.append({"round": 0, "warmup": False, "started": each.run.started, **plain(each)})
         row.details = {"doubts": each.notes, **details(each)}
@@ -220,5 +228,3 @@ def details(each: Measured) -> dict[str, Any]:
     """What was used, all of it."""
     used = each.usage.to_dict() if each.usage else None
     return {"usage": used, "shares": each.bottleneck.to_dict() if each.bottleneck else None}
-
-

@@ -1,8 +1,9 @@
 """The workload matrix: object size x workers x reads to writes on a real Swift or S3, with what the servers use.
 
-A case is one object size; its objects are written once (:func:`prepare`: COSBench's stages init and prepare) and deleted
-after the last workload (:func:`finish`: cleanup and dispose). Each run is one workload, the stage main. While it goes on,
-this machine and every process of the servers are sampled, so for each workload is known which resource was used up.
+A case is one object size; its objects are written once (:func:`prepare`: COSBench's stages init and prepare) and
+deleted after the last workload (:func:`finish`: cleanup and dispose). Each run is one workload, the stage main. While
+it goes on, this machine and every process of the servers are sampled, so for each workload is known which resource was
+used up.
 
 Parameters:
 
@@ -17,8 +18,8 @@ Parameters:
 ``objects``
     that are read, and as many others that are written
 ``processors``
-    what the servers have: ``all``, ``core`` (all of them pinned to one), or a number: the processors' time that they may
-    use together (:mod:`benchmarks.load.limits`)
+    what the servers have: ``all``, ``core`` (all of them pinned to one), or a number: the processors' time that they
+    may use together (:mod:`benchmarks.load.limits`)
 ``rate``
     bytes a second of the network path to the servers (:mod:`benchmarks.load.path`); 0: any
 ``think``
@@ -26,8 +27,8 @@ Parameters:
 ``records``
     the directory of the records, below ``results/records``; empty: they are not kept
 
-Results: bandwidth from ``bytes`` and ``seconds``, ``operations_per_second``, ``success_ratio``, times in milliseconds as
-``whole_p50_ms``, and of :func:`benchmarks.load.workloads.usage_figures` what was used; ``bottleneck`` in words.
+Results: bandwidth from ``bytes`` and ``seconds``, ``operations_per_second``, ``success_ratio``, times in milliseconds
+as ``whole_p50_ms``, and of :func:`benchmarks.load.workloads.usage_figures` what was used; ``bottleneck`` in words.
 """
 
 from __future__ import annotations

@@ -57,7 +57,9 @@ def test_shares_of_a_division_do_not_overlap(ends, shares, kind) -> None:
     if high - low + 1 < shares:
         return
     chosen = selector(f"{kind}({low},{high})")
-    found = [{chosen.number(rank, 0, shares) for rank in range(worker, 40 * shares, shares)} for worker in range(shares)]
+    found = [
+        {chosen.number(rank, 0, shares) for rank in range(worker, 40 * shares, shares)} for worker in range(shares)
+    ]
     for first, second in itertools.combinations(found, 2):
         assert not first & second
     if kind == "r" and high - low < 40:
@@ -74,14 +76,22 @@ def test_a_histogram() -> None:
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("c(64)B", 64), ("c(64)KB", 64_000), ("c(2)MB", 2 * 10**6), ("c(1)GB", 10**9), ("c(4)KiB", 4096), ("c(3)MiB", 3 << 20)],
+    [
+        ("c(64)B", 64),
+        ("c(64)KB", 64_000),
+        ("c(2)MB", 2 * 10**6),
+        ("c(1)GB", 10**9),
+        ("c(4)KiB", 4096),
+        ("c(3)MiB", 3 << 20),
+    ],
 )
 def test_sizes(text, size) -> None:
     assert selectors.size(text, 5) == size
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x(1)", "c()", "c(1,2)", "c(-1)", "u(5,1)", "r(1)", "s(0,3)", "r(1,2", "h(1|2)", "h(1|2|0)", "h(3|2|1)", "1-"]
+    "text",
+    ["", "x(1)", "c()", "c(1,2)", "c(-1)", "u(5,1)", "r(1)", "s(0,3)", "r(1,2", "h(1|2)", "h(1|2|0)", "h(3|2|1)", "1-"],
 )
 def test_what_selects_nothing(text) -> None:
     with pytest.raises(SelectorError, match="is not|has no upper end|must be from|weights are 0"):
@@ -123,9 +133,13 @@ def test_workers_share_it() -> None:
 
 
 def test_a_scan_has_every_object_of_every_container_once() -> None:
-    scan = Operation("write", containers=Names("r(1,3)", "c"), objects=Names("r(5,9)", "o"), sizes="u(1,9)KB", scan=True)
+    scan = Operation(
+        "write", containers=Names("r(1,3)", "c"), objects=Names("r(5,9)", "o"), sizes="u(1,9)KB", scan=True
+    )
     steps = list(Schedule(selected(scan, total=scan.scanned)).share(0, 1))
-    assert [(step.container, step.name) for step in steps] == [(f"c{c}", f"o{o}") for c in (1, 2, 3) for o in range(5, 10)]
+    assert [(step.container, step.name) for step in steps] == [
+        (f"c{c}", f"o{o}") for c in (1, 2, 3) for o in range(5, 10)
+    ]
     assert len({step.number for step in steps}) == 15
 
 
@@ -144,7 +158,10 @@ def test_a_plan_with_selectors_is_the_same_after_json() -> None:
         ({"kind": "read", "containers": Names("c(1)"), "objects": Names("z(1)")}, "objects: 'z.1.' is not one of c"),
         ({"kind": "read", "containers": Names("c(1)"), "objects": Names("c(1)"), "scan": True}, "can not be scanned"),
         ({"kind": "read", "containers": Names("c(1)"), "objects": Names("c(1)"), "weight": 1.5}, "whole number"),
-        ({"kind": "read", "containers": Names("c(1)"), "objects": Names("c(1)"), "division": "x"}, "is not one of none"),
+        (
+            {"kind": "read", "containers": Names("c(1)"), "objects": Names("c(1)"), "division": "x"},
+            "is not one of none",
+        ),
     ],
 )
 def test_operations_that_can_not_be(fields, message) -> None:
@@ -265,12 +282,24 @@ def test_ways_to_log_in(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("parts", "line", "message"),
     [
-        ({"storage": '<storage type="ampli" />'}, 3, "storage 'ampli': type='ampli' is not supported; allowed: swift, s3, mock"),
+        (
+            {"storage": '<storage type="ampli" />'},
+            3,
+            "storage 'ampli': type='ampli' is not supported; allowed: swift, s3, mock",
+        ),
         ({"storage": ""}, 7, "work 'work': there is no storage for it; allowed: swift, s3, mock"),
         ({"storage": SWIFT}, 3, "auth type 'none' does not log in to swift; allowed: swauth, keystone"),
-        ({"auth": '<auth type="httpauth" />'}, 4, "type='httpauth' is not supported; allowed: none, swauth, keystone, mock"),
+        (
+            {"auth": '<auth type="httpauth" />'},
+            4,
+            "type='httpauth' is not supported; allowed: none, swauth, keystone, mock",
+        ),
         ({"storage": SWIFT, "auth": KEYSTONE.format(url="http://h/v2.0")}, 4, "Keystone's third version"),
-        ({"storage": '<storage type="s3" config="accesskey=a;secretkey=b;endpoint=h:80" />'}, 3, "endpoint=h:80 is not a URL"),
+        (
+            {"storage": '<storage type="s3" config="accesskey=a;secretkey=b;endpoint=h:80" />'},
+            3,
+            "endpoint=h:80 is not a URL",
+        ),
         ({"storage": '<storage type="s3" config="accesskey=a;proxyhost=p" />'}, 3, "proxyhost=p is not supported"),
         ({"storage": '<storage type="mock" config="errors=2" />'}, 3, "errors=2 is not a number from 0 to 1"),
         ({"storage": '<storage type="mock" config="delay=soon" />'}, 3, "delay=soon is not a number from 0 on"),
@@ -282,27 +311,62 @@ def test_ways_to_log_in(tmp_path) -> None:
         ({"work": 'runtime="1" totalBytes="9"'}, 7, "totalBytes='9' is not supported; use totalOps, runtime"),
         ({"work": 'runtime="1" afr="1000001"'}, 7, "afr='1000001' is not a whole number from 0 to 1000000"),
         ({"work": 'runtime="1" type="mystery"'}, 7, "type='mystery' is not supported; allowed: init, prepare, normal"),
-        ({"work": 'runtime="1" division="disk"'}, 7, "division='disk' is not supported; allowed: none, container, object"),
+        (
+            {"work": 'runtime="1" division="disk"'},
+            7,
+            "division='disk' is not supported; allowed: none, container, object",
+        ),
         ({"workload": 'trigger="now.sh"'}, 2, "trigger='now.sh' is not supported"),
         ({"operation": ""}, 7, "it has no operation"),
-        ({"operation": operation("containers=c(1);objects=c(1)", more='ratio="60"')}, 7, "add up to 60; they must to 100"),
-        ({"operation": operation("containers=c(1);objects=c(1)", "filewrite")}, 7, "type='filewrite' is not supported; allowed: read, write, delete, list"),
+        (
+            {"operation": operation("containers=c(1);objects=c(1)", more='ratio="60"')},
+            7,
+            "add up to 60; they must to 100",
+        ),
+        (
+            {"operation": operation("containers=c(1);objects=c(1)", "filewrite")},
+            7,
+            "type='filewrite' is not supported; allowed: read, write, delete, list",
+        ),
         ({"operation": operation("containers=c(1)")}, 7, "operation 'read': config: it needs objects"),
         ({"operation": operation("containers=c(1);objects=z(1)")}, 7, "objects=z(1): 'z(1)' is not one of c(N)"),
-        ({"operation": operation("containers=c(1);objects=c(1);depth=2")}, 7, "depth=2 is not supported; allowed: containers"),
+        (
+            {"operation": operation("containers=c(1);objects=c(1);depth=2")},
+            7,
+            "depth=2 is not supported; allowed: containers",
+        ),
         ({"operation": operation("containers=c(1);objects=c(1)", "write")}, 7, "it needs sizes"),
-        ({"operation": operation("containers=c(1);objects=c(1);sizes=c(1)", "write")}, 7, "does not end with one of the units"),
-        ({"operation": operation("containers=c(1);objects=c(1);content=zero")}, 7, "content=zero is not supported; allowed: random"),
+        (
+            {"operation": operation("containers=c(1);objects=c(1);sizes=c(1)", "write")},
+            7,
+            "does not end with one of the units",
+        ),
+        (
+            {"operation": operation("containers=c(1);objects=c(1);content=zero")},
+            7,
+            "content=zero is not supported; allowed: random",
+        ),
         ({"operation": operation("containers=c(1);objects=c(1);chunked=true")}, 7, "chunked=true is not supported"),
         ({"operation": operation("containers=c(1);objects=c(1)", "list")}, 7, "objects=c(1) is not supported for list"),
         ({"operation": "<thing/>"}, 7, "thing: it can not be in work; allowed there: storage, auth, operation"),
         ({"operation": "<operation"}, 7, "not XML"),
-        ({"work": 'type="prepare" config="containers=u(1,2);objects=r(1,2);sizes=c(1)KB"', "operation": ""}, 7, "can not be scanned, only r(LOW,HIGH)"),
+        (
+            {"work": 'type="prepare" config="containers=u(1,2);objects=r(1,2);sizes=c(1)KB"', "operation": ""},
+            7,
+            "can not be scanned, only r(LOW,HIGH)",
+        ),
         ({"work": 'type="init" config="containers=c(1)"', "operation": ""}, 7, "containers=c(1) can not be scanned"),
         ({"work": 'type="cleanup" config="containers=r(1,2);objects=r(1,2)"'}, 7, "has no operations of its own"),
-        ({"work": 'type="prepare" config="containers=r(1,2);objects=r(1,2);sizes=c(1)KB;createContainer=maybe"', "operation": ""}, 7, "createContainer=maybe is not one of true, false"),
+        (
+            {
+                "work": 'type="prepare" config="containers=r(1,2);objects=r(1,2);sizes=c(1)KB;createContainer=maybe"',
+                "operation": "",
+            },
+            7,
+            "createContainer=maybe is not one of true, false",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_can_not_be_run_is_told(tmp_path, parts, line, message) -> None:
     path = written(tmp_path, **parts)
     with pytest.raises(WorkloadError) as told:

@@ -106,9 +106,11 @@ def test_the_bytes_of_a_connection_are_those_of_its_process() -> None:
             left = 300_000
             while left:
                 left -= len(connection.recv(left))
+
             def sent():
                 network = sampler.sample()["processes"][str(process.pid)]["network"]
                 return network if network[0] >= 300_000 else None
+
             found = until(sent, "all bytes to be acknowledged")
             assert 300_000 <= found[0] < 310_000 and found[1] < 1_000
 
@@ -125,7 +127,13 @@ def sample(moment: float, cpu: float, **more) -> dict:
 
 
 def samples_in(directory: Path, lines: list[dict], **about) -> Samples:
-    first = {"format": monitor.FORMAT, "version": monitor.VERSION, "host": "box", "clock_offset": 0.0, "speeds": {"eth0": 100}}
+    first = {
+        "format": monitor.FORMAT,
+        "version": monitor.VERSION,
+        "host": "box",
+        "clock_offset": 0.0,
+        "speeds": {"eth0": 100},
+    }
     path = directory / f"samples-{len(list(directory.iterdir()))}.jsonl.gz"
     with gzip.open(path, "wt") as file:
         file.writelines(json.dumps(each) + "\n" for each in [{**first, **about}, *lines])
@@ -139,9 +147,13 @@ def test_what_was_used_in_between(tmp_path) -> None:
     (process,), (machine,) = found.processes, found.machines
     assert (process.name, process.pids, process.cores) == ("server", [7], [0, 1])
     assert process.cpu == pytest.approx(0.8) == process.busiest and process.thread == pytest.approx(0.6)
-    assert process.memory == 100 * MIB and process.written == pytest.approx(2 * MIB) and process.sent == pytest.approx(MIB)
+    assert (
+        process.memory == 100 * MIB and process.written == pytest.approx(2 * MIB) and process.sent == pytest.approx(MIB)
+    )
     assert machine.cores == pytest.approx([0.5, 0.25]) and machine.cpu == pytest.approx(0.75)
-    assert machine.disks["vda"] == pytest.approx([0, MIB, 0.4]) and machine.network["eth0"][0] == pytest.approx(10 * MIB)
+    assert machine.disks["vda"] == pytest.approx([0, MIB, 0.4]) and machine.network["eth0"][0] == pytest.approx(
+        10 * MIB
+    )
     assert machine.speeds == {"eth0": 12.5e6}
     half = usage.of([samples_in(tmp_path, lines)], 5, 15)
     assert half.processes[0].cpu == pytest.approx(0.4)
@@ -205,7 +217,10 @@ def agent_process(*arguments: str) -> Iterator[tuple[str, int]]:
 
 
 def test_an_agent_samples_for_a_run(tmp_path) -> None:
-    with burning("'the-agents-server'\nwhile True: pass") as process, agent_process("--watch", "own=the-agents-serve[r]") as address:
+    with (
+        burning("'the-agents-server'\nwhile True: pass") as process,
+        agent_process("--watch", "own=the-agents-serve[r]") as address,
+    ):
         begin = time.time()
         # The agent's own pattern, and one that the run asks for and nothing has.
         with agent.monitored([address], {"other": "nothing-has-th[i]s"}, tmp_path, 0.05) as remotes:
@@ -229,12 +244,14 @@ def test_an_agent_that_is_not_there_or_asked_for_nonsense(tmp_path) -> None:
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
-        with pytest.raises(agent.AgentError, match="is not NAME=PATTERN"), agent.monitored(
-            [server.server_address], {"x": "("}, tmp_path
+        with (
+            pytest.raises(agent.AgentError, match="is not NAME=PATTERN"),
+            agent.monitored([server.server_address], {"x": "("}, tmp_path),
         ):
             pass
-        with pytest.raises(agent.AgentError, match="period 99 is not from 0.01 to 60"), agent.monitored(
-            [server.server_address], {}, tmp_path, 99
+        with (
+            pytest.raises(agent.AgentError, match="period 99 is not from 0.01 to 60"),
+            agent.monitored([server.server_address], {}, tmp_path, 99),
         ):
             pass
         for data in (b"nonsense\n", b"[]\n", b"{}\n"):
@@ -274,20 +291,80 @@ FIGURES = {"generator_cpu": 0.3, "bytes": 30 * MIB, "seconds": 3.0, "whole_p50_m
 @pytest.mark.parametrize(
     ("used_", "figures", "limits_", "resource", "words"),
     [
-        (used(server("proxy", 0.4)), {"generator_cpu": 0.95}, Limits(users=8), "generator", "0.95 of its one processor"),
-        (used(server("proxy", 0.97), server("object", 0.6), cores=(0.9, 0.8)), {}, Limits(users=8), "thread", "of proxy: one thread used 0.97"),
-        (used(server("s3", 1.9, 0.4), cores=(0.97, 0.98)), {}, Limits(users=8), "cores", "of s3: 1.95 of 2 cores were busy (core 0 0.97, core 1 0.98): s3 1.90"),
-        (used(server("proxy", 0.5), server("object", 0.42), cores=(0.95, 0.4)), {}, Limits(1.0, "pinned", users=8), "quota", "of proxy: the servers used 0.92 of 1 processors (pinned): proxy 0.50, object 0.42"),
-        (used(server("proxy", 0.4, cores=(0,)), cores=(0.99, 0.1)), {}, Limits(users=8), "cores", "0.99 of 1 cores were busy (core 0 0.99): proxy 0.40, all others 0.59"),
-        (used(server("proxy", 0.4), disks={"vda": [0, 90 * MIB, 0.99]}), {}, Limits(users=8), "disk", "vda of box: busy 99% of the time, 0.0 MiB/s read, 90.0 MiB/s written"),
-        (used(server("proxy", 0.4), network={"eth0": [11e6, 1e6]}, speeds={"eth0": 12.5e6}), {}, Limits(users=8), "network", "eth0 of box"),
+        (
+            used(server("proxy", 0.4)),
+            {"generator_cpu": 0.95},
+            Limits(users=8),
+            "generator",
+            "0.95 of its one processor",
+        ),
+        (
+            used(server("proxy", 0.97), server("object", 0.6), cores=(0.9, 0.8)),
+            {},
+            Limits(users=8),
+            "thread",
+            "of proxy: one thread used 0.97",
+        ),
+        (
+            used(server("s3", 1.9, 0.4), cores=(0.97, 0.98)),
+            {},
+            Limits(users=8),
+            "cores",
+            "of s3: 1.95 of 2 cores were busy (core 0 0.97, core 1 0.98): s3 1.90",
+        ),
+        (
+            used(server("proxy", 0.5), server("object", 0.42), cores=(0.95, 0.4)),
+            {},
+            Limits(1.0, "pinned", users=8),
+            "quota",
+            "of proxy: the servers used 0.92 of 1 processors (pinned): proxy 0.50, object 0.42",
+        ),
+        (
+            used(server("proxy", 0.4, cores=(0,)), cores=(0.99, 0.1)),
+            {},
+            Limits(users=8),
+            "cores",
+            "0.99 of 1 cores were busy (core 0 0.99): proxy 0.40, all others 0.59",
+        ),
+        (
+            used(server("proxy", 0.4), disks={"vda": [0, 90 * MIB, 0.99]}),
+            {},
+            Limits(users=8),
+            "disk",
+            "vda of box: busy 99% of the time, 0.0 MiB/s read, 90.0 MiB/s written",
+        ),
+        (
+            used(server("proxy", 0.4), network={"eth0": [11e6, 1e6]}, speeds={"eth0": 12.5e6}),
+            {},
+            Limits(users=8),
+            "network",
+            "eth0 of box",
+        ),
         (used(server("proxy", 0.4), memory=99), {}, Limits(users=8), "memory", "of box"),
         (used(server("proxy", 0.4)), {}, Limits(rate=10 * MIB, users=8), "path", "10.0 of 10.0 MiB/s"),
-        (used(server("proxy", 0.1)), {}, Limits(users=4, think=0.25), "users", "4 users think 250 ms after each answer, which takes 10 ms"),
-        (used(server("proxy", 0.4), server("object", 0.3)), {"generator_cpu": 0.25}, Limits(users=1), "turns", "the load generator 0.25, proxy 0.40, object 0.30"),
-        (used(server("proxy", 0.4)), {}, Limits(users=8), "none", "no resource is used up; the most used is thread of proxy"),
+        (
+            used(server("proxy", 0.1)),
+            {},
+            Limits(users=4, think=0.25),
+            "users",
+            "4 users think 250 ms after each answer, which takes 10 ms",
+        ),
+        (
+            used(server("proxy", 0.4), server("object", 0.3)),
+            {"generator_cpu": 0.25},
+            Limits(users=1),
+            "turns",
+            "the load generator 0.25, proxy 0.40, object 0.30",
+        ),
+        (
+            used(server("proxy", 0.4)),
+            {},
+            Limits(users=8),
+            "none",
+            "no resource is used up; the most used is thread of proxy",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_bottleneck(used_, figures, limits_, resource, words) -> None:
     found = bottleneck.find(used_, {**FIGURES, **figures}, limits_)
     assert found.resource == resource

@@ -33,7 +33,9 @@ class Mock(Client):
         for name, most in (("delay", None), ("errors", 1), ("size", None)):
             value = plan.target.get(name, 0)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0 or (most and value > most):
-                raise PlanError(f"target of mock: {name} {value!r} is not a number from 0 {f'to {most}' if most else 'on'}")
+                raise PlanError(
+                    f"target of mock: {name} {value!r} is not a number from 0 {f'to {most}' if most else 'on'}"
+                )
 
     @classmethod
     def shared(cls, plan: Plan) -> list[int]:
