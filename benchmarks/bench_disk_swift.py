@@ -84,7 +84,8 @@ def judgement(result: Result) -> list[Table]:
     # It reads what the rows here are called.
     from benchmarks import disk_swift_tables
 
-    return [*disk_swift_tables.published(result), disk_swift_tables.targets(result)]
+    shown = [*disk_swift_tables.published(result), disk_swift_tables.losses(result), disk_swift_tables.targets(result)]
+    return [table for table in shown if table.rows]
 
 
 def plot(result: Result, directory: Path, name: str) -> list[Path]:

@@ -26,6 +26,8 @@ VERSION = 1
 #: Seconds of a segment.
 SEGMENT = 1.0
 PERCENTILES = (50, 90, 99)
+#: Errors that are counted by their whole text.
+DIFFERENT_ERRORS = 100
 
 #: Phases of an operation -> from which of the recorded moments to which.
 PHASES = {
@@ -130,15 +132,24 @@ def read(directory: Path) -> Run:
             for record in reader:
                 columns.add(worker["worker"], record, worker["clock_offset"])
                 if record.error:
-                    errors[record.error] = errors.get(record.error, 0) + 1
+                    _count(errors, record.error)
             if reader.truncated:
                 doubts.append(f"{path.name} is truncated: operations are missing")
     except (KeyError, TypeError, PlanError, records.RecordError) as error:
         raise RunError(f"{directory}: {error}") from error
     if not columns.start:
         raise RunError(f"{directory}: not a single operation was recorded")
+    if plan.total and not plan.seconds and len(columns.start) < plan.total:
+        doubts.append(f"only {len(columns.start)} of {plan.total} operations were carried out")
     started, operations = columns.operations()
     return Run(directory, plan, started, summary["workers"], operations, doubts, errors)
+
+
+def _count(errors: dict[str, int], error: str) -> None:
+    """Count an error; if servers tell the number of a request in it, by its kind as soon as there are many."""
+    if error not in errors and len(errors) >= DIFFERENT_ERRORS:
+        error = f"{error.partition(':')[0]}: and others"
+    errors[error] = errors.get(error, 0) + 1
 
 
 class _Columns:

@@ -121,7 +121,9 @@ class Connection:
             connection.putheader("Content-Length", str(length))
         connection.endheaders()
         if body is not None:
-            for piece in body():
+            for number, piece in enumerate(body()):
+                if number:
+                    _let_others()
                 connection.send(piece)
 
     @staticmethod
@@ -133,6 +135,14 @@ class Connection:
                 found.text += data[: ERROR_BYTES - len(found.text)]
             elif into is not None:
                 into(data)
+            if len(data) == READ_SIZE:
+                _let_others()
 
     def close(self) -> None:
         self._connection.close()
+
+
+def _let_others() -> None:
+    """Let other users go on. Under gevent a socket that is ready is not waited for: who is served fast enough would
+    keep all others waiting, time-outs and the CPU samples among them, until its object is at an end."""
+    time.sleep(0)

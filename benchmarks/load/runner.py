@@ -43,6 +43,8 @@ from benchmarks.load.users import USERS, Work
 PIECE = 256 << 10
 #: Seconds that an answer to a message may take, beside what the plan takes.
 PATIENCE = 60.0
+#: Seconds after which a worker that has become silent is given up.
+LOST_SECONDS = 7.0
 
 #: What a run leaves beside the files of records.
 SUMMARY = "run.json"
@@ -143,6 +145,8 @@ class Master:
         self.present: list[str] = []
         self._planned: dict[int, dict[str, Any]] = {}
         self._finished: dict[int, dict[str, Any]] = {}
+        #: since when Locust has not heard of a worker, by its id
+        self._missing: dict[str, float] = {}
         runner.register_message("present", lambda msg, **_: self.present.append(msg.node_id))
         runner.register_message("planned", self._on_planned)
         runner.register_message("records", self._on_records)
@@ -195,7 +199,11 @@ class Master:
         known = getattr(self._runner, "clients", None)
         if known is None:
             return False
-        return client not in known or known[client].state == "missing"
+        if client in known and known[client].state != "missing":
+            self._missing.pop(client, None)
+            return False
+        # Locust says so after three seconds; a machine that is busy with the load may take longer to answer.
+        return time.monotonic() - self._missing.setdefault(client, time.monotonic()) > LOST_SECONDS
 
     def wait(self, condition: Callable[[], bool], seconds: float | None, what: str) -> None:
         """Wait for ``condition()``; raises :class:`LoadTimeout` after so many seconds, if any are given."""

@@ -99,7 +99,7 @@ class StorageUser(locust.User):
         )  # fmt: skip
         self.environment.events.request.fire(
             request_type=step.kind, name=self._work.plan.protocol, response_time=seconds * 1000,
-            response_length=found.bytes, exception=Failed(problem) if problem else None, context={},
+            response_length=found.bytes, exception=Failed(_kind(problem)) if problem else None, context={},
         )  # fmt: skip
 
     def _done(self, step: Step, found: Exchange) -> str:
@@ -121,6 +121,11 @@ class StorageUser(locust.User):
 
 class Failed(Exception):
     """An operation that has failed, for Locust's own statistics."""
+
+
+def _kind(problem: str) -> str:
+    """What kind of problem it is: Locust keeps each text that it is told, and servers tell the number of a request."""
+    return problem.partition(":")[0]
 
 
 def _since(start: float, moment: float | None) -> float:

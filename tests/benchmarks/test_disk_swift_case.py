@@ -128,8 +128,9 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transfers: dict[str, f
             operations = [operation(0, n, n + 3 * seconds * (1 + n % 5 / 100), size=LOG) for n in range(50)]
             run_of(tmp_path / title / str(number), operations)
             jitter = 1 + number / 1000
-            run |= {"records": f"{title}/{number}", "transfer_p50_ms": seconds * 1000 * jitter,
-                    "response_p99_ms": seconds * 1000 * jitter}  # fmt: skip
+            run |= {"records": f"{title}/{number}", **{
+                f"{figure}_ms": seconds * 1000 * jitter * (3 if figure == "whole_p50" else 1)
+                for figure in ("response_p50", "response_p99", "transfer_p50", "whole_p50")}}  # fmt: skip
     case = samples.case(rows, name="one-same", unit="ms", value="transfer_p50_ms", parameters={"size": LOG})
     return samples.result(case)
 
@@ -149,6 +150,11 @@ def test_the_tables(tmp_path, monkeypatch, capsys) -> None:
     assert targets["one-same: transfer from Swift, ms, swift-fastio"][-2:] == ["1.11 x stock's speed", "no"]
     assert targets["one-same: transfer from Swift, ms, swift-1MiB-fastio"][-2:] == ["2 x stock's speed", "yes"]
     assert targets["one-same: response p99, ms, swift"][-1] == "yes"
+    assert targets["one-same: whole request from Swift, ms, swift-fastio"][-2:] == ["1.11 x stock's speed", "yes"]
+    (response, transfer, whole) = disk_swift_tables.losses(result).rows
+    # Of the 8 ms that each phase takes longer than from the disk.
+    assert transfer[1:] == ["transfer", "2.01", "10", "8.03", "12%", "62%"]
+    assert response[1] == "response" and whole[1] == "whole request" and whole[-1] == "62%"
     path = tmp_path / "disk_swift.json"
     result.write(path)
     for style in ([], ["--rst"], ["--markdown"]):

@@ -123,6 +123,21 @@ def test_failures_are_told(tmp_path) -> None:
     assert figures["operations_per_second"] == pytest.approx(14 / 18, abs=0.05)
 
 
+def test_errors_that_are_all_different_take_little_room(tmp_path) -> None:
+    operations = [operation(0, n, n + 1, error=f"status 503: request {n}") for n in range(500)]
+    found = analysis.read(run_of(tmp_path / "run", operations))
+    assert len(found.errors) == analysis.DIFFERENT_ERRORS + 1
+    assert found.errors["status 503: and others"] == 400
+    assert sum(found.errors.values()) == 500
+
+
+def test_what_was_not_carried_out_is_told(tmp_path) -> None:
+    for total, told in ((20, False), (21, True)):
+        found = analysis.read(run_of(tmp_path / str(total), steady(0, 20), plan={"total": total}))
+        assert ("only 20 of 21 operations were carried out" in found.doubts) == told
+        assert report.figures(found)["verified"] is not told
+
+
 def test_clocks_of_workers(tmp_path) -> None:
     directory = run_of(tmp_path / "run", steady(0, 20), steady(0, 20, begin=100.0))
     path = directory / analysis.SUMMARY
