@@ -431,19 +431,18 @@ def small_disk(tmp_path: Path, size: str) -> Iterator[Path]:
 
 
 def test_a_full_disk(tmp_path) -> None:
-    with small_disk(tmp_path, "24m") as disk, running("swift", disk) as server:
+    with small_disk(tmp_path, "24m") as disk, running("s3", disk) as server:
         text = short("s3.xml", server.access(), seconds=4)
-        text = re.sub(r"<storage .*/>", '<storage type="swift" />' + _auth(server.access()), text)
         # Objects of a MB that are never written twice: 24 of them do not fit.
         text = text.replace("u(51,100);sizes=c(64)KB", "s(51,100);sizes=c(1)MB").replace('ratio="80"', 'ratio="50"')
-        what = workload(tmp_path / "swift.xml", text.replace('ratio="20"', 'ratio="50"'))
+        what = workload(tmp_path / "s3.xml", text.replace('ratio="20"', 'ratio="50"'))
         found = failed(tmp_path, what, "stage main, work main: ")
         nothing_is_left(what)
     main = named(found, "main").run.operations
     reads, writes = main.kind == "read", main.kind == "write"
     # What was there is still read, what does not fit is told, and it is all deleted afterwards.
     assert not main.failed[reads].any() and main.failed[writes].any() and not main.failed[writes].all()
-    assert set(main.status[main.failed]) <= {503, 507, 0}
+    assert all(status == 0 or status >= 500 for status in main.status[main.failed])
     assert list(found.stages.values()) == ["done", "done", "failed", "done", "done"]
 
 

@@ -23,7 +23,7 @@ def row(mib_s: list[float], **parameters: Any) -> results.VariantResult:
     """A row whose runs moved so much in a second."""
     made = samples.variant([1.0] * len(mib_s), parameters={"size": MIB, "workers": 8, "reads": 80, **parameters})
     for run, figure in zip(made.runs, [1.0, *mib_s], strict=True):
-        run |= {name: 0.5 for name in tables.FIGURES} | {"seconds": 1.0, "bytes": int(figure * MIB)}
+        run |= dict.fromkeys(tables.FIGURES, 0.5) | {"seconds": 1.0, "bytes": int(figure * MIB)}
         run |= {"success_ratio": 1.0, "bottleneck": "thread of swift-object-server: one thread used 0.97"}
     shares = [["thread", "swift-object-server", 0.97, "one thread used 0.97"], ["cores", "box", 0.8, "1.60 of 2 cores"]]
     made.details = {"shares": {"resource": "thread", "text": "", "shares": shares}, "usage": {}}
