@@ -22,7 +22,7 @@ WORKERS = [1, 8, 64]
 #: Percent of the operations that read.
 READS = [100, 80, 50, 0]
 #: Sizes of a smoke run, and those that S3 has.
-QUICK_SIZES = [64 * KIB, 4 * MIB]
+QUICK_SIZES = [64 * KIB]
 S3_SIZES = [64 * KIB, MIB, 16 * MIB]
 
 #: Bytes that all workers together may have under way: more would only wait, for longer than a workload lasts.
@@ -87,13 +87,13 @@ def _matrix(backend: str, sizes: list[int], mixes: list[int], **fields: Any) -> 
         )  # fmt: skip
 
 
-def _finding(name: str, title: str, size: int, **parameters: Any) -> Case:
+def _finding(name: str, title: str, size: int, long: bool = False, **parameters: Any) -> Case:
     """The same load on servers that have more and fewer processors."""
     variants = tuple(
         Variant("run", label=label, parameters={"processors": processors, "records": f"workload_matrix/{name}/{label}"})
         for label, processors in PROCESSORS.items()
     )
-    return _case(f"cpu-{name}", title, variants, size, parameters=parameters, rounds=3, baseline="all-cores")
+    return _case(f"cpu-{name}", title, variants, size, parameters=parameters, rounds=3, baseline="all-cores", long=long)
 
 
 #: Cases of the finding -> whether the processors are the limit.
@@ -103,7 +103,7 @@ CASES = [
     *_matrix("swift", SIZES, READS),
     *_matrix("s3", S3_SIZES, [80], needs=("locust", "botocore")),
     _finding("reads", "the processors are the limit: 8 workers read 1 MiB", MIB, workers=8, reads=100),
-    _finding("writes", "the processors are the limit: 16 workers write 64 KiB", 64 * KIB, workers=16, reads=0),
+    _finding("writes", "the processors are the limit: 16 workers write 64 KiB", 64 * KIB, True, workers=16, reads=0),
     _finding(
         "path", "the network is the limit: 8 workers read 1 MiB over a path of 20 MiB/s", MIB, workers=8, reads=100,
         rate=20 * MIB,

@@ -21,6 +21,9 @@ from benchmarks.tables import EMPTY, Table, number
 
 MIB = 1 << 20
 
+#: Share of all cores that is used by who has no part in the load, from which the figures are doubted.
+DISTURBED = 0.25
+
 #: What is said of a load in one figure each, beside those of benchmarks.load.report: name -> heading.
 COLUMNS = {
     "operations_per_second": "ops/s",
@@ -133,8 +136,21 @@ def measured(
         notes.append(str(error))
     if used is None:
         return Measured(stage, name, kind, run, figures, None, None, notes)
-    return Measured(stage, name, kind, run, figures | usage_figures(used), used,
-                    bottleneck.find(used, figures, limits), notes)  # fmt: skip
+    notes += disturbed(run, used)
+    found = bottleneck.find(used, figures, limits)
+    return Measured(stage, name, kind, run, figures | usage_figures(used), used, found, notes)
+
+
+def disturbed(run: Run, used: Usage) -> list[str]:
+    """That others used much of the machines' processors, who are neither watched nor the load generator."""
+    generator = [share for worker in run.workers for _, share in worker.get("cpu", [])]
+    # The mean of all their seconds, times how many workers there are.
+    own = sum(generator) / len(generator) * len(run.workers) if generator else 0.0
+    cores = sum(len(machine.cores) for machine in used.machines)
+    others = sum(machine.cpu for machine in used.machines) - sum(each.cpu for each in used.processes) - own
+    if others <= DISTURBED * cores:
+        return []
+    return [f"others, who are not watched, used {others:.1f} of {cores} processors: figures of a busy machine"]
 
 
 def usage_figures(used: Usage) -> dict[str, float]:

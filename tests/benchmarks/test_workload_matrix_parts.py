@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +24,7 @@ pytest.importorskip("psutil", reason="sampling needs the extra 'bench'")
 
 import psutil
 
-from benchmarks.load import agent, bottleneck, limits, monitor, usage
+from benchmarks.load import agent, bottleneck, limits, monitor, usage, workloads
 from benchmarks.load import path as paths
 from benchmarks.load.bottleneck import Limits
 from benchmarks.load.limits import LimitError
@@ -372,6 +373,16 @@ def test_the_bottleneck(used_, figures, limits_, resource, words) -> None:
     assert found.to_dict()["resource"] == resource and json.dumps(found.to_dict())
     shares = [each.share for each in found.shares[1 if found.limit else 0 :]]
     assert shares == sorted(shares, reverse=True)
+
+
+def test_a_machine_that_others_use_is_told() -> None:
+    run = types.SimpleNamespace(workers=[{"cpu": [[1.0, 0.2], [2.0, 0.4]]}, {"cpu": [[1.0, 0.1], [2.0, 0.1]]}])
+    quiet = used(server("proxy", 0.5), server("object", 0.4), cores=(0.8, 0.9))
+    assert workloads.disturbed(run, quiet) == []
+    busy = used(server("proxy", 0.3), server("object", 0.1), cores=(1.0, 1.0))
+    assert workloads.disturbed(run, busy) == [
+        "others, who are not watched, used 1.2 of 2 processors: figures of a busy machine"
+    ]
 
 
 # --- limits
