@@ -84,6 +84,7 @@ def _workload_commands(commands: argparse._SubParsersAction) -> None:
     workload.add_argument("file", type=Path, help="XML, see benchmarks/load/cosbench.py")
     workload.add_argument("-o", "--output", type=Path, metavar="DIRECTORY", help="a new directory")
     workload.add_argument("--check", action="store_true", help="only say what it has, or what is wrong with it")
+    workload.add_argument("--clean", action="store_true", help="only do its stages that clean up, after a stopped run")
     workload.add_argument("--no-verify", action="store_true", help="do not compare what is read with what it should be")
     _watching(workload, "here and at the agents")
     workload.add_argument(
@@ -265,6 +266,8 @@ def _carry_out_workload(chosen: argparse.Namespace) -> int:
         raise PlanError("--output DIRECTORY is needed: the records of all operations go there")
     if chosen.no_verify:
         workload = workload.unverified()
+    if chosen.clean:
+        workload = workload.cleaning()
     settings = stages.Settings(
         monitor.Watched(patterns=patterns), agents, patterns, chosen.period, lambda line: print(line, file=sys.stderr)
     )

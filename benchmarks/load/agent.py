@@ -104,10 +104,12 @@ class Remote:
             offset, error = self._clock()
             self._send({"patterns": dict(patterns), "period": period})
             first = self._receive()
+            if "error" in first:
+                raise ValueError(first["error"])
         except (OSError, ValueError, KeyError) as error:
+            with contextlib.suppress(AttributeError):
+                self._socket.close()
             raise AgentError(f"agent {self.address}: {error}") from error
-        if "error" in first:
-            raise AgentError(f"agent {self.address}: {first['error']}")
         self._socket.settimeout(PATIENCE + period)
         path = directory / f"samples-{host}-{port}.jsonl.gz"
         self._log = Log(path, {**first, "agent": self.address, "clock_offset": offset, "clock_error": error})

@@ -19,7 +19,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -52,22 +52,34 @@ class Watched:
 
     def processes(self) -> dict[int, tuple[str, psutil.Process]]:
         """Those that are there now."""
+        every = {process.pid: process for process in psutil.process_iter()}
         found: dict[int, tuple[str, psutil.Process]] = {}
-        for name, pids in self._pids.items():
-            for pid in pids:
+        if self._pids:
+            children = _children(every.values())
+            for name, pids in self._pids.items():
+                left = list(pids)
+                while left:
+                    pid = left.pop()
+                    left += children.get(pid, ())
+                    if pid in every:
+                        found.setdefault(pid, (name or title(every[pid]), every[pid]))
+        for pid, process in every.items() if self._patterns else ():
+            if pid != os.getpid():
                 with contextlib.suppress(psutil.Error):
-                    process = psutil.Process(pid)
-                    for each in (process, *process.children(recursive=True)):
-                        found.setdefault(each.pid, (name or title(each), each))
-        if self._patterns:
-            for process in psutil.process_iter():
-                if process.pid != os.getpid():
-                    with contextlib.suppress(psutil.Error):
-                        command = " ".join(process.cmdline())
-                        for name, pattern in self._patterns.items():
-                            if pattern.search(command):
-                                found.setdefault(process.pid, (name, process))
+                    command = " ".join(process.cmdline())
+                    for name, pattern in self._patterns.items():
+                        if pattern.search(command):
+                            found.setdefault(pid, (name, process))
         return found
+
+
+def _children(every: Iterable[psutil.Process]) -> dict[int, list[int]]:
+    """Process -> those that it has started."""
+    found: dict[int, list[int]] = {}
+    for process in every:
+        with contextlib.suppress(psutil.Error):
+            found.setdefault(process.ppid(), []).append(process.pid)
+    return found
 
 
 def title(process: psutil.Process) -> str:

@@ -60,6 +60,10 @@ class Workload:
     stages: tuple[Stage, ...]
     description: str = ""
 
+    def cleaning(self) -> Workload:
+        """Only the stages that clean up."""
+        return replace(self, stages=tuple(stage for stage in self.stages if stage.cleans))
+
     def unverified(self) -> Workload:
         """The same, where what is read may be anything of the right size."""
         return replace(self, stages=tuple(replace(stage, works=tuple(map(_unverified, stage.works)))

@@ -211,6 +211,13 @@ def test_what_a_file_means() -> None:
     assert stages["dispose"].works[0].containers == ("cosbench1", "cosbench2")
 
 
+def test_parts_of_a_workload() -> None:
+    workload = cosbench.read(EXAMPLES / "swift.xml")
+    assert [stage.name for stage in workload.cleaning().stages] == ["cleanup", "dispose"]
+    plans_ = [work.plan for stage in workload.unverified().stages for work in stage.works if work.plan]
+    assert plans_ and not any(each.verify for each in plans_)
+
+
 FILE = """<?xml version="1.0"?>
 <workload name="w" {workload}>
   {storage}
