@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from benchmarks.load.plan import Plan
@@ -26,16 +25,42 @@ def carry_out(plan: Plan, directory: Path) -> Path:
 
     :raises LoadFailed: if it could not be done
     """
-    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
-        json.dump(plan.to_dict(), file)
-        file.flush()
-        command = [sys.executable, "-m", "benchmarks.load", "run", file.name, "--output", str(directory)]
-        done = subprocess.run(
-            command, env=environment, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True
-        )
-    if done.returncode:
-        raise LoadFailed(done.stderr.strip() or f"exit status {done.returncode} of the load generator")
-    return directory
+    with Generator(directory) as generator:
+        return generator.carry_out(plan)
 
+
+class Generator:
+    """A load generator that gets ready, which takes a second or two, while others do; for one plan.
+
+    :param directory: where the records will be
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.load", "run", "-", "--output", str(directory)], cwd=ROOT, text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def carry_out(self, plan: Plan) -> Path:
+        """As the function :func:`carry_out`."""
+        _, errors = self._process.communicate(json.dumps(plan.to_dict()))
+        status = self._process.returncode
+        if status:
+            raise LoadFailed(errors.strip() or f"exit status {status} of the load generator")
+        return self._directory
+
+    def __enter__(self) -> Generator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End it, if it has not been used or what it did was interrupted."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.communicate(timeout=15)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.communicate()

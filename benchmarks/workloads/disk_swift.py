@@ -160,6 +160,8 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     swift = _swift(parameters, told)
     with contextlib.ExitStack() as stack:
         directory = stack.enter_context(_directory(parameters))
+        # It gets ready while the server does.
+        generator = stack.enter_context(client.Generator(directory))
         pids = {"swift_cpu_ms": swift["pids"]}
         details = {}
         if choice(parameters, "source", "disk", "swift", "direct") == "direct":
@@ -176,7 +178,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
                 name: sampling.enter_context(sampled(lambda own=own: server_cpu_seconds(own)))
                 for name, own in pids.items()
             }
-            client.carry_out(plan, directory)
+            generator.carry_out(plan)
         found = analysis.read(directory)
         figures = report.figures(found)
         part = analysis.window(found.operations)

@@ -300,6 +300,13 @@ def test_records_are_not_overwritten(tmp_path) -> None:
     assert (tmp_path / "run" / "kept").exists()
 
 
+def test_a_generator_that_is_not_used_ends(tmp_path) -> None:
+    with client.Generator(tmp_path / "run") as generator:
+        pass
+    assert generator._process.returncode != 0
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_bad_variable_is_named(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("FASTIO_LOAD_PROCESSES", "many")
     with pytest.raises(client.LoadFailed, match="FASTIO_LOAD_PROCESSES=many: 'many' is not a number"):
