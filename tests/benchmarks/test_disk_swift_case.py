@@ -188,6 +188,15 @@ def test_a_p99_that_has_grown_is_told(tmp_path, monkeypatch) -> None:
     assert targets["one-same: response p99, ms, disk"][-1] == "yes"
 
 
+def test_a_p99_that_has_grown_everywhere_is_told(tmp_path, monkeypatch) -> None:
+    found = samples.result(
+        *(made(tmp_path / name, monkeypatch, {**ROWS, "swift-fastio": 0.0101}).cases[0] for name in ("a", "b", "c"))
+    )
+    targets = {row[0]: row[1:] for row in disk_swift_tables.targets(found).rows}
+    assert targets["3 scenarios: response p99, swift"][-2:] == ["1.01 x stock at least", "no"]
+    assert targets["3 scenarios: response p99, disk"][-2:] == ["1 x stock at least", "yes"]
+
+
 def test_without_the_records(tmp_path, monkeypatch, capsys) -> None:
     result = made(tmp_path, monkeypatch, ROWS)
     monkeypatch.setattr(engine, "ROOT", tmp_path / "elsewhere")
