@@ -95,7 +95,7 @@ CASES = [
     _case("one-same", "one client, the same log again and again", direct=True),
     _case("one-recent", "one client, one log after the other", objects=RECENT, long=True),
     _case("five-same", "5 clients, the same log again and again", users=5, long=True),
-    _case("five-recent", "5 clients, one log after the other", users=5, objects=RECENT),
+    _case("five-recent", "5 clients, one log after the other", users=5, objects=RECENT, long=True),
     _size(10**6, 60, objects=2, sources=STUDY, long=True),
     _size(10**7, 20, objects=2, sources=STUDY, long=True),
     _size(10**8, 6, objects=2, sources=STUDY, long=True),
