@@ -1,6 +1,7 @@
 """What all tests share.
 
 The suite is run twice: with ``TEST_EVENTLET=1`` everything is monkey patched before anything else is imported.
+``TEST_DISABLED`` names the patches that are switched off in all tests, because they are not for the releases here.
 """
 
 from __future__ import annotations
@@ -90,6 +91,8 @@ def leaves_nothing_patched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No test may leave anything of fastio in the process; the operator's environment does not reach the tests."""
     for name in [name for name in os.environ if name == "FASTIO" or name.startswith("FASTIO_")]:
         monkeypatch.delenv(name)
+    if os.environ.get("TEST_DISABLED"):
+        monkeypatch.setenv("FASTIO_DISABLED", os.environ["TEST_DISABLED"])
     before = attributes()
     yield
     # Settings outlive unpatch(); the next test has those of its own environment.

@@ -146,7 +146,7 @@ def run_tests(
     """
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("FASTIO", "PYTHON"))}
     environ |= {"TEST_EVENTLET": str(int(monkey_patched)), "PYTHONDONTWRITEBYTECODE": "1"}
-    environ |= {"FASTIO_DISABLED": disabled} if disabled else {}
+    environ |= {"TEST_DISABLED": disabled}
     command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={results}", *tests]
     print("+", f"TEST_EVENTLET={int(monkey_patched)}", " ".join(command), flush=True)
     try:
