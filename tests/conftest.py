@@ -166,7 +166,8 @@ def popen_module(request: pytest.FixtureRequest) -> Any:
 def run_python(tmp_path: pathlib.Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """``run_python(code, *arguments, env={}, options=[], check=True)`` runs ``code`` in a fresh Python.
 
-    Nothing of fastio or eventlet is in it but what ``code`` imports, and no ``FASTIO…`` variable but those in ``env``.
+    Nothing of fastio or eventlet is in it but what ``code`` imports, and no ``FASTIO…`` variable but those in ``env``
+    and ``TEST_DISABLED``.
     """
 
     def run(
@@ -183,6 +184,8 @@ def run_python(tmp_path: pathlib.Path) -> Callable[..., subprocess.CompletedProc
             for name, value in os.environ.items()
             if not name.startswith(("FASTIO", "PYTHONWARNINGS", "TEST_EVENTLET", "COV_"))
         }
+        if os.environ.get("TEST_DISABLED"):
+            environ["FASTIO_DISABLED"] = os.environ["TEST_DISABLED"]
         root = pathlib.Path(fastio.__file__).parent.parent
         environ["PYTHONPATH"] = os.pathsep.join([*path, str(root), *filter(None, [environ.get("PYTHONPATH")])])
         command = [sys.executable, *options, "-c", textwrap.dedent(code), *arguments]
