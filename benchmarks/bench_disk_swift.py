@@ -110,6 +110,15 @@ CASES = [
 ]  # fmt: skip
 
 
+#: What :func:`plot` draws, for reports.
+PLOTS = {
+    "requests": (
+        "Each request: rolling averages on the left, histograms on the right, of the response and of the transfer",
+        ["One row for each scenario; disk and Swift, stock and fastio on the same axes, in milliseconds."],
+    )
+}
+
+
 def judgement(result: Result) -> list[Table]:
     # It reads what the rows here are called.
     from benchmarks import disk_swift_tables
