@@ -128,14 +128,15 @@ def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
 def _upload(plan: Plan, content: Content) -> None:
     from benchmarks.load import protocols
     from benchmarks.load.exchange import Exchange
+    from benchmarks.load.schedule import Schedule
 
     protocols.make_container(plan)
     kind = protocols.client_class("swift")
     client = kind(plan, content, kind.shared(plan))
-    for number in range(plan.total):
-        problem = client.write(number, Exchange())
+    for step in Schedule(plan).share(0, 1):
+        problem = client.do(step, Exchange())
         if problem:
-            raise RuntimeError(f"{plan.name(number)}: {problem}")
+            raise RuntimeError(f"{plan.name(step.number)}: {problem}")
     client.close()
 
 
