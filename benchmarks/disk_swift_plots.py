@@ -37,6 +37,9 @@ COLOURS = {
     "swift-fastio": "#2a7f62",
     "swift-1MiB-stock": "#b8860b",
     "swift-1MiB-fastio": "#8b3a62",
+    "swift-wide-stock": "#d9a0a0",
+    "swift-wide-fastio": "#c0392b",
+    "swift-direct": "#9a9a9a",
 }
 PHASES = ("response", "transfer")
 

@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True)
     run = commands.add_parser("run", help="carry out a plan, and keep every operation")
     run.set_defaults(command=_run)
-    run.add_argument("plan", type=Path, help="a JSON file, see benchmarks/load/plan.py")
+    run.add_argument("plan", type=Path, help="a JSON file, see benchmarks/load/plan.py; -: the standard input")
     run.add_argument("-o", "--output", type=Path, required=True, metavar="DIRECTORY", help="a new directory")
     _option(
         run, "--processes", 0, _count, "N", "worker processes here, but no more than users; 0: this process alone"
@@ -151,12 +151,15 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    plan = plans.read(chosen.plan)
+    # Who gives it the plan later on wants it to be ready by then.
+    plan = plans.read(chosen.plan) if str(chosen.plan) != "-" else None
     output: Path = chosen.output
     if output.exists() and any(output.iterdir()):
         raise PlanError(f"--output {output}: there is something in it already; records are not overwritten")
-    output.mkdir(parents=True, exist_ok=True)
     runner = _runner()
+    if plan is None:
+        plan = plans.parse("the standard input", sys.stdin.read())
+    output.mkdir(parents=True, exist_ok=True)
     try:
         if chosen.processes + chosen.workers == 0:
             runner.run_here(plan, output)

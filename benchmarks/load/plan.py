@@ -225,10 +225,19 @@ def read(path: Path | str) -> Plan:
     :raises PlanError: if there is none in it
     :raises OSError: if it can not be read
     """
+    return parse(str(path), Path(path).read_bytes())
+
+
+def parse(source: str, text: str | bytes) -> Plan:
+    """The plan in JSON.
+
+    :param source: where it comes from, for the message
+    :raises PlanError: if there is none in it
+    """
     try:
-        return from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+        return from_dict(json.loads(text))
     except ValueError as error:
-        raise PlanError(f"{path}: {error}") from error
+        raise PlanError(f"{source}: {error}") from error
 
 
 def _known(what: str, given: Mapping[str, Any], kind: type) -> None:

@@ -7,7 +7,10 @@ to Swift; their content follows from a seed, and every byte that comes is compar
 Parameters:
 
 ``source``
-    ``"disk"``, or ``"swift"``: then the server is told to leave out the disk
+    ``"disk"``, or ``"swift"``: then the server is told to leave out the disk; ``"direct"``: there is no log server, the
+    load asks Swift itself, which is the limit of what any log server can reach
+``swift``
+    which Swift, if it is another one than the case's backend: the name that one runs by beside it
 ``fastio``
     ``"on"`` or ``"off"``, in the server
 ``chunk``
@@ -37,7 +40,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.backends.base import HOST
 from benchmarks.load.content import Content
@@ -45,11 +48,16 @@ from benchmarks.load.plan import Operation, Plan
 from benchmarks.worker import cache_directory, recorded, surroundings
 from benchmarks.workloads import choice
 
+if TYPE_CHECKING:
+    from benchmarks.backends.logserver import LogServer
+
 #: Of the objects in Swift, and the directory below the root on the disk.
 CONTAINER = "logs"
 ROOT = Path(__file__).resolve().parent.parent.parent
 RECORDS = ROOT / "results" / "records"
 SUFFIX = ".txt"
+#: In Swift the directory is part of the name.
+_PREFIX = f"{CONTAINER}/object-"
 
 #: The address of this machine for workers of the load that are on others; the log server is then open to them.
 SERVER_VARIABLE = "FASTIO_LOAD_SERVER"
@@ -61,51 +69,75 @@ PATCHES = (
     ("fix_green_wsgi_chunked", "eventlet.wsgi"),
 )
 
+#: Those that Swift's own servers have of it.
+SERVER_PATCHES = ("fix_green_sendall", "fix_green_wsgi_chunked")
+
 
 def reading(parameters: Mapping[str, Any], url: str) -> Plan:
     """The load on a log server."""
     source = choice(parameters, "source", "disk", "swift")
+    label = f"{source}, fastio {parameters['fastio']}, chunks of {parameters['chunk']} bytes"
+    target = {"url": url, **({"source": "swift"} if source == "swift" else {})}
+    return _read(parameters, protocol="logs", target=target, labels={"server": label})
+
+
+def reading_directly(parameters: Mapping[str, Any], access: Mapping[str, Any]) -> Plan:
+    """The same load on Swift itself."""
+    return _read(
+        parameters, protocol="swift", target=_login(access), prefix=_PREFIX, labels={"server": "Swift itself"}
+    )
+
+
+def _read(parameters: Mapping[str, Any], **fields: Any) -> Plan:
     operation = Operation("read", count=parameters["objects"], selection=parameters.get("selection", "each"))
     return Plan(
-        protocol="logs", target={"url": url, **({"source": "swift"} if source == "swift" else {})},
         operations=(operation,), users=parameters["users"], total=parameters.get("total", 0),
         seconds=parameters.get("seconds", 0), container=CONTAINER, suffix=SUFFIX, size=parameters["size"],
-        content="log", keep_alive=False,
-        labels={"server": f"{source}, fastio {parameters['fastio']}, chunks of {parameters['chunk']} bytes"},
+        content="log", keep_alive=False, **fields,
     )  # fmt: skip
+
+
+def _login(access: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: access[key] for key in ("auth_v1", "user", "key")}
 
 
 def writing(parameters: Mapping[str, Any], access: Mapping[str, Any]) -> Plan:
     """What puts the same logs into Swift."""
-    target = {key: access[key] for key in ("auth_v1", "user", "key")}
     return Plan(
-        protocol="swift", target=target, operations=(Operation("write", count=parameters["objects"]),),
-        total=parameters["objects"], container=CONTAINER, prefix=f"{CONTAINER}/object-", suffix=SUFFIX,
+        protocol="swift", target=_login(access), operations=(Operation("write", count=parameters["objects"]),),
+        total=parameters["objects"], container=CONTAINER, prefix=_PREFIX, suffix=SUFFIX,
         size=parameters["size"], content="log",
     )  # fmt: skip
 
 
 def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the logs to the disk and into Swift; what is on the disk stays for later runs of the same size."""
-    from benchmarks.load import protocols
-    from benchmarks.load.exchange import Exchange
-    from benchmarks.load.schedule import step_of
-
-    plan = writing(parameters, surroundings()["access"])
+    """Write the logs to the disk and into each Swift; what is on the disk stays for later runs of the same size."""
+    told = surroundings()
+    plan = writing(parameters, told["access"])
     content = Content(plan)
     root = cache_directory() / f"logs-{plan.size}-{plan.seed}"
     (root / CONTAINER).mkdir(parents=True, exist_ok=True)
+    for number in range(parameters["objects"]):
+        _write(root / plan.name(number), content, number)
+    others = [each for each in told["beside"].values() if "failed" not in each]
+    for each in (told, *others):
+        _upload(writing(parameters, each["access"]), content)
+    return {"root": str(root)}
+
+
+def _upload(plan: Plan, content: Content) -> None:
+    from benchmarks.load import protocols
+    from benchmarks.load.exchange import Exchange
+    from benchmarks.load.schedule import Schedule
+
     protocols.make_container(plan)
     kind = protocols.client_class("swift")
     client = kind(plan, content, kind.shared(plan))
-    for number in range(parameters["objects"]):
-        # In Swift the directory is part of the name.
-        _write(root / plan.name(number), content, number)
-        problem = client.write(step_of(plan, "write", number), Exchange())
+    for step in Schedule(plan).share(0, 1):
+        problem = client.do(step, Exchange())
         if problem:
-            raise RuntimeError(f"{plan.name(number)}: {problem}")
+            raise RuntimeError(f"{plan.name(step.number)}: {problem}")
     client.close()
-    return {"root": str(root)}
 
 
 def _write(path: Path, content: Content, number: int) -> None:
@@ -120,39 +152,70 @@ def _write(path: Path, content: Content, number: int) -> None:
 
 
 def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """One run: a log server, and a load on it."""
-    from benchmarks.backends.logserver import LogServer
+    """One run: a log server if there is one, and a load on it."""
     from benchmarks.load import analysis, client, report
     from benchmarks.load.sampling import sampled
     from benchmarks.workloads.stores import server_cpu_seconds
 
     told = surroundings()
-    fastio = choice(parameters, "fastio", "off", "on")
-    access = {key: told["access"][key] for key in ("auth_v1", "user", "key")} | {"container": CONTAINER}
-    server = LogServer(
-        fastio=fastio, root=told["prepared"]["root"], swift=json.dumps(access), chunk_size=parameters["chunk"],
-        host=os.environ.get(SERVER_VARIABLE, HOST),
-    )  # fmt: skip
-    with server, _directory(parameters) as directory:
-        status = server.status
-        if status is not None:
-            check_patched(status)
-        own = server.pids()
-        with (
-            sampled(lambda: server_cpu_seconds(own)) as server_cpu,
-            sampled(lambda: server_cpu_seconds(told["pids"])) as swift_cpu,
-        ):
-            client.carry_out(reading(parameters, server.access()["url"]), directory)
+    swift = _swift(parameters, told)
+    with contextlib.ExitStack() as stack:
+        directory = stack.enter_context(_directory(parameters))
+        # It gets ready while the server does.
+        generator = stack.enter_context(client.Generator(directory))
+        pids = {"swift_cpu_ms": swift["pids"]}
+        details = {}
+        if choice(parameters, "source", "disk", "swift", "direct") == "direct":
+            plan = reading_directly(parameters, swift["access"])
+        else:
+            server = stack.enter_context(_log_server(parameters, told["prepared"]["root"], swift["access"]))
+            if server.status is not None:
+                check_patched(server.status)
+                details["fastio"] = recorded(server.status)
+            pids["server_cpu_ms"] = server.pids()
+            plan = reading(parameters, server.access()["url"])
+        with contextlib.ExitStack() as sampling:
+            cpu = {
+                name: sampling.enter_context(sampled(lambda own=own: server_cpu_seconds(own)))
+                for name, own in pids.items()
+            }
+            generator.carry_out(plan)
         found = analysis.read(directory)
         figures = report.figures(found)
         part = analysis.window(found.operations)
         # Of the part that counts: Swift uses some CPU time though nobody asks it for anything.
         begin, end = found.started + part.begin, found.started + part.end
-        cpu = {"server_cpu_ms": server_cpu, "swift_cpu_ms": swift_cpu}
         spent = {name: each.between(begin, end) * 1000 / figures["operations"] for name, each in cpu.items()}
         kept = {"records": os.path.relpath(directory, ROOT)} if parameters.get("records") else {}
-        details = {"fastio": recorded(status)} if status is not None else {}
         return {**figures, **spent, **kept, **details, "doubts": report.notes(found)}
+
+
+def _swift(parameters: Mapping[str, Any], told: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``access`` and ``pids`` of the Swift of this row.
+
+    :raises RuntimeError: if it does not run, or not as the row says
+    """
+    name = parameters.get("swift")
+    if name is None:
+        return told
+    found = told["beside"][name]
+    if "failed" in found:
+        raise RuntimeError(f"{name}: {found['failed']}")
+    if parameters["fastio"] == "on":
+        for server, patches in found["access"]["patched"].items():
+            missing = set(SERVER_PATCHES) - set(patches)
+            if missing:
+                raise RuntimeError(f"fastio's {', '.join(sorted(missing))} is not in effect in Swift's {server} server")
+    return found
+
+
+def _log_server(parameters: Mapping[str, Any], root: str, access: Mapping[str, Any]) -> LogServer:
+    from benchmarks.backends.logserver import LogServer
+
+    return LogServer(
+        fastio=choice(parameters, "fastio", "off", "on"), root=root, chunk_size=parameters["chunk"],
+        swift=json.dumps(_login(access) | {"container": CONTAINER}), host=os.environ.get(SERVER_VARIABLE, HOST),
+    )  # fmt: skip
 
 
 def check_patched(status: Mapping[str, Any]) -> None:

@@ -144,6 +144,8 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     agents = [_address(each) for each in filter(None, os.environ.get(AGENTS_VARIABLE, "").split(","))]
     with contextlib.ExitStack() as stack:
         directory = stack.enter_context(_directory(parameters))
+        # It gets ready while all else is put in place.
+        generator = stack.enter_context(client.Generator(directory))
         samples = stack.enter_context(tempfile.TemporaryDirectory(prefix="samples-"))
         access = stack.enter_context(_path(told["access"], parameters["rate"]))
         processors, how = stack.enter_context(_limited(told["pids"], parameters["processors"]))
@@ -154,7 +156,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
             agent.monitored(agents, patterns, kept),
             monitor.monitored(watched, kept / "samples-local.jsonl.gz"),
         ):
-            client.carry_out(chosen, directory)
+            generator.carry_out(chosen)
         found = analysis.read(directory)
         limits = Limits(processors, how, parameters["rate"], chosen.users, chosen.think)
         part = analysis.window(found.operations)

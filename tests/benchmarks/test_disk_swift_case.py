@@ -17,9 +17,8 @@ pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 
 import numpy
 
-from benchmarks import bench_disk_swift, disk_swift_tables, engine, results, servers, statistics, worker
-from benchmarks.bench_disk_swift import CASES, LARGE, LOG
-from benchmarks.engine import Case
+from benchmarks import disk_swift_tables, engine, results, servers, statistics, worker
+from benchmarks.bench_disk_swift import CASES, DIRECT, LARGE, LOG, SOURCES, WAYS
 from benchmarks.load.content import Content
 from benchmarks.progress import Progress
 from benchmarks.workloads import disk_swift
@@ -44,37 +43,36 @@ def test_every_row(tmp_path, monkeypatch) -> None:
     missing = servers.why_not("swift")
     if missing:
         pytest.skip(missing)
-    (original,) = (case for case in CASES if case.name == "five-recent")
+    # It has all rows that there are.
+    (original,) = (case for case in CASES if case.name == "size-256MiB")
     variants = [
         dataclasses.replace(row, parameters={**row.parameters, "records": str(tmp_path / row.title)})
         for row in original.all_variants()
     ]
-    parameters = {**original.parameters, "total": 20, "objects": 4, "size": 150_000}
-    case = Case(
-        name=original.name, workload=original.workload, variants=variants, parameters=parameters, rounds=1, warmup=0,
-        unit=original.unit, value=original.value, columns=original.columns, backend=original.backend,
-        prepare=original.prepare, baseline=original.baseline,
-    )  # fmt: skip
+    parameters = {**original.parameters, "total": 20, "objects": 4, "size": 150_000, "users": 5}
+    case = dataclasses.replace(original, variants=variants, parameters=parameters, rounds=1)
     result = results.Result("disk_swift", {}, {})
     engine.run([case], result, progress=Progress(io.StringIO()))
     (found,) = result.cases
-    titles = [f"{source}-{way}" for source in bench_disk_swift.SOURCES for way in ("stock", "fastio")]
-    assert list(found.variants) == titles
+    assert set(found.variants) == {*(f"{source}-{way}" for source in SOURCES for way in WAYS), DIRECT}
     for title, row in found.variants.items():
         assert row.failure is None, f"{title}: {row.failure['reason']}\n{row.failure['stderr']}"
         (run,) = row.runs
         assert run["verified"] is True and run["failed"] == 0
         assert ("fastio" in row.details) == title.endswith("fastio")
         assert run["swift_cpu_ms"] > 0 or title.startswith("disk")
-        assert run["server_cpu_ms"] > 0 and run["generator_cpu"] > 0
+        assert run["generator_cpu"] > 0
+        assert run.get("server_cpu_ms", 0) > 0 or title == DIRECT
         for column in (*case.columns, case.value):
-            assert column in run
+            assert column in run or (column, title) == ("server_cpu_ms", DIRECT)
     # The records are there, so the tables can be made, again and again.
     (table,) = disk_swift_tables.published(result)
-    assert table.head[2:] == list(found.variants)
+    assert table.head[2:] == disk_swift_tables.rows(found) == list(found.variants)
     sizes = [row for row in table.rows if row[:2] == ["size, KB", "mean"]]
-    assert sizes == [["size, KB", "mean", *["150"] * 6]]
-    assert any(target[0].startswith("five-recent: response p99") for target in disk_swift_tables.targets(result).rows)
+    assert sizes == [["size, KB", "mean", *["150"] * 9]]
+    assert [row[1] for row in disk_swift_tables.losses(result).rows] == ["response", "transfer", "whole request"]
+    targets = [target[0] for target in disk_swift_tables.targets(result).rows]
+    assert all(f"size-256MiB: response p99, ms, {source}" in targets for source in SOURCES)
 
 
 def test_what_is_asked_in_the_issue_is_measured() -> None:
@@ -88,7 +86,26 @@ def test_what_is_asked_in_the_issue_is_measured() -> None:
         assert case.baseline in titles
         assert all(variant.against in titles for variant in case.all_variants())
         for variant in case.all_variants():
-            assert disk_swift.reading({**case.parameters, **variant.parameters}, "http://127.0.0.1:1")
+            parameters = {**case.parameters, **variant.parameters}
+            if variant.title == DIRECT:
+                assert disk_swift.reading_directly(parameters, {"auth_v1": "x", "user": "a:b", "key": "c"})
+            else:
+                assert disk_swift.reading(parameters, "http://127.0.0.1:1")
+            assert parameters.get("swift", "") in {"", *case.beside}
+
+
+def test_a_stock_swift_under_a_fast_name_is_an_error() -> None:
+    def told(**of_proxy) -> dict:
+        return {"beside": {"wide": {"access": {"patched": {"object": disk_swift.SERVER_PATCHES, **of_proxy}}}}}
+
+    parameters = {"swift": "wide", "fastio": "on"}
+    found = told(proxy=[*disk_swift.SERVER_PATCHES, "others"])
+    assert disk_swift._swift(parameters, found) is found["beside"]["wide"]
+    assert disk_swift._swift({}, found) is found
+    with pytest.raises(RuntimeError, match="fix_green_sendall is not in effect in Swift's proxy server"):
+        disk_swift._swift(parameters, told(proxy=["fix_green_wsgi_chunked"]))
+    with pytest.raises(RuntimeError, match="wide: no room"):
+        disk_swift._swift(parameters, {"beside": {"wide": {"failed": "no room"}}})
 
 
 def test_a_stock_server_under_a_fast_name_is_an_error() -> None:
@@ -136,7 +153,8 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transfers: dict[str, f
 
 
 ROWS = {"disk-stock": 0.002, "disk-fastio": 0.002, "swift-stock": 0.010, "swift-fastio": 0.009,
-        "swift-1MiB-stock": 0.006, "swift-1MiB-fastio": 0.005}  # fmt: skip
+        "swift-1MiB-stock": 0.006, "swift-1MiB-fastio": 0.005, "swift-wide-stock": 0.006,
+        "swift-wide-fastio": 0.004, "swift-direct": 0.008}  # fmt: skip
 
 
 def test_the_tables(tmp_path, monkeypatch, capsys) -> None:
@@ -145,7 +163,7 @@ def test_the_tables(tmp_path, monkeypatch, capsys) -> None:
     rows = {(row[0], row[1]): row[2:] for row in table.rows}
     assert rows["transfer, ms", "median"][2].startswith("10.2 (")
     assert float(rows["transfer, ms", "mean"][2]) == pytest.approx(10.2, abs=0.1)
-    assert rows["size, KB", "mean"] == ["1220"] * 6
+    assert rows["size, KB", "mean"] == ["1220"] * 9
     targets = {row[0]: row[1:] for row in disk_swift_tables.targets(result).rows}
     assert targets["one-same: transfer from Swift, ms, swift-fastio"][-2:] == ["1.11 x stock's speed", "no"]
     assert targets["one-same: transfer from Swift, ms, swift-1MiB-fastio"][-2:] == ["2 x stock's speed", "yes"]
@@ -153,13 +171,14 @@ def test_the_tables(tmp_path, monkeypatch, capsys) -> None:
     assert targets["one-same: whole request from Swift, ms, swift-fastio"][-2:] == ["1.11 x stock's speed", "yes"]
     (response, transfer, whole) = disk_swift_tables.losses(result).rows
     # Of the 8 ms that each phase takes longer than from the disk.
-    assert transfer[1:] == ["transfer", "2.01", "10", "8.03", "12%", "62%"]
-    assert response[1] == "response" and whole[1] == "whole request" and whole[-1] == "62%"
+    assert transfer[1:] == ["transfer", "2.01", "10", "8.03", "8.03", "12%", "62%", "75%"]
+    assert response[1] == "response" and whole[1] == "whole request" and whole[-1] == "75%"
     path = tmp_path / "disk_swift.json"
     result.write(path)
     for style in ([], ["--rst"], ["--markdown"]):
         assert disk_swift_tables.main([str(path), *style]) == 0
-        assert "standard deviation without outliers" in capsys.readouterr().out
+        # On a terminal what is too wide is folded.
+        assert ("standard deviation without outliers" if style else "outliers") in capsys.readouterr().out
 
 
 def test_a_p99_that_has_grown_is_told(tmp_path, monkeypatch) -> None:
@@ -167,6 +186,15 @@ def test_a_p99_that_has_grown_is_told(tmp_path, monkeypatch) -> None:
     targets = {row[0]: row[1:] for row in disk_swift_tables.targets(result).rows}
     assert targets["one-same: response p99, ms, swift"][-1] == "no"
     assert targets["one-same: response p99, ms, disk"][-1] == "yes"
+
+
+def test_a_p99_that_has_grown_everywhere_is_told(tmp_path, monkeypatch) -> None:
+    found = samples.result(
+        *(made(tmp_path / name, monkeypatch, {**ROWS, "swift-fastio": 0.0101}).cases[0] for name in ("a", "b", "c"))
+    )
+    targets = {row[0]: row[1:] for row in disk_swift_tables.targets(found).rows}
+    assert targets["3 scenarios: response p99, swift"][-2:] == ["1.01 x stock at least", "no"]
+    assert targets["3 scenarios: response p99, disk"][-2:] == ["1 x stock at least", "yes"]
 
 
 def test_without_the_records(tmp_path, monkeypatch, capsys) -> None:

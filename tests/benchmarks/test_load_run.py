@@ -300,6 +300,30 @@ def test_records_are_not_overwritten(tmp_path) -> None:
     assert (tmp_path / "run" / "kept").exists()
 
 
+def test_a_generator_that_is_not_used_ends(tmp_path) -> None:
+    with client.Generator(tmp_path / "run") as generator:
+        pass
+    assert generator._process.returncode != 0
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("how", ["stop", "longest"])
+def test_a_load_that_is_stopped_ends(tmp_path, how) -> None:
+    begun = threading.Event()
+
+    def fault(handler, count: int) -> bool:
+        begun.set()
+        time.sleep(0.02)
+        return False
+
+    chosen = plan(total=0, seconds=600)
+    ways = {"stop": {"stop": begun}, "longest": {"longest": 3.0}}
+    with object_server.serving(chosen, fault) as (url, _):
+        running = dataclasses.replace(chosen, target={"url": url})
+        with pytest.raises(client.LoadFailed, match="the load was stopped|did not end in 3 s"):
+            client.carry_out(running, tmp_path / "run", **ways[how])
+
+
 def test_a_bad_variable_is_named(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("FASTIO_LOAD_PROCESSES", "many")
     with pytest.raises(client.LoadFailed, match="FASTIO_LOAD_PROCESSES=many: 'many' is not a number"):
