@@ -102,10 +102,9 @@ class Samples:
         if len(self.times) < 2 or end <= self.times[0] or begin >= self.times[-1]:
             raise SamplesError(f"{self.path}: no samples from {begin:.1f} to {end:.1f}")
         begin, end = max(begin, float(self.times[0])), min(end, float(self.times[-1]))
-        within = [
-            sample for moment, sample in zip(self.times, self.samples, strict=True)
-            if begin - _PERIODS <= moment <= end + _PERIODS
-        ]  # fmt: skip
+        # Those in between, and one before and after.
+        first = max(0, int(numpy.searchsorted(self.times, begin, "right")) - 1)
+        within = self.samples[first : int(numpy.searchsorted(self.times, end, "left")) + 1]
         host = self.about["host"]
 
         def rate(counter: Callable[[dict[str, Any]], float | None]) -> float:
@@ -177,10 +176,6 @@ class Samples:
             cores=sorted({core for process in seen for core in process["cores"]}), memory=max(memory),
             sent=total("network", 0), received=total("network", 1), read=total("disk", 0), written=total("disk", 1),
         )  # fmt: skip
-
-
-#: Seconds around a part in which a process that took part in it is seen.
-_PERIODS = 1.0
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:

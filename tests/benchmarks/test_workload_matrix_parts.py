@@ -175,6 +175,11 @@ def test_processes_of_a_name_are_counted_together_and_one_that_comes_later_too(t
     assert process.cpu == pytest.approx(0.5 + 0.5) and process.pids == [7, 8] and process.memory == 200 * MIB
 
 
+def test_a_part_that_is_shorter_than_a_period(tmp_path) -> None:
+    found = usage.of([samples_in(tmp_path, [sample(0.0, 0.0), sample(60.0, 30.0), sample(120.0, 60.0)])], 70, 70.5)
+    assert found.processes[0].cpu == pytest.approx(0.5)
+
+
 def test_no_samples_of_that_time(tmp_path) -> None:
     with pytest.raises(usage.SamplesError, match="no samples from 50.0 to 60.0"):
         usage.of([samples_in(tmp_path, [sample(0.0, 0), sample(1.0, 0)])], 50, 60)
