@@ -80,6 +80,8 @@ class Usage:
     seconds: float
     machines: list[Machine] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
+    #: machines of which nothing is known, in words
+    problems: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -98,7 +100,10 @@ class Samples:
         self.times = numpy.array([each["time"] - first["clock_offset"] for each in self.samples])
 
     def add_to(self, usage: Usage, begin: float, end: float) -> None:
-        """Add what was used from one moment to the other, in seconds since the epoch."""
+        """Add what was used from one moment to the other, in seconds since the epoch.
+
+        :raises SamplesError: if there are no samples of that time
+        """
         if len(self.times) < 2 or end <= self.times[0] or begin >= self.times[-1]:
             raise SamplesError(f"{self.path}: no samples from {begin:.1f} to {end:.1f}")
         begin, end = max(begin, float(self.times[0])), min(end, float(self.times[-1]))
@@ -189,13 +194,13 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def of(samples: Sequence[Samples], begin: float, end: float) -> Usage:
-    """What was used on all machines.
-
-    :raises SamplesError: if a machine has no samples of that time
-    """
+    """What was used on all machines; one whose samples end before, because its agent was lost, is a problem."""
     usage = Usage(end - begin)
     for each in samples:
-        each.add_to(usage, begin, end)
+        try:
+            each.add_to(usage, begin, end)
+        except SamplesError as error:
+            usage.problems.append(str(error))
     return usage
 
 

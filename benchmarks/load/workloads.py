@@ -129,13 +129,8 @@ def measured(
     """The figures of a run, with what was used in the part of it that counts."""
     figures = report.figures(run, part)
     notes = report.notes(run)
-    used = Usage(part.seconds)
-    for each in samples:
-        try:
-            each.add_to(used, run.started + part.begin, run.started + part.end)
-        except usage.SamplesError as error:
-            # An agent that was lost: what the others say counts all the same.
-            notes.append(str(error))
+    used = usage.of(samples, run.started + part.begin, run.started + part.end)
+    notes += used.problems
     if not used.machines:
         return Measured(stage, name, kind, run, figures, None, None, notes)
     notes += disturbed(run, used)

@@ -181,8 +181,11 @@ def test_a_part_that_is_shorter_than_a_period(tmp_path) -> None:
 
 
 def test_no_samples_of_that_time(tmp_path) -> None:
-    with pytest.raises(usage.SamplesError, match="no samples from 50.0 to 60.0"):
-        usage.of([samples_in(tmp_path, [sample(0.0, 0), sample(1.0, 0)])], 50, 60)
+    known = [sample(float(moment), 0) for moment in range(50, 61)]
+    found = usage.of([samples_in(tmp_path, [sample(0.0, 0), sample(1.0, 0)]), samples_in(tmp_path, known)], 50, 60)
+    # The other machine's are there all the same.
+    assert len(found.machines) == 1 and len(found.problems) == 1
+    assert "no samples from 50.0 to 60.0" in found.problems[0]
     (tmp_path / "samples-x.jsonl.gz").write_bytes(gzip.compress(b"{}\n"))
     with pytest.raises(usage.SamplesError, match="no samples .no format"):
         usage.read(tmp_path)
