@@ -202,7 +202,7 @@ class Glance(Backend):
             "PATH": f"{self.python().parent}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": os.pathsep.join(path),
             "OS_GLANCE_CONFIG_DIR": str(self.etc),
-            **({"FASTIO_DISABLED": disabled} if disabled else {}),
+            **({"FASTIO_DISABLED": disabled} if disabled and self.runs_fastio else {}),
             **({"FASTIO_TRACE": str(self.traces)} if self.chosen["trace"] == "on" else {}),
         }
 
