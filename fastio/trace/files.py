@@ -8,6 +8,7 @@ import socket
 import sys
 import time
 from collections import deque
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,8 @@ class Files:
         self._directory = Path(directory)
         self._size = size
         self._total = total
-        self._component = component
+        # What it takes to find the versions, imports above all, is nothing for the writer's thread.
+        self._about = {"component": component, "program": _program(), "versions": versions(), "boot": boot_id()}
         self._host = socket.gethostname()
         self._prefix = f"{_plain(self._host)}-{os.getpid()}-{time.time_ns() // 1_000_000}"
         self._number = 0
@@ -84,10 +86,7 @@ class Files:
                 "host": self._host,
                 "pid": os.getpid(),
                 "parent": os.getppid(),
-                "boot": boot_id(),
-                "component": self._component,
-                "program": os.path.basename(sys.argv[0]) if sys.argv else "",
-                "versions": versions(),
+                **self._about,
                 "monotonic": time.monotonic_ns(),
                 "wall": time.time_ns(),
                 "file": self._number,
@@ -113,6 +112,10 @@ def _plain(host: str) -> str:
     return "".join(c if c.isalnum() or c in "._" else "_" for c in host)[:64] or "host"
 
 
+def _program() -> str:
+    return os.path.basename(sys.argv[0]) if sys.argv else ""
+
+
 def boot_id() -> str:
     """What tells apart the times since the start of two machines, or of one before and after it was started anew."""
     try:
@@ -123,8 +126,6 @@ def boot_id() -> str:
 
 def versions() -> dict[str, str]:
     """Releases of what has been imported."""
-    from importlib import metadata
-
     found = {"fastio": VERSION, "python": ".".join(map(str, sys.version_info[:3]))}
     for module, distribution in (
         ("glance", "glance"),
