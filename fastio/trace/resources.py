@@ -12,7 +12,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 def sample() -> dict[str, Any]:
     """CPU seconds, bytes of memory, threads, descriptors, bytes read and written, and the host's network traffic.
 
-    What this system does not tell is left out. ``wall`` is the clock of the day in ns, beside the event's monotonic one.
+    What this system does not tell is left out. ``wall`` is the clock of the day in ns, beside the monotonic one.
     """
     times = os.times()
     found: dict[str, Any] = {"wall": time.time_ns(), "cpu_s": round(times.user + times.system, 2)}

@@ -1,4 +1,4 @@
-"""A traced glance-api: what the files tell of downloads, uploads, failures and clients that leave; no secret in them."""
+"""A traced glance-api: what the files tell of downloads, uploads, failures and clients that leave, without secrets."""
 
 from __future__ import annotations
 
