@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import socket
@@ -39,7 +40,7 @@ class Files:
         self._host = socket.gethostname()
         self._prefix = f"{_plain(self._host)}-{os.getpid()}-{time.time_ns() // 1_000_000}"
         self._number = 0
-        self._fd = -1
+        self._file: io.FileIO | None = None
         self._written = 0
         #: full files: path, bytes, events
         self._full: deque[tuple[Path, int, int]] = deque()
@@ -52,33 +53,30 @@ class Files:
 
         :raises OSError: if there is no room, or the directory is gone
         """
-        if self._fd < 0:
-            self._open()
+        if self._file is None:
+            self._file = self._open()
         position = self._written
         try:
-            view = memoryview(lines)
-            while view:
-                view = view[os.write(self._fd, view) :]
+            _write_all(self._file, lines)
         except OSError:
-            os.ftruncate(self._fd, position)
-            os.lseek(self._fd, position, os.SEEK_SET)
+            self._file.seek(position)
+            self._file.truncate()
             raise
         self._written += len(lines)
         self._events += events
         return self._rotate() if self._written >= self._size else 0
 
     def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def _path(self) -> Path:
         return self._directory / f"{self._prefix}-{self._number}.jsonl"
 
-    def _open(self) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        # Paths and errors of requests are nobody's business but the operator's.
-        self._fd = os.open(self._path(), flags, 0o640)
+    def _open(self) -> io.FileIO:
+        # Not os.write(), which is a greenlet's under eventlet. And what is written is nobody's but the operator's.
+        file = io.FileIO(self._path(), "xb", opener=lambda path, flags: os.open(path, flags, 0o640))
         self._written = self._events = 0
         head = dump(
             {
@@ -92,8 +90,15 @@ class Files:
                 "file": self._number,
             }
         )
-        os.write(self._fd, head)
+        try:
+            _write_all(file, head)
+        except OSError:
+            # A file without its first line could not be read.
+            file.close()
+            self._path().unlink(missing_ok=True)
+            raise
         self._written = len(head)
+        return file
 
     def _rotate(self) -> int:
         self.close()
@@ -105,6 +110,12 @@ class Files:
             path.unlink(missing_ok=True)
             deleted += events
         return deleted
+
+
+def _write_all(file: io.FileIO, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) or 0 :]
 
 
 def _plain(host: str) -> str:
