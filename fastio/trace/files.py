@@ -75,8 +75,10 @@ class Files:
         return self._directory / f"{self._prefix}-{self._number}.jsonl"
 
     def _open(self) -> io.FileIO:
-        # Not os.write(), which is a greenlet's under eventlet. And what is written is nobody's but the operator's.
-        file = io.FileIO(self._path(), "xb", opener=lambda path, flags: os.open(path, flags, 0o640))
+        # Not os.open() and os.write(), which are greenlets' under eventlet.
+        file = io.FileIO(self._path(), "xb")
+        # Paths and errors are nobody's business but the operator's.
+        os.fchmod(file.fileno(), 0o640)
         self._written = self._events = 0
         head = dump(
             {
