@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import fastio
-from fastio import config, registry
+from fastio import config, fingerprint, registry
 from fastio.errors import SettingError, UnknownPatchError
 from fastio.report import Outcome
 from fastio.trace import recorder
@@ -48,6 +48,9 @@ def test_every_boundary_is_a_documented_unit(patch: registry.Patch) -> None:
     for target in patch.targets:
         assert target.make.__doc__
         assert target.fingerprints[0][0] == target.name
+        for _, key in target.fingerprints:
+            for python in ("3.10", "3.11", "3.12", "3.13"):
+                assert fingerprint.table()[key].get(python), f"no release of {key} is known under Python {python}"
 
 
 def test_nothing_is_there_unless_asked_for(tmp_path: pathlib.Path) -> None:

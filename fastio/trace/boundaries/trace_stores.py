@@ -71,8 +71,8 @@ def _make_add(name: str) -> Callable[..., Any]:
                     finally:
                         span.values.update(bytes=passed.bytes, chunks=passed.chunks, input_ns=passed.ns)
             except BaseException:
-                if passed.failed:
-                    # Not the store's fault: who sends the data has stopped.
+                if passed.failed and span.parent is not None:
+                    # Not the store's fault: who sends the data to the request has stopped.
                     span.root.values["outcome"] = spans.ABORTED
                 raise
 
