@@ -191,7 +191,7 @@ def test_fastio_run(tmp_path: pathlib.Path) -> None:
     subprocess.run(command, check=True, cwd=ROOT, env=environment, timeout=60)
     (end,) = traces.ends(directory, "subprocess.communicate")
     assert (end["program"], end["outcome"]) == ("echo", "ok")
-    assert traces.read(directory)[0].head["program"] == "script.py"
+    assert traces.read(directory)[0].head["program"] == traces.read(directory)[0].head["component"] == "script.py"
     command[5] = "/dev/null"
     done = subprocess.run(command, cwd=ROOT, env=environment, timeout=60, capture_output=True, text=True)
     assert done.returncode == 2
