@@ -144,12 +144,12 @@ def test_the_kill_switch(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 
 def test_the_environment(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FASTIO_TRACE", str(tmp_path))
-    monkeypatch.setenv("FASTIO_TRACE_BUFFER", "1000")
+    monkeypatch.setenv("FASTIO_TRACE_BUFFER", "512KiB")
     monkeypatch.setenv("FASTIO_TRACE_FILE_SIZE", "1MiB")
     monkeypatch.setenv("FASTIO_TRACE_TOTAL_SIZE", "2MiB")
     with fastio.patched([]):
         assert recorder.active is not None
-        assert recorder.active.limits == (1000, 1 << 20, 2 << 20)
+        assert recorder.active.limits == (1024, 1 << 20, 2 << 20)
         assert fastio.settings().sources["trace"] == "environment FASTIO_TRACE"
 
 
@@ -168,8 +168,7 @@ def test_a_bad_directory_names_itself_and_changes_nothing(bad: Any) -> None:
 
 @pytest.mark.parametrize(
     ("name", "bad"),
-    [("trace_buffer", 255), ("trace_buffer", "many"), ("trace_buffer", 1.5), ("trace_buffer", True),
-     ("trace_buffer", 1 << 23), ("trace_file_size", "1KiB"), ("trace_total_size", "64KiB")],
+    [("trace_buffer", 255), ("trace_buffer", "many"), ("trace_file_size", "1KiB"), ("trace_total_size", "64KiB")],
 )  # fmt: skip
 def test_bad_limits(name: str, bad: Any) -> None:
     with pytest.raises(SettingError) as caught:
