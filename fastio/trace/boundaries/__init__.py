@@ -6,8 +6,7 @@ from fastio.config import Settings
 from fastio.errors import SettingError
 from fastio.trace import recorder
 
-
-#: Bytes of memory that an event takes, with the objects in it; measured.
+#: Bytes of memory that an event takes, with the objects in it: 414 were measured.
 _EVENT = 512
 
 
