@@ -5,7 +5,6 @@ The current span of a greenlet, or of a thread, is in a context variable: each g
 
 from __future__ import annotations
 
-import _thread
 import itertools
 import sys
 import time
@@ -16,18 +15,17 @@ from fastio.trace import recorder, redaction
 
 _monotonic = time.monotonic_ns
 _numbers = itertools.count(1)
-_ident = _thread.get_ident
+
+try:
+    # Also in threads: each has a greenlet of its own.
+    from greenlet import getcurrent as _here
+except ImportError:
+    from threading import current_thread as _here  # type: ignore[assignment]
 
 #: ns of the clock that events have
 now = _monotonic
 
 OK, ERROR, ABORTED = "ok", "error", "aborted"
-
-
-def _here() -> int:
-    """What tells this greenlet, or where there are none this thread, from others."""
-    greenlet = sys.modules.get("greenlet")
-    return _ident() if greenlet is None else id(greenlet.getcurrent())
 
 
 class Span:
@@ -45,7 +43,7 @@ class Span:
         self.waits = 0
         self.wait_ns = 0
         self.ended = False
-        event("B", self.number, None if parent is None else parent.number, name, values)
+        event("B", self.number, None if parent is None else parent.number, name, values or {})
 
     def end(self, outcome: str = OK) -> None:
         if self.ended:
@@ -107,10 +105,14 @@ def point(name: str, span: Span | None, values: dict[str, Any]) -> None:
     event("P", 0 if span is None else span.number, None, name, values)
 
 
-def event(kind: str, number: int, parent: int | None, name: str, values: dict[str, Any] | None) -> None:
+def event(kind: str, number: int, parent: int | None, name: str, values: dict[str, Any]) -> None:
     found = recorder.active
     if found is not None:
-        found.put((kind, _monotonic(), number, parent, name, _here(), values))
+        what = (kind, _monotonic(), number, parent, name, id(_here()), values)
+        if len(found.buffer) < found.room:
+            found.buffer.append(what)
+        else:
+            found.put_without_room(what)
 
 
 def of_context() -> dict[str, str]:

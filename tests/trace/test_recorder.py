@@ -210,7 +210,7 @@ import time
 from fastio.trace import recorder
 recorder.start({str(tmp_path)!r}, recorder.Limits(1 << 16, 1 << 30, 1 << 40))
 for number in range(5000):
-    recorder.active.put(("P", time.monotonic_ns(), number, None, "test.event", 1, None))
+    recorder.active.put(("P", time.monotonic_ns(), number, None, "test.event", 1, {{}}))
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=pathlib.Path(recorder.__file__).parents[2])
     (file,) = traces.read(tmp_path)
@@ -230,7 +230,7 @@ import sys, time
 from fastio.trace import recorder
 directory = {str(tmp_path)!r}
 def put(number):
-    recorder.active.put(("P", time.monotonic_ns(), number, None, "test.event", 1, None))
+    recorder.active.put(("P", time.monotonic_ns(), number, None, "test.event", 1, {{}}))
 {chr(10).join([*patching, *lines] if early else [*lines, *patching])}
 deadline = time.monotonic() + 30
 while recorder.active.written < 2 and time.monotonic() < deadline:
@@ -290,7 +290,7 @@ VALUES = st.dictionaries(
 def test_a_line_is_what_json_says(
     kind: str, when: int, span: int, parent: int | None, thread: int, values: dict[str, object]
 ) -> None:
-    line = recorder.line((kind, when, span, parent, "test.event", thread, values))
+    line = recorder.lines([(kind, when, span, parent, "test.event", thread, values)])
     assert line.endswith("\n")
     assert "\n" not in line[:-1]
     assert json.loads(line) == [kind, when, span, parent, "test.event", thread, values]
