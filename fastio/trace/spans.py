@@ -17,7 +17,7 @@ _monotonic = time.monotonic_ns
 _numbers = itertools.count(1)
 
 try:
-    # Also in threads: each has a greenlet of its own.
+    # What tells greenlets apart, and threads, too: each has a greenlet of its own.
     from greenlet import getcurrent as _here
 except ImportError:
     from threading import current_thread as _here  # type: ignore[assignment]
