@@ -53,6 +53,14 @@ def test_every_boundary_is_a_documented_unit(patch: registry.Patch) -> None:
                 assert fingerprint.table()[key].get(python), f"no release of {key} is known under Python {python}"
 
 
+def test_every_boundary_is_in_the_documentation() -> None:
+    page = ROOT / "doc" / "source" / "trace.rst"
+    if not page.exists():
+        pytest.skip("not a checkout")
+    for name in WING.modules:
+        assert f"``{name}``" in page.read_text(encoding="utf-8")
+
+
 def test_nothing_is_there_unless_asked_for(tmp_path: pathlib.Path) -> None:
     code = (
         "import fastio, sys; fastio.patch(); fastio.status(); fastio.unpatch(); "
