@@ -99,7 +99,7 @@ class _Request:
         reason = values.pop("reason", "")
         if values.get("status", 0) >= 400:
             outcome = spans.ERROR if outcome == spans.OK else outcome
-            values.setdefault("error", f"HTTP {reason}")
+            values.setdefault("error", redaction.text(f"HTTP {reason}"))
         else:
             # What went wrong on the way has not kept the client from its answer.
             if outcome == spans.OK and "error" in values:
