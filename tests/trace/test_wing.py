@@ -199,6 +199,11 @@ def test_fastio_run(tmp_path: pathlib.Path) -> None:
     (end,) = traces.ends(directory, "subprocess.communicate")
     assert (end["program"], end["outcome"]) == ("echo", "ok")
     assert traces.read(directory)[0].head["program"] == traces.read(directory)[0].head["component"] == "script.py"
+    script.write_text("import os, subprocess; os.chdir('/'); subprocess.run(['true'], capture_output=True, check=True)\n")
+    environment["PYTHONPATH"] = str(ROOT)
+    command[5] = "relative"
+    subprocess.run(command, check=True, cwd=tmp_path, env=environment, timeout=60)
+    assert traces.ends(tmp_path / "relative", "subprocess.communicate")
     command[5] = "/dev/null"
     done = subprocess.run(command, cwd=ROOT, env=environment, timeout=60, capture_output=True, text=True)
     assert done.returncode == 2
