@@ -199,7 +199,8 @@ def test_fastio_run(tmp_path: pathlib.Path) -> None:
     (end,) = traces.ends(directory, "subprocess.communicate")
     assert (end["program"], end["outcome"]) == ("echo", "ok")
     assert traces.read(directory)[0].head["program"] == traces.read(directory)[0].head["component"] == "script.py"
-    script.write_text("import os, subprocess; os.chdir('/'); subprocess.run(['true'], capture_output=True, check=True)\n")
+    elsewhere = "import os, subprocess; os.chdir('/'); "
+    script.write_text(elsewhere + "subprocess.run(['true'], capture_output=True, check=True)\n")
     environment["PYTHONPATH"] = str(ROOT)
     command[5] = "relative"
     subprocess.run(command, check=True, cwd=tmp_path, env=environment, timeout=60)
