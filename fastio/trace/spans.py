@@ -31,7 +31,7 @@ OK, ERROR, ABORTED = "ok", "error", "aborted"
 class Span:
     """Something that has begun. ``end()`` may be called more often; the first call counts."""
 
-    __slots__ = ("number", "parent", "name", "values", "waits", "wait_ns", "ended")
+    __slots__ = ("number", "parent", "within", "name", "values", "waits", "wait_ns", "ended")
 
     def __init__(self, name: str, parent: Span | None = None, values: dict[str, Any] | None = None) -> None:
         self.number = next(_numbers)
@@ -43,7 +43,8 @@ class Span:
         self.waits = 0
         self.wait_ns = 0
         self.ended = False
-        event("B", self.number, None if parent is None else parent.number, name, values or {})
+        self.within = None if parent is None else parent.number
+        event("B", self.number, self.within, name, values or {})
 
     def end(self, outcome: str = OK) -> None:
         if self.ended:
@@ -51,13 +52,14 @@ class Span:
         self.ended = True
         parent, values = self.parent, self.values
         if self.waits:
-            values["waits"] = self.waits
-            values["wait_ns"] = self.wait_ns
+            values.setdefault("waits", self.waits)
+            values.setdefault("wait_ns", self.wait_ns)
             if parent is not None:
                 parent.waits += self.waits
                 parent.wait_ns += self.wait_ns
-        values.setdefault("outcome", outcome)
-        event("E", self.number, None if parent is None else parent.number, self.name, values)
+        if "outcome" not in values:
+            values["outcome"] = outcome
+        event("E", self.number, self.within, self.name, values)
 
     def fail(self, error: BaseException) -> None:
         """End with an error."""

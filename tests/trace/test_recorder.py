@@ -279,9 +279,11 @@ def test_values_that_are_none_of_json_do_not_cost_the_others(
     ]  # fmt: skip
 
 
+#: what is between two events, among other things
+TEXTS = st.text(max_size=8) | st.text('}],["\\BEP\n', max_size=12)
 VALUES = st.dictionaries(
-    st.text(max_size=8),
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    TEXTS,
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
     max_size=5,
 )
 
@@ -290,10 +292,11 @@ VALUES = st.dictionaries(
 def test_a_line_is_what_json_says(
     kind: str, when: int, span: int, parent: int | None, thread: int, values: dict[str, object]
 ) -> None:
-    line = recorder.lines([(kind, when, span, parent, "test.event", thread, values)])
-    assert line.endswith("\n")
-    assert "\n" not in line[:-1]
-    assert json.loads(line) == [kind, when, span, parent, "test.event", thread, values]
+    event = (kind, when, span, parent, "test.event", thread, values)
+    for count in (1, 2, 5):
+        found = recorder.lines([event] * count).split("\n")
+        assert found.pop() == ""
+        assert [json.loads(line) for line in found] == [list(event)] * count
 
 
 def test_samples_tell_what_the_process_uses() -> None:
