@@ -101,6 +101,18 @@ def _no_name(value: Any) -> str:
     raise TypeError(f"{value!r} is no name")
 
 
+def _parse_directory(value: Any) -> str:
+    """The absolute path of a directory that can be written to, or made; nothing is made here."""
+    if not str(value).strip() or "\0" in os.fspath(value):
+        raise ValueError("not a path")
+    found = path = os.path.abspath(os.fspath(value))
+    while not os.path.lexists(found) and found != os.path.dirname(found):
+        found = os.path.dirname(found)
+    if not os.path.isdir(found) or not os.access(found, os.W_OK | os.X_OK):
+        raise ValueError("not a directory")
+    return path
+
+
 class Setting(NamedTuple):
     """One row of the table."""
 
@@ -166,8 +178,29 @@ SETTINGS = (
         '"s3=256KiB,rbd=8MiB", each at most once; the drivers are ' + ", ".join(STORES),
         "The same for one driver of glance_store each; wins over store_chunk_size.",
     ),
+    Setting(
+        "trace", "FASTIO_TRACE", None, _parse_directory,
+        "a directory that can be written to, or made",
+        "Directory for the files of a trace: what each request and each transfer took, and what failed. Without it "
+        "nothing is traced, and nothing is in the way of anything.",
+    ),
+    _size_setting(
+        "trace_buffer", 32 * MIB, 128 * KIB, 2 * GIB,
+        "Memory of a process for events that wait to be written to the trace, 512 bytes for each; more are lost, and "
+        "counted.",
+    ),
+    _size_setting(
+        "trace_file_size", 64 * MIB, 64 * KIB, 16 * GIB,
+        "Bytes of a file of the trace; then a process goes on in a new one.",
+    ),
+    _size_setting(
+        "trace_total_size", GIB, 128 * KIB, 1024 * GIB,
+        "Bytes of all files of the trace of one process; beyond that its oldest are deleted, and their events counted "
+        "as lost.",
+    ),
     Setting("disabled", "FASTIO_DISABLED", (), _parse_names,
-            "names of patches, separated by commas (see fastio.names())", "Patches that are not to be applied."),
+            "names of patches, separated by commas (see fastio.names()); or all, which leaves only what a trace needs",
+            "Patches that are not to be applied."),
     Setting("enabled", "FASTIO", True, _parse_switch,
             "1, true, yes, on or 0, false, no, off", "The kill switch: FASTIO=0 makes fastio.patch() do nothing."),
 )  # fmt: skip
@@ -185,6 +218,10 @@ class Settings:
     yield_bytes: int
     store_chunk_size: int | None
     store_chunk_sizes: Mapping[str, int]
+    trace: str | None
+    trace_buffer: int
+    trace_file_size: int
+    trace_total_size: int
     disabled: tuple[str, ...]
     enabled: bool
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
