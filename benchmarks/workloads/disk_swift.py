@@ -34,15 +34,14 @@ request; ``generator_cpu``, the share of a processor that the load generator use
 from __future__ import annotations
 
 import contextlib
-import datetime
 import json
 import os
-import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.backends.base import HOST
+from benchmarks.load import places
 from benchmarks.load.content import Content
 from benchmarks.load.plan import Operation, Plan
 from benchmarks.worker import cache_directory, recorded, surroundings
@@ -53,8 +52,6 @@ if TYPE_CHECKING:
 
 #: Of the objects in Swift, and the directory below the root on the disk.
 CONTAINER = "logs"
-ROOT = Path(__file__).resolve().parent.parent.parent
-RECORDS = ROOT / "results" / "records"
 SUFFIX = ".txt"
 #: In Swift the directory is part of the name.
 _PREFIX = f"{CONTAINER}/object-"
@@ -160,7 +157,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     told = surroundings()
     swift = _swift(parameters, told)
     with contextlib.ExitStack() as stack:
-        directory = stack.enter_context(_directory(parameters))
+        directory = stack.enter_context(places.records_directory(parameters.get("records", "")))
         # It gets ready while the server does.
         generator = stack.enter_context(client.Generator(directory))
         pids = {"swift_cpu_ms": swift["pids"]}
@@ -186,8 +183,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
         # Of the part that counts: Swift uses some CPU time though nobody asks it for anything.
         begin, end = found.started + part.begin, found.started + part.end
         spent = {name: each.between(begin, end) * 1000 / figures["operations"] for name, each in cpu.items()}
-        kept = {"records": os.path.relpath(directory, ROOT)} if parameters.get("records") else {}
-        return {**figures, **spent, **kept, **details, "doubts": report.notes(found)}
+        return {**figures, **spent, **places.told(directory), **details, "doubts": report.notes(found)}
 
 
 def _swift(parameters: Mapping[str, Any], told: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -229,17 +225,6 @@ def check_patched(status: Mapping[str, Any]) -> None:
         ]
         if not outcomes or set(outcomes) - {"applied", "already"}:
             raise RuntimeError(f"fastio's {name} is not applied to {module} in the log server: {outcomes}")
-
-
-@contextlib.contextmanager
-def _directory(parameters: Mapping[str, Any]) -> Iterator[Path]:
-    """Where the records of this run go."""
-    if not parameters.get("records"):
-        with tempfile.TemporaryDirectory(prefix="load-") as name:
-            yield Path(name) / "run"
-        return
-    now = datetime.datetime.now().strftime("%Y%m%d-%H%M%S.%f")
-    yield RECORDS / parameters["records"] / f"{now}-{os.getpid()}"
 
 
 VARIANTS = {"prepare": prepare, "run": run}

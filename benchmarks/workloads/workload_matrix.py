@@ -34,7 +34,6 @@ as ``whole_p50_ms``, and of :func:`benchmarks.load.workloads.usage_figures` what
 from __future__ import annotations
 
 import contextlib
-import datetime
 import os
 import subprocess
 import sys
@@ -44,12 +43,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.load import protocols
+from benchmarks.load import places, protocols
 from benchmarks.load.plan import Names, Operation, Plan
 from benchmarks.worker import surroundings
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-RECORDS = ROOT / "results" / "records"
 
 CONTAINERS = Names("r(1,1)", "matrix")
 PREFIX = "object"
@@ -143,7 +141,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     patterns = monitor.patterns(list(filter(None, os.environ.get(WATCH_VARIABLE, "").split(";"))))
     agents = [_address(each) for each in filter(None, os.environ.get(AGENTS_VARIABLE, "").split(","))]
     with contextlib.ExitStack() as stack:
-        directory = stack.enter_context(_directory(parameters))
+        directory = stack.enter_context(places.records_directory(parameters.get("records", "")))
         # It gets ready while all else is put in place.
         generator = stack.enter_context(client.Generator(directory))
         samples = stack.enter_context(tempfile.TemporaryDirectory(prefix="samples-"))
@@ -164,7 +162,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
         if parameters.get("records"):
             for path in kept.iterdir():
                 path.rename(directory / path.name)
-        where = {"records": os.path.relpath(directory, ROOT)} if parameters.get("records") else {}
+        where = places.told(directory)
     return {**workloads.plain(measured), **where, **workloads.details(measured), "doubts": measured.notes, "limit": how}
 
 
@@ -210,17 +208,6 @@ def _path(access: Mapping[str, Any], rate: float) -> Iterator[dict[str, Any]]:
             }
         finally:
             process.terminate()
-
-
-@contextlib.contextmanager
-def _directory(parameters: Mapping[str, Any]) -> Iterator[Path]:
-    """Where the records of this run go."""
-    if not parameters.get("records"):
-        with tempfile.TemporaryDirectory(prefix="load-") as name:
-            yield Path(name) / "run"
-        return
-    now = datetime.datetime.now().strftime("%Y%m%d-%H%M%S.%f")
-    yield RECORDS / parameters["records"] / f"{now}-{os.getpid()}"
 
 
 VARIANTS = {"prepare": prepare, "finish": finish, "run": run}
