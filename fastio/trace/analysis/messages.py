@@ -3,8 +3,9 @@
 A message is two moments on the clocks of two processes of which the first can not be later. Two sources:
 
 - points ``message.sent`` and ``message.received`` with the same ``message``;
-- a ``client.request`` and the ``glance.request`` that has the same ``global`` id: the client begins first and, if it
-  got its answer, ends last.
+- a ``client.request`` and the request of a server that has the same ``global`` id: the server begins after the client
+  has begun and, if the client got its answer, before the client ends. The server's end says nothing: it comes when the
+  server looks for more data after the last, which the client may have by then.
 
 Where it is not certain who answered whom (an id that several processes send, requests of one id that overlap) nothing is
 concluded, or only what holds for all of them.
@@ -12,14 +13,15 @@ concluded, or only what holds for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fastio.trace.analysis.model import Point, Process, Span, Trace
 
 SENT, RECEIVED = "message.sent", "message.received"
-#: (name of the caller's span, name of the span that serves it)
-CALLS = (("client.request", "glance.request"),)
+#: The span of who calls; that of who serves is called the same after another first word.
+CALLER = "client.request"
+SERVER_SUFFIX = ".request"
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Impossible:
 
 def messages(trace: Trace) -> list[Message]:
     """Those between different processes, on different clocks or on the same."""
-    return [*_points(trace), *(message for names in CALLS for message in _calls(trace, *names))]
+    return [*_points(trace), *_calls(trace)]
 
 
 def impossible(trace: Trace, found: Sequence[Message]) -> list[Impossible]:
@@ -92,26 +94,31 @@ def _by_id(points: Sequence[Point]) -> dict[str, list[Point]]:
     return found
 
 
-def _calls(trace: Trace, calling: str, serving: str) -> Iterator[Message]:
-    callers, servers = _by_global(trace, calling), _by_global(trace, serving)
+def is_server(span: Span) -> bool:
+    """Whether it is a request that a server serves, such as ``glance.request``."""
+    return span.name.endswith(SERVER_SUFFIX) and span.name != CALLER
+
+
+def _calls(trace: Trace) -> Iterator[Message]:
+    callers = _by_global(span for span in trace.spans() if span.name == CALLER)
+    servers = _by_global(span for span in trace.spans() if is_server(span))
     for name, served in servers.items():
-        for caller, server in pairs(callers.get(name, []), served):
-            first, last = caller[0], caller[-1]
+        for calling, server in pairs(callers.get(name, []), served):
+            first, last = calling[0], calling[-1]
             if first.begin is not None and server.begin is not None:
-                what = f"{calling} of {name}"
-                yield Message(first.process, first.begin, server.process, server.begin, what)
-            if server.end is not None and last.end is not None and _answered(last):
-                what = f"answer to {calling} of {name}"
-                yield Message(server.process, server.end, last.process, last.end, what)
+                yield Message(first.process, first.begin, server.process, server.begin, f"{CALLER} of {name}")
+            if server.begin is not None and last.end is not None and _answered(last):
+                what = f"answer to {CALLER} of {name}"
+                yield Message(server.process, server.begin, last.process, last.end, what)
 
 
-def _by_global(trace: Trace, name: str) -> dict[str, list[Span]]:
+def _by_global(spans: Iterable[Span]) -> dict[str, list[Span]]:
     found: dict[str, list[Span]] = {}
-    for span in trace.spans():
-        if span.name == name and span.text("global"):
+    for span in spans:
+        if span.text("global"):
             found.setdefault(span.text("global"), []).append(span)
-    for spans in found.values():
-        spans.sort(key=lambda span: (span.begin is None, span.begin or 0))
+    for group in found.values():
+        group.sort(key=lambda span: (span.begin is None, span.begin or 0))
     return found
 
 
