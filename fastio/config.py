@@ -101,6 +101,23 @@ def _no_name(value: Any) -> str:
     raise TypeError(f"{value!r} is no name")
 
 
+def _parse_directory(value: Any) -> str:
+    """The absolute path of a directory that can be written to, or made; nothing is made here."""
+    path = os.path.abspath(os.fspath(value)) if str(value).strip() else ""
+    found = path
+    while found and not os.path.lexists(found) and found != os.path.dirname(found):
+        found = os.path.dirname(found)
+    if not os.path.isdir(found) or not os.access(found, os.W_OK | os.X_OK):
+        raise ValueError("not a directory")
+    return path
+
+
+def _parse_count(value: Any) -> int:
+    if isinstance(value, bool) or isinstance(value, float):
+        raise ValueError("not a count")
+    return int(value)
+
+
 class Setting(NamedTuple):
     """One row of the table."""
 
@@ -166,8 +183,30 @@ SETTINGS = (
         '"s3=256KiB,rbd=8MiB", each at most once; the drivers are ' + ", ".join(STORES),
         "The same for one driver of glance_store each; wins over store_chunk_size.",
     ),
+    Setting(
+        "trace", "FASTIO_TRACE", None, _parse_directory,
+        "a directory that can be written to, or made",
+        "Directory for the files of a trace: what each request and each transfer took, and what failed. Without it "
+        "nothing is traced, and nothing is in the way of anything.",
+    ),
+    Setting(
+        "trace_buffer", "FASTIO_TRACE_BUFFER", 1 << 16, _parse_count,
+        f"a number of events from {1 << 8} to {1 << 22}, such as {1 << 16}",
+        "Events of a process, some 500 bytes each, that may wait to be written to the trace. More are lost and counted.",
+        1 << 8, 1 << 22,
+    ),
+    _size_setting(
+        "trace_file_size", 64 * MIB, 64 * KIB, 16 * GIB,
+        "Bytes of a file of the trace; then a process goes on in a new one.",
+    ),
+    _size_setting(
+        "trace_total_size", GIB, 128 * KIB, 1024 * GIB,
+        "Bytes of all files of the trace of one process; beyond that its oldest are deleted, and their events counted as "
+        "lost.",
+    ),
     Setting("disabled", "FASTIO_DISABLED", (), _parse_names,
-            "names of patches, separated by commas (see fastio.names())", "Patches that are not to be applied."),
+            "names of patches, separated by commas (see fastio.names()); all for all of them, and to trace a service as "
+            "it is without fastio", "Patches that are not to be applied."),
     Setting("enabled", "FASTIO", True, _parse_switch,
             "1, true, yes, on or 0, false, no, off", "The kill switch: FASTIO=0 makes fastio.patch() do nothing."),
 )  # fmt: skip
@@ -185,6 +224,10 @@ class Settings:
     yield_bytes: int
     store_chunk_size: int | None
     store_chunk_sizes: Mapping[str, int]
+    trace: str | None
+    trace_buffer: int
+    trace_file_size: int
+    trace_total_size: int
     disabled: tuple[str, ...]
     enabled: bool
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)

@@ -32,6 +32,8 @@ _failures: dict[tuple[str, str], str] = {}
 #: patches that were applied once and taken back
 _past: set[tuple[str, str]] = set()
 _hooked: set[str] = set()
+#: packages of wings that have been asked for in this process
+_begun: set[str] = set()
 
 
 def apply(
@@ -45,17 +47,19 @@ def apply(
     chosen = registry.select(names, settings.disabled)
     if not settings.enabled:
         chosen = []
+    asked_for = [wing for wing in registry.WINGS if _asks_for(settings, wing)]
+    for wing in asked_for:
+        # Before anything is changed: it may refuse.
+        importlib.import_module(wing.package).begin(settings)
+        chosen += [patch for patch in wing.patches() if patch.name not in settings.disabled]
     wanted_before = wanted()
     settings_before = config.in_force()
     config.put_in_force(settings)
     config.put_options(options)
-    disabled = [
-        patch
-        for patch in registry.patches()
-        if patch.name in _wanted and (patch.name in settings.disabled or not settings.enabled)
-    ]
+    disabled = [patch for patch in _known() if patch.name in _wanted and not _allowed(settings, patch)]
     for patch in reversed(disabled):
         _revert_patch(patch)
+    _end_wings(asked_for)
     entries = [_look(patch, target) for patch in disabled for target in patch.targets]
     for patch in chosen:
         _wanted[patch.name] = patch
@@ -65,6 +69,7 @@ def apply(
         for patch in reversed(chosen):
             if patch.name not in wanted_before:
                 _revert_patch(patch)
+        _end_wings()
         config.put_in_force(settings_before)
         config.put_options(options_before)
         raise PatchError(report)
@@ -79,15 +84,54 @@ def apply(
 
 def revert(names: str | Sequence[str] | None) -> Report:
     """See :func:`fastio.unpatch`."""
-    chosen = registry.select(names)
+    chosen = _select_known(names)
     for patch in reversed(chosen):
         _revert_patch(patch)
+    _end_wings()
     return _report([_look(patch, target) for patch in chosen for target in patch.targets])
 
 
 def status() -> Report:
     """See :func:`fastio.status`."""
-    return _report([_look(patch, target) for patch in registry.patches() for target in patch.targets])
+    return _report([_look(patch, target) for patch in _known() for target in patch.targets])
+
+
+def _known() -> list[registry.Patch]:
+    """All patches, with those of wings that have been asked for in this process."""
+    return [*registry.patches(), *(patch for wing in registry.WINGS if wing.package in _begun for patch in wing.patches())]
+
+
+def _select_known(names: str | Sequence[str] | None) -> list[registry.Patch]:
+    """The patches of those names (None: all), those of wings that have been asked for among them."""
+    known = _known()
+    own = [name for wing in registry.WINGS for name in wing.modules]
+    if names is None:
+        return known
+    asked = [names] if isinstance(names, str) else names
+    chosen = registry.select([name for name in asked if name not in own])
+    return [patch for patch in known if patch in chosen or patch.name in asked]
+
+
+def _asks_for(settings: config.Settings, wing: registry.Wing) -> bool:
+    if not settings.enabled or not getattr(settings, wing.setting):
+        return False
+    _begun.add(wing.package)
+    return True
+
+
+def _allowed(settings: config.Settings, patch: registry.Patch) -> bool:
+    """Whether the settings let the patch be in force."""
+    for wing in registry.WINGS:
+        if patch.name in wing.modules:
+            return _asks_for(settings, wing) and patch.name not in settings.disabled
+    return settings.enabled and not {patch.name, registry.ALL} & set(settings.disabled)
+
+
+def _end_wings(asked_for: Sequence[registry.Wing] = ()) -> None:
+    """Have those wings end, except ``asked_for``, of which no patch is wanted any more."""
+    for wing in registry.WINGS:
+        if wing not in asked_for and wing.package in _begun and not any(name in _wanted for name in wing.modules):
+            importlib.import_module(wing.package).end()
 
 
 def wanted() -> frozenset[str]:
@@ -97,16 +141,22 @@ def wanted() -> frozenset[str]:
 
 def _check_disabled(settings: config.Settings) -> None:
     for name in settings.disabled:
-        if name not in registry.names():
+        if name not in (registry.ALL, *registry.all_names()):
             source = settings.sources["disabled"]
-            raise SettingError("disabled", name, source, "names of patches: " + ", ".join(registry.names()))
+            known = ", ".join(registry.all_names())
+            raise SettingError("disabled", name, source, f"{registry.ALL}, or names of patches: {known}")
 
 
 def _report(entries: Sequence[Entry]) -> Report:
     versions = {"fastio": VERSION, platform.python_implementation(): platform.python_version()}
     for distribution in ("eventlet", "oslo.concurrency", "glance_store"):
         versions[distribution] = _version(distribution) or "absent"
-    return Report(entries, config.effective(), versions, holders.late_holders())
+    notes = [note for wing in registry.WINGS if wing.package in _begun for note in _notes(wing)]
+    return Report(entries, config.effective(), versions, holders.late_holders(), notes)
+
+
+def _notes(wing: registry.Wing) -> list[str]:
+    return importlib.import_module(wing.package).notes()
 
 
 @functools.cache
@@ -278,7 +328,7 @@ def _why_off(patch: Patch) -> str:
     settings = config.effective()
     if not settings.enabled:
         return f"switched off as a whole by {settings.sources['enabled']}"
-    if patch.name in settings.disabled:
+    if patch.name in settings.disabled or registry.ALL in settings.disabled and patch in registry.patches():
         return f"disabled by {settings.sources['disabled']}"
     return "not asked for"
 
@@ -310,7 +360,7 @@ def _hook(module: str) -> None:
 
 def _imported(module: str) -> None:
     _hooked.discard(module)
-    for patch in registry.patches():
+    for patch in _known():
         for target in patch.targets:
             if patch.name in _wanted and target.module == module:
                 entry = _apply_target(patch, target)

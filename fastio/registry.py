@@ -58,6 +58,35 @@ MODULES = (
     "glanceclient_hashing",
 )
 
+#: In ``disabled``: all patches, but not those of wings.
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Wing:
+    """Patches that are in force only while a setting asks for them; until then nothing of them is imported.
+
+    ``package`` has a module for each of them, and ``begin(settings)``, ``end()`` and ``notes()``, which are called
+    before the first is applied, after the last was taken back, and for a report.
+    """
+
+    setting: str
+    package: str
+    modules: tuple[str, ...]
+
+    def patches(self) -> tuple[Patch, ...]:
+        return tuple(importlib.import_module(f"{self.package}.{name}").PATCH for name in self.modules)
+
+
+#: They sit on top of all other patches.
+WINGS = (
+    Wing(
+        "trace",
+        "fastio.trace.boundaries",
+        ("trace_hub", "trace_subprocess", "trace_stores", "trace_requests", "trace_client"),
+    ),
+)
+
 
 @dataclass(frozen=True)
 class Requirement:
@@ -135,13 +164,18 @@ class Patch:
 
 @lru_cache(maxsize=1)
 def patches() -> tuple[Patch, ...]:
-    """All patches in the order of application."""
+    """All patches in the order of application, those of wings left out."""
     return tuple(importlib.import_module(f"fastio.patches.{name}").PATCH for name in MODULES)
 
 
 def names() -> tuple[str, ...]:
-    """The names of all patches in the order of application."""
+    """The names of all patches in the order of application, those of wings left out."""
     return MODULES
+
+
+def all_names() -> tuple[str, ...]:
+    """The names of all patches, and of those of wings, in the order of application."""
+    return (*MODULES, *(name for wing in WINGS for name in wing.modules))
 
 
 def select(wanted: str | Sequence[str] | None, disabled: Sequence[str] = ()) -> list[Patch]:
@@ -153,7 +187,12 @@ def select(wanted: str | Sequence[str] | None, disabled: Sequence[str] = ()) -> 
         wanted = [wanted]
     if isinstance(wanted, bytes) or wanted is not None and not isinstance(wanted, Iterable):
         raise TypeError(f"names: a name of a patch or several of them, not {wanted!r}")
-    for name in [*(wanted or ()), *disabled]:
+    for name in wanted or ():
         if name not in MODULES:
             raise UnknownPatchError(name, MODULES)
+    for name in disabled:
+        if name not in (ALL, *all_names()):
+            raise UnknownPatchError(name, all_names())
+    if ALL in disabled:
+        return []
     return [patch for patch in patches() if (wanted is None or patch.name in wanted) and patch.name not in disabled]

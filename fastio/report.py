@@ -63,6 +63,8 @@ class Report:
     versions: dict[str, str]
     #: modules and classes that go round a patch, for example because they took ``Popen`` before ``monkey_patch()``
     late_holders: Sequence[str] = ()
+    #: what goes on besides, for example what has been traced
+    notes: Sequence[str] = ()
 
     def problems(self) -> list[Entry]:
         """The entries that ``strict=True`` does not accept."""
@@ -96,6 +98,7 @@ class Report:
             },
             "patches": [{**asdict(entry), "outcome": entry.outcome.value} for entry in self.entries],
             "late_holders": list(self.late_holders),
+            "notes": list(self.notes),
         }
 
     def to_json(self) -> str:
@@ -117,7 +120,7 @@ class Report:
             [(entry.name, entry.target, entry.outcome.value, entry.found) for entry in self.entries],
         )
         advice = [f"{entry.name}: {entry.advice}" for entry in self.entries if entry.advice]
-        for title, notes in (("What to do", advice), ("Late holders", self.late_holders)):
+        for title, notes in (("What to do", advice), ("Late holders", self.late_holders), ("Notes", self.notes)):
             if notes:
                 lines += ["", title + ":"] + [f"  {note}" for note in dict.fromkeys(notes)]
         return "\n".join(lines)

@@ -94,7 +94,7 @@ class Slot:
 
     def _compose(self, layers: dict[str, Target]) -> Callable[..., Any]:
         call = self.original
-        for name in registry.names():
+        for name in registry.all_names():
             if name in layers and not layers[name].direct:
                 call = layers[name].make(call, self)
         return call

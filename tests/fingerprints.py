@@ -42,20 +42,21 @@ EVENTLET = {
     "eventlet.greenio.py3": [
         f"GreenFileIO.{name}" for name in ("__init__", "_trampoline", "read", "readall", "readinto", "write")
     ],
+    "eventlet.hubs.hub": ["BaseHub.switch"],
     "eventlet.wsgi": ["HttpProtocol.handle_one_response"],
 }
 OSLO = {"oslo_concurrency.processutils": ["_subprocess_setup"]}
 #: A pair names the first release whose function has been read and fits what fastio does with it.
 GLANCE_STORE: dict[str, list[str | tuple[str, str]]] = {
     "glance_store._drivers.cinder.store": [
-        *(f"Store.{name}" for name in ("get", "add", "_open_cinder_volume", "_cinder_volume_data_iterator")),
+        *(f"Store.{name}" for name in ("get", "add", "delete", "_open_cinder_volume", "_cinder_volume_data_iterator")),
         ("Store._write_data", "5.0"),
         "CinderVolumeIterator.__init__",
         "CinderVolumeIterator.__next__",
         "CinderVolumeIterator.close",
     ],
     "glance_store._drivers.filesystem": [
-        *(f"Store.{name}" for name in ("get", "add", "configure_add")),
+        *(f"Store.{name}" for name in ("get", "add", "delete", "configure_add")),
         "ChunkedFile.__init__",
         "ChunkedFile.__iter__",
         "ChunkedFile.close",
@@ -63,32 +64,37 @@ GLANCE_STORE: dict[str, list[str | tuple[str, str]]] = {
     "glance_store._drivers.http": ["Store.get", "http_response_iterator"],
     "glance_store._drivers.rbd": [
         *(f"Store.{name}" for name in ("get", "add", "configure_add", "get_size", "get_connection", "_create_image")),
-        *(f"Store.{name}" for name in ("_delete_image", "_resize_on_write")),
+        *(f"Store.{name}" for name in ("delete", "_delete_image", "_resize_on_write")),
         "ImageIterator.__iter__",
         "ImageIterator.__init__",
     ],
     "glance_store._drivers.s3": [
         *(f"Store.{name}" for name in ("get", "add", "_add_singlepart", "_add_multipart", "_create_s3_client")),
         "Store._operation_set",
+        "Store.delete",
     ],
     "glance_store._drivers.sheepdog": [
         *(f"Store.{name}" for name in ("get", "add", "configure_add")),
         *(f"SheepdogImage.{name}" for name in ("_run_command", "read")),
     ],
     "glance_store._drivers.swift.buffered": ["BufferedReader._buffer"],
-    "glance_store._drivers.swift.store": ["BaseStore.get", "BaseStore.add", "BaseStore._get_object"],
-    "glance_store._drivers.vmware_datastore": ["Store.get", "Store.add", "new_session"],
+    "glance_store._drivers.swift.store": [
+        *(f"BaseStore.{name}" for name in ("get", "add", "delete", "_get_object")),
+        "MultiTenantStore.delete",
+    ],
+    "glance_store._drivers.vmware_datastore": ["Store.get", "Store.add", "Store.delete", "new_session"],
     "glance_store.common.utils": ["get_hasher", "chunkreadable", "chunkiter"],
 }
 GLANCE: dict[str, list[str | tuple[str, str]]] = {
     "glance.api.common": ["size_checked_iter"],
     "glance.api.middleware.cache": ["CacheFilter.get_from_cache", "CacheFilter._process_v2_request"],
+    "glance.common.config": ["load_paste_app"],
     "glance.common.utils": [
         *("chunkiter", "cooperative_iter", "cooperative_read"),
         *(f"CooperativeReader.{name}" for name in ("__init__", "read", "__iter__")),
         *(f"LimitingReader.{name}" for name in ("__init__", "read", "__iter__")),
     ],
-    "glance.common.wsgi": [("_UWSGIChunkFile.read", "32.0"), ("_UWSGIChunkFile.__init__", "32.0")],
+    "glance.common.wsgi": ["Resource.dispatch", ("_UWSGIChunkFile.read", "32.0"), ("_UWSGIChunkFile.__init__", "32.0")],
     "glance.image_cache": ["ImageCache.cache_tee_iter"],
     "glance.location": ["ImageProxy.get_data", "ImageProxy._upload_to_store"],
     "glance.notifier": ["ImageProxy.get_data", "ImageProxy._get_chunk_data_iterator"],
@@ -97,7 +103,7 @@ SWIFTCLIENT = {
     "swiftclient.client": ["HTTPConnection.__init__", "HTTPConnection.getresponse", "Connection.put_object"]
 }
 GLANCECLIENT = {
-    "glanceclient.common.http": ["_close_after_stream"],
+    "glanceclient.common.http": ["_close_after_stream", "HTTPClient._request", "SessionClient.request"],
     "glanceclient.common.utils": ["serious_integrity_iter", "integrity_iter"],
 }
 #: What is wanted of each distribution.

@@ -31,6 +31,8 @@ Configuration = Mapping[str, Mapping[str, object]]
 #: In PYTHONPATH of a server: many clients may write to its database.
 PATIENT_SQLITE = Path(__file__).parent / "patient_sqlite"
 
+ROOT = Path(__file__).parent.parent.parent
+
 #: Prints what tells the databases of two glances apart: two may have the same version, and other migrations.
 _SCHEMA = """\
 import glance, hashlib, importlib.metadata, pathlib
@@ -83,9 +85,10 @@ class Glance(Backend):
     #: ``fastio``: ``on`` or ``off``; ``disabled``: patches of fastio that are left out, with commas between them;
     #: ``chunk_size``: filesystem_store_chunk_size in bytes, 0 for glance's default; ``flavor``: of the paste pipeline,
     #: such as ``caching``; ``tls``: 1 for HTTPS as well; ``python``: the interpreter of another environment to run in,
-    #: into which fastio can be imported if it is to be on
+    #: into which fastio can be imported if it is to be on; ``trace``: ``on`` to record a trace, also with ``fastio=off``
     parameters = {
         "fastio": "off", "disabled": "", "workers": 1, "chunk_size": 0, "flavor": "", "tls": 0, "python": "",
+        "trace": "off",
     }  # fmt: skip
 
     #: where it listens
@@ -135,19 +138,30 @@ class Glance(Backend):
         return self.directory / "images"
 
     @property
+    def traces(self) -> Path:
+        """The directory of its trace."""
+        return self.directory / "trace"
+
+    @property
+    def runs_fastio(self) -> bool:
+        """Whether fastio is in the server, be it only to trace it."""
+        return "on" in (self.chosen["fastio"], self.chosen["trace"])
+
+    @property
     def cache(self) -> Path:
         """The directory of the image cache, which the flavor ``caching`` switches on."""
         return self.directory / "cache"
 
     def launch(self) -> None:
         _one_of(self, "fastio", "on", "off")
+        _one_of(self, "trace", "on", "off")
         for name in ("etc", "images", "staging", "tasks", "locks", "cache", "temporary"):
             (self.directory / name).mkdir()
         self.http_port = self.port()
         self.configure(self.configuration())
         shutil.copyfile(self._database(), self.directory / "glance.sqlite")
         self.start_again()
-        if self.chosen["fastio"] == "on" and "fastio: " not in (self.logs / "glance-api.log").read_text():
+        if self.runs_fastio and "fastio: " not in (self.logs / "glance-api.log").read_text():
             raise BackendError("glance-api runs, but its log has no summary of fastio")
         if self.chosen["tls"]:
             self._start_tls()
@@ -168,6 +182,7 @@ class Glance(Backend):
             "images": str(self.images),
             "python": str(self.python()),
             "log": str(self.logs / "glance-api.log"),
+            "trace": str(self.traces) if self.chosen["trace"] == "on" else "",
         }
         if self.chosen["tls"]:
             found["https_url"] = f"https://{HOST}:{self._tls_port}"
@@ -180,12 +195,15 @@ class Glance(Backend):
 
     def variables(self) -> dict[str, str]:
         """Of the server's environment, besides what servers inherit."""
-        disabled = self.chosen["disabled"]
+        disabled = self.chosen["disabled"] if self.chosen["fastio"] == "on" else "all"
+        # This checkout's fastio, whichever is installed there.
+        path = [str(PATIENT_SQLITE), *([str(ROOT)] if self.runs_fastio else [])]
         return {
             "PATH": f"{self.python().parent}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(PATIENT_SQLITE),
+            "PYTHONPATH": os.pathsep.join(path),
             "OS_GLANCE_CONFIG_DIR": str(self.etc),
             **({"FASTIO_DISABLED": disabled} if disabled else {}),
+            **({"FASTIO_TRACE": str(self.traces)} if self.chosen["trace"] == "on" else {}),
         }
 
     def configuration(self) -> Configuration:
@@ -287,7 +305,7 @@ class Glance32(Glance):
 
     def command(self) -> list[str]:
         command = [self.program("glance-api"), "--config-file", str(self.etc / "glance-api.conf")]
-        if self.chosen["fastio"] == "off":
+        if not self.runs_fastio:
             return command
         return [str(self.python()), "-m", "fastio", "run", "--", *command]
 
@@ -312,7 +330,7 @@ class Glance33(Glance):
             "--enable-threads", "--lazy-apps", "--need-app", "--http-chunked-input", "--buffer-size", "65535",
             "--die-on-term", "--listen", "100",
         ]  # fmt: skip
-        return [*command, "--import", "fastio.auto"] if self.chosen["fastio"] == "on" else command
+        return [*command, "--import", "fastio.auto"] if self.runs_fastio else command
 
 
 def _beside(python: str | Path, name: str) -> Path:

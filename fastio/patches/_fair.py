@@ -14,14 +14,11 @@ from typing import Any
 from fastio import config, counters
 from fastio.config import KIB
 from fastio.core import budget
+from fastio.core.transparent import SPECIAL, Transparent, special
 
 #: The least that one of many images' transfers moves in a turn, in bytes, unless ``yield_bytes`` is less. A turn of
 #: glance's costs more than one of a pipe's: twenty downloads at a time with 64 KiB in each were slower than stock's.
 SHARE = 256 * KIB
-
-#: Special methods that are looked up on the class, so a stand-in has them where the original does.
-_SPECIAL = ("__len__", "__bool__", "__getitem__", "__enter__", "__exit__")
-
 
 def hub() -> Any:
     """The hub that other greenlets of this thread wait for; None natively, and in the hub itself."""
@@ -88,39 +85,14 @@ class Pace:
             self._left -= count
 
 
-class Fair:
-    """Stands for an image's data (a file, an iterator, an object that has one) and keeps the pace.
+class Fair(Transparent):
+    """Stands for an image's data (a file, an iterator, an object that has one) and keeps the pace."""
 
-    Everything else goes to the original, which ``isinstance()`` sees as well.
-    """
-
-    __slots__ = ("__weakref__", "__wrapped__", "_fastio_pace")
+    __slots__ = ("_fastio_pace",)
 
     def __init__(self, wrapped: Any, pace: Pace) -> None:
-        object.__setattr__(self, "__wrapped__", wrapped)
+        super().__init__(wrapped)
         object.__setattr__(self, "_fastio_pace", pace)
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:
-        return self.__wrapped__.__class__
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.__wrapped__, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self.__wrapped__, name, value)
-
-    def __delattr__(self, name: str) -> None:
-        delattr(self.__wrapped__, name)
-
-    def __eq__(self, other: Any) -> bool:
-        return self.__wrapped__ == (other.__wrapped__ if issubclass(type(other), Fair) else other)
-
-    def __hash__(self) -> int:
-        return hash(self.__wrapped__)
-
-    def __repr__(self) -> str:
-        return repr(self.__wrapped__)
 
 
 def _read(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -144,15 +116,7 @@ def _iter(self: Any) -> Iterator[Any]:
     return self if iterator is self.__wrapped__ else stand_in(iterator, self._fastio_pace)
 
 
-def _special(name: str) -> Callable[..., Any]:
-    def method(self: Any, *args: Any) -> Any:
-        result = getattr(type(self.__wrapped__), name)(self.__wrapped__, *args)
-        return self if result is self.__wrapped__ else result
-
-    return method
-
-
-_METHODS = {"read": _read, "__iter__": _iter, "__next__": _next, **{name: _special(name) for name in _SPECIAL}}
+_METHODS = {"read": _read, "__iter__": _iter, "__next__": _next, **{name: special(name) for name in SPECIAL}}
 
 
 @functools.cache

@@ -1,0 +1,50 @@
+"""Objects that stand for others: what they do not do themselves the original does, also as ``isinstance()`` sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+#: Special methods that are looked up on the class, so a stand-in has them where the original does.
+SPECIAL = ("__len__", "__bool__", "__getitem__", "__enter__", "__exit__")
+
+
+class Transparent:
+    """Stands for ``__wrapped__``. Slots of subclasses are set with ``object.__setattr__``."""
+
+    __slots__ = ("__weakref__", "__wrapped__")
+
+    def __init__(self, wrapped: Any) -> None:
+        object.__setattr__(self, "__wrapped__", wrapped)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        return self.__wrapped__.__class__
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__wrapped__, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.__wrapped__, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self.__wrapped__, name)
+
+    def __eq__(self, other: Any) -> bool:
+        return self.__wrapped__ == (other.__wrapped__ if issubclass(type(other), Transparent) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.__wrapped__)
+
+    def __repr__(self) -> str:
+        return repr(self.__wrapped__)
+
+
+def special(name: str) -> Callable[..., Any]:
+    """The special method ``name`` of a stand-in."""
+
+    def method(self: Any, *args: Any) -> Any:
+        result = getattr(type(self.__wrapped__), name)(self.__wrapped__, *args)
+        return self if result is self.__wrapped__ else result
+
+    return method

@@ -1,0 +1,35 @@
+"""The places at which tracing records, as patches: one module each, in the order of ``fastio.registry.WINGS``."""
+
+from __future__ import annotations
+
+from fastio.config import Settings
+from fastio.errors import SettingError
+from fastio.trace import recorder
+
+
+def begin(settings: Settings) -> None:
+    """Record into the directory that the setting names.
+
+    :raises fastio.errors.SettingError: if it can not be made
+    """
+    assert settings.trace is not None
+    limits = recorder.Limits(settings.trace_buffer, settings.trace_file_size, settings.trace_total_size)
+    try:
+        recorder.start(settings.trace, limits)
+    except OSError as error:
+        source = settings.sources.get("trace", "")
+        raise SettingError("trace", settings.trace, source, f"a directory that can be written to ({error})") from None
+
+
+def end() -> None:
+    """Record no more."""
+    recorder.stop()
+
+
+def notes() -> list[str]:
+    """What an operator should know of the recorder."""
+    found = recorder.active
+    if found is None:
+        return []
+    state = [f"trace: {found.written} events of this process written to {found.directory}, {found.lost} lost"]
+    return state + ([f"trace: the last error of writing: {found.failure}"] if found.failure else [])

@@ -1,0 +1,107 @@
+"""``trace_client``: the requests of glanceclient, as ``client.request``, to the last of what is downloaded.
+
+So that what the server records can be told to belong to a request, each has a global request id: the caller's, or if it
+has none, one that is made here and sent as ``X-OpenStack-Request-ID``. glance shows it in its log.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from fastio.patches.glanceclient_download import GLANCECLIENT
+from fastio.registry import Patch, Target
+from fastio.trace import recorder, redaction, spans
+from fastio.trace.spans import current
+from fastio.trace.streams import Passed, watch
+
+_MODULE = "glanceclient.common.http"
+_HEADER = "X-OpenStack-Request-ID"
+
+
+def make_request(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of ``HTTPClient._request``."""
+
+    def _request(self: Any, method: Any, url: Any, **kwargs: Any) -> Any:
+        if recorder.active is None:
+            return below(self, method, url, **kwargs)
+        return _run(self, method, url, kwargs, lambda: below(self, method, url, **kwargs))
+
+    return _request
+
+
+def make_session_request(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of ``SessionClient.request``."""
+
+    def request(self: Any, url: Any, method: Any, **kwargs: Any) -> Any:
+        if recorder.active is None:
+            return below(self, url, method, **kwargs)
+        return _run(self, method, url, kwargs, lambda: below(self, url, method, **kwargs))
+
+    return request
+
+
+def _run(client: Any, method: Any, url: Any, kwargs: dict[str, Any], call: Callable[[], Any]) -> Any:
+    found = recorder.active
+    if found is not None and not found.component:
+        found.component = "client"
+    identity = _identify(client, kwargs)
+    span = spans.begin("client.request", **{"method": str(method), "path": redaction.path(str(url)), **identity})
+    if identity:
+        spans.point("message.sent", span, {"message": identity["global"]})
+    before = current.get()
+    current.set(span)
+    try:
+        response, body = call()
+    except BaseException as error:
+        status = getattr(error, "code", None)
+        if isinstance(status, int):
+            span.values["status"] = status
+        span.fail(error)
+        raise
+    finally:
+        current.set(before)
+    span.values["status"] = response.status_code
+    answered = redaction.request_id(response.headers.get(_HEADER))
+    if answered is not None:
+        span.values["request"] = answered
+        spans.point("message.received", span, {"message": answered})
+    if not hasattr(type(body), "__next__"):
+        span.end()
+        return response, body
+    return response, watch(body, Passed(span, _received))
+
+
+def _received(passed: Passed, outcome: str) -> None:
+    passed.span.values.update(bytes=passed.bytes, chunks=passed.chunks, busy_ns=passed.ns)
+    passed.span.end(outcome)
+
+
+def _identify(client: Any, kwargs: dict[str, Any]) -> dict[str, str]:
+    """The request's global id, which is added to the headers in ``kwargs`` if there is none; nothing if it has none."""
+    headers = kwargs.get("headers") or {}
+    own = next((value for name, value in headers.items() if name.lower() == _HEADER.lower()), None)
+    given = own or getattr(client, "global_request_id", None)
+    if given is None:
+        given = f"req-{uuid.uuid4()}"
+        kwargs["headers"] = {**headers, _HEADER: given}
+    identity = redaction.request_id(given)
+    return {} if identity is None else {"global": identity}
+
+
+def _target(attribute: str, make: Callable[..., Any], *relies_on: str) -> Target:
+    owner, _, name = attribute.rpartition(".")
+    fingerprints = ((name, f"{_MODULE}:{attribute}"), *((each, f"{_MODULE}:{owner}.{each}") for each in relies_on))
+    return Target(_MODULE, attribute, make, fingerprints)
+
+
+PATCH = Patch(
+    name="trace_client",
+    summary="glanceclient: each request, with the global request id that the server records too",
+    targets=(
+        _target("HTTPClient._request", make_request),
+        _target("SessionClient.request", make_session_request),
+    ),
+    requires=(GLANCECLIENT,),
+)

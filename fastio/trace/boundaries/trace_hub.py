@@ -1,0 +1,43 @@
+"""``trace_hub``: how often, and for how long, a span had eventlet's hub run others.
+
+Whatever waits under eventlet goes through ``BaseHub.switch()``; the wait is that of the innermost span of the greenlet.
+It is part of the span's end as ``waits`` and ``wait_ns``, and makes no event.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from fastio.patches import _targets
+from fastio.registry import Patch, Target
+from fastio.trace.spans import current
+
+_MODULE = "eventlet.hubs.hub"
+_monotonic = time.monotonic_ns
+
+
+def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of ``BaseHub.switch``."""
+
+    def switch(self: Any) -> Any:
+        span = current.get()
+        if span is None:
+            return below(self)
+        began = _monotonic()
+        try:
+            return below(self)
+        finally:
+            span.waits += 1
+            span.wait_ns += _monotonic() - began
+
+    return switch
+
+
+PATCH = Patch(
+    name="trace_hub",
+    summary="eventlet: how long a span waits in the hub",
+    targets=(Target(_MODULE, "BaseHub.switch", make, (("switch", f"{_MODULE}:BaseHub.switch"),), direct=True),),
+    requires=(_targets.EVENTLET,),
+)

@@ -1,0 +1,69 @@
+"""``trace_requests``: the requests of glance-api, and what its controllers do.
+
+glance-api's application is what ``load_paste_app()`` returns, under eventlet and in any other server; it is the one
+place where all of a request, and nothing else, passes. ``glance.request`` has the method, the path, the request ids,
+the status and how much was sent; within it ``glance.<controller>.<action>`` is the time in which a controller decides
+what to answer, and for an upload takes the data, and ``glance.body`` that in which the body goes out. The text of an
+error that a controller raises, be it of the database, is that of the request.
+
+The application is wrapped when the service builds it: tracing that is switched on later sees no requests.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from typing import Any
+
+from fastio.patches import _glance
+from fastio.registry import Patch
+from fastio.trace import spans
+from fastio.trace.wsgi import traced
+
+
+def make_load_paste_app(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of ``load_paste_app``."""
+
+    def load_paste_app(*args: Any, **kwargs: Any) -> Any:
+        return traced(below(*args, **kwargs), "glance-api", "glance")
+
+    return load_paste_app
+
+
+def make_dispatch(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of ``Resource.dispatch``."""
+
+    def dispatch(self: Any, obj: Any, action: Any, *args: Any, **kwargs: Any) -> Any:
+        outer = spans.current.get()
+        if outer is None:
+            return below(self, obj, action, *args, **kwargs)
+        try:
+            if obj is not self.controller:
+                return below(self, obj, action, *args, **kwargs)
+            with spans.begin(_name(type(obj), action)):
+                return below(self, obj, action, *args, **kwargs)
+        except Exception as error:
+            outer.root.note(error)
+            raise
+
+    return dispatch
+
+
+@functools.lru_cache(maxsize=512)
+def _name(cls: type, action: Any) -> str:
+    """``glance.image_data.download`` of ``ImageDataController`` and ``download``."""
+    controller = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__.removesuffix("Controller")).lower()
+    known = isinstance(action, str) and hasattr(cls, action)
+    return f"glance.{controller}.{action if known else 'default'}"
+
+
+PATCH = Patch(
+    name="trace_requests",
+    summary="glance-api: each request, its controller and its body",
+    targets=(
+        _glance.function("glance.common.config", "load_paste_app", make_load_paste_app),
+        _glance.function("glance.common.wsgi", "Resource.dispatch", make_dispatch),
+    ),
+    requires=(_glance.GLANCE,),
+)

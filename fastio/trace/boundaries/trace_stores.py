@@ -1,0 +1,135 @@
+"""``trace_stores``: what glance_store's drivers do: ``store.<driver>.get``, ``.add`` and ``.delete``.
+
+``get`` lasts until the last chunk has been taken, or the data is closed; ``busy_ns`` is how much of that the driver
+itself took, the rest is its consumer's. ``add`` has in ``input_ns`` how long it waited for what it was to write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastio.patches import _stores
+from fastio.registry import Patch, Target
+from fastio.trace import spans
+from fastio.trace.spans import current
+from fastio.trace.streams import Passed, watch
+
+
+def _make_get(name: str) -> Callable[..., Any]:
+    name = f"store.{name}.get"
+
+    def make_get(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+        """The wrapper of a driver's ``get``."""
+
+        def get(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if not spans.is_on():
+                return below(self, *args, **kwargs)
+            span = spans.begin(name, **_backend(self))
+            passed = Passed(span, _got)
+            before = current.get()
+            current.set(span)
+            began = spans.now()
+            try:
+                data, size = below(self, *args, **kwargs)
+            except BaseException as error:
+                span.fail(error)
+                raise
+            finally:
+                passed.ns = spans.now() - began
+                current.set(before)
+            watched = watch(data, passed)
+            if watched is data:
+                passed.end(spans.OK)
+            return watched, size
+
+        return get
+
+    return make_get
+
+
+def _got(passed: Passed, outcome: str) -> None:
+    passed.span.values.update(bytes=passed.bytes, chunks=passed.chunks, busy_ns=passed.ns)
+    passed.span.end(outcome)
+
+
+def _make_add(name: str) -> Callable[..., Any]:
+    name = f"store.{name}.add"
+
+    def make_add(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+        """The wrapper of a driver's ``add``."""
+
+        def add(self: Any, image_id: Any, image_file: Any, *args: Any, **kwargs: Any) -> Any:
+            if not spans.is_on():
+                return below(self, image_id, image_file, *args, **kwargs)
+            span = spans.begin(name, **_backend(self))
+            passed = Passed(span)
+            try:
+                with span:
+                    try:
+                        return below(self, image_id, watch(image_file, passed), *args, **kwargs)
+                    finally:
+                        span.values.update(bytes=passed.bytes, chunks=passed.chunks, input_ns=passed.ns)
+            except BaseException:
+                if passed.failed:
+                    # Not the store's fault: who sends the data has stopped.
+                    span.root.values["outcome"] = spans.ABORTED
+                raise
+
+        return add
+
+    return make_add
+
+
+def _make_delete(name: str) -> Callable[..., Any]:
+    name = f"store.{name}.delete"
+
+    def make_delete(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+        """The wrapper of a driver's ``delete``."""
+
+        def delete(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if not spans.is_on():
+                return below(self, *args, **kwargs)
+            with spans.begin(name, **_backend(self)):
+                return below(self, *args, **kwargs)
+
+        return delete
+
+    return make_delete
+
+
+def _backend(store: Any) -> dict[str, str]:
+    """The name of a store, where there may be several of a driver."""
+    name = getattr(store, "backend_group", None)
+    return {"store": name} if isinstance(name, str) else {}
+
+
+#: Driver as the names of spans have it: module, class that gets and adds, classes that delete.
+_DRIVERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "filesystem": ("filesystem", "Store", ("Store",)),
+    "http": ("http", "Store", ()),
+    "swift": ("swift.store", "BaseStore", ("BaseStore", "MultiTenantStore")),
+    "s3": ("s3", "Store", ("Store",)),
+    "rbd": ("rbd", "Store", ("Store",)),
+    "cinder": ("cinder.store", "Store", ("Store",)),
+    "vmware": ("vmware_datastore", "Store", ("Store",)),
+}
+
+
+def _targets() -> list[Target]:
+    found = []
+    for name, (module, cls, deleting) in _DRIVERS.items():
+        module = f"glance_store._drivers.{module}"
+        found.append(_stores.method(module, f"{cls}.get", _make_get(name)))
+        if deleting:
+            found.append(_stores.method(module, f"{cls}.add", _make_add(name)))
+        found += [_stores.method(module, f"{each}.delete", _make_delete(name)) for each in deleting]
+    return found
+
+
+PATCH = Patch(
+    name="trace_stores",
+    summary="glance_store: what its drivers get, add and delete",
+    targets=tuple(_targets()),
+    requires=(_stores.GLANCE_STORE,),
+)

@@ -1,0 +1,49 @@
+"""``trace_subprocess``: ``Popen.communicate()``, natively and under eventlet, as ``subprocess.communicate``.
+
+Of what is run only the program's name is recorded, no arguments: those may be secret.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from fastio.patches import _targets
+from fastio.registry import Patch
+from fastio.trace import redaction, spans
+
+
+def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of ``Popen.communicate``."""
+
+    def communicate(self: Any, input: Any = None, timeout: float | None = None) -> Any:
+        if not spans.is_on():
+            return below(self, input, timeout)
+        with spans.begin("subprocess.communicate", program=_program(self.args)) as span:
+            found = below(self, input, timeout)
+            span.values["bytes"] = sum(len(data) for data in (input, *found) if data)
+            span.values["chunks"] = _chunks(self)
+            span.values["code"] = self.returncode
+            return found
+
+    return communicate
+
+
+def _program(args: Any) -> str:
+    first = args if isinstance(args, (str, bytes, os.PathLike)) else next(iter(args), "")
+    words = os.fsdecode(first).split(maxsplit=1)
+    return redaction.text(os.path.basename(words[0]))[:60] if words else ""
+
+
+def _chunks(popen: Any) -> int:
+    """How many pieces of output were kept; one where it was read in one go."""
+    kept = getattr(popen, "_fileobj2output", None)
+    return sum(len([1 for chunk in chunks if chunk]) for chunks in kept.values()) if kept else 1
+
+
+PATCH = Patch(
+    name="trace_subprocess",
+    summary="subprocess: what is exchanged with a child, and how long it takes",
+    targets=(_targets.native_popen(make, "communicate"), _targets.green_popen(make, "communicate")),
+)

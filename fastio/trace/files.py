@@ -1,0 +1,140 @@
+"""The files of one process: ``HOST-PID-START-N.jsonl``, each of a bounded size, and all of them together too."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from fastio.version import VERSION
+
+_COMPACT = (",", ":")
+
+
+def dump(value: Any) -> bytes:
+    """One line."""
+    return json.dumps(value, separators=_COMPACT).encode() + b"\n"
+
+
+class Files:
+    """What a process writes; the newest files stay if all together are too large.
+
+    :param directory: where the files are
+    :param size: bytes of a file, give or take what is written at a time
+    :param total: bytes of all files of the process together
+    """
+
+    def __init__(self, directory: str, size: int, total: int, component: str) -> None:
+        self._directory = Path(directory)
+        self._size = size
+        self._total = total
+        self._component = component
+        self._host = socket.gethostname()
+        self._prefix = f"{_plain(self._host)}-{os.getpid()}-{time.time_ns() // 1_000_000}"
+        self._number = 0
+        self._fd = -1
+        self._written = 0
+        #: full files: path, bytes, events
+        self._full: deque[tuple[Path, int, int]] = deque()
+        self._events = 0
+
+    def write(self, lines: bytes, events: int) -> int:
+        """Write ``lines`` with so many events; returns how many events were deleted with old files.
+
+        After an error nothing of ``lines`` is in the file.
+
+        :raises OSError: if there is no room, or the directory is gone
+        """
+        if self._fd < 0:
+            self._open()
+        position = self._written
+        try:
+            view = memoryview(lines)
+            while view:
+                view = view[os.write(self._fd, view) :]
+        except OSError:
+            os.ftruncate(self._fd, position)
+            os.lseek(self._fd, position, os.SEEK_SET)
+            raise
+        self._written += len(lines)
+        self._events += events
+        return self._rotate() if self._written >= self._size else 0
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _path(self) -> Path:
+        return self._directory / f"{self._prefix}-{self._number}.jsonl"
+
+    def _open(self) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        # Paths and errors of requests are nobody's business but the operator's.
+        self._fd = os.open(self._path(), flags, 0o640)
+        self._written = self._events = 0
+        head = dump(
+            {
+                "fastio-trace": 1,
+                "host": self._host,
+                "pid": os.getpid(),
+                "parent": os.getppid(),
+                "boot": boot_id(),
+                "component": self._component,
+                "program": os.path.basename(sys.argv[0]) if sys.argv else "",
+                "versions": versions(),
+                "monotonic": time.monotonic_ns(),
+                "wall": time.time_ns(),
+                "file": self._number,
+            }
+        )
+        os.write(self._fd, head)
+        self._written = len(head)
+
+    def _rotate(self) -> int:
+        self.close()
+        self._full.append((self._path(), self._written, self._events))
+        self._number += 1
+        deleted = 0
+        while len(self._full) > 1 and sum(size for _, size, _ in self._full) + self._size > self._total:
+            path, _, events = self._full.popleft()
+            path.unlink(missing_ok=True)
+            deleted += events
+        return deleted
+
+
+def _plain(host: str) -> str:
+    """A host's name as part of a file's name."""
+    return "".join(c if c.isalnum() or c in "._" else "_" for c in host)[:64] or "host"
+
+
+def boot_id() -> str:
+    """What tells apart the times since the start of two machines, or of one before and after it was started anew."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def versions() -> dict[str, str]:
+    """Releases of what has been imported."""
+    from importlib import metadata
+
+    found = {"fastio": VERSION, "python": ".".join(map(str, sys.version_info[:3]))}
+    for module, distribution in (
+        ("glance", "glance"),
+        ("glance_store", "glance_store"),
+        ("eventlet", "eventlet"),
+        ("glanceclient", "python-glanceclient"),
+    ):
+        if module in sys.modules:
+            try:
+                found[module] = metadata.version(distribution)
+            except metadata.PackageNotFoundError:
+                pass
+    return found

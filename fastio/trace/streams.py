@@ -1,0 +1,195 @@
+"""Data on its way: objects that stand for it, count what passes, and end a span with it.
+
+An image of 16 MiB passes in 256 chunks of a stock glance-api, so what is done for each counts: a generator's turn, and
+two looks at the clock where it is wanted how long the original took.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fastio.core.transparent import SPECIAL, Transparent, special
+from fastio.trace import spans
+from fastio.trace.spans import Span, current
+
+_monotonic = time.monotonic_ns
+
+
+class Passed:
+    """What has passed of one stream."""
+
+    __slots__ = ("span", "bytes", "chunks", "ns", "failed", "on_end")
+
+    def __init__(self, span: Span, on_end: Callable[[Passed, str], None] | None = None) -> None:
+        self.span = span
+        self.bytes = 0
+        self.chunks = 0
+        #: spent by the original
+        self.ns = 0
+        #: whether the original has raised an exception
+        self.failed = False
+        #: called once with the outcome; without it the span is not this stream's to end
+        self.on_end = on_end
+
+    def end(self, outcome: str, error: BaseException | None = None) -> None:
+        if error is not None:
+            self.span.note(error)
+        on_end, self.on_end = self.on_end, None
+        if on_end is not None:
+            on_end(self, outcome)
+
+
+class Watched(Transparent):
+    """Stands for what a driver's ``get()`` returned, or what its ``add()`` reads.
+
+    What its consumer does not take to the end was given up: the span then ends as ``aborted`` when the data is closed
+    or forgotten.
+    """
+
+    __slots__ = ("_fastio_passed",)
+
+    def __init__(self, wrapped: Any, passed: Passed) -> None:
+        super().__init__(wrapped)
+        object.__setattr__(self, "_fastio_passed", passed)
+
+    def __del__(self) -> None:
+        self._fastio_passed.end(spans.ABORTED)
+
+
+def _moving(self: Any, move: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    passed = self._fastio_passed
+    before = current.get()
+    current.set(passed.span)
+    began = _monotonic()
+    try:
+        data = move(*args, **kwargs)
+    except StopIteration:
+        passed.end(spans.OK)
+        raise
+    except BaseException as error:
+        passed.failed = True
+        passed.end(spans.ERROR, error)
+        raise
+    finally:
+        passed.ns += _monotonic() - began
+        current.set(before)
+    try:
+        passed.bytes += len(data)
+    except TypeError:
+        # Not data: a mock's.
+        pass
+    passed.chunks += 1
+    return data
+
+
+def _read(self: Any, *args: Any, **kwargs: Any) -> Any:
+    data = _moving(self, self.__wrapped__.read, *args, **kwargs)
+    if not data and args[:1] != (0,):
+        self._fastio_passed.end(spans.OK)
+    return data
+
+
+def _next(self: Any) -> Any:
+    return _moving(self, next, self.__wrapped__)
+
+
+def _iter(self: Any) -> Iterator[Any]:
+    passed = self._fastio_passed
+    span = passed.span
+    following = iter(self.__wrapped__).__next__
+    set_current = current.set
+    try:
+        while True:
+            before = current.get()
+            set_current(span)
+            began = _monotonic()
+            try:
+                data = following()
+            except StopIteration:
+                passed.end(spans.OK)
+                return
+            except BaseException as error:
+                passed.failed = True
+                passed.end(spans.ERROR, error)
+                raise
+            finally:
+                passed.ns += _monotonic() - began
+                set_current(before)
+            passed.bytes += len(data)
+            passed.chunks += 1
+            yield data
+    finally:
+        # Without effect where it has come to its end.
+        passed.end(spans.ABORTED)
+
+
+def _close(self: Any) -> Any:
+    try:
+        return self.__wrapped__.close()
+    finally:
+        self._fastio_passed.end(spans.ABORTED)
+
+
+_METHODS = {
+    "read": _read,
+    "close": _close,
+    "__iter__": _iter,
+    "__next__": _next,
+    **{name: special(name) for name in SPECIAL},
+}
+
+
+@functools.cache
+def _class(names: tuple[str, ...]) -> type[Watched]:
+    return type("Watched", (Watched,), {"__slots__": (), **{name: _METHODS[name] for name in names}})
+
+
+def watch(data: Any, passed: Passed) -> Any:
+    """What stands for ``data``; ``data`` itself where it can be neither read nor iterated over."""
+    if not (hasattr(data, "read") or hasattr(type(data), "__iter__") or hasattr(type(data), "__next__")):
+        return data
+    instance = ("read", "close")
+    has = [name for name in _METHODS if hasattr(data if name in instance else type(data), name)]
+    return _class(tuple(has))(data, passed)
+
+
+class Body(Transparent):
+    """Stands for the body of a response, which a server iterates over and closes."""
+
+    __slots__ = ("_fastio_passed",)
+
+    def __init__(self, wrapped: Any, passed: Passed) -> None:
+        super().__init__(wrapped)
+        object.__setattr__(self, "_fastio_passed", passed)
+
+    def __iter__(self) -> Iterator[Any]:
+        passed = self._fastio_passed
+        span = passed.span
+        try:
+            for data in self.__wrapped__:
+                passed.bytes += len(data)
+                passed.chunks += 1
+                yield data
+                # The server may have had other requests' code run here.
+                current.set(span)
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            passed.failed = True
+            passed.end(spans.ERROR, error)
+            raise
+        passed.end(spans.OK)
+
+    def close(self) -> None:
+        try:
+            close = getattr(self.__wrapped__, "close", None)
+            if close is not None:
+                close()
+        finally:
+            self._fastio_passed.end(spans.ABORTED)
+
+    def __del__(self) -> None:
+        self._fastio_passed.end(spans.ABORTED)

@@ -1,0 +1,111 @@
+"""A WSGI application with a span for each of its requests: glance-api, the log server, or any other.
+
+The span begins when the server calls the application and ends when it has taken the last of the body, or has closed it
+before: then the client has gone. Within it ``<component>.body`` is the time in which the body goes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from fastio.trace import recorder, redaction, spans
+from fastio.trace.spans import Span, current
+from fastio.trace.streams import Body, Passed
+
+_METHODS = frozenset({"GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS"})
+
+
+def traced(application: Callable[..., Any], component: str, name: str | None = None) -> Callable[..., Any]:
+    """``application``, each request of which is recorded while tracing is on.
+
+    :param component: what the process is called in its files, such as ``glance-api``
+    :param name: what the spans' names begin with, such as ``glance``; by default the component
+    """
+    name = component if name is None else name
+
+    def trace(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        found = recorder.active
+        if found is None:
+            return application(environ, start_response)
+        found.component = component
+        return _Request(environ, name).run(application, start_response)
+
+    return trace
+
+
+class _Request:
+    """One request."""
+
+    def __init__(self, environ: dict[str, Any], name: str) -> None:
+        self._environ = environ
+        self._name = name
+        method = environ.get("REQUEST_METHOD", "")
+        values: dict[str, Any] = {
+            "method": method if method in _METHODS else "other",
+            "path": redaction.path(environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")),
+            "peer": str(environ.get("REMOTE_ADDR", "")),
+        }
+        identity = redaction.request_id(environ.get("HTTP_X_OPENSTACK_REQUEST_ID"))
+        if identity is not None:
+            values["global"] = identity
+        self.span = Span(f"{name}.request", None, values)
+        if identity is not None:
+            spans.point("message.received", self.span, {"message": identity})
+
+    def run(self, application: Callable[..., Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        span = self.span
+        current.set(span)
+
+        def start(status: str, headers: list[tuple[str, str]], *exc_info: Any) -> Any:
+            self._answers(status, headers)
+            return start_response(status, headers, *exc_info)
+
+        try:
+            body = application(self._environ, start)
+        except BaseException as error:
+            span.fail(error)
+            current.set(None)
+            raise
+        if type(body) in (list, tuple):
+            # It is all there: the server may look at how many parts it has.
+            span.values["bytes"] = sum(map(len, body))
+            self._end(spans.OK)
+            return body
+        return Body(body, Passed(Span(f"{self._name}.body", span), self._sent))
+
+    def _answers(self, status: str, headers: list[tuple[str, str]]) -> None:
+        values = self.span.values
+        values["status"] = int(status[:3]) if status[:3].isdigit() else 0
+        values["reason"] = status[:60]
+        for name, value in headers:
+            if name.lower() == "x-openstack-request-id":
+                identity = redaction.request_id(value)
+                if identity is not None and "request" not in values:
+                    values["request"] = identity
+                    spans.point("message.sent", self.span, {"message": identity})
+
+    def _sent(self, passed: Passed, outcome: str) -> None:
+        values = passed.span.values
+        values["bytes"] = self.span.values["bytes"] = passed.bytes
+        values["chunks"] = passed.chunks
+        if "error" in values:
+            self.span.values.setdefault("error", values["error"])
+        passed.span.end(outcome)
+        self._end(outcome)
+
+    def _end(self, outcome: str) -> None:
+        values = self.span.values
+        reason = values.pop("reason", "")
+        if values.get("status", 0) >= 400:
+            outcome = spans.ERROR if outcome == spans.OK else outcome
+            values.setdefault("error", f"HTTP {reason}")
+        else:
+            # What went wrong on the way has not kept the client from its answer.
+            if outcome == spans.OK and "error" in values:
+                values["recovered"] = values.pop("error")
+        self.span.end(outcome)
+        now = current.get()
+        if now is not None and now.root is self.span:
+            # Not so where the server has forgotten the body, and somebody else runs.
+            current.set(None)
