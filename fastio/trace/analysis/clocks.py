@@ -9,8 +9,8 @@ in one direction only, or none, the wall clocks are believed as far as the messa
 If no lines fit, some data is impossible: those messages are found whose times would have to change least in sum, are
 named together with the messages that they contradict, and count no more.
 
-Of the messages of a direction only those matter that lie on the lower convex hull of (sent, received): any line that suits
-them suits all. So the program is small, however many messages there are.
+Of the messages of a direction only those matter that lie on the lower convex hull of (sent, received): any line that
+suits them suits all. So the program is small, however many messages there are.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from fastio.trace.analysis.model import Process, Trace
 MOST_DRIFT = 1e-3
 #: µs by which times may be wrong without being called impossible: the resolution of the sums here.
 TOLERANCE = 0.5
-#: µs by which a message may contradict the others so that it goes into the linear program at all.
+#: µs that a message may take, to either side, so that it goes into the linear program at all.
 _FAR = 3.6e9
-#: Hulls of each direction that are looked at for what is impossible: so many wrong messages can lie outside of the rest.
+#: Hulls of each direction that are looked at for what is impossible: so many wrong messages can lie outside the rest.
 _LAYERS = 25
 #: µs of offset at which the messages leave it open.
 _OPEN = 1e10
@@ -162,8 +162,7 @@ def _uncorrected(trace: Trace, messages: Sequence[Message]) -> dict[str, Correct
         # A wall clock that was set meanwhile has several; the middle one is of most files.
         wall = statistics.median_low([wall - monotonic for monotonic, wall in anchors]) if anchors else 0
         own = times.get(clock) or [monotonic for monotonic, _ in anchors] or [0]
-        middle = statistics.median_low([min(own), (min(own) + max(own)) // 2, max(own)])
-        corrections[clock] = Correction(clock, clock, wall, middle)
+        corrections[clock] = Correction(clock, clock, wall, statistics.median_low(own))
     return corrections
 
 
@@ -207,12 +206,11 @@ class _Problem:
         self.index = {clock: index for index, clock in enumerate(self.clocks)}
         self.corrections = [corrections[clock] for clock in self.clocks]
         self.messages = list(messages)
-        times = [(self.corrections[self.index[process.clock]].middle, moment)
-                 for each in messages
-                 for process, moment in ((each.sender, each.sent), (each.receiver, each.received))]  # fmt: skip
-        #: ns; drift is counted as what it makes of this
-        self.half = max(max(abs(moment - middle) for middle, moment in times), 1)
         self.base = self._bases()
+        #: what no drift explains is left out from the beginning: it would spoil the scale of all the rest
+        self.near = [each for each in self.messages if abs(self._from_base(each)) <= _FAR]
+        #: ns; drift is counted as what it makes of this
+        self.half = self._scale()
         #: columns: offset and drift of each clock but the reference
         self.columns = 2 * (len(self.clocks) - 1)
 
@@ -254,12 +252,26 @@ class _Problem:
                 base[new] = min(0, base[old] + (back or 0))
         return [base[index] for index in range(len(self.clocks))]
 
+    def _from_base(self, message: Message) -> float:
+        """How long it took by the first offsets, in µs."""
+        sender, receiver = self.index[message.sender.clock], self.index[message.receiver.clock]
+        return (self._gap(message) + self.base[receiver] - self.base[sender]) / 1000
+
+    def _scale(self) -> int:
+        """Half of the longest time that messages of a clock span; sets the clocks' middles."""
+        times: dict[int, list[int]] = {}
+        for each in self.near:
+            times.setdefault(self.index[each.sender.clock], []).append(each.sent)
+            times.setdefault(self.index[each.receiver.clock], []).append(each.received)
+        for clock, moments in times.items():
+            self.corrections[clock].middle = (min(moments) + max(moments)) // 2
+        return max([1, *((max(moments) - min(moments)) // 2 for moments in times.values())])
+
     def _constraint(self, message: Message) -> _Constraint:
         sender, receiver = self.index[message.sender.clock], self.index[message.receiver.clock]
-        gap = self._gap(message) + self.base[receiver] - self.base[sender]
         sent = (message.sent - self.corrections[sender].middle) / self.half
         received = (message.received - self.corrections[receiver].middle) / self.half
-        return _Constraint(sender, receiver, gap / 1000, sent, received, message)
+        return _Constraint(sender, receiver, self._from_base(message), sent, received, message)
 
     def _matrix(self, constraints: Sequence[_Constraint]) -> Any:
         """A row for each; ``row @ x + gap`` is how long the message takes, in µs."""
@@ -304,20 +316,20 @@ class _Problem:
         return self._matrix(constraints) @ solution + gaps if constraints else gaps
 
     def _sift(self) -> tuple[list[_Constraint], list[_Constraint]]:
-        """The messages that can be true together, and the others."""
-        everything = [self._constraint(each) for each in self.messages]
-        near = [each for each in everything if each.gap > -_FAR]
+        """The messages that can be true together, and those that can not."""
+        near = [self._constraint(each) for each in self.near]
         chosen = [
             self._constraint(each)
-            for messages in self._directions([each.message for each in near]).values()
+            for messages in self._directions(self.near).values()
             for each in layers(messages, _LAYERS)
         ]
         solution = self._least_slack(chosen)
-        lengths = iter(self._lengths(near, solution))
-        possible, impossible = [], []
-        for each in everything:
-            fits = each.gap > -_FAR and next(lengths) >= -TOLERANCE
-            (possible if fits else impossible).append(each)
+        possible: list[_Constraint] = []
+        impossible: list[_Constraint] = []
+        for each, length in zip(near, self._lengths(near, solution), strict=True):
+            (possible if length >= -TOLERANCE else impossible).append(each)
+        # One that took an hour is possible, and says nothing.
+        impossible += [self._constraint(each) for each in self.messages if self._from_base(each) < -_FAR]
         return possible, impossible
 
     def _least_slack(self, constraints: Sequence[_Constraint]) -> Any:
@@ -397,8 +409,9 @@ class _Problem:
         for each, length in zip(constraints, self._lengths(constraints, solution), strict=True):
             known = best.get((each.sender, each.receiver))
             if known is None or length < known[0]:
-                best[each.sender, each.receiver] = (float(length), each.message)
-        # Bellman-Ford, from the receiver back to the sender; no length is negative.
+                # Below 0 by rounding only.
+                best[each.sender, each.receiver] = (max(float(length), 0.0), each.message)
+        # Bellman-Ford, from the receiver back to the sender.
         ways: dict[int, tuple[float, list[Message]]] = {wrong.receiver: (0.0, [])}
         for _ in self.clocks:
             for (sender, receiver), (length, message) in best.items():

@@ -4,7 +4,7 @@ Each moment of a request is that of the span that began last of those that have 
 together are the request's duration. Three values of spans say more:
 
 - ``wait_ns``: waiting in eventlet's hub, that of the spans within included; it is the component ``hub``;
-- ``busy_ns`` of data that a store has opened: what the store took while the body went out, which is taken from the body;
+- ``busy_ns`` of data that a store has opened: what the store took while the body went out, and what the body did not;
 - ``input_ns`` of data that a store adds: waiting for what the client sends; it is the component ``input``.
 """
 

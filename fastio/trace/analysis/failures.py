@@ -1,4 +1,4 @@
-"""What failed: error texts grouped by their template, in categories, and the category that each failed request is of."""
+"""What failed: error texts grouped by their template, in categories, and the category of each failed request."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _texts(span: Span, request: Request | None) -> Iterator[tuple[str, bool]]:
 
 
 def causes(requests: Iterable[Request], found: Iterable[Failure]) -> dict[int, str]:
-    """The category of each request that failed or was aborted, by its ``id()``: of its first error that says something."""
+    """The category of each request that failed or was aborted, by its ``id()``: of its first error that tells it."""
     by_request: dict[int, list[str]] = {}
     for failure in found:
         if failure.request is not None and not failure.recovered:

@@ -7,8 +7,8 @@ A message is two moments on the clocks of two processes of which the first can n
   has begun and, if the client got its answer, before the client ends. The server's end says nothing: it comes when the
   server looks for more data after the last, which the client may have by then.
 
-Where it is not certain who answered whom (an id that several processes send, requests of one id that overlap) nothing is
-concluded, or only what holds for all of them.
+Where it is not certain who answered whom (an id that several processes send, requests of one id that overlap) nothing
+is concluded, or only what holds for all of them.
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ def _by_global(spans: Iterable[Span]) -> dict[str, list[Span]]:
 def pairs(callers: Sequence[Span], servers: Sequence[Span]) -> Iterator[tuple[list[Span], Span]]:
     """Each server span with its caller's span, or with all of them where it may be any.
 
-    Both are in the order of their beginnings. Nothing if callers are of several processes: it is not known then which of
-    them it was.
+    Both are in the order of their beginnings. Nothing if callers are of several processes: it is not known then which
+    of them it was.
     """
     if not callers or len({id(each.process) for each in callers}) != 1:
         return

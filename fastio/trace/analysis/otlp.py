@@ -1,7 +1,7 @@
 """The spans as OTLP/JSON, which OpenTelemetry's collector and what it feeds can read.
 
-A trace of OpenTelemetry is a request: its id is that of the global request id, or of the request's own, and the server's
-span is within its client's. Times are corrected. Samples of resources are not exported.
+A trace of OpenTelemetry is a request: its id is that of the global request id, or of the request's own, and the
+server's span is within its client's. Times are corrected. Samples of resources are not exported.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from fastio.version import VERSION
 _INTERNAL, _SERVER, _CLIENT = 1, 2, 3
 _STATUS_OK, _STATUS_ERROR = 1, 2
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
+_SCOPE = {"name": "fastio.trace", "version": VERSION}
 #: The conventions' names for what has one.
 _NAMES = {
     "method": "http.request.method",
@@ -63,7 +64,7 @@ def export(analysis: Analysis, requests: Sequence[Request] | None = None) -> dic
         "resourceSpans": [
             {
                 "resource": {"attributes": list(_attributes(_resource(process)))},
-                "scopeSpans": [{"scope": {"name": "fastio.trace", "version": VERSION}, "spans": by_process[id(process)]}],
+                "scopeSpans": [{"scope": _SCOPE, "spans": by_process[id(process)]}],
             }
             for process in analysis.trace.processes
             if id(process) in by_process

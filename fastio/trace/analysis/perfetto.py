@@ -118,13 +118,11 @@ def rows(spans: Sequence[Span]) -> Iterator[tuple[Span, int]]:
     """Each span of a thread with a row in which it is within the others or beside them."""
     stacks: list[list[int]] = []
     for span in sorted(spans, key=lambda span: (span.start, -span.finish, span.number)):
-        for row, stack in enumerate(stacks):
+        for stack in stacks:
             while stack and stack[-1] <= span.start:
                 stack.pop()
-            if not stack or span.finish <= stack[-1]:
-                break
-        else:
-            row, stack = len(stacks), []
-            stacks.append(stack)
-        stack.append(span.finish)
+        row = next((row for row, stack in enumerate(stacks) if not stack or span.finish <= stack[-1]), len(stacks))
+        if row == len(stacks):
+            stacks.append([])
+        stacks[row].append(span.finish)
         yield span, row

@@ -110,8 +110,7 @@ def _read(path: Path, trace: Trace) -> _File:
     trace.counts["files"] += 1
     line = 0
     try:
-        opened: Any = gzip.open(path) if path.name.endswith(".gz") else path.open("rb")
-        with opened as stream:
+        with _open(path) as stream:
             for line, raw in _lines(stream):
                 trace.counts["lines"] += 1
                 try:
@@ -125,6 +124,10 @@ def _read(path: Path, trace: Trace) -> _File:
         trace.counts["truncated files" if isinstance(error, EOFError) else "unreadable files"] += 1
         _report(trace, made, line + 1, f"can not be read on from here: {type(error).__name__}: {error}")
     return made
+
+
+def _open(path: Path) -> BinaryIO:
+    return gzip.open(path) if path.name.endswith(".gz") else path.open("rb")  # type: ignore[return-value]
 
 
 def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
@@ -288,7 +291,7 @@ def _add(process: Process, file: _File, line: int, event: list, seen: set[str], 
     if known is not None:
         trace.counts["duplicate lines"] += 1
         if known != moment or span.name != name:
-            _report(trace, file, line, f"{kind} of span {number} ({name}) once more, and not the same: the first counts")
+            _report(trace, file, line, f"{kind} of span {number} ({name}) again, and not the same: the first counts")
         return
     trace.counts["events"] += 1
     if kind == "B":

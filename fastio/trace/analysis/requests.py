@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -51,7 +52,7 @@ class Request:
     state: str = NEW
     #: events that the state machine does not have where they came
     unexpected: list[str] = field(default_factory=list)
-    #: requests in flight meanwhile, on average, this one included
+    #: requests of the same service in flight meanwhile, on average, this one included
     concurrency: float = 0.0
 
     @property
@@ -172,7 +173,8 @@ def _request(rules: Rules, server: Span | None, client: Span | None) -> Request:
     path = next(filter(None, (span.text("path") for span in told)), "")
     global_id = next(filter(None, (span.text("global") for span in told)), "")
     name = next(filter(None, (span.text("request") for span in told)), "") or global_id
-    return Request(rules.kind(method, path), name or f"{told[0].process.title}, span {told[0].number}", global_id, server, client)
+    name = name or f"{told[0].process.title}, span {told[0].number}"
+    return Request(rules.kind(method, path), name, global_id, server, client)
 
 
 # How it ended.
@@ -246,11 +248,23 @@ def _events(spans: Iterable[Span]) -> list[tuple[int, str, Span]]:
 
 
 def _concurrency(found: Sequence[Request]) -> None:
-    """The mean number of requests in flight during each."""
+    """The mean number of requests of the same service in flight during each."""
+    services = Counter(each.server.component for each in found if each.server is not None)
+    usual = services.most_common(1)[0][0] if services else ""
+    by_service: dict[str, list[Request]] = {}
+    for each in found:
+        by_service.setdefault(each.server.component if each.server is not None else usual, []).append(each)
+    for own in by_service.values():
+        _concurrency_of(own)
+
+
+def _concurrency_of(found: Sequence[Request]) -> None:
     changes = sorted(
         itertools.chain.from_iterable(((each.start, 1), (max(each.finish, each.start), -1)) for each in found)
     )
-    times, counts, areas = [], [], []
+    times: list[int] = []
+    counts: list[int] = []
+    areas: list[int] = []
     count = area = last = 0
     for time, change in changes:
         area += count * (time - last) if times else 0

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import cached_property, lru_cache
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -46,12 +46,14 @@ class Transition:
         return ANY in self.states or state in self.states
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Machine:
     """The states of a kind of request, by its transitions; the first that fits counts."""
 
     name: str
     transitions: Sequence[Transition]
+    #: those of each event, as they were found
+    _relevant: dict[tuple[str, str, str], list[Transition]] = field(default_factory=dict)
 
     @cached_property
     def states(self) -> list[str]:
@@ -63,17 +65,14 @@ class Machine:
         """The state after an event, which may be the same; None if the event must not come in ``state``."""
         if state == DONE:
             return state
-        relevant = self._relevant(event, name, outcome)
+        key = (event, name, outcome)
+        if key not in self._relevant:
+            self._relevant[key] = [each for each in self.transitions if each.of(*key)]
+        relevant = self._relevant[key]
         for each in relevant:
             if each.allowed_in(state):
                 return state if each.to == STAY else each.to
         return None if relevant else state
-
-    @lru_cache(maxsize=None)  # noqa: B019 - a machine lives as long as the analysis
-    def _relevant(self, event: str, name: str, outcome: str) -> list[Transition]:
-        return [each for each in self.transitions if each.of(event, name, outcome)]
-
-    __hash__ = object.__hash__
 
 
 @dataclass(frozen=True)

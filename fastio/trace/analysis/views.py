@@ -77,7 +77,7 @@ def tables(sections_: Iterable[page.Section]) -> list[page.Table]:
 
 
 def _requests(analysis: Analysis) -> list[page.Part]:
-    head = ["kind", "requests", *OUTCOMES, "success", "other attempts", "retries within", *_percentile_heads("ms"), "MB/s"]
+    head = ["kind", "requests", *OUTCOMES, "success", "other attempts", "retries within", *_percentile_heads(), "MB/s"]
     rows = [_rates(name, own) for name, own in analysis.kinds().items()]
     by_level: dict[int, list[Request]] = {}
     for each in analysis.requests:
@@ -116,8 +116,8 @@ def _rates(name: str, own: Sequence[Request]) -> list[str]:
     ]
 
 
-def _percentile_heads(unit: str) -> list[str]:
-    return [f"p{part} {unit}" for part in PERCENTILES] + [f"max {unit}"]
+def _percentile_heads() -> list[str]:
+    return [f"p{part} ms" for part in PERCENTILES] + ["max ms"]
 
 
 def _percentile_cells(times: Sequence[int]) -> list[str]:
@@ -139,7 +139,11 @@ def _number(figure: float) -> str:
 
 
 def _components(analysis: Analysis) -> list[page.Part]:
-    by_level = component_times(analysis.requests)
+    return [part for kind, own in analysis.kinds().items() for part in _components_of(kind, own)]
+
+
+def _components_of(kind: str, own: Sequence[Request]) -> list[page.Part]:
+    by_level = component_times(own)
     total: Counter[str] = Counter()
     for _, times in by_level.values():
         total.update(times)
@@ -154,7 +158,7 @@ def _components(analysis: Analysis) -> list[page.Part]:
         rows.append([label, str(count), *(f"{_ms(times[name] / count)} ({times[name] / whole:.0%})" for name in names)])
         name, most = times.most_common(1)[0] if times else (EMPTY, 0)
         text.append(f"{label} in flight: {_ms(whole / count)} ms, of which {most / whole:.0%} in {name}")
-    caption = "Time of a request by component, against the requests in flight (mean, ms)"
+    caption = f"Time of a {kind} by component, against the requests in flight (mean, ms)"
     notes = [
         "each moment of a request counts for the span that began last; hub: waiting in eventlet's hub; input: waiting "
         "for the data of an upload; client: the client itself, the network and the server's queue of connections",
@@ -184,7 +188,7 @@ def _states(analysis: Analysis) -> list[page.Part]:
             for state, count in sorted(last.items())
             if state not in times
         ]
-        head = ["state", "requests", *_percentile_heads("ms"), "of all time", "ended badly in it"]
+        head = ["state", "requests", *_percentile_heads(), "of all time", "ended badly in it"]
         parts.append(page.Table(f"States of {kind}", head, rows))
     return parts
 
@@ -236,9 +240,9 @@ def _clocks(analysis: Analysis) -> list[page.Part]:
     rows = [_clock(each) for each in alignment.corrections.values()]
     head = ["clock", "set by", "messages", "offset ms", "between ms", "drift ppm"]
     notes = [
-        f"{alignment.messages} messages between clocks; by the wall clocks {alignment.wrong_before} of them arrived before "
-        f"they were sent, by up to {_ms(alignment.worst_before)} ms; with the corrections the worst of those that can be "
-        f"true is {_ms(alignment.residual)} ms",
+        f"{alignment.messages} messages between clocks; by the wall clocks {alignment.wrong_before} of them arrived "
+        f"before they were sent, by up to {_ms(alignment.worst_before)} ms; with the corrections, of those that can be "
+        f"true none by more than {_ms(alignment.residual)} ms",
         "between: what the messages allow; open: they do not say, and the wall clock is believed as far as they let it",
     ]
     parts: list[page.Part] = [page.Table("Corrections of the clocks", head, rows, notes)]
@@ -312,6 +316,6 @@ def _depths(request: Request) -> dict[int, int]:
 
 
 def _said(span: Span) -> tuple[str, str]:
-    values = {name: value for name, value in span.values.items() if name not in ("outcome", "clock", "request", "global")}
-    shown = ", ".join(f"{name} {value}" for name, value in values.items())
+    told = ("outcome", "clock", "request", "global")
+    shown = ", ".join(f"{name} {value}" for name, value in span.values.items() if name not in told)
     return span.text("outcome") or EMPTY, shown
