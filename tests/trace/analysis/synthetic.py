@@ -144,8 +144,9 @@ class World:
         now += self.delay(5)
         server.end(now - 1000, child, "subprocess.communicate", store, thread, bytes=100, code=0)
         if error:
-            server.end(now, store, "store.swift.get", controller, thread, outcome="error", error=error)
-            server.end(now + 1000, controller, "glance.image_data.download", inner, thread, outcome="error", error=error)
+            failed = {"outcome": "error", "error": error}
+            server.end(now, store, "store.swift.get", controller, thread, **failed)
+            server.end(now + 1000, controller, "glance.image_data.download", inner, thread, **failed)
         else:
             server.end(now, controller, "glance.image_data.download", inner, thread)
         now += self.delay(0.5)

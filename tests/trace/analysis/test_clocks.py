@@ -73,7 +73,12 @@ hosts = st.lists(
 ).map(lambda all_: [Host(f"host{i}", offset, drift, up) for i, (offset, drift, up) in enumerate(all_)])
 
 
-@given(hosts=hosts, seed=st.integers(0, 1 << 30), count=st.integers(2, 200), seconds=st.sampled_from([0.01, 1, 60, 3600]))
+@given(
+    hosts=hosts,
+    seed=st.integers(0, 1 << 30),
+    count=st.integers(2, 200),
+    seconds=st.sampled_from([0.01, 1, 60, 3600]),
+)
 @FEW
 def test_offset_and_drift_are_found_within_what_the_messages_allow(hosts, seed, count, seconds):
     net = Net(hosts)

@@ -74,6 +74,7 @@ def test_one_request_can_be_exported_alone(analysis):
 
 NUMBER = {"type": "number"}
 PLACE = {"pid": {"type": "integer"}, "tid": {"type": "integer"}, "ts": {**NUMBER, "minimum": 0}}
+LENGTH = {**NUMBER, "minimum": 0}
 TEXT = {"type": "string", "minLength": 1}
 
 
@@ -95,7 +96,7 @@ SCHEMA = {
             "items": {
                 "type": "object",
                 "oneOf": [
-                    event("X", ["tid", "ts", "dur", "cat", "args"], dur={**NUMBER, "minimum": 0}, args={"type": "object"}),
+                    event("X", ["tid", "ts", "dur", "cat", "args"], dur=LENGTH, args={"type": "object"}),
                     event("s", ["tid", "ts", "id", "cat"]),
                     event("f", ["tid", "ts", "id", "cat", "bp"], bp={"const": "e"}),
                     event("C", ["ts", "args"], args={"type": "object", "additionalProperties": NUMBER}),

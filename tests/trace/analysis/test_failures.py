@@ -1,5 +1,7 @@
 """Errors as glance, its stores, its database and its middleware really word them land in their categories."""
 
+# ruff: noqa: E501 - texts as they are worded
+
 from __future__ import annotations
 
 import pytest

@@ -39,7 +39,9 @@ def content(trace: Trace) -> list[tuple]:
         for span in process.spans.values():
             values = json.dumps(span.values, sort_keys=True)
             found.append((*key, span.number, span.parent, span.name, span.begin, span.end, values))
-        found += [(*key, 0, None, p.name, p.monotonic, None, json.dumps(p.values, sort_keys=True)) for p in process.points]
+        for point in process.points:
+            values = json.dumps(point.values, sort_keys=True)
+            found.append((*key, 0, None, point.name, point.monotonic, None, values))
     return sorted(found, key=repr)
 
 
@@ -183,7 +185,8 @@ def test_a_file_without_its_first_line_belongs_to_the_process_in_its_name(files,
     # Nothing else is known of this one.
     for path in paths:
         if path.name.startswith("client1"):
-            path.write_bytes(b"".join(line for line in path.read_bytes().splitlines(True) if b"fastio-trace" not in line))
+            lines = path.read_bytes().splitlines(keepends=True)
+            path.write_bytes(b"".join(line for line in lines if b"fastio-trace" not in line))
     trace = reading.read([tmp_path])
     assert [process.host for process in trace.processes] == ["api1", "api2", "api2"]
     assert any("no first line that tells the process" in each.what for each in trace.problems)

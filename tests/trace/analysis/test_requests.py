@@ -59,7 +59,8 @@ def test_the_states_of_a_download_follow_each_other_without_a_gap(world, tmp_pat
     for request in analysed(world, tmp_path).kinds()["download"]:
         names = [stay.state for stay in request.stays]
         assert names == [
-            "to the server", "middleware", "controller", "store: opening", "serializing", "body", "finishing", "answered"
+            "to the server", "middleware", "controller", "store: opening", "serializing", "body", "finishing",
+            "answered",
         ]  # fmt: skip
         assert request.state == "done"
         assert request.stays[0].start == request.start
@@ -97,7 +98,8 @@ def test_a_request_after_one_that_failed_for_the_same_global_id_is_another_attem
         for start, status in ((0, 503), (SECOND, 200), (2 * SECOND, 200)):
             values = {"method": "GET", "path": PATH, "global": "req-1"}
             span = process.begin(BEGIN + start, "glance.request", **values)
-            process.end(BEGIN + start + MS, span, "glance.request", status=status, outcome="error" if status > 399 else "ok")
+            outcome = "error" if status >= 400 else "ok"
+            process.end(BEGIN + start + MS, span, "glance.request", status=status, outcome=outcome)
 
     requests = single(tmp_path, record).requests
     assert [each.attempt for each in requests] == [False, True, True]
@@ -198,7 +200,9 @@ def test_concurrency_is_the_mean_number_in_flight(tmp_path):
     assert [each.concurrency for each in single(tmp_path, record).requests] == [1.5, 2, 1]
 
 
-@pytest.mark.parametrize("concurrency, name", [(0.2, "1"), (1, "1"), (2, "2–4"), (4.6, "5–9"), (99.6, "100–199"), (10**6, "10000+")])
+@pytest.mark.parametrize("concurrency, name", [
+    (0.2, "1"), (1, "1"), (2, "2–4"), (4.6, "5–9"), (99.6, "100–199"), (10**6, "10000+")
+])  # fmt: skip
 def test_levels(concurrency, name):
     assert components.level_name(components.level(concurrency)) == name
 
