@@ -103,9 +103,10 @@ def _no_name(value: Any) -> str:
 
 def _parse_directory(value: Any) -> str:
     """The absolute path of a directory that can be written to, or made; nothing is made here."""
-    path = os.path.abspath(os.fspath(value)) if str(value).strip() else ""
-    found = path
-    while found and not os.path.lexists(found) and found != os.path.dirname(found):
+    if not str(value).strip() or "\0" in os.fspath(value):
+        raise ValueError("not a path")
+    found = path = os.path.abspath(os.fspath(value))
+    while not os.path.lexists(found) and found != os.path.dirname(found):
         found = os.path.dirname(found)
     if not os.path.isdir(found) or not os.access(found, os.W_OK | os.X_OK):
         raise ValueError("not a directory")
@@ -113,7 +114,7 @@ def _parse_directory(value: Any) -> str:
 
 
 def _parse_count(value: Any) -> int:
-    if isinstance(value, bool) or isinstance(value, float):
+    if isinstance(value, (bool, float)):
         raise ValueError("not a count")
     return int(value)
 
@@ -192,7 +193,8 @@ SETTINGS = (
     Setting(
         "trace_buffer", "FASTIO_TRACE_BUFFER", 1 << 16, _parse_count,
         f"a number of events from {1 << 8} to {1 << 22}, such as {1 << 16}",
-        "Events of a process, some 500 bytes each, that may wait to be written to the trace. More are lost and counted.",
+        "Events of a process, some 500 bytes each, that may wait to be written to the trace; more are lost, "
+        "and counted.",
         1 << 8, 1 << 22,
     ),
     _size_setting(
@@ -201,12 +203,12 @@ SETTINGS = (
     ),
     _size_setting(
         "trace_total_size", GIB, 128 * KIB, 1024 * GIB,
-        "Bytes of all files of the trace of one process; beyond that its oldest are deleted, and their events counted as "
-        "lost.",
+        "Bytes of all files of the trace of one process; beyond that its oldest are deleted, and their events counted "
+        "as lost.",
     ),
     Setting("disabled", "FASTIO_DISABLED", (), _parse_names,
-            "names of patches, separated by commas (see fastio.names()); all for all of them, and to trace a service as "
-            "it is without fastio", "Patches that are not to be applied."),
+            "names of patches, separated by commas (see fastio.names()); or all, which leaves only what a trace needs",
+            "Patches that are not to be applied."),
     Setting("enabled", "FASTIO", True, _parse_switch,
             "1, true, yes, on or 0, false, no, off", "The kill switch: FASTIO=0 makes fastio.patch() do nothing."),
 )  # fmt: skip

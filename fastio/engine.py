@@ -96,12 +96,13 @@ def status() -> Report:
     return _report([_look(patch, target) for patch in _known() for target in patch.targets])
 
 
-def _known() -> list[registry.Patch]:
+def _known() -> list[Patch]:
     """All patches, with those of wings that have been asked for in this process."""
-    return [*registry.patches(), *(patch for wing in registry.WINGS if wing.package in _begun for patch in wing.patches())]
+    wings = [wing for wing in registry.WINGS if wing.package in _begun]
+    return [*registry.patches(), *(patch for wing in wings for patch in wing.patches())]
 
 
-def _select_known(names: str | Sequence[str] | None) -> list[registry.Patch]:
+def _select_known(names: str | Sequence[str] | None) -> list[Patch]:
     """The patches of those names (None: all), those of wings that have been asked for among them."""
     known = _known()
     own = [name for wing in registry.WINGS for name in wing.modules]
@@ -119,7 +120,7 @@ def _asks_for(settings: config.Settings, wing: registry.Wing) -> bool:
     return True
 
 
-def _allowed(settings: config.Settings, patch: registry.Patch) -> bool:
+def _allowed(settings: config.Settings, patch: Patch) -> bool:
     """Whether the settings let the patch be in force."""
     for wing in registry.WINGS:
         if patch.name in wing.modules:

@@ -85,7 +85,7 @@ class Glance(Backend):
     #: ``fastio``: ``on`` or ``off``; ``disabled``: patches of fastio that are left out, with commas between them;
     #: ``chunk_size``: filesystem_store_chunk_size in bytes, 0 for glance's default; ``flavor``: of the paste pipeline,
     #: such as ``caching``; ``tls``: 1 for HTTPS as well; ``python``: the interpreter of another environment to run in,
-    #: into which fastio can be imported if it is to be on; ``trace``: ``on`` to record a trace, also with ``fastio=off``
+    #: into which fastio can be imported if it is to be on; ``trace``: ``on`` to record one, also with ``fastio=off``
     parameters = {
         "fastio": "off", "disabled": "", "workers": 1, "chunk_size": 0, "flavor": "", "tls": 0, "python": "",
         "trace": "off",
@@ -202,7 +202,7 @@ class Glance(Backend):
             "PATH": f"{self.python().parent}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": os.pathsep.join(path),
             "OS_GLANCE_CONFIG_DIR": str(self.etc),
-            **({"FASTIO_DISABLED": disabled} if disabled else {}),
+            **({"FASTIO_DISABLED": disabled} if disabled and self.runs_fastio else {}),
             **({"FASTIO_TRACE": str(self.traces)} if self.chosen["trace"] == "on" else {}),
         }
 

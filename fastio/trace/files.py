@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import socket
 import sys
 import time
 from collections import deque
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +35,12 @@ class Files:
         self._directory = Path(directory)
         self._size = size
         self._total = total
-        self._component = component
+        # What it takes to find the versions, imports above all, is nothing for the writer's thread.
+        self._about = {"component": component, "program": _program(), "versions": versions(), "boot": boot_id()}
         self._host = socket.gethostname()
         self._prefix = f"{_plain(self._host)}-{os.getpid()}-{time.time_ns() // 1_000_000}"
         self._number = 0
-        self._fd = -1
+        self._file: io.FileIO | None = None
         self._written = 0
         #: full files: path, bytes, events
         self._full: deque[tuple[Path, int, int]] = deque()
@@ -50,33 +53,30 @@ class Files:
 
         :raises OSError: if there is no room, or the directory is gone
         """
-        if self._fd < 0:
-            self._open()
+        if self._file is None:
+            self._file = self._open()
         position = self._written
         try:
-            view = memoryview(lines)
-            while view:
-                view = view[os.write(self._fd, view) :]
+            _write_all(self._file, lines)
         except OSError:
-            os.ftruncate(self._fd, position)
-            os.lseek(self._fd, position, os.SEEK_SET)
+            self._file.seek(position)
+            self._file.truncate()
             raise
         self._written += len(lines)
         self._events += events
         return self._rotate() if self._written >= self._size else 0
 
     def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def _path(self) -> Path:
         return self._directory / f"{self._prefix}-{self._number}.jsonl"
 
-    def _open(self) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        # Paths and errors of requests are nobody's business but the operator's.
-        self._fd = os.open(self._path(), flags, 0o640)
+    def _open(self) -> io.FileIO:
+        # Not os.write(), which is a greenlet's under eventlet. And what is written is nobody's but the operator's.
+        file = io.FileIO(self._path(), "xb", opener=lambda path, flags: os.open(path, flags, 0o640))
         self._written = self._events = 0
         head = dump(
             {
@@ -84,17 +84,21 @@ class Files:
                 "host": self._host,
                 "pid": os.getpid(),
                 "parent": os.getppid(),
-                "boot": boot_id(),
-                "component": self._component,
-                "program": os.path.basename(sys.argv[0]) if sys.argv else "",
-                "versions": versions(),
+                **self._about,
                 "monotonic": time.monotonic_ns(),
                 "wall": time.time_ns(),
                 "file": self._number,
             }
         )
-        os.write(self._fd, head)
+        try:
+            _write_all(file, head)
+        except OSError:
+            # A file without its first line could not be read.
+            file.close()
+            self._path().unlink(missing_ok=True)
+            raise
         self._written = len(head)
+        return file
 
     def _rotate(self) -> int:
         self.close()
@@ -108,9 +112,19 @@ class Files:
         return deleted
 
 
+def _write_all(file: io.FileIO, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) or 0 :]
+
+
 def _plain(host: str) -> str:
     """A host's name as part of a file's name."""
     return "".join(c if c.isalnum() or c in "._" else "_" for c in host)[:64] or "host"
+
+
+def _program() -> str:
+    return os.path.basename(sys.argv[0]) if sys.argv else ""
 
 
 def boot_id() -> str:
@@ -123,8 +137,6 @@ def boot_id() -> str:
 
 def versions() -> dict[str, str]:
     """Releases of what has been imported."""
-    from importlib import metadata
-
     found = {"fastio": VERSION, "python": ".".join(map(str, sys.version_info[:3]))}
     for module, distribution in (
         ("glance", "glance"),

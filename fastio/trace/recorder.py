@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import threading  # noqa: F401 - whichever thread imports it first is its main thread, which must not be the writer
 import time
 from collections import deque
 from collections.abc import Callable
@@ -59,10 +60,11 @@ _encode = _encoder()
 
 
 def line(event: Event) -> str:
-    """The text of an event. Kinds and names are this package's own and need no escaping."""
+    """The text of an event. Kinds and names are this package's own: without values there is nothing to be escaped."""
     kind, when, span, parent, name, thread, values = event
-    text = _encode(values) if values else "{}"
-    return f'["{kind}",{when},{span},{"null" if parent is None else parent},"{name}",{thread},{text}]\n'
+    if values:
+        return _encode(event) + "\n"
+    return f'["{kind}",{when},{span},{"null" if parent is None else parent},"{name}",{thread},{{}}]\n'
 
 
 class Recorder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import time
 from typing import Any
@@ -12,7 +13,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 def sample() -> dict[str, Any]:
     """CPU seconds, bytes of memory, threads, descriptors, bytes read and written, and the host's network traffic.
 
-    What this system does not tell is left out. ``wall`` is the clock of the day in ns, beside the event's monotonic one.
+    What this system does not tell is left out. ``wall`` is the clock of the day in ns, beside the monotonic one.
     """
     times = os.times()
     found: dict[str, Any] = {"wall": time.time_ns(), "cpu_s": round(times.user + times.system, 2)}
@@ -25,11 +26,9 @@ def sample() -> dict[str, Any]:
 
 
 def _content(path: str) -> bytes:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.read(fd, 65536)
-    finally:
-        os.close(fd)
+    # Not os.read(), which is a greenlet's under eventlet.
+    with io.FileIO(path) as file:
+        return file.read(65536)
 
 
 def _memory() -> dict[str, int]:

@@ -53,7 +53,8 @@ def make_dispatch(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 @functools.lru_cache(maxsize=512)
 def _name(cls: type, action: Any) -> str:
     """``glance.image_data.download`` of ``ImageDataController`` and ``download``."""
-    controller = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__.removesuffix("Controller")).lower()
+    short = cls.__name__.removesuffix("Controller") or cls.__module__.rpartition(".")[2]
+    controller = re.sub(r"(?<!^)(?=[A-Z])", "_", short).lower()
     known = isinstance(action, str) and hasattr(cls, action)
     return f"glance.{controller}.{action if known else 'default'}"
 

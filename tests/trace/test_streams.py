@@ -1,0 +1,181 @@
+"""Data on its way is counted, and is what it was."""
+
+from __future__ import annotations
+
+import gc
+import io
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastio.patches import _fair
+from fastio.trace import recorder, spans
+from fastio.trace.streams import Passed, watch
+
+CHUNKS = st.lists(st.binary(min_size=1, max_size=50), max_size=8)
+
+
+class Watch:
+    """A watched stream, and how it ended."""
+
+    def __init__(self, data: Any) -> None:
+        self.outcomes: list[str] = []
+        self.passed = Passed(spans.begin("test.stream"), lambda _, outcome: self.outcomes.append(outcome))
+        self.data = watch(data, self.passed)
+
+
+@given(CHUNKS)
+def test_iterating(chunks: list[bytes]) -> None:
+    for data in (chunks, tuple(chunks), iter(chunks), (chunk for chunk in chunks)):
+        watched = Watch(data)
+        assert list(watched.data) == chunks
+        assert (watched.passed.bytes, watched.passed.chunks) == (len(b"".join(chunks)), len(chunks))
+        assert watched.outcomes == ["ok"]
+
+
+@given(CHUNKS)
+def test_next(chunks: list[bytes]) -> None:
+    watched = Watch(iter(chunks))
+    found = []
+    while True:
+        try:
+            found.append(next(watched.data))
+        except StopIteration:
+            break
+    assert found == chunks
+    assert watched.passed.bytes == len(b"".join(chunks))
+    assert watched.outcomes == ["ok"]
+
+
+@given(st.binary(max_size=300), st.integers(1, 100))
+def test_reading(content: bytes, size: int) -> None:
+    watched = Watch(io.BytesIO(content))
+    found = []
+    while data := watched.data.read(size):
+        found.append(data)
+    assert b"".join(found) == content
+    assert watched.passed.bytes == len(content)
+    assert watched.outcomes == ["ok"]
+    assert watched.data.tell() == len(content)
+
+
+def test_who_gives_up_has_aborted() -> None:
+    for give_up in (lambda data: None, lambda data: next(iter(data)), lambda data: next(data)):
+        watched = Watch(iter([b"a", b"b"]))
+        give_up(watched.data)
+        assert watched.outcomes in ([], ["aborted"])
+        del watched.data
+        gc.collect()
+        assert watched.outcomes == ["aborted"]
+
+
+def test_closing() -> None:
+    closed = []
+
+    class Data:
+        def __iter__(self) -> Iterator[bytes]:
+            yield b"a"
+
+        def close(self) -> None:
+            closed.append(True)
+
+    watched = Watch(Data())
+    watched.data.close()
+    assert (watched.outcomes, closed) == (["aborted"], [True])
+    watched = Watch(Data())
+    assert list(watched.data) == [b"a"]
+    watched.data.close()
+    assert (watched.outcomes, closed) == (["ok"], [True, True])
+
+
+@pytest.mark.parametrize("consume", [list, next, lambda data: data.read(1)])
+def test_an_error_is_raised_as_it_is(consume: Any) -> None:
+    error = OSError(5, "Input/output error")
+
+    class Data:
+        def __iter__(self) -> Iterator[bytes]:
+            return self
+
+        def __next__(self) -> bytes:
+            raise error
+
+        def read(self, size: int) -> bytes:
+            raise error
+
+    watched = Watch(Data())
+    with pytest.raises(OSError) as caught:
+        consume(watched.data)
+    assert caught.value is error
+    assert watched.outcomes == ["error"]
+    assert watched.passed.failed
+    assert watched.passed.span.values["error"] == "OSError: [Errno 5] Input/output error"
+
+
+def test_everything_else_is_the_original() -> None:
+    class Data:
+        attribute = 1
+
+        def __iter__(self) -> Iterator[bytes]:
+            yield b"a"
+
+        def __len__(self) -> int:
+            return 7
+
+    data = Data()
+    watched = Watch(data).data
+    assert isinstance(watched, Data)
+    assert watched == data
+    assert hash(watched) == hash(data)
+    assert repr(watched) == repr(data)
+    assert len(watched) == 7
+    watched.attribute = 2
+    assert data.attribute == 2
+    assert not hasattr(watched, "close")
+    assert not hasattr(watched, "read")
+    assert not hasattr(type(watched), "__next__")
+    with pytest.raises(AttributeError):
+        _ = watched.nothing
+
+
+def test_what_is_no_data_stays() -> None:
+    number = object()
+    assert watch(number, Passed(spans.begin("test.stream"))) is number
+
+
+@given(CHUNKS)
+def test_stacked_with_fairness_in_either_order(chunks: list[bytes]) -> None:
+    for make in (
+        lambda watched: _fair.stand_in(watched.data, _fair.Pace()),
+        lambda watched: watch(_fair.stand_in(iter(chunks), _fair.Pace()), watched.passed),
+    ):
+        watched = Watch(iter(chunks))
+        assert list(make(watched)) == chunks
+        assert watched.passed.bytes == len(b"".join(chunks))
+
+
+def test_the_span_is_the_current_one_only_while_the_original_runs() -> None:
+    seen = []
+
+    def data() -> Iterator[bytes]:
+        for _ in range(3):
+            seen.append(spans.current.get())
+            yield b"a"
+
+    watched = Watch(data())
+    outer = spans.begin("test.outer")
+    with outer:
+        for _ in watched.data:
+            assert spans.current.get() is outer
+    assert seen == [watched.passed.span] * 3
+    assert spans.current.get() is None
+
+
+def test_without_a_recorder_nothing_is_kept(tmp_path: pathlib.Path) -> None:
+    assert recorder.active is None
+    with spans.begin("test.span"):
+        pass
+    assert list(tmp_path.iterdir()) == []

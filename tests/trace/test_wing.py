@@ -1,0 +1,200 @@
+"""The wing as a whole: off unless asked for, there once it is, gone again, and no part of fastio's own patches."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import fastio
+from fastio import config, registry
+from fastio.errors import SettingError, UnknownPatchError
+from fastio.report import Outcome
+from fastio.trace import recorder
+from tests.conftest import MONKEY_PATCHED
+from tests.targets import attributes
+from tests.trace import traces
+
+ROOT = pathlib.Path(fastio.__file__).parent.parent
+(WING,) = registry.WINGS
+TARGETS = [(patch, target) for patch in WING.patches() for target in patch.targets]
+
+
+@pytest.fixture(autouse=True)
+def ends() -> Any:
+    yield
+    fastio.unpatch()
+    assert recorder.active is None
+
+
+def test_every_boundary_is_registered() -> None:
+    folder = pathlib.Path(fastio.__file__).parent / "trace" / "boundaries"
+    assert set(WING.modules) == {path.stem for path in folder.glob("*.py") if path.stem != "__init__"}
+    assert not set(WING.modules) & set(fastio.names())
+    assert registry.all_names() == (*fastio.names(), *WING.modules)
+
+
+@pytest.mark.parametrize("patch", WING.patches(), ids=lambda patch: patch.name)
+def test_every_boundary_is_a_documented_unit(patch: registry.Patch) -> None:
+    module = importlib.import_module(f"{WING.package}.{patch.name}")
+    assert module.PATCH is patch
+    assert module.__doc__ and module.__doc__.startswith(f"``{patch.name}``: ")
+    assert 0 < len(patch.summary) <= 120
+    for target in patch.targets:
+        assert target.make.__doc__
+        assert target.fingerprints[0][0] == target.name
+
+
+def test_nothing_is_there_unless_asked_for(tmp_path: pathlib.Path) -> None:
+    code = (
+        "import fastio, sys; fastio.patch(); fastio.status(); fastio.unpatch(); "
+        "found = [name for name in sys.modules if name.startswith('fastio.trace')]; assert not found, found"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("FASTIO")}
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, env=environment, timeout=60)
+    with fastio.patched():
+        assert not {entry.name for entry in fastio.status().entries if entry.outcome is Outcome.APPLIED} & set(
+            WING.modules
+        )
+
+
+def test_on_and_off(tmp_path: pathlib.Path) -> None:
+    directory = tmp_path / "made" / "for it"
+    before = attributes()
+    fastio.patch([], trace=str(directory))
+    # Nothing of fastio's own.
+    assert {entry.name for entry in fastio.status().entries if entry.in_effect} <= set(WING.modules)
+    assert fastio.status().outcome("trace_subprocess") in (Outcome.APPLIED, Outcome.ABSENT)
+    subprocess.run(["echo", "a"], capture_output=True, check=True)
+    (note,) = fastio.status().notes
+    assert str(directory) in note
+    assert str(directory) in str(fastio.status())
+    fastio.patch([])
+    assert recorder.active is None
+    assert fastio.status().notes == []
+    assert {entry.name for entry in fastio.status().entries if entry.in_effect} == set()
+    after = attributes()
+    assert all(after[key] is value for key, value in before.items())
+    found = traces.events(directory)
+    assert [(event.kind, event.name) for event in found] == [
+        ("B", "subprocess.communicate"), ("E", "subprocess.communicate"),
+    ]  # fmt: skip
+
+
+def test_with_the_patches_that_replace_what_it_calls(tmp_path: pathlib.Path) -> None:
+    for order in ((False, True), (True, False)):
+        directory = tmp_path / str(order[0])
+        for own in order:
+            if own:
+                fastio.patch(trace=str(directory))
+            else:
+                fastio.patch([], trace=str(directory))
+        data = os.urandom(1 << 20)
+        done = subprocess.run(["cat"], input=data, capture_output=True, check=True)
+        assert done.stdout == data
+        fastio.unpatch()
+        (end,) = traces.ends(directory, "subprocess.communicate")
+        assert end["bytes"] == 2 << 20
+        assert end["program"] == "cat"
+        assert (end["code"], end["outcome"]) == (0, "ok")
+        assert end["chunks"] >= 1
+        if MONKEY_PATCHED:
+            assert end["waits"] >= 1
+            assert end["wait_ns"] > 0
+
+
+def test_arguments_are_not_recorded(tmp_path: pathlib.Path) -> None:
+    with fastio.patched([], trace=str(tmp_path)):
+        subprocess.run(["echo", "ARGUMENTSECRET"], capture_output=True, check=True)
+        subprocess.run("echo ARGUMENTSECRET", shell=True, capture_output=True, check=True)
+    assert recorder.active is None
+    (path,) = tmp_path.iterdir()
+    assert "SECRET" not in path.read_text()
+    assert [end["program"] for end in traces.ends(tmp_path, "subprocess.communicate")] == ["echo", "echo"]
+
+
+def test_one_boundary_may_be_disabled(tmp_path: pathlib.Path) -> None:
+    fastio.patch([], trace=str(tmp_path), disabled="trace_subprocess")
+    assert not any(entry.in_effect for entry in fastio.status().entries if entry.name == "trace_subprocess")
+    subprocess.run(["true"], capture_output=True, check=True)
+    fastio.unpatch()
+    assert traces.events(tmp_path) == []
+
+
+def test_all_disabled_leaves_the_trace(tmp_path: pathlib.Path) -> None:
+    report = fastio.patch(trace=str(tmp_path), disabled="all")
+    assert {entry.name for entry in report.entries} == set(WING.modules)
+    assert not any(entry.in_effect for entry in fastio.status().entries if entry.name not in WING.modules)
+
+
+def test_the_kill_switch(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTIO", "0")
+    fastio.patch(trace=str(tmp_path / "trace"))
+    assert recorder.active is None
+    assert not (tmp_path / "trace").exists()
+
+
+def test_the_environment(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTIO_TRACE", str(tmp_path))
+    monkeypatch.setenv("FASTIO_TRACE_BUFFER", "1000")
+    monkeypatch.setenv("FASTIO_TRACE_FILE_SIZE", "1MiB")
+    monkeypatch.setenv("FASTIO_TRACE_TOTAL_SIZE", "2MiB")
+    with fastio.patched([]):
+        assert recorder.active is not None
+        assert recorder.active.limits == (1000, 1 << 20, 2 << 20)
+        assert fastio.settings().sources["trace"] == "environment FASTIO_TRACE"
+
+
+@pytest.mark.parametrize("bad", ["", "/dev/null", "/dev/null/below", "/proc/nothing/here", "a\0b", 7])
+def test_a_bad_directory_names_itself_and_changes_nothing(bad: Any) -> None:
+    before = attributes()
+    with pytest.raises(SettingError) as caught:
+        fastio.patch(trace=bad)
+    assert caught.value.setting == "trace"
+    assert caught.value.value == bad
+    assert "a directory that can be written to" in str(caught.value)
+    assert recorder.active is None
+    after = attributes()
+    assert all(after[key] is value for key, value in before.items())
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [("trace_buffer", 255), ("trace_buffer", "many"), ("trace_buffer", 1.5), ("trace_buffer", True),
+     ("trace_buffer", 1 << 23), ("trace_file_size", "1KiB"), ("trace_total_size", "64KiB")],
+)  # fmt: skip
+def test_bad_limits(name: str, bad: Any) -> None:
+    with pytest.raises(SettingError) as caught:
+        fastio.patch(**{name: bad})
+    assert caught.value.setting == name
+
+
+def test_its_patches_are_none_to_ask_for_by_name() -> None:
+    with pytest.raises(UnknownPatchError):
+        fastio.patch("trace_subprocess")
+
+
+def test_fastio_run(tmp_path: pathlib.Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("import subprocess; subprocess.run(['echo', 'a'], capture_output=True, check=True)\n")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("FASTIO")}
+    directory = tmp_path / "trace"
+    command = [sys.executable, "-m", "fastio", "run", "--trace", str(directory), "--", str(script)]
+    subprocess.run(command, check=True, cwd=ROOT, env=environment, timeout=60)
+    (end,) = traces.ends(directory, "subprocess.communicate")
+    assert (end["program"], end["outcome"]) == ("echo", "ok")
+    assert traces.read(directory)[0].head["program"] == "script.py"
+    command[5] = "/dev/null"
+    done = subprocess.run(command, cwd=ROOT, env=environment, timeout=60, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "trace: '/dev/null' (from option --trace) is not allowed" in done.stderr
+
+
+def test_settings_read_before_anything_is_patched_make_nothing(tmp_path: pathlib.Path) -> None:
+    config.resolve({"trace": str(tmp_path / "not yet")})
+    assert not (tmp_path / "not yet").exists()

@@ -1,0 +1,179 @@
+"""The middleware: what a server does with the body decides how a request ended."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from fastio.trace import recorder, spans
+from fastio.trace.recorder import Limits
+from fastio.trace.wsgi import traced
+from tests.trace import traces
+
+ID = "req-5ba9f1b2-6a0c-4f0e-9a42-4ef5b8e0a1c3"
+OTHER = "req-00000000-6a0c-4f0e-9a42-4ef5b8e0a1c3"
+
+
+@pytest.fixture
+def recorded(tmp_path: pathlib.Path) -> Iterator[Callable[[], list[traces.Event]]]:
+    recorder.start(str(tmp_path), Limits(1 << 16, 64 << 20, 1 << 30))
+
+    def recorded() -> list[traces.Event]:
+        recorder.stop()
+        found = traces.events(tmp_path)
+        traces.well_formed(found)
+        return found
+
+    yield recorded
+    recorder.stop()
+
+
+def environ(**more: str) -> dict[str, Any]:
+    return {"REQUEST_METHOD": "GET", "PATH_INFO": "/v2/images", "QUERY_STRING": "token=QUERYSECRET", **more}
+
+
+def answer(status: str, body: Any, *headers: tuple[str, str]) -> Callable[..., Any]:
+    def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
+        start_response(status, list(headers))
+        return body
+
+    return application
+
+
+def call(application: Callable[..., Any], **more: str) -> tuple[Any, list[Any]]:
+    answers: list[Any] = []
+    body = traced(application, "a-service", "service")(environ(**more), lambda *given: answers.append(given))
+    return body, answers
+
+
+def end(found: list[traces.Event], name: str = "service.request") -> dict[str, Any]:
+    (event,) = [event for event in found if (event.kind, event.name) == ("E", name)]
+    return event.values
+
+
+def test_a_list_is_handed_on_as_it_is(recorded: Callable[[], list[traces.Event]]) -> None:
+    body = [b"abc", b"de"]
+    found, answers = call(answer("200 OK", body, ("X-OpenStack-Request-ID", ID)), HTTP_X_OPENSTACK_REQUEST_ID=OTHER)
+    assert found is body
+    assert answers == [("200 OK", [("X-OpenStack-Request-ID", ID)])]
+    found = recorded()
+    assert end(found) == {"status": 200, "bytes": 5, "request": ID, "outcome": "ok"}
+    begin = found[0].values
+    assert begin == {"method": "GET", "path": "/v2/images", "peer": "", "global": OTHER}
+    points = [(event.name, event.values) for event in found if event.kind == "P"]
+    assert points == [("message.received", {"message": OTHER}), ("message.sent", {"message": ID})]
+
+
+def test_a_body_that_is_taken_to_the_end(recorded: Callable[[], list[traces.Event]]) -> None:
+    body, _ = call(answer("200 OK", iter([b"abc", b"de"])))
+    assert list(body) == [b"abc", b"de"]
+    body.close()
+    found = recorded()
+    assert end(found) == {"status": 200, "bytes": 5, "outcome": "ok"}
+    assert end(found, "service.body") == {"bytes": 5, "chunks": 2, "outcome": "ok"}
+
+
+@pytest.mark.parametrize("leave", ["close", "forget"])
+@pytest.mark.parametrize("taken", [0, 1])
+def test_a_client_that_leaves(recorded: Callable[[], list[traces.Event]], leave: str, taken: int) -> None:
+    body, _ = call(answer("200 OK", iter([b"abc", b"de"])))
+    iterator = iter(body)
+    for _ in range(taken):
+        next(iterator)
+    del iterator
+    if leave == "close":
+        body.close()
+    del body
+    found = end(recorded())
+    assert (found["outcome"], found["bytes"]) == ("aborted", 3 * taken)
+
+
+def test_the_close_of_the_body_is_called(recorded: Callable[[], list[traces.Event]]) -> None:
+    class Body:
+        closed = 0
+
+        def __iter__(self) -> Iterator[bytes]:
+            yield b"a"
+
+        def close(self) -> None:
+            self.closed += 1
+
+    original = Body()
+    body, _ = call(answer("200 OK", original))
+    assert list(body) == [b"a"]
+    body.close()
+    assert original.closed == 1
+    assert end(recorded())["outcome"] == "ok"
+
+
+def test_an_error_on_the_way_out(recorded: Callable[[], list[traces.Event]]) -> None:
+    def broken() -> Iterator[bytes]:
+        yield b"a"
+        raise OSError(5, "Input/output error")
+
+    body, _ = call(answer("200 OK", broken()))
+    with pytest.raises(OSError):
+        list(body)
+    body.close()
+    found = end(recorded())
+    assert (found["outcome"], found["error"]) == ("error", "OSError: [Errno 5] Input/output error")
+
+
+def test_an_application_that_fails(recorded: Callable[[], list[traces.Event]]) -> None:
+    error = RuntimeError("password=geheim1")
+
+    def application(environ: Any, start_response: Any) -> Any:
+        raise error
+
+    with pytest.raises(RuntimeError) as caught:
+        call(application)
+    assert caught.value is error
+    assert end(recorded()) == {"outcome": "error", "error": "RuntimeError: password=***"}
+
+
+def test_a_status_of_an_error(recorded: Callable[[], list[traces.Event]]) -> None:
+    call(answer("503 Service Unavailable", [b""]))
+    found = end(recorded())
+    assert (found["status"], found["outcome"], found["error"]) == (503, "error", "HTTP 503 Service Unavailable")
+
+
+def test_no_secret_of_a_request(recorded: Callable[[], list[traces.Event]], tmp_path: pathlib.Path) -> None:
+    call(
+        answer("200 OK", [], ("X-OpenStack-Request-ID", "ANSWERSECRET"), ("Set-Cookie", "COOKIESECRET")),
+        HTTP_X_AUTH_TOKEN="HEADERSECRET",
+        HTTP_AUTHORIZATION="Basic HEADERSECRET",
+        HTTP_X_OPENSTACK_REQUEST_ID="IDSECRET",
+        REQUEST_METHOD="METHODSECRET",
+    )
+    recorded()
+    (path,) = tmp_path.iterdir()
+    assert "SECRET" not in path.read_text()
+
+
+def test_one_request_after_another_in_one_greenlet(recorded: Callable[[], list[traces.Event]]) -> None:
+    for _ in range(3):
+        body, _ = call(answer("200 OK", iter([b"a"])))
+        list(body)
+        body.close()
+        assert spans.current.get() is None
+    found = recorded()
+    assert [event.parent for event in found if event.name == "service.request"] == [None] * 6
+
+
+def test_a_body_that_another_request_finds_forgotten(recorded: Callable[[], list[traces.Event]]) -> None:
+    """The collector may run anywhere: who runs then keeps its span."""
+    body, _ = call(answer("200 OK", iter([b"a"])))
+    spans.current.set(None)
+    with spans.begin("test.other") as span:
+        del body
+        assert spans.current.get() is span
+    recorded()
+
+
+def test_off_means_the_application_alone() -> None:
+    body = iter([b"a"])
+    found, _ = call(answer("200 OK", body))
+    assert found is body
