@@ -241,7 +241,7 @@ def _sameness(header: dict[str, Any]) -> str:
 
 def _process(files: Sequence[_File], key: tuple, trace: Trace) -> Process:
     host, boot, pid, moment = key
-    made = Process(host, pid, boot, component="unknown", program="", started=moment)
+    made = Process(host, pid, boot, component="", program="", started=moment)
     seen: set[str] = set()
     announced = dropped = 0
     for file in files:
@@ -267,6 +267,8 @@ def _process(files: Sequence[_File], key: tuple, trace: Trace) -> Process:
             else:
                 dropped += lost
             seen.add(text)
+    # A process that has not begun its service when its first file begins does not know yet what it is.
+    made.component = made.component or made.program or "unknown"
     made.lost = max(announced, dropped)
     made.anchors.sort()
     _count_incomplete(made, trace)

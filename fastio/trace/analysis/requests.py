@@ -48,7 +48,7 @@ class Request:
     retries: int = 0
     attempt: bool = False
     stays: list[Stay] = field(default_factory=list)
-    #: the state at the end
+    #: the state at the end, or where the first error or abortion came
     state: str = NEW
     #: events that the state machine does not have where they came
     unexpected: list[str] = field(default_factory=list)
@@ -192,7 +192,8 @@ def _judge(request: Request) -> None:
         request.outcome = TRUNCATED
     failed: dict[tuple, int] = {}
     for span in request.spans:
-        key = (id(span.process), span.parent, span.name)
+        # In another store it is something else.
+        key = (id(span.process), span.parent, span.name, span.text("store"))
         if span not in told and key in failed and span.start >= failed[key]:
             request.retries += 1
             del failed[key]
@@ -220,15 +221,19 @@ def _run(request: Request) -> None:
     """Drive the state machine over the request's events."""
     machine = request.kind.machine
     state, since = NEW, request.start
+    failed = ""
     for time, event, span in _events(request.spans):
-        after = machine.following(state, event, span.name, span.text("outcome"))
+        outcome = span.text("outcome")
+        if event == "end" and outcome not in ("", "ok") and not failed:
+            failed = state
+        after = machine.following(state, event, span.name, outcome)
         if after is None:
             request.unexpected.append(f"{event} {span.name} in state {state!r}")
         elif after != state:
             if state != NEW:
                 request.stays.append(Stay(state, since, max(time, since)))
             state, since = after, max(time, since)
-    request.state = state
+    request.state = failed if failed and request.outcome in (FAILED, ABORTED) else state
 
 
 def _events(spans: Iterable[Span]) -> list[tuple[int, str, Span]]:

@@ -139,7 +139,12 @@ def _number(figure: float) -> str:
 
 
 def _components(analysis: Analysis) -> list[page.Part]:
-    return [part for kind, own in analysis.kinds().items() for part in _components_of(kind, own)]
+    parts = [part for kind, own in analysis.kinds().items() for part in _components_of(kind, own)]
+    notes = [
+        "each moment of a request counts for the span that began last; hub: waiting in eventlet's hub; input: waiting "
+        "for the data of an upload; client: the client itself, the network and the server's queue of connections",
+    ]
+    return [*parts, page.Notes(notes)] if parts else []
 
 
 def _components_of(kind: str, own: Sequence[Request]) -> list[page.Part]:
@@ -158,14 +163,10 @@ def _components_of(kind: str, own: Sequence[Request]) -> list[page.Part]:
         rows.append([label, str(count), *(f"{_ms(times[name] / count)} ({times[name] / whole:.0%})" for name in names)])
         name, most = times.most_common(1)[0] if times else (EMPTY, 0)
         text.append(f"{label} in flight: {_ms(whole / count)} ms, of which {most / whole:.0%} in {name}")
-    caption = f"Time of a {kind} by component, against the requests in flight (mean, ms)"
-    notes = [
-        "each moment of a request counts for the span that began last; hub: waiting in eventlet's hub; input: waiting "
-        "for the data of an upload; client: the client itself, the network and the server's queue of connections",
-    ]
+    caption = f"Time by component, {kind}: mean ms, against the requests in flight"
     return [
         page.Plot(caption, charts.stacked(bars, names, "ms"), text),
-        page.Table(caption, ["in flight", "requests", *names], rows, notes),
+        page.Table(caption, ["in flight", "requests", *names], rows),
     ]
 
 

@@ -38,7 +38,7 @@ def test_the_terminal_has_all_tables(directory, capsys):
     status, out, err = run(capsys, directory)
     assert (status, err) == (0, "")
     for heading in (
-        "Requests by kind", "Requests by how many were in flight", "Time of a download by component",
+        "Requests by kind", "Requests by how many were in flight", "Time by component, download",
         "States of download", "Why requests failed", "Errors by component and message", "Resources",
         "Corrections of the clocks", "What was read",
     ):  # fmt: skip

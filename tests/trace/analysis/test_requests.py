@@ -75,6 +75,7 @@ def test_states_and_outcome_of_a_request_that_failed(world, tmp_path):
     assert request.outcome == "failed"
     assert request.status == 503
     assert "store failed" in [stay.state for stay in request.stays]
+    assert request.state == "store: opening"
 
 
 def test_an_aborted_request_is_not_a_failed_one(world, tmp_path):
