@@ -318,12 +318,12 @@ class _Problem:
     def _sift(self) -> tuple[list[_Constraint], list[_Constraint]]:
         """The messages that can be true together, and those that can not."""
         near = [self._constraint(each) for each in self.near]
-        chosen = [
-            self._constraint(each)
-            for messages in self._directions(self.near).values()
-            for each in layers(messages, _LAYERS)
-        ]
-        solution = self._least_slack(chosen)
+        for count in (1, _LAYERS):
+            chosen = [each for own in self._directions(self.near).values() for each in layers(own, count)]
+            solution = self._least_slack([self._constraint(each) for each in chosen])
+            if min(self._lengths(near, solution), default=0) >= -TOLERANCE:
+                # Mostly: the hulls stand for all messages if all are possible.
+                break
         possible: list[_Constraint] = []
         impossible: list[_Constraint] = []
         for each, length in zip(near, self._lengths(near, solution), strict=True):

@@ -25,6 +25,7 @@ def main(arguments: Sequence[str]) -> int:
     """
     chosen = _parser().parse_args(arguments)
     analysis = analyse(chosen.directory, chosen.rules)
+    _export(analysis, chosen)
     if chosen.json:
         print(json.dumps(analysis.to_dict(), indent=2))
     elif chosen.markdown:
@@ -32,15 +33,19 @@ def main(arguments: Sequence[str]) -> int:
         print(page.markdown(views.title(analysis), shown, lead=views.lead(analysis)), end="")
     else:
         show(analysis, chosen.request)
+    return _warn(analysis)
+
+
+def _export(analysis: Analysis, chosen: argparse.Namespace) -> None:
+    """Write the files that are asked for: before anything is printed, as who reads that may stop."""
+    requests = analysis.request(chosen.request) if chosen.request else None
     if chosen.html:
         shown = views.sections(analysis, chosen.request)
         _write(chosen.html, page.html(views.title(analysis), shown, lead=views.lead(analysis)))
-    requests = analysis.request(chosen.request) if chosen.request else None
     if chosen.otlp:
         _write(chosen.otlp, otlp.dumps(analysis, requests))
     if chosen.perfetto:
         _write(chosen.perfetto, perfetto.dumps(analysis, requests))
-    return _warn(analysis)
 
 
 def _parser() -> argparse.ArgumentParser:

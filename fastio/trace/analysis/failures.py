@@ -24,7 +24,7 @@ _VARIABLE = (
     (re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>,;)\]}]+", re.I), "<address>"),
     (re.compile(r"\b0x[0-9a-f]+\b", re.I), "<hex>"),
     (re.compile(r"\b\d{1,3}(\.\d{1,3}){3}(:\d+)?\b"), "<ip>"),
-    (re.compile(r"(?<![\w<])(/[\w.@%+~-]+){2,}/?"), "<path>"),
+    (re.compile(r"(?<![\w<])(/[\w.@%+~<>-]+){2,}/?"), "<path>"),
     (re.compile(r"\b[0-9a-f]{16,}\b", re.I), "<hex>"),
     # Not those that tell what happened: an errno or a status.
     (re.compile(r"(?<!Errno )(?<!HTTP )(?<![\w.<])-?\d+(\.\d+)?(?![\w>])"), "<number>"),

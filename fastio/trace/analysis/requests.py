@@ -80,7 +80,8 @@ class Request:
 
     @property
     def bytes(self) -> int:
-        return int(max((each.number_of("bytes") for each in (self.server, self.client) if each), default=0))
+        """Of the image or other body that was sent, in whatever direction."""
+        return int(max((each.number_of("bytes") for each in self.spans), default=0))
 
 
 def requests(trace: Trace, rules: Rules) -> list[Request]:
