@@ -135,7 +135,8 @@ class World:
         inner = server.begin(now, "glance.request", None, thread, **{"global": name}, peer="192.0.2.1", **asked)
         server.point(now + 1000, "message.received", inner, thread, message=name)
         now += self.delay(1)
-        logged = self.logs.begin(now + self.delay(0.5), "log-server.request", None, thread, method="POST", path="/v1/log")
+        logging = {"method": "POST", "path": "/v1/log"}
+        logged = self.logs.begin(now + self.delay(0.5), "log-server.request", None, thread, **logging)
         self.logs.end(now + self.delay(0.5) + 30 * MS, logged, "log-server.request", None, thread, status=204)
         controller = server.begin(now, "glance.image_data.download", inner, thread)
         now += self.delay(3)
