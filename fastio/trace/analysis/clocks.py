@@ -22,7 +22,7 @@ from typing import Any
 
 from fastio.trace.analysis import extra
 from fastio.trace.analysis.messages import Message
-from fastio.trace.analysis.model import Process, Trace
+from fastio.trace.analysis.model import Process, Trace, TraceError
 
 #: Two clocks that differ by more than this much in speed are broken: NTP may slew each by 500 ppm.
 MOST_DRIFT = 1e-3
@@ -292,13 +292,13 @@ class _Problem:
 
     def solve(self) -> list[Contradiction]:
         """Fill in the corrections; returns what does not fit any."""
-        possible, impossible = self._sift()
+        possible, impossible, solution = self._sift()
         constraints = [
             self._constraint(each)
             for messages in self._directions([each.message for each in possible]).values()
             for each in hull(messages)
         ]
-        solution = self._middle(constraints)
+        solution = self._middle(constraints, solution)
         for index, correction in enumerate(self.corrections):
             correction.reference = self.clocks[0]
             if index:
@@ -315,8 +315,8 @@ class _Problem:
         gaps = self.numpy.array([each.gap for each in constraints])
         return self._matrix(constraints) @ solution + gaps if constraints else gaps
 
-    def _sift(self) -> tuple[list[_Constraint], list[_Constraint]]:
-        """The messages that can be true together, and those that can not."""
+    def _sift(self) -> tuple[list[_Constraint], list[_Constraint], Any]:
+        """The messages that can be true together, those that can not, and corrections that show it."""
         near = [self._constraint(each) for each in self.near]
         for count in (1, _LAYERS):
             chosen = [each for own in self._directions(self.near).values() for each in layers(own, count)]
@@ -330,7 +330,7 @@ class _Problem:
             (possible if length >= -TOLERANCE else impossible).append(each)
         # One that took an hour is possible, and says nothing.
         impossible += [self._constraint(each) for each in self.messages if self._from_base(each) < -_FAR]
-        return possible, impossible
+        return possible, impossible, solution
 
     def _least_slack(self, constraints: Sequence[_Constraint]) -> Any:
         """The corrections for which the messages' times have to be changed least, in sum."""
@@ -338,11 +338,13 @@ class _Problem:
         rows = numpy.hstack([-self._matrix(constraints), -numpy.eye(count)])
         cost = numpy.concatenate([numpy.zeros(self.columns), numpy.ones(count)])
         bounds = self._bounds() + [(0, None)] * count
-        result = self._linear(cost, rows, [each.gap for each in constraints], bounds)
-        return result.x[: self.columns]
+        found = self._linear(cost, rows, [each.gap for each in constraints], bounds)
+        if found is None:
+            raise TraceError(f"no corrections can be found for the clocks {', '.join(self.clocks)}")
+        return found[: self.columns]
 
-    def _middle(self, constraints: Sequence[_Constraint]) -> Any:
-        """The corrections in the middle of what the messages allow."""
+    def _middle(self, constraints: Sequence[_Constraint], known: Any) -> Any:
+        """The corrections in the middle of what the messages allow; ``known`` ones if rounding leaves no such."""
         numpy = self.numpy
         pairs = sorted({tuple(sorted((each.sender, each.receiver))) for each in constraints} & self._two_way())
         count, columns = len(pairs), self.columns
@@ -365,8 +367,8 @@ class _Problem:
         # What was sifted with the tolerance must still fit.
         limits = numpy.concatenate([[each.gap + TOLERANCE for each in constraints], shift])
         bounds = self._bounds() + [(-2 * TOLERANCE, None)] * count + [(0, None)] * columns
-        result = self._linear(cost, numpy.vstack([rows, sizes]), limits, bounds)
-        return result.x[:columns]
+        found = self._linear(cost, numpy.vstack([rows, sizes]), limits, bounds)
+        return known if found is None else found[:columns]
 
     def _two_way(self) -> set[tuple[int, int]]:
         """Pairs of clocks between which messages go round, if not back directly."""
@@ -389,8 +391,9 @@ class _Problem:
             for sign in (1, -1):
                 cost = self.numpy.zeros(self.columns)
                 cost[column] = sign
-                edge = float(self._linear(cost, rows, gaps, self._bounds()).x[column])
-                edges.append(None if abs(edge) >= limit * 0.999 else edge * 1000)
+                found = self._linear(cost, rows, gaps, self._bounds())
+                is_open = found is None or abs(found[column]) >= limit * 0.999
+                edges.append(None if is_open else float(found[column]) * 1000)
         low, high, drift_low, drift_high = edges
         correction.low = None if low is None else self.base[index] + round(low)
         correction.high = None if high is None else self.base[index] + round(high)
@@ -398,10 +401,8 @@ class _Problem:
         correction.drift_high = None if drift_high is None else drift_high / self.half
 
     def _linear(self, cost: Any, rows: Any, limits: Any, bounds: Any) -> Any:
-        result = self.optimize.linprog(cost, A_ub=rows, b_ub=limits, bounds=bounds, method="highs")
-        if result.x is None:
-            raise ArithmeticError(f"clocks of {', '.join(self.clocks)}: {result.message}")
-        return result
+        """The solution; None if there is none."""
+        return self.optimize.linprog(cost, A_ub=rows, b_ub=limits, bounds=bounds, method="highs").x
 
     def _against(self, wrong: _Constraint, constraints: Sequence[_Constraint], solution: Any) -> list[Message]:
         """The messages on the shortest way back, which say that ``wrong`` can not be."""

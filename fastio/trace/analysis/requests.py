@@ -144,21 +144,28 @@ class _Inside:
 
 
 def _calls(servers: Sequence[Span], callers: Sequence[Span]) -> dict[int, Span]:
-    """For each server's span, by its ``id()``, the caller's: the last one with its global id that began before it."""
+    """For each server's span, by its ``id()``, the caller's: the last one with its global id that began before it.
+
+    If there is but one of each it is that one, whatever the clocks say.
+    """
     by_global: dict[str, list[Span]] = {}
     for caller in sorted(callers, key=lambda span: span.start):
         if caller.text("global"):
             by_global.setdefault(caller.text("global"), []).append(caller)
+    served = Counter(server.text("global") for server in servers)
     found: dict[int, Span] = {}
     taken: set[int] = set()
     for server in sorted(servers, key=lambda span: -span.start):
-        possible = by_global.get(server.text("global"), []) if server.text("global") else []
-        for caller in reversed(possible):
-            before = caller.start <= server.start and caller.process is not server.process
-            if before and id(caller) not in taken and _same(caller, server):
-                found[id(server)] = caller
-                taken.add(id(caller))
-                break
+        possible = [
+            caller
+            for caller in by_global.get(server.text("global"), ())
+            if caller.process is not server.process and id(caller) not in taken and _same(caller, server)
+        ]
+        before = [caller for caller in possible if caller.start <= server.start]
+        if before or len(possible) == served[server.text("global")] == 1:
+            caller = (before or possible)[-1]
+            found[id(server)] = caller
+            taken.add(id(caller))
     return found
 
 
@@ -223,7 +230,7 @@ def _run(request: Request) -> None:
     machine = request.kind.machine
     state, since = NEW, request.start
     failed = ""
-    for time, event, span in _events(request.spans):
+    for time, event, span in _events(request):
         outcome = span.text("outcome")
         if event == "end" and outcome not in ("", "ok") and not failed:
             failed = state
@@ -237,15 +244,21 @@ def _run(request: Request) -> None:
     request.state = failed if failed and request.outcome in (FAILED, ABORTED) else state
 
 
-def _events(spans: Iterable[Span]) -> list[tuple[int, str, Span]]:
+def _events(request: Request) -> list[tuple[int, str, Span]]:
     """In the order of time; of those at the same moment, the outer begins first and ends last."""
+    # What is left of the clocks' difference must not have the server begin before its client.
+    first = request.client.start if request.client is not None else 0
+    spans = request.spans
+    if request.client is not None:
+        spans = [request.client, *(span for span in spans if span is not request.client)]
     events = []
     for order, span in enumerate(spans):
+        start, finish = max(span.start, first), max(span.finish, first)
         if span.begin is not None:
-            events.append(((span.start, 0, order), span.start, "begin", span))
+            events.append(((start, 0, order), start, "begin", span))
         if span.end is not None and span.end >= (span.begin or 0):
-            empty = span.start == span.finish
-            events.append(((span.finish, 0 if empty else -1, order if empty else -order), span.finish, "end", span))
+            empty = start == finish
+            events.append(((finish, 0 if empty else -1, order if empty else -order), finish, "end", span))
     events.sort(key=lambda each: each[0])
     return [each[1:] for each in events]
 
