@@ -40,8 +40,9 @@ def patch(
     :param conf: the service's oslo.config object, once it has read its files: its group ``[fastio]`` (see
         :mod:`fastio.opts`) wins over the defaults, also in later calls
     :param settings: ``chunk_size``, ``pipe_size``, ``yield_bytes`` (sizes in bytes, or such as ``"64KiB"``),
-        ``store_chunk_size`` and ``store_chunk_sizes`` (such as ``{"s3": "256KiB"}``), ``disabled`` (names of
-        patches), ``enabled``; what is not given here comes from the environment
+        ``store_chunk_size`` and ``store_chunk_sizes`` (such as ``{"s3": "256KiB"}``), ``trace`` (a
+        directory; see the documentation), ``trace_buffer``, ``trace_file_size`` and ``trace_total_size`` (sizes),
+        ``disabled`` (names of patches), ``enabled``; what is not given here comes from the environment
         (``FASTIO_CHUNK_SIZE`` …), else from the defaults
     :returns: what became of each patch
     :raises fastio.errors.SettingError: for a bad setting, before anything is patched

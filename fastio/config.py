@@ -113,12 +113,6 @@ def _parse_directory(value: Any) -> str:
     return path
 
 
-def _parse_count(value: Any) -> int:
-    if isinstance(value, (bool, float)):
-        raise ValueError("not a count")
-    return int(value)
-
-
 class Setting(NamedTuple):
     """One row of the table."""
 
@@ -190,12 +184,10 @@ SETTINGS = (
         "Directory for the files of a trace: what each request and each transfer took, and what failed. Without it "
         "nothing is traced, and nothing is in the way of anything.",
     ),
-    Setting(
-        "trace_buffer", "FASTIO_TRACE_BUFFER", 1 << 16, _parse_count,
-        f"a number of events from {1 << 8} to {1 << 22}, such as {1 << 16}",
-        "Events of a process, some 500 bytes each, that may wait to be written to the trace; more are lost, "
-        "and counted.",
-        1 << 8, 1 << 22,
+    _size_setting(
+        "trace_buffer", 32 * MIB, 128 * KIB, 2 * GIB,
+        "Memory of a process for events that wait to be written to the trace, 512 bytes for each; more are lost, and "
+        "counted.",
     ),
     _size_setting(
         "trace_file_size", 64 * MIB, 64 * KIB, 16 * GIB,

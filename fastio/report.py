@@ -137,6 +137,8 @@ def _show(name: str, value: Any) -> str:
         return format_size(value)
     if isinstance(value, Mapping):
         value = [f"{store}={format_size(size)}" for store, size in value.items()]
+    if isinstance(value, str):
+        return value
     return ", ".join(value or ()) or "-"
 
 

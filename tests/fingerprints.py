@@ -79,8 +79,7 @@ GLANCE_STORE: dict[str, list[str | tuple[str, str]]] = {
     ],
     "glance_store._drivers.swift.buffered": ["BufferedReader._buffer"],
     "glance_store._drivers.swift.store": [
-        *(f"BaseStore.{name}" for name in ("get", "add", "delete", "_get_object")),
-        "MultiTenantStore.delete",
+        f"BaseStore.{name}" for name in ("get", "add", "delete", "_get_object")
     ],
     "glance_store._drivers.vmware_datastore": ["Store.get", "Store.add", "Store.delete", "new_session"],
     "glance_store.common.utils": ["get_hasher", "chunkreadable", "chunkiter"],

@@ -36,7 +36,9 @@ class Files:
         self._size = size
         self._total = total
         # What it takes to find the versions, imports above all, is nothing for the writer's thread.
-        self._about = {"component": component, "program": _program(), "versions": versions(), "boot": boot_id()}
+        self._about = {
+            "component": component or _guess(), "program": _program(), "versions": versions(), "boot": boot_id(),
+        }  # fmt: skip
         self._host = socket.gethostname()
         self._prefix = f"{_plain(self._host)}-{os.getpid()}-{time.time_ns() // 1_000_000}"
         self._number = 0
@@ -75,8 +77,10 @@ class Files:
         return self._directory / f"{self._prefix}-{self._number}.jsonl"
 
     def _open(self) -> io.FileIO:
-        # Not os.write(), which is a greenlet's under eventlet. And what is written is nobody's but the operator's.
-        file = io.FileIO(self._path(), "xb", opener=lambda path, flags: os.open(path, flags, 0o640))
+        # Not os.open() and os.write(), which are greenlets' under eventlet.
+        file = io.FileIO(self._path(), "xb")
+        # Paths and errors are nobody's business but the operator's.
+        os.fchmod(file.fileno(), 0o640)
         self._written = self._events = 0
         head = dump(
             {
@@ -121,6 +125,11 @@ def _write_all(file: io.FileIO, data: bytes) -> None:
 def _plain(host: str) -> str:
     """A host's name as part of a file's name."""
     return "".join(c if c.isalnum() or c in "._" else "_" for c in host)[:64] or "host"
+
+
+def _guess() -> str:
+    """What the process is, if its first event comes before that is known, such as of a child at its start."""
+    return "glance-api" if "glance.common.wsgi" in sys.modules else _program()
 
 
 def _program() -> str:

@@ -132,6 +132,8 @@ def test_errors_in_a_cycle_end() -> None:
 def test_paths_have_no_query() -> None:
     identity = str(uuid.uuid4())
     assert redaction.path(f"/v2/images/{identity}/file?token=abc#x") == f"/v2/images/{identity}/file"
+    assert redaction.path(f"/v2/images/{identity}/file") == f"/v2/images/{identity}/file"
+    assert redaction.path(f"/v2/images/{'0a' * 20}") == "/v2/images/***"
     assert redaction.path("/v2/images;jsessionid=1a2b3c") == "/v2/images"
 
 

@@ -6,7 +6,7 @@ itself took, the rest is its consumer's. ``add`` has in ``input_ns`` how long it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from fastio.patches import _stores
@@ -71,8 +71,8 @@ def _make_add(name: str) -> Callable[..., Any]:
                     finally:
                         span.values.update(bytes=passed.bytes, chunks=passed.chunks, input_ns=passed.ns)
             except BaseException:
-                if passed.failed:
-                    # Not the store's fault: who sends the data has stopped.
+                if passed.failed and span.parent is not None:
+                    # Not the store's fault: who sends the data to the request has stopped.
                     span.root.values["outcome"] = spans.ABORTED
                 raise
 
@@ -104,27 +104,26 @@ def _backend(store: Any) -> dict[str, str]:
     return {"store": name} if isinstance(name, str) else {}
 
 
-#: Driver as the names of spans have it: module, class that gets and adds, classes that delete.
-_DRIVERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "filesystem": ("filesystem", "Store", ("Store",)),
-    "http": ("http", "Store", ()),
-    "swift": ("swift.store", "BaseStore", ("BaseStore", "MultiTenantStore")),
-    "s3": ("s3", "Store", ("Store",)),
-    "rbd": ("rbd", "Store", ("Store",)),
-    "cinder": ("cinder.store", "Store", ("Store",)),
-    "vmware": ("vmware_datastore", "Store", ("Store",)),
+#: Driver as the names of spans have it: module, class.
+_DRIVERS = {
+    "filesystem": ("filesystem", "Store"),
+    "http": ("http", "Store"),
+    "swift": ("swift.store", "BaseStore"),
+    "s3": ("s3", "Store"),
+    "rbd": ("rbd", "Store"),
+    "cinder": ("cinder.store", "Store"),
+    "vmware": ("vmware_datastore", "Store"),
 }
+_READ_ONLY = ("http",)
 
 
-def _targets() -> list[Target]:
-    found = []
-    for name, (module, cls, deleting) in _DRIVERS.items():
+def _targets() -> Iterator[Target]:
+    for name, (module, cls) in _DRIVERS.items():
         module = f"glance_store._drivers.{module}"
-        found.append(_stores.method(module, f"{cls}.get", _make_get(name)))
-        if deleting:
-            found.append(_stores.method(module, f"{cls}.add", _make_add(name)))
-        found += [_stores.method(module, f"{each}.delete", _make_delete(name)) for each in deleting]
-    return found
+        yield _stores.method(module, f"{cls}.get", _make_get(name))
+        if name not in _READ_ONLY:
+            yield _stores.method(module, f"{cls}.add", _make_add(name))
+            yield _stores.method(module, f"{cls}.delete", _make_delete(name))
 
 
 PATCH = Patch(

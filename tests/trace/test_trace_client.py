@@ -1,0 +1,112 @@
+"""The requests of glanceclient, against a real HTTP server in a thread."""
+
+from __future__ import annotations
+
+import pathlib
+import threading
+from collections.abc import Iterator
+
+# Not "http.server.…": eventlet's import of that module leaves its own copy at the package.
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+import fastio
+from tests.trace import traces
+
+http = pytest.importorskip("glanceclient.common.http", reason="the client needs python-glanceclient")
+
+ANSWERED = "req-5ba9f1b2-6a0c-4f0e-9a42-4ef5b8e0a1c3"
+OWN = "req-00000000-6a0c-4f0e-9a42-4ef5b8e0a1c3"
+DATA = bytes(range(256)) * 10_000
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.server.seen.append(dict(self.headers))  # type: ignore[attr-defined]
+        failed = self.path.startswith("/v2/none")
+        self.send_response(404 if failed else 200)
+        self.send_header("X-OpenStack-Request-ID", ANSWERED)
+        self.send_header("Content-Type", "text/plain" if failed else "application/octet-stream")
+        self.send_header("Content-Length", str(len(DATA)))
+        self.end_headers()
+        self.wfile.write(DATA)
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[Any]:
+    server: Any = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server.seen = []
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def client(server: Any, **more: Any) -> Any:
+    return http.HTTPClient(f"http://127.0.0.1:{server.server_port}", token="TOKENSECRET", **more)
+
+
+@pytest.mark.parametrize("own", [None, OWN])
+def test_a_download(server: Any, tmp_path: pathlib.Path, own: str | None) -> None:
+    with fastio.patched([], trace=str(tmp_path)):
+        _, body = client(server, global_request_id=own).get("/v2/images/a/file?token=QUERYSECRET")
+        assert b"".join(body) == DATA
+    found = traces.events(tmp_path)
+    traces.well_formed(found)
+    (end,) = traces.ends(tmp_path, "client.request")
+    assert (end["status"], end["outcome"], end["bytes"], end["request"]) == (200, "ok", len(DATA), ANSWERED)
+    assert (end["method"], end["path"]) == ("GET", "/v2/images/a/file")
+    (headers,) = server.seen
+    # The one of the caller, or one that was made.
+    assert headers["X-OpenStack-Request-ID"] == end["global"]
+    assert own in (None, end["global"])
+    assert [(event.name, event.values["message"]) for event in found if event.kind == "P"] == [
+        ("message.sent", end["global"]), ("message.received", ANSWERED),
+    ]  # fmt: skip
+    for path in tmp_path.iterdir():
+        assert "SECRET" not in path.read_text()
+
+
+def test_a_request_that_fails(server: Any, tmp_path: pathlib.Path) -> None:
+    with fastio.patched([], trace=str(tmp_path)), pytest.raises(Exception, match="404"):
+        client(server).get("/v2/none")
+    (end,) = traces.ends(tmp_path, "client.request")
+    assert (end["status"], end["outcome"]) == (404, "error")
+    assert end["error"].startswith("HTTPNotFound")
+
+
+def test_nobody_listens(server: Any, tmp_path: pathlib.Path) -> None:
+    with fastio.patched([], trace=str(tmp_path)), pytest.raises(Exception, match="finding address"):
+        http.HTTPClient("http://127.0.0.1:1").get("/v2/images")
+    (end,) = traces.ends(tmp_path, "client.request")
+    assert end["outcome"] == "error"
+    assert "Connection refused" in end["error"]
+
+
+def test_a_download_that_is_given_up(server: Any, tmp_path: pathlib.Path) -> None:
+    with fastio.patched([], trace=str(tmp_path)):
+        _, body = client(server).get("/v2/images/a/file")
+        next(body)
+        del body
+    (end,) = traces.ends(tmp_path, "client.request")
+    assert end["outcome"] == "aborted"
+
+
+@pytest.mark.parametrize("names", [[], None])
+def test_headers_are_otherwise_the_same(server: Any, tmp_path: pathlib.Path, names: Any) -> None:
+    given = {"X-Custom": "1"}
+    for trace in (False, True):
+        with fastio.patched(names, **({"trace": str(tmp_path)} if trace else {})):
+            _, body = client(server).get("/v2/images/a/file", headers=given)
+            assert b"".join(body) == DATA
+    stock, traced = server.seen
+    assert given == {"X-Custom": "1"}
+    assert traced.pop("X-OpenStack-Request-ID").startswith("req-")
+    assert stock == traced
