@@ -1,4 +1,4 @@
-"""The command line: ``fastio status``, ``fastio run`` and ``fastio validate``."""
+"""The command line: ``fastio status``, ``fastio run``, ``fastio trace`` and ``fastio validate``."""
 
 from __future__ import annotations
 
@@ -37,8 +37,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="judge a candidate change to an upstream project (in a checkout of fastio)",
         add_help=False,
     )
+    commands.add_parser(
+        "trace",
+        help="report: where the time of the requests went that were recorded, and what failed",
+        add_help=False,
+    )
     given = list(sys.argv[1:] if argv is None else argv)
     try:
+        if given[:1] == ["trace"]:
+            return _trace(given[1:])
         if given[:1] == ["validate"]:
             # All of its arguments are its own.
             checkout.validate(given[1:])
@@ -68,6 +75,12 @@ def _status(as_json: bool) -> int:
     report = fastio.status()
     print(report.to_json() if as_json else report)
     return 1 if report.problems() else 0
+
+
+def _trace(arguments: Sequence[str]) -> int:
+    from fastio.trace.analysis import command
+
+    return command.main(arguments)
 
 
 def _matrix(as_json: bool) -> int:

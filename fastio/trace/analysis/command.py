@@ -1,0 +1,117 @@
+"""``fastio trace report``: what became of the requests in the files of a trace, and where their time went."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+from fastio import page
+from fastio.trace.analysis import extra, otlp, perfetto, views
+from fastio.trace.analysis.analysis import Analysis, analyse
+from fastio.trace.analysis.model import TraceError
+
+#: Problems that are printed one by one; the report has all of them.
+MOST_PRINTED = 20
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run ``fastio trace`` with these arguments; returns the exit status.
+
+    :raises TraceError: if there is nothing to analyse, something is missing, or a file can not be written
+    """
+    chosen = _parser().parse_args(arguments)
+    analysis = analyse(chosen.directory, chosen.rules)
+    _export(analysis, chosen)
+    if chosen.json:
+        print(json.dumps(analysis.to_dict(), indent=2))
+    elif chosen.markdown:
+        shown = views.sections(analysis, chosen.request)
+        print(page.markdown(views.title(analysis), shown, lead=views.lead(analysis)), end="")
+    else:
+        show(analysis, chosen.request)
+    return _warn(analysis)
+
+
+def _export(analysis: Analysis, chosen: argparse.Namespace) -> None:
+    """Write the files that are asked for: before anything is printed, as who reads that may stop."""
+    requests = analysis.request(chosen.request) if chosen.request else None
+    if chosen.html:
+        shown = views.sections(analysis, chosen.request)
+        _write(chosen.html, page.html(views.title(analysis), shown, lead=views.lead(analysis)))
+    if chosen.otlp:
+        _write(chosen.otlp, otlp.dumps(analysis, requests))
+    if chosen.perfetto:
+        _write(chosen.perfetto, perfetto.dumps(analysis, requests))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="fastio trace", description="Works on what `fastio run --trace` recorded.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    report = commands.add_parser(
+        "report",
+        help="where the time of the requests went, and what failed",
+        description="Merges the files of all hosts and processes, corrects their clocks, and prints how the requests "
+        "ended, where their time went, what failed, and what the processes used. Exit status 1 if some of the data "
+        "could not be read or can not be true; the rest is analysed.",
+    )
+    report.add_argument("directory", nargs="+", type=Path, metavar="DIR", help="with the files, or a file; or several")
+    report.add_argument("--request", metavar="ID", help="the time line of this request too; exports are of it alone")
+    report.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page that needs no other file")
+    report.add_argument("--otlp", type=Path, metavar="FILE", help="write the spans as OTLP/JSON, for OpenTelemetry")
+    report.add_argument("--perfetto", type=Path, metavar="FILE", help="write them for ui.perfetto.dev or Chrome")
+    report.add_argument("--rules", type=Path, metavar="FILE", help="TOML with kinds, states and categories of your own")
+    style = report.add_mutually_exclusive_group()
+    style.add_argument("--markdown", action="store_true", help="print the report as markdown")
+    style.add_argument("--json", action="store_true", help="print the figures for programs")
+    return parser
+
+
+def show(analysis: Analysis, chosen: str | None = None, stream: TextIO | None = None) -> None:
+    """Print the report for a terminal."""
+    box, console_module, table_module = map(extra.needed, ("rich.box", "rich.console", "rich.table"))
+    stream = stream or sys.stdout
+    # Without a terminal rich would squeeze the tables into 80 columns.
+    console = console_module.Console(file=stream, width=None if stream.isatty() else 200, highlight=False)
+    for part in views.lead(analysis):
+        for line in part.lines if isinstance(part, page.Notes) else [part.text]:  # type: ignore[union-attr]
+            console.print(line, markup=False)
+    for section in views.sections(analysis, chosen):
+        for part in section.parts:
+            if isinstance(part, page.Table) and part.rows:
+                made = table_module.Table(
+                    title=part.caption, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD
+                )
+                for heading, right in zip(part.head, page.figures(part), strict=True):
+                    made.add_column(heading, justify="right" if right else "left")
+                for row in part.rows:
+                    made.add_row(*(cell.replace("[", "\\[") for cell in row))
+                console.print()
+                console.print(made)
+                for note in part.notes:
+                    console.print(f"  * {note}", markup=False, style="dim")
+            elif isinstance(part, page.Text):
+                console.print(part.text, markup=False)
+            elif isinstance(part, page.Notes):
+                for line in part.lines:
+                    console.print(f"  * {line}", markup=False, style="yellow")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        page.write(path, text)
+    except OSError as error:
+        raise TraceError(f"{path}: {error.strerror or error}") from error
+
+
+def _warn(analysis: Analysis) -> int:
+    """Tell what is wrong with the data on standard error; returns the exit status."""
+    problems = [*analysis.trace.problems, *analysis.impossible, *analysis.alignment.contradictions]
+    for problem in problems[:MOST_PRINTED]:
+        print(f"fastio: {problem}", file=sys.stderr)
+    if len(problems) > MOST_PRINTED:
+        print(f"fastio: and {len(problems) - MOST_PRINTED} more", file=sys.stderr)
+    return 0 if analysis.sound else 1

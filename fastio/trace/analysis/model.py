@@ -1,0 +1,157 @@
+"""What was read of a trace: processes, their spans and points, and what was wrong with the files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastio.errors import FastioError
+
+#: Nanoseconds in a second.
+SECOND = 1_000_000_000
+
+
+class TraceError(FastioError):
+    """There is nothing to analyse, or something that the analysis needs is not installed; the message says what."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something in a file that could not be read, or that can not be right."""
+
+    file: str
+    #: counted from 1; 0 if it is about the whole file
+    line: int
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.what}" if self.line else f"{self.file}: {self.what}"
+
+
+@dataclass(slots=True, eq=False)
+class Span:
+    """Something that took its time: what lies between an event "B" and the event "E" of the same number."""
+
+    process: Process
+    #: unique in the process
+    number: int
+    #: the number of the span around it, in the same process
+    parent: int | None
+    name: str
+    #: thread or greenlet
+    thread: int
+    #: the process's monotonic clock, in ns; None: that event is not there
+    begin: int | None = None
+    end: int | None = None
+    #: values of "B", and those of "E", which win
+    values: dict[str, Any] = field(default_factory=dict)
+    #: on the clock that all share, ns since 1970; ``fastio.trace.analysis.clocks`` fills them in
+    start: int = 0
+    finish: int = 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether both events are there, in the right order."""
+        return self.begin is not None and self.end is not None and self.end >= self.begin
+
+    @property
+    def duration(self) -> int:
+        """Nanoseconds on the process's own clock; 0 where that is not known."""
+        return self.end - self.begin if self.whole else 0  # type: ignore[operator]
+
+    @property
+    def component(self) -> str:
+        return component_of(self.name)
+
+    def text(self, name: str) -> str:
+        """A value that should be a text; empty if it is not there or is something else."""
+        value = self.values.get(name)
+        return value if isinstance(value, str) else ""
+
+    def number_of(self, name: str) -> float:
+        """A value that should be a number; 0 if it is not there or is something else."""
+        return number(self.values.get(name)) or 0
+
+
+@dataclass(slots=True, eq=False)
+class Point:
+    """An event at one moment: a sample of resources, or a message sent or received."""
+
+    process: Process
+    monotonic: int
+    #: the span in which it happened
+    span: int | None
+    name: str
+    thread: int
+    values: dict[str, Any]
+    #: on the clock that all share, ns since 1970
+    time: int = 0
+
+
+@dataclass(eq=False)
+class Process:
+    """One process of one host, of all of its files."""
+
+    host: str
+    pid: int
+    #: boot of the host's kernel: the monotonic clocks of one boot are one clock
+    boot: str
+    component: str
+    program: str
+    #: tells apart two processes of one host that had the same number
+    started: str = ""
+    versions: dict[str, Any] = field(default_factory=dict)
+    #: (monotonic, wall) clock in ns, read at the same moment
+    anchors: list[tuple[int, int]] = field(default_factory=list)
+    spans: dict[int, Span] = field(default_factory=dict)
+    points: list[Point] = field(default_factory=list)
+    #: events that the process says it could not keep
+    lost: int = 0
+    #: the last line is there: nothing is missing at the end
+    ended: bool = False
+
+    @property
+    def clock(self) -> str:
+        """Name of the clock of its monotonic times."""
+        return f"{self.host} (boot {self.boot[:8]})" if self.boot else self.host
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return f"{self.component} {self.pid} on {self.host}"
+
+    def parent(self, span: Span) -> Span | None:
+        """The span around ``span``; None if there is none, or its events are missing."""
+        return None if span.parent is None or span.parent == span.number else self.spans.get(span.parent)
+
+
+@dataclass
+class Trace:
+    """All that was read."""
+
+    processes: list[Process] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    #: files, lines, events, duplicate lines, unreadable lines, and so on, by name
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def spans(self) -> list[Span]:
+        """Those of all processes."""
+        return [span for process in self.processes for span in process.spans.values()]
+
+    def points(self, name: str) -> list[Point]:
+        """The points of this name, of all processes."""
+        return [point for process in self.processes for point in process.points if point.name == name]
+
+
+def component_of(name: str) -> str:
+    """The component of an event: ``store.swift`` of ``store.swift.add``, ``glance`` of ``glance.request``."""
+    parts = name.split(".")
+    return ".".join(parts[:2]) if parts[0] == "store" and len(parts) > 2 else parts[0]
+
+
+def number(value: Any) -> float | None:
+    """``value`` if it is a finite number, else None."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return value if abs(value) < float("inf") else None

@@ -1,0 +1,167 @@
+"""The spans as OTLP/JSON, which OpenTelemetry's collector and what it feeds can read.
+
+A trace of OpenTelemetry is a request: its id is that of the global request id, or of the request's own, and the
+server's span is within its client's. Times are corrected. Samples of resources are not exported.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fastio.trace.analysis.analysis import Analysis
+from fastio.trace.analysis.model import Point, Process, Span
+from fastio.trace.analysis.requests import Request
+from fastio.version import VERSION
+
+#: SpanKind and StatusCode of the protocol.
+_INTERNAL, _SERVER, _CLIENT = 1, 2, 3
+_STATUS_OK, _STATUS_ERROR = 1, 2
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
+_SCOPE = {"name": "fastio.trace", "version": VERSION}
+#: The conventions' names for what has one.
+_NAMES = {
+    "method": "http.request.method",
+    "path": "url.path",
+    "status": "http.response.status_code",
+    "peer": "client.address",
+    "error": "error.message",
+    "request": "openstack.request_id",
+    "global": "openstack.global_request_id",
+}
+
+
+def dumps(analysis: Analysis, requests: Sequence[Request] | None = None) -> str:
+    """The text of the file.
+
+    :param requests: only these; by default all, and what belongs to no request
+    """
+    return json.dumps(export(analysis, requests))
+
+
+def export(analysis: Analysis, requests: Sequence[Request] | None = None) -> dict[str, Any]:
+    """The same as plain data: an ``ExportTraceServiceRequest``."""
+    points = _points(analysis)
+    by_process: dict[int, list[dict[str, Any]]] = {}
+    exported: set[int] = set()
+    for request in analysis.requests if requests is None else requests:
+        trace = trace_id(request)
+        for span in request.spans:
+            if id(span) not in exported:
+                exported.add(id(span))
+                made = _span(span, trace, _parent(span, request), points)
+                by_process.setdefault(id(span.process), []).append(made)
+    if requests is None:
+        for span in analysis.trace.spans():
+            if id(span) not in exported:
+                outer = span.process.parent(span)
+                made = _span(span, _hash(f"{_process_key(span.process)}", 32), outer, points)
+                by_process.setdefault(id(span.process), []).append(made)
+    return {
+        "resourceSpans": [
+            {
+                "resource": {"attributes": list(_attributes(_resource(process)))},
+                "scopeSpans": [{"scope": _SCOPE, "spans": by_process[id(process)]}],
+            }
+            for process in analysis.trace.processes
+            if id(process) in by_process
+        ]
+    }
+
+
+def trace_id(request: Request) -> str:
+    """32 hexadecimal digits: those of the UUID in the request's id where there is one."""
+    name = request.global_id or request.id
+    found = _UUID.search(name)
+    return found[0].replace("-", "").lower() if found else _hash(name, 32)
+
+
+def span_id(span: Span) -> str:
+    """16 hexadecimal digits."""
+    return _hash(f"{_process_key(span.process)} {span.number}", 16)
+
+
+def _process_key(process: Process) -> str:
+    return f"{process.host} {process.boot} {process.pid} {process.started}"
+
+
+def _hash(text: str, digits: int) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:digits]
+
+
+def _resource(process: Process) -> dict[str, Any]:
+    return {
+        "service.name": process.component,
+        "host.name": process.host,
+        "process.pid": process.pid,
+        "process.executable.name": process.program,
+        **{f"{name}.version": str(version) for name, version in process.versions.items()},
+    }
+
+
+def _parent(span: Span, request: Request) -> Span | None:
+    outer = span.process.parent(span)
+    if outer is None and span is request.server:
+        return request.client
+    return outer
+
+
+def _points(analysis: Analysis) -> dict[tuple[int, int], list[Point]]:
+    found: dict[tuple[int, int], list[Point]] = {}
+    for process in analysis.trace.processes:
+        for point in process.points:
+            if point.span:
+                found.setdefault((id(process), point.span), []).append(point)
+    return found
+
+
+def _span(
+    span: Span, trace: str, parent: Span | None, points: dict[tuple[int, int], list[Point]]
+) -> dict[str, Any]:
+    kind = _CLIENT if span.name == "client.request" else _SERVER if span.name.endswith(".request") else _INTERNAL
+    outcome = span.text("outcome")
+    values = {_NAMES.get(name, f"fastio.{name}"): value for name, value in span.values.items()}
+    if not span.whole:
+        values["fastio.incomplete"] = True
+    status: dict[str, Any] = {}
+    if outcome == "ok":
+        status = {"code": _STATUS_OK}
+    elif outcome:
+        status = {"code": _STATUS_ERROR, "message": span.text("error") or outcome}
+    return {
+        "traceId": trace,
+        "spanId": span_id(span),
+        "parentSpanId": "" if parent is None else span_id(parent),
+        "name": span.name,
+        "kind": kind,
+        "startTimeUnixNano": str(max(span.start, 0)),
+        "endTimeUnixNano": str(max(span.finish, span.start, 0)),
+        "attributes": list(_attributes(values)),
+        "events": [
+            {"timeUnixNano": str(max(point.time, 0)), "name": point.name, "attributes": list(_attributes(point.values))}
+            for point in points.get((id(span.process), span.number), ())
+        ],
+        "status": status,
+    }
+
+
+def _attributes(values: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for name, value in values.items():
+        if value is not None:
+            yield {"key": name, "value": _value(value)}
+
+
+def _value(value: Any) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int) and -(1 << 63) <= value < 1 << 63:
+        return {"intValue": str(value)}
+    if isinstance(value, float) and abs(value) < float("inf"):
+        return {"doubleValue": value}
+    if isinstance(value, str):
+        # A half of a surrogate pair is no text in any protocol.
+        return {"stringValue": value.encode("utf-8", "replace").decode()}
+    return {"stringValue": json.dumps(value)}

@@ -1,0 +1,318 @@
+"""The requests of a trace: what client and server recorded of each, its states, and how it ended."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from fastio.trace.analysis.messages import CALLER, is_server
+from fastio.trace.analysis.model import Process, Span, Trace
+from fastio.trace.analysis.rules import NEW, Kind, Rules
+
+OK, FAILED, ABORTED, TRUNCATED = "ok", "failed", "aborted", "truncated"
+#: From here on a status says that a request was not served.
+BAD_STATUS = 400
+
+
+@dataclass(frozen=True)
+class Stay:
+    """A time in a state, in ns since 1970."""
+
+    state: str
+    start: int
+    finish: int
+
+    @property
+    def duration(self) -> int:
+        return self.finish - self.start
+
+
+@dataclass(eq=False)
+class Request:
+    """One request, seen by its client, its server or both."""
+
+    kind: Kind
+    #: what the server calls it (req-…), or the global id, or the number of its span
+    id: str
+    global_id: str
+    server: Span | None
+    client: Span | None
+    #: all that belongs to it, in the order of their beginnings
+    spans: list[Span] = field(default_factory=list)
+    outcome: str = OK
+    status: int = 0
+    #: things within it that were done again after an error, and whether it is itself another attempt
+    retries: int = 0
+    attempt: bool = False
+    stays: list[Stay] = field(default_factory=list)
+    #: the state at the end, or where the first error or abortion came
+    state: str = NEW
+    #: events that the state machine does not have where they came
+    unexpected: list[str] = field(default_factory=list)
+    #: requests of the same service in flight meanwhile, on average, this one included
+    concurrency: float = 0.0
+
+    @property
+    def root(self) -> Span:
+        root = self.client or self.server
+        assert root is not None
+        return root
+
+    @property
+    def start(self) -> int:
+        return min(each.start for each in (self.client, self.server) if each is not None)
+
+    @property
+    def finish(self) -> int:
+        """Of the last thing known of it."""
+        return max(self.spans[0].finish, *(each.finish for each in self.spans))
+
+    @property
+    def duration(self) -> int:
+        return self.finish - self.start
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind.name} {self.id}"
+
+    @property
+    def bytes(self) -> int:
+        """Of the image or other body that was sent, in whatever direction."""
+        return int(max((each.number_of("bytes") for each in self.spans), default=0))
+
+
+def requests(trace: Trace, rules: Rules) -> list[Request]:
+    """All requests, in the order of their beginnings; the times of the spans have to be corrected before."""
+    inside = _Inside(trace)
+    servers = [span for span in trace.spans() if is_server(span)]
+    callers = [span for span in trace.spans() if span.name == CALLER]
+    calls = _calls(servers, callers)
+    found = [_request(rules, server, calls.get(id(server))) for server in servers]
+    called = {id(caller) for caller in calls.values()}
+    found += [_request(rules, None, caller) for caller in callers if id(caller) not in called]
+    loose = inside.loose()
+    for each in found:
+        roots = [span for span in (each.client, each.server) if span is not None]
+        own = [span for root in roots for span in inside.below(root)]
+        own += [span for root in loose.get(each.id, ()) for span in inside.below(root)]
+        # A call within a request is part of it, and a request of its own.
+        each.spans = sorted({id(span): span for span in own}.values(), key=lambda span: (span.start, span.number))
+        _judge(each)
+        _run(each)
+    found.sort(key=lambda each: (each.start, each.id))
+    _attempts(found)
+    _concurrency(found)
+    return found
+
+
+class _Inside:
+    """Which spans are within which."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._below: dict[tuple[int, int], list[Span]] = {}
+        self._roots: list[Span] = []
+        for process in trace.processes:
+            for span in process.spans.values():
+                if process.parent(span) is None:
+                    self._roots.append(span)
+                else:
+                    self._below.setdefault((id(process), span.parent or 0), []).append(span)
+
+    def below(self, root: Span) -> Iterator[Span]:
+        """``root`` and all that is within it, but for what is within another request of a server."""
+        seen: set[int] = set()
+        left = [root]
+        while left:
+            span = left.pop()
+            if id(span) not in seen:
+                # Damaged files can have spans that are within each other.
+                seen.add(id(span))
+                yield span
+                inner = self._below.get((id(span.process), span.number), ())
+                left += [each for each in inner if not is_server(each)]
+
+    def loose(self) -> dict[str, list[Span]]:
+        """Outermost spans that are no requests, but tell to which one they belong, by its id."""
+        found: dict[str, list[Span]] = {}
+        for span in self._roots:
+            if span.name != CALLER and not is_server(span) and span.text("request"):
+                found.setdefault(span.text("request"), []).append(span)
+        return found
+
+
+def _calls(servers: Sequence[Span], callers: Sequence[Span]) -> dict[int, Span]:
+    """For each server's span, by its ``id()``, the caller's: the last one with its global id that began before it.
+
+    If there is but one of each it is that one, whatever the clocks say.
+    """
+    by_global: dict[str, list[Span]] = {}
+    for caller in sorted(callers, key=lambda span: span.start):
+        if caller.text("global"):
+            by_global.setdefault(caller.text("global"), []).append(caller)
+    served = Counter(server.text("global") for server in servers)
+    found: dict[int, Span] = {}
+    taken: set[int] = set()
+    for server in sorted(servers, key=lambda span: -span.start):
+        possible = [
+            caller
+            for caller in by_global.get(server.text("global"), ())
+            if caller.process is not server.process and id(caller) not in taken and _same(caller, server)
+        ]
+        before = [caller for caller in possible if caller.start <= server.start]
+        if before or len(possible) == served[server.text("global")] == 1:
+            caller = (before or possible)[-1]
+            found[id(server)] = caller
+            taken.add(id(caller))
+    return found
+
+
+def _same(caller: Span, server: Span) -> bool:
+    """Whether what both tell of the request does not differ."""
+    methods = caller.text("method"), server.text("method")
+    return not all(methods) or methods[0] == methods[1]
+
+
+def _request(rules: Rules, server: Span | None, client: Span | None) -> Request:
+    told = [span for span in (server, client) if span is not None]
+    method = next(filter(None, (span.text("method") for span in told)), "")
+    path = next(filter(None, (span.text("path") for span in told)), "")
+    global_id = next(filter(None, (span.text("global") for span in told)), "")
+    name = next(filter(None, (span.text("request") for span in told)), "") or global_id
+    name = name or f"{told[0].process.title}, span {told[0].number}"
+    return Request(rules.kind(method, path), name, global_id, server, client)
+
+
+# How it ended.
+
+
+def _judge(request: Request) -> None:
+    told = [span for span in (request.server, request.client) if span is not None]
+    request.status = next((int(span.number_of("status")) for span in told if span.number_of("status")), 0)
+    outcomes = {span.text("outcome") for span in told if span.end is not None}
+    if "aborted" in outcomes:
+        request.outcome = ABORTED
+    elif "error" in outcomes or request.status >= BAD_STATUS:
+        request.outcome = FAILED
+    elif any(not span.whole for span in told):
+        request.outcome = TRUNCATED
+    failed: dict[tuple, int] = {}
+    for span in request.spans:
+        # In another store it is something else.
+        key = (id(span.process), span.parent, span.name, span.text("store"))
+        if span not in told and key in failed and span.start >= failed[key]:
+            request.retries += 1
+            del failed[key]
+        if span.text("outcome") == "error" and span.end is not None:
+            failed[key] = span.finish
+
+
+def _attempts(found: Sequence[Request]) -> None:
+    """Mark requests that do again what failed before: the same, for the same global id."""
+    failed: set[tuple[str, str, str, str]] = set()
+    for request in sorted(found, key=lambda each: each.start):
+        told = request.server or request.root
+        key = (request.global_id, request.kind.name, told.text("method"), told.text("path"))
+        if not request.global_id:
+            continue
+        request.attempt = key in failed
+        if request.outcome in (FAILED, ABORTED):
+            failed.add(key)
+
+
+# Its states.
+
+
+def _run(request: Request) -> None:
+    """Drive the state machine over the request's events."""
+    machine = request.kind.machine
+    state, since = NEW, request.start
+    failed = ""
+    for time, event, span in _events(request):
+        outcome = span.text("outcome")
+        if event == "end" and outcome not in ("", "ok") and not failed:
+            failed = state
+        after = machine.following(state, event, span.name, outcome)
+        if after is None:
+            request.unexpected.append(f"{event} {span.name} in state {state!r}")
+        elif after != state:
+            if state != NEW:
+                request.stays.append(Stay(state, since, max(time, since)))
+            state, since = after, max(time, since)
+    request.state = failed if failed and request.outcome in (FAILED, ABORTED) else state
+
+
+def _events(request: Request) -> list[tuple[int, str, Span]]:
+    """In the order of time; of those at the same moment, the outer begins first and ends last."""
+    # What is left of the clocks' difference must not have the server begin before its client.
+    first = request.client.start if request.client is not None else 0
+    spans = request.spans
+    if request.client is not None:
+        spans = [request.client, *(span for span in spans if span is not request.client)]
+    events = []
+    for order, span in enumerate(spans):
+        start, finish = max(span.start, first), max(span.finish, first)
+        if span.begin is not None:
+            events.append(((start, 0, order), start, "begin", span))
+        if span.end is not None and span.end >= (span.begin or 0):
+            empty = start == finish
+            events.append(((finish, 0 if empty else -1, order if empty else -order), finish, "end", span))
+    events.sort(key=lambda each: each[0])
+    return [each[1:] for each in events]
+
+
+# How many there were at the time.
+
+
+def _concurrency(found: Sequence[Request]) -> None:
+    """The mean number of requests of the same service in flight during each."""
+    services = Counter(each.server.component for each in found if each.server is not None)
+    usual = services.most_common(1)[0][0] if services else ""
+    by_service: dict[str, list[Request]] = {}
+    for each in found:
+        by_service.setdefault(each.server.component if each.server is not None else usual, []).append(each)
+    for own in by_service.values():
+        _concurrency_of(own)
+
+
+def _concurrency_of(found: Sequence[Request]) -> None:
+    changes = sorted(
+        itertools.chain.from_iterable(((each.start, 1), (max(each.finish, each.start), -1)) for each in found)
+    )
+    times: list[int] = []
+    counts: list[int] = []
+    areas: list[int] = []
+    count = area = last = 0
+    for time, change in changes:
+        area += count * (time - last) if times else 0
+        count, last = count + change, time
+        times.append(time)
+        counts.append(count)
+        areas.append(area)
+
+    def until(time: int) -> int:
+        index = bisect.bisect_right(times, time) - 1
+        return areas[index] + counts[index] * (time - times[index])
+
+    for each in found:
+        length = each.finish - each.start
+        each.concurrency = (until(each.finish) - until(each.start)) / length if length > 0 else 1.0
+
+
+def in_flight(found: Iterable[Request], process: Process) -> list[tuple[int, int]]:
+    """The intervals in which ``process`` had a request, one after the other, in ns since 1970."""
+    own = [
+        (max(span.start, 0), span.finish)
+        for each in found
+        for span in (each.server, each.client)
+        if span is not None and span.process is process
+    ]
+    merged: list[tuple[int, int]] = []
+    for start, finish in sorted(own):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(finish, merged[-1][1]))
+        else:
+            merged.append((start, finish))
+    return merged

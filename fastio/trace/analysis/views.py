@@ -1,0 +1,322 @@
+"""The report: sections of text, tables and plots for :mod:`fastio.page`, which makes HTML and markdown of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from fastio import page
+from fastio.trace.analysis import charts, components
+from fastio.trace.analysis.analysis import (
+    OUTCOMES,
+    PERCENTILES,
+    Analysis,
+    component_times,
+    percentile,
+    state_times,
+)
+from fastio.trace.analysis.clocks import Correction
+from fastio.trace.analysis.model import Span
+from fastio.trace.analysis.requests import ABORTED, FAILED, OK, TRUNCATED, Request
+
+EMPTY = "–"
+#: Rows of a list of what is wrong; the rest is counted.
+MOST = 20
+TITLE = "Where the time went"
+
+
+def title(analysis: Analysis) -> str:
+    return f"Trace of {', '.join(sorted({process.component for process in analysis.trace.processes}))}"
+
+
+def lead(analysis: Analysis) -> list[page.Part]:
+    """What comes first: how many requests there were, and how they ended."""
+    outcomes = Counter(each.outcome for each in analysis.requests)
+    counts = analysis.trace.counts
+    bad = outcomes[FAILED] + outcomes[ABORTED]
+    said = ", ".join(f"{outcomes[each]} {each}" for each in OUTCOMES if outcomes[each])
+    text = f"{len(analysis.requests)} requests: {said or 'none'}"
+    tone = "" if not analysis.requests else "bad" if bad else "good"
+    notes = [
+        f"{counts['events']} events of {counts['processes']} processes on {counts['hosts']} hosts, "
+        f"in {counts['files']} files",
+    ]
+    if counts["lost events"]:
+        notes.append(f"{counts['lost events']} events were lost while recording: what is missing may be among them")
+    if not analysis.sound:
+        notes.append("not all of the data is sound: see the last section")
+    return [page.Text(text, tone), page.Notes(notes)]
+
+
+def sections(analysis: Analysis, chosen: str | None = None) -> list[page.Section]:
+    """All sections that have something to show.
+
+    :param chosen: the id of a request, whose time line comes first
+    """
+    found = []
+    if chosen is not None:
+        found.append(page.Section("Time line", [timeline(each) for each in analysis.request(chosen)]))
+    found += [
+        page.Section("Requests", _requests(analysis)),
+        page.Section(TITLE, _components(analysis)),
+        page.Section("States", _states(analysis)),
+        page.Section("Errors", _errors(analysis)),
+        page.Section("Resources", _resources(analysis)),
+        page.Section("Clocks", _clocks(analysis)),
+        page.Section("The data", _data(analysis)),
+    ]
+    return [each for each in found if each.parts]
+
+
+def tables(sections_: Iterable[page.Section]) -> list[page.Table]:
+    """The tables in sections, for a terminal."""
+    return [part for section in sections_ for part in section.parts if isinstance(part, page.Table) and part.rows]
+
+
+# Requests.
+
+
+def _requests(analysis: Analysis) -> list[page.Part]:
+    head = ["kind", "requests", *OUTCOMES, "success", "other attempts", "retries within", *_percentile_heads(), "MB/s"]
+    rows = [_rates(name, own) for name, own in analysis.kinds().items()]
+    by_level: dict[int, list[Request]] = {}
+    for each in analysis.requests:
+        by_level.setdefault(components.level(each.concurrency), []).append(each)
+    levels = [_rates(components.level_name(level), own) for level, own in sorted(by_level.items())]
+    notes = [
+        "success: the part of those whose end is known; other attempts: the same again, for the same global id, after "
+        "one that failed; retries within: something within a request again after an error; times of those that are ok",
+    ]
+    parts: list[page.Part] = [
+        page.Table("Requests by kind", head, rows, notes),
+        page.Table("Requests by how many were in flight", ["in flight", *head[1:]], levels),
+    ]
+    unexpected = Counter(f"{each.kind.name}: {what}" for each in analysis.requests for what in each.unexpected)
+    if unexpected:
+        rows = [[what, str(count)] for what, count in unexpected.most_common(MOST)]
+        parts.append(page.Table("Events that the states do not allow for", ["event", "times"], rows))
+    return parts
+
+
+def _rates(name: str, own: Sequence[Request]) -> list[str]:
+    outcomes = Counter(each.outcome for each in own)
+    known = len(own) - outcomes[TRUNCATED]
+    well = [each for each in own if each.outcome == OK]
+    seconds = sum(each.duration for each in well) / 1e9
+    moved = sum(each.bytes for each in well) / 1e6
+    return [
+        name,
+        str(len(own)),
+        *(str(outcomes[each]) for each in OUTCOMES),
+        f"{outcomes[OK] / known:.1%}" if known else EMPTY,
+        str(sum(each.attempt for each in own)),
+        str(sum(each.retries for each in own)),
+        *_percentile_cells([each.duration for each in well]),
+        _number(moved / seconds) if moved and seconds else EMPTY,
+    ]
+
+
+def _percentile_heads() -> list[str]:
+    return [f"p{part} ms" for part in PERCENTILES] + ["max ms"]
+
+
+def _percentile_cells(times: Sequence[int]) -> list[str]:
+    if not times:
+        return [EMPTY] * (len(PERCENTILES) + 1)
+    return [_ms(percentile(times, part)) for part in PERCENTILES] + [_ms(max(times))]
+
+
+def _ms(ns: float) -> str:
+    return _number(ns / 1e6)
+
+
+def _number(figure: float) -> str:
+    """Three digits, or all those before the point."""
+    return f"{figure:.0f}" if abs(figure) >= 100 else f"{figure:.3g}"
+
+
+# Components.
+
+
+def _components(analysis: Analysis) -> list[page.Part]:
+    parts = [part for kind, own in analysis.kinds().items() for part in _components_of(kind, own)]
+    notes = [
+        "each moment of a request counts for the span that began last; hub: waiting in eventlet's hub; input: waiting "
+        "for the data of an upload; client: the client itself, the network and the server's queue of connections",
+    ]
+    return [*parts, page.Notes(notes)] if parts else []
+
+
+def _components_of(kind: str, own: Sequence[Request]) -> list[page.Part]:
+    by_level = component_times(own)
+    total: Counter[str] = Counter()
+    for _, times in by_level.values():
+        total.update(times)
+    names = [name for name, _ in total.most_common()]
+    if not names:
+        return []
+    bars, rows, text = [], [], []
+    for level, (count, times) in by_level.items():
+        label = components.level_name(level)
+        bars.append((label, {name: times[name] / count / 1e6 for name in names}))
+        whole = sum(times.values()) or 1
+        rows.append([label, str(count), *(f"{_ms(times[name] / count)} ({times[name] / whole:.0%})" for name in names)])
+        name, most = times.most_common(1)[0] if times else (EMPTY, 0)
+        text.append(f"{label} in flight: {_ms(whole / count)} ms, of which {most / whole:.0%} in {name}")
+    caption = f"Time by component, {kind}: mean ms, against the requests in flight"
+    return [
+        page.Plot(caption, charts.stacked(bars, names, "ms"), text),
+        page.Table(caption, ["in flight", "requests", *names], rows),
+    ]
+
+
+# States.
+
+
+def _states(analysis: Analysis) -> list[page.Part]:
+    parts: list[page.Part] = []
+    for kind, own in analysis.kinds().items():
+        whole = [each for each in own if each.outcome != TRUNCATED]
+        times = state_times(whole)
+        together = sum(map(sum, times.values())) or 1
+        last = Counter(each.state for each in own if each.outcome != OK)
+        rows = [
+            [state, str(len(figures)), *_percentile_cells(figures), f"{sum(figures) / together:.1%}", str(last[state])]
+            for state, figures in times.items()
+        ]
+        rows += [
+            [state, "0", *_percentile_cells([]), EMPTY, str(count)]
+            for state, count in sorted(last.items())
+            if state not in times
+        ]
+        head = ["state", "requests", *_percentile_heads(), "of all time", "ended badly in it"]
+        parts.append(page.Table(f"States of {kind}", head, rows))
+    return parts
+
+
+# Errors.
+
+
+def _errors(analysis: Analysis) -> list[page.Part]:
+    if not analysis.groups:
+        return [page.Text("No errors.")]
+    causes = Counter(analysis.causes.values())
+    rows = [
+        [g.component, g.template, g.category, str(g.count), str(g.recovered or EMPTY), g.request or EMPTY]
+        for g in analysis.groups
+    ]
+    head = ["component", "message", "category", "count", "recovered", "such as in"]
+    parts: list[page.Part] = []
+    if causes:
+        why = [[category, str(count)] for category, count in causes.most_common()]
+        parts.append(page.Table("Why requests failed or were aborted", ["category", "requests"], why))
+    parts.append(page.Table("Errors by component and message", head, rows))
+    return parts
+
+
+# Resources.
+
+
+def _resources(analysis: Analysis) -> list[page.Part]:
+    rows = [
+        [
+            use.process.title,
+            f"{use.figure.name}, {use.figure.unit}".removesuffix(", "),
+            *(EMPTY if value is None else _number(value) for value in (use.idle, use.middle, use.peak)),
+        ]
+        for use in analysis.uses
+    ]
+    notes = ["idle, middle: medians of the samples without and with requests in the process; peak: the most"]
+    head = ["process", "", "idle", "middle", "peak"]
+    return [page.Table("Resources", head, rows, notes)] if rows else []
+
+
+# Clocks and the data.
+
+
+def _clocks(analysis: Analysis) -> list[page.Part]:
+    alignment = analysis.alignment
+    if len(alignment.corrections) < 2:
+        return []
+    rows = [_clock(each) for each in alignment.corrections.values()]
+    head = ["clock", "set by", "messages", "offset ms", "between ms", "drift ppm"]
+    notes = [
+        f"{alignment.messages} messages between clocks; by the wall clocks {alignment.wrong_before} of them arrived "
+        f"before they were sent, by up to {_ms(alignment.worst_before)} ms; with the corrections, of those that can be "
+        f"true none by more than {_ms(alignment.residual)} ms",
+        "between: what the messages allow; open: they do not say, and the wall clock is believed as far as they let it",
+    ]
+    parts: list[page.Part] = [page.Table("Corrections of the clocks", head, rows, notes)]
+    return parts
+
+
+def _clock(each: Correction) -> list[str]:
+    if each.reference == each.clock:
+        return [each.clock, "itself", str(each.messages), "0", EMPTY, "0"]
+    edges = ["open" if edge is None else f"{edge / 1e6:.3f}" for edge in (each.low, each.high)]
+    return [
+        each.clock,
+        each.reference,
+        str(each.messages),
+        f"{each.offset / 1e6:.3f}",
+        " to ".join(edges),
+        f"{each.drift * 1e6:.1f}",
+    ]
+
+
+def _data(analysis: Analysis) -> list[page.Part]:
+    counts = analysis.trace.counts
+    rows = [[name, str(count)] for name, count in counts.items() if count]
+    parts: list[page.Part] = [page.Table("What was read", ["", "number"], rows)]
+    wrong = [
+        ("Files", [str(each) for each in analysis.trace.problems]),
+        ("Impossible on one clock", [str(each) for each in analysis.impossible]),
+        ("Messages that no clocks make possible", [str(each) for each in analysis.alignment.contradictions]),
+    ]
+    for name, lines in wrong:
+        if lines:
+            more = [f"and {len(lines) - MOST} more"] if len(lines) > MOST else []
+            parts += [page.Text(f"{name}: {len(lines)}"), page.Notes([*lines[:MOST], *more])]
+    return parts
+
+
+# One request.
+
+
+def timeline(request: Request) -> page.Table:
+    """All spans of a request and its states, in the order of time."""
+    entries: list[tuple[int, int, list[str]]] = []
+    for stay in request.stays:
+        entries.append((stay.start, 0, [f"state: {stay.state}", EMPTY, _ms(stay.duration), "", ""]))
+    depth = _depths(request)
+    for order, span in enumerate(request.spans, 1):
+        indent = "\u2007" * 2 * depth[id(span)]
+        length = _ms(span.finish - span.start) if span.whole else "no end" if span.end is None else "no beginning"
+        entries.append((span.start, order, [indent + span.name, span.process.title, length, *_said(span)]))
+    entries.sort(key=lambda each: each[:2])
+    rows = [[f"{(start - request.start) / 1e6:.3f}", *cells] for start, _, cells in entries]
+    head = ["at ms", "what", "where", "ms", "outcome", "values"]
+    status = f", status {request.status}" if request.status else ""
+    notes = [f"{request.concurrency:.1f} requests in flight on average; ended in state {request.state!r}"]
+    notes += [f"unexpected: {each}" for each in request.unexpected]
+    return page.Table(f"{request.title}: {request.outcome}{status}, {_ms(request.duration)} ms", head, rows, notes)
+
+
+def _depths(request: Request) -> dict[int, int]:
+    """How far within others each span is; what a server does is within its client's request."""
+    depths: dict[int, int] = {}
+    for span in request.spans:
+        seen, outer, depth = {span.number}, span.process.parent(span), 0
+        while outer is not None and outer.number not in seen:
+            seen.add(outer.number)
+            outer, depth = outer.process.parent(outer), depth + 1
+        if request.client is not None and span.process is not request.client.process:
+            depth += 1
+        depths[id(span)] = depth
+    return depths
+
+
+def _said(span: Span) -> tuple[str, str]:
+    told = ("outcome", "clock", "request", "global")
+    shown = ", ".join(f"{name} {value}" for name, value in span.values.items() if name not in told)
+    return span.text("outcome") or EMPTY, shown

@@ -1,0 +1,310 @@
+"""Requests, their states, how they ended, and where their time went, of traces that are made up."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("scipy", reason="scipy is not installed")
+pytest.importorskip("drain3", reason="drain3 is not installed")
+
+from fastio.trace.analysis import components
+from fastio.trace.analysis.analysis import analyse, component_times, percentile, state_times
+from fastio.trace.analysis.model import TraceError
+from tests.trace.analysis.synthetic import BEGIN, HOSTS, MS, SECOND, Host, Process, World
+
+PATH = "/v2/images/0b1c/file"
+
+
+@pytest.fixture
+def world():
+    return World(list(HOSTS), seed=3)
+
+
+def analysed(world, tmp_path):
+    world.write(tmp_path)
+    return analyse([tmp_path])
+
+
+def single(tmp_path, record):
+    """The analysis of what ``record(process)`` has recorded, of one process."""
+    process = Process(Host("api"), 1, "glance-api")
+    record(process)
+    process.write(tmp_path)
+    return analyse([tmp_path])
+
+
+def test_each_request_has_its_client_its_server_and_what_is_within(world, tmp_path):
+    world.run(30, 5)
+    analysis = analysed(world, tmp_path)
+    downloads = analysis.kinds()["download"]
+    assert len(downloads) == 30
+    assert {each.global_id for each in downloads} == set(world.truth)
+    for each in downloads:
+        assert each.outcome == "ok"
+        assert each.status == 200
+        assert each.bytes == 16 << 20
+        assert each.unexpected == []
+        assert {span.name for span in each.spans} == {
+            "client.request", "glance.request", "glance.image_data.download", "store.swift.get", "glance.body",
+            "subprocess.communicate",
+        }  # fmt: skip
+        # On the client's clock, which has no drift and is the reference or is set by it.
+        start, finish = world.truth[each.global_id]
+        assert each.duration == pytest.approx(finish - start, rel=1e-4)
+    assert len(analysis.kinds()["other"]) == 30
+
+
+def test_the_states_of_a_download_follow_each_other_without_a_gap(world, tmp_path):
+    world.run(30, 5)
+    for request in analysed(world, tmp_path).kinds()["download"]:
+        names = [stay.state for stay in request.stays]
+        assert names == [
+            "to the server", "middleware", "controller", "store: opening", "serializing", "body", "finishing",
+            "answered",
+        ]  # fmt: skip
+        assert request.state == "done"
+        assert request.stays[0].start == request.start
+        for before, after in zip(request.stays, request.stays[1:], strict=False):
+            assert before.finish == after.start
+        assert sum(stay.duration for stay in request.stays) == pytest.approx(request.duration, abs=1000)
+
+
+def test_states_and_outcome_of_a_request_that_failed(world, tmp_path):
+    name = world.download(BEGIN, error="ConnectionError: refused", status=503)
+    [request] = analysed(world, tmp_path).request(name)
+    assert request.outcome == "failed"
+    assert request.status == 503
+    assert "store failed" in [stay.state for stay in request.stays]
+    assert request.state == "store: opening"
+
+
+def test_an_aborted_request_is_not_a_failed_one(world, tmp_path):
+    name = world.download(BEGIN, error="OSError: write error", outcome="aborted")
+    [request] = analysed(world, tmp_path).request(name)
+    assert request.outcome == "aborted"
+
+
+def test_a_trace_that_ends_early_has_truncated_requests_with_their_last_state(world, tmp_path):
+    world.download(BEGIN)
+    for process in world.processes:
+        process.lines = [line for line in process.lines if line[0] != "E" or line[4] == "glance.image_data.download"]
+    [request] = analysed(world, tmp_path).kinds()["download"]
+    assert request.outcome == "truncated"
+    assert request.state == "body"
+    assert component_times([request]) == {}
+
+
+def test_a_request_after_one_that_failed_for_the_same_global_id_is_another_attempt(world, tmp_path):
+    def record(process):
+        for start, status in ((0, 503), (SECOND, 200), (2 * SECOND, 200)):
+            values = {"method": "GET", "path": PATH, "global": "req-1"}
+            span = process.begin(BEGIN + start, "glance.request", **values)
+            outcome = "error" if status >= 400 else "ok"
+            process.end(BEGIN + start + MS, span, "glance.request", status=status, outcome=outcome)
+
+    requests = single(tmp_path, record).requests
+    assert [each.attempt for each in requests] == [False, True, True]
+    assert [each.outcome for each in requests] == ["failed", "ok", "ok"]
+
+
+def test_something_done_again_within_a_request_is_a_retry(tmp_path):
+    def record(process):
+        outer = process.begin(BEGIN, "glance.request", method="GET", path=PATH)
+        for index, outcome in enumerate(["error", "error", "ok"]):
+            time = BEGIN + index * 10 * MS
+            span = process.begin(time + MS, "store.swift.get", outer)
+            process.end(time + 2 * MS, span, "store.swift.get", outer, outcome=outcome, error="x")
+        process.end(BEGIN + 50 * MS, outer, "glance.request", status=200)
+
+    [request] = single(tmp_path, record).requests
+    assert request.retries == 2
+    assert [stay.state for stay in request.stays].count("store: opening") == 3
+
+
+def test_an_event_that_the_table_does_not_allow_is_told(tmp_path):
+    def record(process):
+        outer = process.begin(BEGIN, "glance.request", method="GET", path=PATH)
+        process.end(BEGIN + MS, process.begin(BEGIN, "glance.body", outer), "glance.body", outer)
+        process.end(BEGIN + 3 * MS, process.begin(BEGIN + 2 * MS, "glance.body", outer), "glance.body", outer)
+        process.end(BEGIN + 5 * MS, outer, "glance.request", status=200)
+
+    [request] = single(tmp_path, record).requests
+    assert request.unexpected == [
+        "begin glance.body in state 'finishing'", "end glance.body in state 'finishing'"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("method, path, kind", [
+    ("GET", "/v2/images/1/file", "download"),
+    ("GET", "/image/v2/images/1/file", "download"),
+    ("PUT", "/v2/images/1/file", "upload"),
+    ("PUT", "/v2/images/1/stage", "upload"),
+    ("POST", "/v2/images/1/import", "import"),
+    ("POST", "/v2/images", "create"),
+    ("GET", "/v2/images", "list"),
+    ("GET", "/v2/images/1", "show"),
+    ("DELETE", "/v2/images/1", "delete"),
+    ("GET", "/v2/images/1/file/more", "other"),
+    ("", "", "other"),
+])  # fmt: skip
+def test_kinds(tmp_path, method, path, kind):
+    def record(process):
+        process.end(BEGIN + 1, process.begin(BEGIN, "glance.request", method=method, path=path), "glance.request")
+
+    assert list(single(tmp_path, record).kinds()) == [kind]
+
+
+def test_the_states_of_an_upload(tmp_path):
+    def record(process):
+        outer = process.begin(BEGIN, "glance.request", method="PUT", path=PATH)
+        controller = process.begin(BEGIN + 1 * MS, "glance.image_data.upload", outer)
+        store = process.begin(BEGIN + 3 * MS, "store.filesystem.add", controller)
+        process.end(BEGIN + 30 * MS, store, "store.filesystem.add", controller, bytes=5, input_ns=20 * MS)
+        process.end(BEGIN + 34 * MS, controller, "glance.image_data.upload", outer)
+        process.end(BEGIN + 35 * MS, outer, "glance.request", status=204)
+
+    [request] = single(tmp_path, record).requests
+    assert [(stay.state, round(stay.duration / MS)) for stay in request.stays] == [
+        ("middleware", 1), ("controller", 2), ("store: adding", 27), ("saving", 4), ("serializing", 1)
+    ]  # fmt: skip
+    times = {name: round(time / MS) for name, time in components.times(request).items()}
+    assert times == {"glance": 8, "store.filesystem": 7, "input": 20}
+
+
+def test_components_together_are_the_request(world, tmp_path):
+    world.run(50, 5)
+    for request in analysed(world, tmp_path).requests:
+        assert sum(components.times(request).values()) == pytest.approx(request.duration, abs=10)
+
+
+def test_the_store_gets_its_time_out_of_the_body_and_the_hub_its_waits(tmp_path):
+    def record(process):
+        outer = process.begin(BEGIN, "glance.request", method="GET", path=PATH)
+        store = process.begin(BEGIN + 10 * MS, "store.swift.get", outer)
+        body = process.begin(BEGIN + 20 * MS, "glance.body", outer)
+        process.end(BEGIN + 90 * MS, body, "glance.body", outer, waits=2, wait_ns=30 * MS)
+        process.end(BEGIN + 90 * MS, store, "store.swift.get", outer, busy_ns=25 * MS)
+        process.end(BEGIN + 100 * MS, outer, "glance.request", status=200, waits=3, wait_ns=35 * MS)
+
+    [request] = single(tmp_path, record).requests
+    times = {name: round(time / MS) for name, time in components.times(request).items()}
+    # 10 before + 40 of the body without its waits - 15 of the store's in it + 10 after, of which it waited 5.
+    assert times == {"glance": 40, "store.swift": 25, "hub": 35}
+
+
+def test_concurrency_is_the_mean_number_in_flight(tmp_path):
+    def record(process):
+        for index, (start, finish) in enumerate([(0, 100), (50, 100), (200, 300)]):
+            span = process.begin(BEGIN + start * MS, "glance.request", thread=index)
+            process.end(BEGIN + finish * MS, span, "glance.request", thread=index)
+
+    assert [each.concurrency for each in single(tmp_path, record).requests] == [1.5, 2, 1]
+
+
+@pytest.mark.parametrize("concurrency, name", [
+    (0.2, "1"), (1, "1"), (2, "2–4"), (4.6, "5–9"), (99.6, "100–199"), (10**6, "10000+")
+])  # fmt: skip
+def test_levels(concurrency, name):
+    assert components.level_name(components.level(concurrency)) == name
+
+
+def test_percentiles_lie_between_figures():
+    assert percentile([3, 1, 2], 50) == 2
+    assert percentile([1, 2], 50) == 1.5
+    assert percentile([7], 99) == 7
+    assert percentile(range(101), 90) == 90
+
+
+def test_state_times_count_a_state_once_for_each_request(tmp_path):
+    def record(process):
+        outer = process.begin(BEGIN, "glance.request", method="GET", path=PATH)
+        for time in (1, 3):
+            span = process.begin(BEGIN + time * MS, "store.swift.get", outer)
+            process.end(BEGIN + (time + 1) * MS, span, "store.swift.get", outer, outcome="error")
+        process.end(BEGIN + 9 * MS, outer, "glance.request")
+
+    times = state_times(single(tmp_path, record).requests)
+    assert times["store: opening"] == [2 * MS]
+    assert list(times) == ["middleware", "store: opening", "store failed"]
+
+
+def test_resources_of_a_process_with_and_without_requests(tmp_path):
+    def record(process):
+        for second in range(10):
+            cpu = max(0, second - 5) * 0.8
+            process.point(BEGIN + second * SECOND, "process.resources", cpu_s=cpu, rss=(100 + second) << 20, net_sent=0)
+        span = process.begin(BEGIN + 5 * SECOND + MS, "glance.request")
+        process.end(BEGIN + 9 * SECOND, span, "glance.request")
+
+    found = {use.figure.name: use for use in single(tmp_path, record).uses}
+    assert (found["CPU"].idle, found["CPU"].middle) == pytest.approx((0, 80))
+    assert found["CPU"].peak == pytest.approx(80)
+    assert (found["memory"].idle, found["memory"].middle, found["memory"].peak) == (103, 107.5, 109)
+    assert "read" not in found
+
+
+def test_impossible_events_of_one_clock_are_told(tmp_path):
+    def record(process):
+        outer = process.begin(BEGIN + 2 * MS, "glance.request")
+        process.end(BEGIN + 5 * MS, process.begin(BEGIN + MS, "glance.body", outer), "glance.body", outer)
+        process.end(BEGIN + MS, outer, "glance.request")
+
+    analysis = single(tmp_path, record)
+    assert sorted(str(each) for each in analysis.impossible) == [
+        "glance.body (span 2 of glance-api 1 on api) begins before glance.request around it: by 1.000 ms",
+        "glance.request (span 1 of glance-api 1 on api) ends before it begins: by 1.000 ms",
+    ]
+    assert not analysis.sound
+
+
+OWN = r"""
+[[machine]]
+name = "walk"
+transitions = [["begin *.request", "new", "walking"], ["end *.request", "walking", "done"]]
+
+[[kind]]
+name = "stroll"
+method = "GET"
+path = '/v2/images/.*'
+machine = "walk"
+
+[[category]]
+name = "bad weather"
+patterns = ['rain']
+"""
+
+
+def test_rules_of_ones_own_come_first(tmp_path):
+    rules = tmp_path / "own.toml"
+    rules.write_text(OWN)
+    process = Process(Host("api"), 1, "glance-api")
+    span = process.begin(BEGIN, "glance.request", method="GET", path=PATH)
+    process.end(BEGIN + MS, span, "glance.request", outcome="error", error="Weather: heavy RAIN, 404")
+    process.write(tmp_path)
+    analysis = analyse([tmp_path], rules)
+    [request] = analysis.requests
+    assert request.kind.name == "stroll"
+    assert [(stay.state, stay.duration) for stay in request.stays] == [("walking", MS)]
+    assert analysis.groups[0].category == "bad weather"
+
+
+@pytest.mark.parametrize("text, said", [
+    ("[[kind]", "not TOML"),
+    ("[[sort]]\nname='x'", r"sort: allowed are \[\[machine\]\]"),
+    ("[[kind]]\nname='x'", "machine is missing"),
+    ("[[kind]]\nname='x'\nmachine='y'", "machine 'y': known are download"),
+    ("[[kind]]\nname='x'\nmachine='plain'\npath='('", "no regular expression"),
+    ("[[kind]]\nname='x'\nmachine='plain'\nroute='a'", "route: known are machine, method, name, path"),
+    ("[[kind]]\nname=1\nmachine='plain'", "name = 1: a text is needed"),
+    ("[[category]]\nname='x'\npatterns='y'", "a list is needed"),
+    ("[[machine]]\nname='x'\ntransitions=[['a', 'b']]", r"a transition is \[event, from, to\]"),
+    ("[[machine]]\nname='x'\ntransitions=[['start a', 'b', 'c']]", "an event is 'begin NAME'"),
+])  # fmt: skip
+def test_wrong_rules_are_an_error_that_names_file_and_place(tmp_path, text, said):
+    rules = tmp_path / "own.toml"
+    rules.write_text(text)
+    process = Process(Host("api"), 1, "glance-api")
+    process.begin(BEGIN, "glance.request")
+    process.write(tmp_path)
+    with pytest.raises(TraceError, match=f"rules: .*own.toml.*{said}"):
+        analyse([tmp_path], rules)
