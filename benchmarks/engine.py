@@ -29,6 +29,9 @@ from benchmarks.worker import SURROUNDINGS_VARIABLE
 
 ROOT = Path(__file__).resolve().parent.parent
 
+#: What each run's record has beside its figures: where the operations of a load were kept.
+KEPT = ("records",)
+
 
 class CaseError(ValueError):
     """A case that can not be run as it is written."""
@@ -337,8 +340,9 @@ def _run_once(
     missing = {"seconds", "verified"} - figures.keys()
     if missing:
         return _fail(variant, f"its result has no {' and no '.join(sorted(missing))}", 0, json.dumps(found).encode())
-    variant.details = {key: value for key, value in found.items() if key not in figures}
-    variant.runs.append({"round": round_number, "warmup": warmup, "started": started, **figures})
+    own = {**figures, **{key: found[key] for key in KEPT if key in found}}
+    variant.details = {key: value for key, value in found.items() if key not in own}
+    variant.runs.append({"round": round_number, "warmup": warmup, "started": started, **own})
     return f"{figures['seconds']:.3f} s" + ("" if figures["verified"] else ", wrong data")
 
 

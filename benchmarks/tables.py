@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from benchmarks import results, statistics
+from benchmarks.load import cpu
 from benchmarks.results import COSTS, CaseResult, Result, VariantResult
 from fastio.config import format_size
 
@@ -118,6 +119,10 @@ def _notes(case: CaseResult, title: str, variant: VariantResult) -> list[str]:
         notes.append(f"with {format_size(sizes[0])}, where the others have {format_size(sizes[1])}")
     if variant.runs and not variant.verified():
         notes.append("WRONG DATA: the payload did not have the expected SHA-256")
+    notes += variant.details.get("doubts", [])
+    share = max((run.get("generator_cpu", 0.0) for run in variant.measured()), default=0.0)
+    if cpu.limited(share):
+        notes.append(cpu.limit_note(share))
     if figures:
         seconds = [run["seconds"] for run in variant.measured()]
         notes += statistics.doubts(figures, variant.usual_rounds, seconds)
