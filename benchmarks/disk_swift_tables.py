@@ -136,7 +136,7 @@ def targets(result: Result) -> Table:
 def _targets(case: CaseResult) -> list[Target]:
     found = []
     if case.parameters.get("size") == LOG or case.parameters.get("size", 0) >= LARGE:
-        for title in FAST:
+        for title in (each for each in FAST if each in case.variants):
             for phase, bound in (("transfer", TRANSFER), ("whole", 1.0)):
                 stock, fast = (_median(case, each, f"{phase}_p50_ms") for each in ("swift-stock", title))
                 times = stock / fast if stock and fast else None

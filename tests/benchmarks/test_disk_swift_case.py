@@ -21,6 +21,7 @@ from benchmarks import disk_swift_tables, engine, results, servers, statistics, 
 from benchmarks.bench_disk_swift import CASES, DIRECT, LARGE, LOG, SOURCES, WAYS
 from benchmarks.load.content import Content
 from benchmarks.progress import Progress
+from benchmarks.tables import EMPTY
 from benchmarks.workloads import disk_swift
 from tests.benchmarks import samples
 from tests.benchmarks.test_load_analysis import operation, run_of
@@ -195,6 +196,15 @@ def test_a_p99_that_has_grown_everywhere_is_told(tmp_path, monkeypatch) -> None:
     targets = {row[0]: row[1:] for row in disk_swift_tables.targets(found).rows}
     assert targets["3 scenarios: response p99, swift"][-2:] == ["1.01 x stock at least", "no"]
     assert targets["3 scenarios: response p99, disk"][-2:] == ["1 x stock at least", "yes"]
+
+
+def test_rows_that_a_scenario_does_not_have_are_not_asked_for(tmp_path, monkeypatch) -> None:
+    few = {title: ROWS[title] for title in ("swift-stock", "swift-fastio")}
+    rows = disk_swift_tables.targets(made(tmp_path, monkeypatch, few)).rows
+    assert [row[0].partition(": ")[2] for row in rows] == [
+        "transfer from Swift, ms, swift-fastio", "whole request from Swift, ms, swift-fastio", "response p99, ms, swift"
+    ]  # fmt: skip
+    assert all(row[-1] != EMPTY for row in rows)
 
 
 def test_without_the_records(tmp_path, monkeypatch, capsys) -> None:
