@@ -219,7 +219,7 @@ def show_tables(shown: Sequence[Table], below: Sequence[str], stream: TextIO | N
 
     stream = stream or sys.stdout
     # Without a terminal rich would squeeze the table into 80 columns.
-    console = Console(file=stream, width=None if stream.isatty() else 200, highlight=False)
+    console = Console(file=stream, width=None if stream.isatty() else 200, highlight=False, emoji=False)
     for each in shown:
         made = RichTable(title=each.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
         for column, heading in enumerate(each.head):

@@ -6,6 +6,9 @@
     python -m benchmarks.load worker HOST:5557 --keep                           # on each of the other machines
     python -m benchmarks.load init plan.json                                    # make the container; dispose: remove it
     python -m benchmarks.load analyze DIRECTORY ... --result results/load.json
+    python -m benchmarks.load workload cosbench.xml --output DIRECTORY --watch swift=swift- --agent 10.0.0.2
+    python -m benchmarks.load agent 0.0.0.0:5558                                # on each machine of the service
+    python -m benchmarks.load path --to 10.0.0.2:8080 --rate 50MiB              # a slower network
 
 Each option of ``run`` can be given by the environment as well: ``FASTIO_LOAD_PROCESSES``, ``FASTIO_LOAD_BIND``,
 ``FASTIO_LOAD_WORKERS``, ``FASTIO_LOAD_PATIENCE``. That is how suites, which start it themselves, are distributed.
@@ -26,6 +29,7 @@ from types import ModuleType
 
 from benchmarks.load import plan as plans
 from benchmarks.load.plan import Plan, PlanError
+from fastio.config import parse_size
 
 #: Where workers connect to if nothing else is said: Locust's own port.
 PORT = 5557
@@ -70,7 +74,55 @@ def _parser() -> argparse.ArgumentParser:
     analyze.set_defaults(command=_analyze)
     analyze.add_argument("directory", type=Path, nargs="+", help="the --output of a run")
     analyze.add_argument("--result", type=Path, metavar="FILE", help="write a result, for tables, plots and compare")
+    _workload_commands(commands)
     return parser
+
+
+def _workload_commands(commands: argparse._SubParsersAction) -> None:
+    workload = commands.add_parser("workload", help="carry out a workload file of COSBench, stage by stage")
+    workload.set_defaults(command=_carry_out_workload)
+    workload.add_argument("file", type=Path, help="XML, see benchmarks/load/cosbench.py")
+    workload.add_argument("-o", "--output", type=Path, metavar="DIRECTORY", help="a new directory")
+    workload.add_argument("--check", action="store_true", help="only say what it has, or what is wrong with it")
+    workload.add_argument("--clean", action="store_true", help="only do its stages that clean up, after a stopped run")
+    workload.add_argument("--no-verify", action="store_true", help="do not compare what is read with what it should be")
+    _watching(workload, "here and at the agents")
+    workload.add_argument(
+        "--agent", type=_agent_address, action="append", metavar="HOST:PORT", default=[],
+        help="one that samples another machine (FASTIO_LOAD_AGENTS: several, with commas)",
+    )  # fmt: skip
+    workload.add_argument("--period", type=float, default=0.25, metavar="SECONDS", help="between two samples")
+    workload.add_argument("--result", type=Path, metavar="FILE", help="write a result, for tables, plots and compare")
+    agent = commands.add_parser("agent", help="sample this machine for runs elsewhere, until stopped")
+    agent.set_defaults(command=_agent)
+    agent.add_argument("bind", type=_agent_address, metavar="HOST:PORT")
+    _watching(agent, "besides those that a run asks for")
+    path = commands.add_parser("path", help="a network path of a given rate to a service, until stopped")
+    path.set_defaults(command=_path)
+    path.add_argument("--to", type=_address, required=True, metavar="HOST:PORT")
+    path.add_argument("--bind", type=_address, default=("127.0.0.1", 0), metavar="HOST:PORT")
+    path.add_argument("--rate", type=_size, default=0, metavar="SIZE", help="bytes a second, such as 50MiB; 0: any")
+    path.add_argument("--resets", type=float, default=0.0, metavar="PART", help="of the connections, from 0 to 1")
+
+
+def _watching(parser: argparse.ArgumentParser, where: str) -> None:
+    parser.add_argument(
+        "--watch", action="append", metavar="NAME=PATTERN", default=[],
+        help=f"processes whose command line has the pattern are sampled {where}; may be given several times",
+    )  # fmt: skip
+
+
+def _agent_address(text: str) -> tuple[str, int]:
+    from benchmarks.load import agent
+
+    return _address(text if ":" in text else f"{text}:{agent.PORT}")
+
+
+def _size(text: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 50MiB") from None
 
 
 def _option(parser: argparse.ArgumentParser, name: str, default, kind, metavar: str, words: str) -> None:
@@ -198,10 +250,86 @@ def _container(chosen: argparse.Namespace) -> int:
     return 0
 
 
+def _carry_out_workload(chosen: argparse.Namespace) -> int:
+    from benchmarks.load import agent, cosbench, monitor, stages
+
+    try:
+        workload = cosbench.read(chosen.file)
+        patterns = monitor.patterns(chosen.watch)
+        more = os.environ.get("FASTIO_LOAD_AGENTS", "")
+        agents = [*chosen.agent, *map(_agent_address, filter(None, more.split(",")))]
+    except (ValueError, argparse.ArgumentTypeError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    if chosen.check:
+        for stage in workload.stages:
+            print(f"{stage.name}: " + ", ".join(f"{work.name} ({work.kind})" for work in stage.works))
+        return 0
+    if chosen.output is None:
+        raise PlanError("--output DIRECTORY is needed: the records of all operations go there")
+    if chosen.no_verify:
+        workload = workload.unverified()
+    if chosen.clean:
+        workload = workload.cleaning()
+    settings = stages.Settings(
+        monitor.Watched(patterns=patterns), agents, patterns, chosen.period, lambda line: print(line, file=sys.stderr)
+    )
+    status = 0
+    try:
+        stages.carry_out(workload, chosen.output, settings)
+    except (stages.WorkloadFailed, agent.AgentError) as error:
+        print(f"the workload has failed: {error}", file=sys.stderr)
+        status = 1
+    if (chosen.output / stages.SUMMARY).exists():
+        _show_workload(chosen.output, chosen.result)
+    return status
+
+
+def _show_workload(directory: Path, result: Path | None) -> None:
+    from benchmarks import tables
+    from benchmarks.load import workloads
+
+    found = workloads.read(directory)
+    shown = [workloads.table(found), *(workloads.processes(each) for each in found.works if each.kind == "normal")]
+    tables.show_tables([each for each in shown if each.rows], [])
+    if result is not None:
+        workloads.result(found).write(result)
+
+
+def _agent(chosen: argparse.Namespace) -> int:
+    from benchmarks.load import agent, monitor
+
+    try:
+        server = agent.server(*chosen.bind, monitor.patterns(chosen.watch))
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    with server:
+        host, port = server.server_address[:2]
+        print(f"{host}:{port}", flush=True)
+        server.serve_forever()
+    return 0
+
+
+def _path(chosen: argparse.Namespace) -> int:
+    from benchmarks.load import path
+
+    try:
+        conditions = path.Conditions(chosen.rate, chosen.resets)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    path.serve(chosen.bind, chosen.to, conditions)
+    return 0
+
+
 def _analyze(chosen: argparse.Namespace) -> int:
     from benchmarks import tables
     from benchmarks.load import analysis, report
+    from benchmarks.load.stages import SUMMARY
 
+    if any((directory / SUMMARY).exists() for directory in chosen.directory):
+        return _analyze_workload(chosen)
     try:
         runs = [analysis.read(directory) for directory in chosen.directory]
     except analysis.RunError as error:
@@ -211,6 +339,19 @@ def _analyze(chosen: argparse.Namespace) -> int:
     tables.show_tables([report.table(runs), *tables.tables(result)], [])
     if chosen.result is not None:
         result.write(chosen.result)
+    return 0
+
+
+def _analyze_workload(chosen: argparse.Namespace) -> int:
+    from benchmarks.load import workloads
+
+    if len(chosen.directory) > 1:
+        raise PlanError("of workloads one directory at a time can be analysed")
+    try:
+        _show_workload(chosen.directory[0], chosen.result)
+    except workloads.WorkloadDirectoryError as error:
+        print(error, file=sys.stderr)
+        return 2
     return 0
 
 

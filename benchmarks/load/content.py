@@ -10,7 +10,8 @@ import random
 from collections.abc import Iterator
 
 from benchmarks.load.plan import Plan
-from benchmarks.load.schedule import mixed
+from benchmarks.load.schedule import UNKNOWN_SIZE
+from benchmarks.load.selectors import mixed
 
 #: Bytes of a block of random bytes: a prime, so that no two places of an object that are powers of 2 apart look alike.
 BLOCK = 1_048_573
@@ -70,9 +71,13 @@ class Content:
             start = self._block.find(b"\n", start) + 1
         return start
 
-    def at(self, number: int, offset: int, length: int) -> bytes:
-        """``length`` bytes of an object from ``offset`` on, fewer at its end."""
-        length = max(0, min(length, self.size - offset))
+    def at(self, number: int, offset: int, length: int, size: int | None = None) -> bytes:
+        """``length`` bytes of an object from ``offset`` on, fewer at its end.
+
+        :param size: of the object, if it is not that of the plan
+        """
+        size = self.size if size is None else size
+        length = max(0, min(length, size - offset) if size != UNKNOWN_SIZE else length)
         start = (self._start(number) + offset) % len(self._block)
         if start + length <= len(self._twice):
             return self._twice[start : start + length]
@@ -82,17 +87,22 @@ class Content:
         parts.append(self._block[: left % len(self._block)])
         return b"".join(parts)
 
-    def pieces(self, number: int, length: int = PIECE) -> Iterator[bytes]:
+    def pieces(self, number: int, length: int = PIECE, size: int | None = None) -> Iterator[bytes]:
         """All of an object."""
-        for offset in range(0, self.size, length):
-            yield self.at(number, offset, length)
+        size = self.size if size is None else size
+        for offset in range(0, size, length):
+            yield self.at(number, offset, length, size)
 
 
 class Check:
-    """Compares what is read of an object with what it should be, piece by piece."""
+    """Compares what is read of an object with what it should be, piece by piece.
 
-    def __init__(self, content: Content, number: int, every_byte: bool = True) -> None:
+    :param size: of the object, if it is not that of the plan; :data:`~benchmarks.load.schedule.UNKNOWN_SIZE`: any
+    """
+
+    def __init__(self, content: Content, number: int, every_byte: bool = True, size: int | None = None) -> None:
         self._content = content
+        self._size = content.size if size is None else size
         self._number = number
         self._every_byte = every_byte
         #: bytes so far
@@ -100,12 +110,13 @@ class Check:
         self._wrong: int | None = None
 
     def add(self, data: bytes | bytearray | memoryview) -> None:
-        if self._every_byte and self._wrong is None and data != self._content.at(self._number, self.seen, len(data)):
-            self._wrong = self.seen
+        if self._every_byte and self._wrong is None:
+            should_be = self._content.at(self._number, self.seen, len(data), self._size)
+            self._wrong = None if data == should_be else self.seen
         self.seen += len(data)
 
     def problem(self) -> str:
         """What was wrong, when all has been added; empty if nothing was."""
-        if self.seen != self._content.size:
-            return f"{self.seen} bytes instead of {self._content.size}"
+        if self.seen != self._size != UNKNOWN_SIZE:
+            return f"{self.seen} bytes instead of {self._size}"
         return "" if self._wrong is None else f"wrong data in the piece from byte {self._wrong} on"

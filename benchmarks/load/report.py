@@ -19,13 +19,15 @@ from benchmarks.tables import Table, number
 PLACES = ("target", "labels")
 
 
-def figures(run: Run) -> dict[str, Any]:
+def figures(run: Run, part: Window | None = None) -> dict[str, Any]:
     """What a run says in one figure each: for a suite, whose rounds are whole runs.
 
     ``seconds`` and ``bytes`` are of the part that counts; times are in milliseconds. ``verified`` is true if every
     operation of the run went well, with the right data.
+
+    :param part: that counts, if it is not all that every user took part in
     """
-    part = analysis.window(run.operations)
+    part = part or analysis.window(run.operations)
     counted = analysis.begun_within(run.operations, part)
     moved = analysis.segments(run.operations, part.begin, part.end)
     seconds = sum(each.seconds for each in moved)

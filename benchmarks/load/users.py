@@ -19,6 +19,9 @@ from benchmarks.load.protocols import Client, Refused, client_class
 from benchmarks.load.records import Record
 from benchmarks.load.schedule import Schedule, Step
 
+#: Seconds that a user waits after a request that could not be sent.
+UNREACHABLE = 0.1
+
 
 class Work:
     """What the users of this process share: the operations that are left, and where each is recorded.
@@ -70,7 +73,9 @@ class StorageUser(locust.User):
     """Does one operation after the other, until none is left."""
 
     abstract = True
-    wait_time = locust.constant(0)
+
+    def wait_time(self) -> float:
+        return self._work.plan.think
 
     def on_start(self) -> None:
         self._work: Work = self.environment.work
@@ -108,6 +113,9 @@ class StorageUser(locust.User):
         except (OSError, http.client.HTTPException, Refused) as error:
             problem = f"{type(error).__name__}: {error}".rstrip(": ")
         found.end = time.perf_counter()
+        if found.sent is None:
+            # Nobody listens: without a pause, all that is left of the time would be failures, thousands a second.
+            gevent.sleep(UNREACHABLE)
         return problem
 
 
@@ -140,5 +148,9 @@ class LogsUser(StorageUser):
     protocol = "logs"
 
 
+class MockUser(StorageUser):
+    protocol = "mock"
+
+
 #: Protocol -> its user.
-USERS: dict[str, type[Any]] = {kind.protocol: kind for kind in (GlanceUser, SwiftUser, S3User, LogsUser)}
+USERS: dict[str, type[Any]] = {kind.protocol: kind for kind in (GlanceUser, SwiftUser, S3User, LogsUser, MockUser)}

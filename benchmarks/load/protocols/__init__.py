@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.load.content import Check, Content
 from benchmarks.load.exchange import Connection, Exchange
 from benchmarks.load.plan import Plan, PlanError
-from benchmarks.load.schedule import Step
+from benchmarks.load.schedule import UNKNOWN_SIZE, Step
 
 #: Protocol -> its module and class. A new one adds its line here, and its name to ``plan.PROTOCOLS``.
 CLIENTS = {
@@ -22,6 +22,7 @@ CLIENTS = {
     "swift": "benchmarks.load.protocols.swift:Swift",
     "s3": "benchmarks.load.protocols.s3:S3",
     "logs": "benchmarks.load.protocols.logs:Logs",
+    "mock": "benchmarks.load.protocols.mock:Mock",
 }
 
 
@@ -48,12 +49,17 @@ class Client:
     @classmethod
     def check(cls, plan: Plan) -> None:
         """Raise :class:`~benchmarks.load.plan.PlanError` if the plan is none for this service."""
-        missing = [name for name in cls.needed if name not in plan.target]
+        missing = [name for name in cls.required(plan) if name not in plan.target]
         if missing:
             raise PlanError(f"target of {plan.protocol}: needs {', '.join(missing)}; it has {', '.join(plan.target)}")
         for operation in plan.operations:
             if operation.kind not in cls.kinds:
                 raise PlanError(f"{plan.protocol} can not {operation.kind}, only {', '.join(cls.kinds)}")
+
+    @classmethod
+    def required(cls, plan: Plan) -> tuple[str, ...]:
+        """Keys that the target of this plan must have."""
+        return cls.needed
 
     @classmethod
     def shared(cls, plan: Plan) -> Any:
@@ -70,12 +76,12 @@ class Client:
 
         :raises OSError: or :class:`http.client.HTTPException`, if there was no whole answer
         """
-        return getattr(self, step.kind)(step.number, found)
+        return getattr(self, step.kind)(step, found)
 
-    def make_container(self) -> None:
-        """Make the container of the plan; nothing happens if it is there. Raises :class:`Refused`."""
+    def make_container(self, name: str) -> None:
+        """Make a container; nothing happens if it is there. Raises :class:`Refused`."""
 
-    def remove_container(self) -> None:
+    def remove_container(self, name: str) -> None:
         """Remove it; it must be empty. Nothing happens if there is none. Raises :class:`Refused`."""
 
     def close(self) -> None:
@@ -83,20 +89,20 @@ class Client:
 
     # What the clients share.
 
-    def get(self, target: str, number: int, found: Exchange, headers: Mapping[str, str]) -> str:
+    def get(self, target: str, step: Step, found: Exchange, headers: Mapping[str, str]) -> str:
         """Read an object and compare it."""
-        check = Check(self.content, number, self.plan.verify)
+        check = Check(self.content, step.number, self.plan.verify, step.size)
         try:
             self.connection.exchange("GET", target, headers, into=check.add, found=found)
         finally:
             found.bytes = check.seen
-        return failure(found, 200) or check.problem()
+        return failure(found, 200) or check.problem() or _cut_off(step, found)
 
-    def put(self, target: str, number: int, found: Exchange, headers: Mapping[str, str], *good: int) -> str:
+    def put(self, target: str, step: Step, found: Exchange, headers: Mapping[str, str], *good: int) -> str:
         """Write an object."""
-        size = self.content.size
+        size = step.size
         self.connection.exchange(
-            "PUT", target, headers, body=lambda: self.content.pieces(number), length=size, found=found
+            "PUT", target, headers, body=lambda: self.content.pieces(step.number, size=size), length=size, found=found
         )
         problem = failure(found, *good)
         found.bytes = 0 if problem else size
@@ -106,6 +112,14 @@ class Client:
         """A request without content."""
         self.connection.exchange(method, target, headers, into=lambda _: None, found=found)
         return failure(found, *good)
+
+
+def _cut_off(step: Step, found: Exchange) -> str:
+    """Of an object whose size nobody knows, that there is less of it than the answer has announced."""
+    length = found.headers.get("Content-Length", "") if found.headers is not None else ""
+    if step.size == UNKNOWN_SIZE and length.isdecimal() and int(length) != found.bytes:
+        return f"{found.bytes} bytes instead of {length}"
+    return ""
 
 
 def failure(found: Exchange, *good: int) -> str:
@@ -131,7 +145,7 @@ def make_container(plan: Plan) -> None:
 
     :raises Refused: if the service does not
     """
-    _once(plan).make_container()
+    once(plan).make_container(plan.container)
 
 
 def remove_container(plan: Plan) -> None:
@@ -139,10 +153,11 @@ def remove_container(plan: Plan) -> None:
 
     :raises Refused: if the service does not, because there is still something in it, say
     """
-    _once(plan).remove_container()
+    once(plan).remove_container(plan.container)
 
 
-def _once(plan: Plan) -> Client:
+def once(plan: Plan) -> Client:
+    """A client for what is done once, around a load. Raises :class:`Refused` if there is no login."""
     kind = client_class(plan.protocol)
     kind.check(plan)
     return kind(plan, Content(plan), kind.shared(plan))

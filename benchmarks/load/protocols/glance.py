@@ -11,6 +11,7 @@ import uuid
 
 from benchmarks.load.exchange import Exchange
 from benchmarks.load.protocols import Client, failure
+from benchmarks.load.schedule import Step
 
 _NAMESPACE = uuid.UUID("6a1f1c1e-6f3b-4b42-9a2c-2f4f9d0c7a55")
 
@@ -22,15 +23,16 @@ class Glance(Client):
         token = self.plan.target.get("token")
         return {"X-Auth-Token": token} if token else {}
 
-    def image_id(self, number: int) -> str:
-        return str(uuid.uuid5(_NAMESPACE, f"{self.plan.container}/{self.plan.name(number)}"))
+    @staticmethod
+    def image_id(step: Step) -> str:
+        return str(uuid.uuid5(_NAMESPACE, f"{step.container}/{step.name}"))
 
-    def read(self, number: int, found: Exchange) -> str:
-        return self.get(f"/v2/images/{self.image_id(number)}/file", number, found, self._headers())
+    def read(self, step: Step, found: Exchange) -> str:
+        return self.get(f"/v2/images/{self.image_id(step)}/file", step, found, self._headers())
 
-    def write(self, number: int, found: Exchange) -> str:
+    def write(self, step: Step, found: Exchange) -> str:
         image = {
-            "id": self.image_id(number), "name": self.plan.name(number), "disk_format": "raw",
+            "id": self.image_id(step), "name": step.name, "disk_format": "raw",
             "container_format": "bare", "visibility": "private",
         }  # fmt: skip
         request = json.dumps(image).encode()
@@ -40,10 +42,10 @@ class Glance(Client):
             found.status, found.end = created.status, created.end
             return f"the image can not be created: {failure(created)}"
         headers = self._headers() | {"Content-Type": "application/octet-stream"}
-        return self.put(f"/v2/images/{image['id']}/file", number, found, headers, 204)
+        return self.put(f"/v2/images/{image['id']}/file", step, found, headers, 204)
 
-    def delete(self, number: int, found: Exchange) -> str:
-        return self.ask("DELETE", f"/v2/images/{self.image_id(number)}", found, self._headers(), 204)
+    def delete(self, step: Step, found: Exchange) -> str:
+        return self.ask("DELETE", f"/v2/images/{self.image_id(step)}", found, self._headers(), 204)
 
-    def list(self, number: int, found: Exchange) -> str:
+    def list(self, step: Step, found: Exchange) -> str:
         return self.ask("GET", "/v2/images?limit=100", found, self._headers(), 200)

@@ -6,15 +6,16 @@ import urllib.parse
 
 from benchmarks.load.exchange import Exchange
 from benchmarks.load.protocols import Client, quoted
+from benchmarks.load.schedule import Step
 
 
 class Logs(Client):
     needed = ("url",)
     kinds = ("read",)
 
-    def read(self, number: int, found: Exchange) -> str:
-        target = quoted(self.plan.container, self.plan.name(number))
+    def read(self, step: Step, found: Exchange) -> str:
+        target = quoted(step.container, step.name)
         source = self.plan.target.get("source")
         if source:
             target += "?" + urllib.parse.urlencode({"source": source})
-        return self.get(target, number, found, {})
+        return self.get(target, step, found, {})

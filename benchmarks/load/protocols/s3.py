@@ -12,6 +12,7 @@ from typing import Any
 from benchmarks.load.exchange import Exchange
 from benchmarks.load.plan import Plan, PlanError
 from benchmarks.load.protocols import Client, Refused, quoted
+from benchmarks.load.schedule import Step
 
 
 def _signer(target: Any) -> Any:
@@ -48,35 +49,33 @@ class S3(Client):
         self._signer.add_auth(request)
         return dict(request.headers.items())
 
-    def _target(self, number: int | None = None) -> str:
-        return quoted(self.plan.container, "" if number is None else self.plan.name(number))
+    def read(self, step: Step, found: Exchange) -> str:
+        target = quoted(step.container, step.name)
+        return self.get(target, step, found, self._headers("GET", target))
 
-    def read(self, number: int, found: Exchange) -> str:
-        target = self._target(number)
-        return self.get(target, number, found, self._headers("GET", target))
+    def write(self, step: Step, found: Exchange) -> str:
+        target = quoted(step.container, step.name)
+        return self.put(target, step, found, self._headers("PUT", target), 200)
 
-    def write(self, number: int, found: Exchange) -> str:
-        target = self._target(number)
-        return self.put(target, number, found, self._headers("PUT", target), 200)
-
-    def delete(self, number: int, found: Exchange) -> str:
-        target = self._target(number)
+    def delete(self, step: Step, found: Exchange) -> str:
+        target = quoted(step.container, step.name)
         return self.ask("DELETE", target, found, self._headers("DELETE", target), 200, 204)
 
-    def list(self, number: int, found: Exchange) -> str:
+    def list(self, step: Step, found: Exchange) -> str:
         query = urllib.parse.urlencode({"list-type": "2", "max-keys": "1000", "prefix": self.plan.prefix})
-        target = f"{self._target()}?{query}"
+        target = f"{quoted(step.container)}?{query}"
         return self.ask("GET", target, found, self._headers("GET", target), 200)
 
-    def make_container(self) -> None:
+    def make_container(self, name: str) -> None:
         # 409: it is ours already.
-        self._bucket("PUT", 200, 409)
+        self._bucket("PUT", name, 200, 409)
 
-    def remove_container(self) -> None:
-        self._bucket("DELETE", 200, 204, 404)
+    def remove_container(self, name: str) -> None:
+        self._bucket("DELETE", name, 200, 204, 404)
 
-    def _bucket(self, method: str, *good: int) -> None:
-        problem = self.ask(method, self._target(), Exchange(), self._headers(method, self._target()), *good)
+    def _bucket(self, method: str, name: str, *good: int) -> None:
+        target = quoted(name)
+        problem = self.ask(method, target, Exchange(), self._headers(method, target), *good)
         self.close()
         if problem:
-            raise Refused(f"{method} of bucket {self.plan.container}: {problem}")
+            raise Refused(f"{method} of bucket {name}: {problem}")

@@ -1,7 +1,8 @@
 """OpenStack Swift: objects in a container.
 
 ``target`` has ``user`` (``account:user``), ``key`` and where to log in: ``auth_v1`` or ``auth_v3``, as the access of
-the backend has them. A token that is refused is renewed, once for all users of a worker.
+the backend has them. A token that is refused is renewed, once for all users of a worker. Or it has ``storage_url`` and
+``token``: then there is no login. ``policy`` is that of containers that are made.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 from benchmarks.load.exchange import Connection, Exchange
 from benchmarks.load.plan import Plan, PlanError
 from benchmarks.load.protocols import Client, Refused, failure, quoted
+from benchmarks.load.schedule import Step
 
 #: How often an operation is tried if its token is refused: a new one may be shared, and near its end already.
 TRIES = 3
@@ -35,7 +37,11 @@ class Login:
     def renew(self, refused: str) -> None:
         """Get a new token, unless somebody else already has since ``refused`` was used. Raises :class:`Refused`."""
         with self._lock:
-            if self.token == refused:
+            if self.token == refused and "token" in self._plan.target:
+                if refused:
+                    raise Refused("the token is refused, and there is no login for another one")
+                self.storage_url, self.token = self._plan.target["storage_url"], self._plan.target["token"]
+            elif self.token == refused:
                 how = _version_1 if "auth_v1" in self._plan.target else _version_3
                 self.storage_url, self.token = how(self._plan)
                 self.count += 1
@@ -79,16 +85,18 @@ def _version_3(plan: Plan) -> tuple[str, str]:
 
 
 class Swift(Client):
-    needed = ("user", "key")
-
     def __init__(self, plan: Plan, content: Any, shared: Login) -> None:
         super().__init__(plan, content, shared)
         self._login = shared
 
     @classmethod
+    def required(cls, plan: Plan) -> tuple[str, ...]:
+        return ("storage_url",) if "token" in plan.target else ("user", "key")
+
+    @classmethod
     def check(cls, plan: Plan) -> None:
         super().check(plan)
-        if not {"auth_v1", "auth_v3"} & set(plan.target):
+        if not {"auth_v1", "auth_v3", "token"} & set(plan.target):
             raise PlanError(f"target of swift: needs auth_v1 or auth_v3; it has {', '.join(plan.target)}")
 
     @classmethod
@@ -99,8 +107,8 @@ class Swift(Client):
     def url(cls, plan: Plan, shared: Login) -> str:
         return shared.storage_url
 
-    def _target(self, name: str = "") -> str:
-        return quoted(urllib.parse.urlsplit(self._login.storage_url).path, self.plan.container, name)
+    def _target(self, container: str, name: str = "") -> str:
+        return quoted(urllib.parse.urlsplit(self._login.storage_url).path, container, name)
 
     def _logged_in(self, request: Callable[[dict[str, str]], str], found: Exchange) -> str:
         """The request with the token, and with a new one if that is refused."""
@@ -113,31 +121,34 @@ class Swift(Client):
             self._login.renew(token)
         return problem
 
-    def read(self, number: int, found: Exchange) -> str:
-        target = self._target(self.plan.name(number))
-        return self._logged_in(lambda headers: self.get(target, number, found, headers), found)
+    def read(self, step: Step, found: Exchange) -> str:
+        target = self._target(step.container, step.name)
+        return self._logged_in(lambda headers: self.get(target, step, found, headers), found)
 
-    def write(self, number: int, found: Exchange) -> str:
-        target = self._target(self.plan.name(number))
-        return self._logged_in(lambda headers: self.put(target, number, found, headers, 201), found)
+    def write(self, step: Step, found: Exchange) -> str:
+        target = self._target(step.container, step.name)
+        return self._logged_in(lambda headers: self.put(target, step, found, headers, 201), found)
 
-    def delete(self, number: int, found: Exchange) -> str:
-        target = self._target(self.plan.name(number))
+    def delete(self, step: Step, found: Exchange) -> str:
+        target = self._target(step.container, step.name)
         return self._logged_in(lambda headers: self.ask("DELETE", target, found, headers, 204), found)
 
-    def list(self, number: int, found: Exchange) -> str:
-        target = self._target() + "?limit=1000&prefix=" + urllib.parse.quote(self.plan.prefix)
+    def list(self, step: Step, found: Exchange) -> str:
+        target = self._target(step.container) + "?limit=1000&prefix=" + urllib.parse.quote(self.plan.prefix)
         return self._logged_in(lambda headers: self.ask("GET", target, found, headers, 200, 204), found)
 
-    def make_container(self) -> None:
-        self._container("PUT", 201, 202)
+    def make_container(self, name: str) -> None:
+        self._container("PUT", name, 201, 202)
 
-    def remove_container(self) -> None:
-        self._container("DELETE", 204, 404)
+    def remove_container(self, name: str) -> None:
+        self._container("DELETE", name, 204, 404)
 
-    def _container(self, method: str, *good: int) -> None:
+    def _container(self, method: str, name: str, *good: int) -> None:
         found = Exchange()
-        problem = self._logged_in(lambda headers: self.ask(method, self._target(), found, headers, *good), found)
+        policy = self.plan.target.get("policy") if method == "PUT" else None
+        more = {"X-Storage-Policy": policy} if policy else {}
+        target = self._target(name)
+        problem = self._logged_in(lambda headers: self.ask(method, target, found, headers | more, *good), found)
         self.close()
         if problem:
-            raise Refused(f"{method} of container {self.plan.container}: {problem}")
+            raise Refused(f"{method} of container {name}: {problem}")
