@@ -86,6 +86,8 @@ class Table:
     rows: Sequence[Sequence[str]]
     #: remarks below it
     notes: Sequence[str] = ()
+    #: of each row, one of :data:`TONES`; by default :data:`MARKS` tells
+    tones: Sequence[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -264,12 +266,15 @@ class _Html:
     def _table(self, part: Table) -> str:
         if not part.rows:
             return ""
-        right = figures(part)
+        right = _figures(part)
         head = "".join(
             f'<th scope="col"{_right(each)}>{escape(cell)}</th>' if cell else "<td></td>"
             for cell, each in zip(part.head, right, strict=True)
         )
-        rows = "\n".join(f"<tr{_marked(row)}>{_row(row, right)}</tr>" for row in part.rows)
+        tones = list(map(_mark, part.rows)) if part.tones is None else part.tones
+        rows = "\n".join(
+            f"<tr{_tone(tone)}>{_row(row, right)}</tr>" for row, tone in zip(part.rows, tones, strict=True)
+        )
         name = self._name(f"table-{part.caption}")
         caption = f'<caption id="{name}"><span>{escape(part.caption)}</span></caption>'
         table = f"<table>{caption}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>"
@@ -287,10 +292,7 @@ class _Html:
 
 def _simple(part: Text | Notes | Code | Download | Link) -> str:
     if isinstance(part, Text):
-        if part.tone not in TONES:
-            raise PageError(f"tone {part.tone!r}: allowed are {', '.join(map(repr, TONES))}")
-        kind = f' class="verdict {part.tone}"' if part.tone else ""
-        return f"<p{kind}>{escape(part.text)}</p>\n"
+        return f"<p{_tone(part.tone, 'verdict')}>{escape(part.text)}</p>\n"
     if isinstance(part, Notes):
         return _notes(part.lines)
     if isinstance(part, Code):
@@ -323,12 +325,17 @@ def _right(right: bool) -> str:
     return ' class="figure"' if right else ""
 
 
-def _marked(row: Sequence[str]) -> str:
-    found = next((tone for word, tone in MARKS if any(cell.startswith(word) for cell in row)), "")
-    return f' class="{found}"' if found else ""
+def _mark(row: Sequence[str]) -> str:
+    return next((tone for word, tone in MARKS if any(cell.startswith(word) for cell in row)), "")
 
 
-def figures(table: Table) -> list[bool]:
+def _tone(tone: str, *others: str) -> str:
+    if tone not in TONES:
+        raise PageError(f"tone {tone!r}: allowed are {', '.join(map(repr, TONES))}")
+    return f' class="{" ".join([*others, tone])}"' if tone else ""
+
+
+def _figures(table: Table) -> list[bool]:
     """For each column, whether it is one of figures."""
     columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.head)
     return [_of_figures(column) for column in columns]
@@ -475,7 +482,7 @@ def _markdown(part: Part, level: int) -> Iterator[str]:
     elif isinstance(part, Table):
         if part.rows:
             yield f"**{_inline(part.caption)}**"
-            yield "\n".join(markdown_table(part.head, part.rows, figures(part)))
+            yield "\n".join(markdown_table(part.head, part.rows, _figures(part)))
             yield from _markdown(Notes(part.notes), level)
     elif isinstance(part, Text):
         yield f"**{_inline(part.text)}**" if part.tone else _inline(part.text)
