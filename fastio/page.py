@@ -43,6 +43,10 @@ MARKS = (
 
 #: Characters of a table's widest row from which it is wider than a telephone.
 WIDE = 36
+#: Characters up to which the name of a row is kept on one line.
+SHORT = 28
+#: Entries of the table of contents from which a small screen has only those of the highest level.
+LONG = 16
 #: Levels of sections that the table of contents has.
 CONTENTS_DEPTH = 2
 #: Heading of the highest level of sections.
@@ -220,7 +224,9 @@ def _contents(headings: Sequence[tuple[int, str, str]]) -> str:
         lines.append(f'<li><a href="#{name}">{escape(title)}</a>')
         level = depth
     lines.append("</li></ul>" * (level - _FIRST_LEVEL + 1))
-    return f'<nav class="contents" aria-labelledby="contents"><h2 id="contents">Contents</h2>{"".join(lines)}</nav>\n'
+    several = sum(depth == _FIRST_LEVEL for depth, *_ in headings) > 2
+    kind = "contents long" if len(headings) > LONG and several else "contents"
+    return f'<nav class="{kind}" aria-labelledby="contents"><h2 id="contents">Contents</h2>{"".join(lines)}</nav>\n'
 
 
 class _Html:
@@ -316,7 +322,8 @@ def _scrolling(inner: str, name: str, wide: bool) -> str:
 
 
 def _row(row: Sequence[str], right: Sequence[bool]) -> str:
-    first = f'<th scope="row"{_right(right[0])}>{escape(row[0])}</th>' if row[0] else "<td></td>"
+    short = ' class="short"' if len(row[0]) <= SHORT else ""
+    first = f'<th scope="row"{_right(right[0]) or short}>{escape(row[0])}</th>' if row[0] else "<td></td>"
     rest = (f"<td{_right(each)}>{escape(cell)}</td>" for cell, each in zip(row[1:], right[1:], strict=True))
     return first + "".join(rest)
 
@@ -512,14 +519,14 @@ _STYLE = """
 :root {
   color-scheme: light dark;
   --paper: #ffffff; --ink: #1f2328; --muted: #57606a; --line: #d0d7de; --shade: #f4f6f8; --link: #0a58ca;
-  --good: #dff3e6; --bad: #fbe3e0; --focus: #0a58ca;
+  --good: #ecf8f0; --bad: #fbe7e4; --good-edge: #2a7f62; --bad-edge: #c0392b; --focus: #0a58ca;
   --series-1: #2a7f62; --series-2: #5f83b0; --series-3: #b8860b; --series-4: #a8456d; --series-5: #6f5bb5;
   --series-6: #7d8590;
 }
 @media screen and (prefers-color-scheme: dark) {
   :root {
     --paper: #14181d; --ink: #e6e9ec; --muted: #a3adb8; --line: #3a424c; --shade: #1e242b; --link: #7cb7ff;
-    --good: #163c2a; --bad: #4b211e; --focus: #7cb7ff;
+    --good: #15261f; --bad: #35201f; --good-edge: #4fb38f; --bad-edge: #e5776b; --focus: #7cb7ff;
     --series-1: #4fb38f; --series-2: #86a9d6; --series-3: #d9a83a; --series-4: #d9779d; --series-5: #a493e6;
     --series-6: #98a1ab;
   }
@@ -554,7 +561,8 @@ th, td {
   padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top;
   font-weight: inherit;
 }
-th[scope=row] { min-width: 7rem; max-width: 26rem; }
+th[scope=row] { min-width: 12rem; max-width: 26rem; }
+th[scope=row].short, th[scope=row].figure { min-width: 0; white-space: nowrap; }
 td { max-width: 40rem; }
 thead th, thead td { background: var(--shade); border-bottom: 2px solid var(--line); vertical-align: bottom; }
 thead th { font-weight: 600; }
@@ -562,6 +570,8 @@ thead th { font-weight: 600; }
 td.figure { white-space: nowrap; }
 tbody tr:hover > * { background: var(--shade); }
 tr.good > * { background: var(--good); } tr.bad > * { background: var(--bad); } tr.noise > * { color: var(--muted); }
+tr.good > :first-child { box-shadow: inset 4px 0 var(--good-edge); }
+tr.bad > :first-child { box-shadow: inset 4px 0 var(--bad-edge); }
 .verdict { display: inline-block; padding: .5rem .8rem; border-radius: .3rem; background: var(--shade); }
 .verdict.good { background: var(--good); } .verdict.bad { background: var(--bad); }
 pre {
@@ -575,6 +585,9 @@ svg * { stroke-linejoin: round; stroke-linecap: butt; }
 details { margin: .5rem 0; }
 figure details { font-size: .875rem; }
 summary { cursor: pointer; padding: .15rem 0; }
+@media screen and (max-width: 40rem) {
+  .contents.long ul ul { display: none; }
+}
 @media screen and (min-width: 75rem) {
   body { display: grid; grid-template-columns: 17rem minmax(0, 1fr); column-gap: 2.5rem; align-content: start; }
   header, body > main:nth-child(3) { grid-column: 1 / -1; }

@@ -23,7 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _check(chosen)
         given = sections.read(chosen.results)
         title = chosen.title or f"fastio: {', '.join(each.name for each in given)}"
-        lead = [Text(f"{_count(len(given), 'result')} of fastio's benchmarks; made by fastio {fastio.__version__}.")]
+        shown = sections.count(len(given), "result")
+        lead = [Text(f"{shown} of fastio's benchmarks; made by fastio {fastio.__version__}.")]
         made = sections.of_all(given, chosen.output.parent)
         texts = {chosen.output: page.html(title, made, lead=lead)}
         if chosen.markdown is not None:
@@ -72,10 +73,6 @@ def _check(chosen: argparse.Namespace) -> None:
         if path.resolve() in taken:
             raise ResultError(f"{option} {path}: that is {taken[path.resolve()]} as well")
         taken[path.resolve()] = option
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
 
 
 if __name__ == "__main__":

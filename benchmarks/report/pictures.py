@@ -64,7 +64,5 @@ def _loads(result: Result) -> Iterator[str]:
             samples = row.details.get("load")
             if samples:
                 percent = [each[1] for each in samples]
-                yield (
-                    f"{case.title or case.name}, {title}: {number(samples[-1][0])} s, median {number(statistics.median(percent))} %, "
-                    f"at most {number(max(percent))} %"
-                )
+                figures = f"median {number(statistics.median(percent))} %, at most {number(max(percent))} %"
+                yield f"{case.title or case.name}, {title}: {number(samples[-1][0])} s, {figures}"

@@ -92,10 +92,14 @@ def _summary(given: Sequence[Given]) -> Section:
         variants = sum(len(case.variants) for case in each.result.cases)
         rows.append([
             each.name, each.result.suite, each.result.started[:16].replace("T", " "), str(len(each.result.cases)),
-            str(variants), f"no, {len(bad)} notes" if bad else "yes",
+            str(variants), f"no: {count(len(bad), 'note')}" if bad else "yes",
         ])  # fmt: skip
         tones.append("bad" if bad else "")
     return Section("Results", [Table("All results of this page", head, rows, tones=tones)])
+
+
+def count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def problems(result: Result) -> list[str]:
