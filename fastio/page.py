@@ -272,7 +272,7 @@ class _Html:
     def _table(self, part: Table) -> str:
         if not part.rows:
             return ""
-        right = _figures(part)
+        right = figures(part)
         head = "".join(
             f'<th scope="col"{_right(each)}>{escape(cell)}</th>' if cell else "<td></td>"
             for cell, each in zip(part.head, right, strict=True)
@@ -342,7 +342,7 @@ def _tone(tone: str, *others: str) -> str:
     return f' class="{" ".join([*others, tone])}"' if tone else ""
 
 
-def _figures(table: Table) -> list[bool]:
+def figures(table: Table) -> list[bool]:
     """For each column, whether it is one of figures."""
     columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.head)
     return [_of_figures(column) for column in columns]
@@ -489,7 +489,7 @@ def _markdown(part: Part, level: int) -> Iterator[str]:
     elif isinstance(part, Table):
         if part.rows:
             yield f"**{_inline(part.caption)}**"
-            yield "\n".join(markdown_table(part.head, part.rows, _figures(part)))
+            yield "\n".join(markdown_table(part.head, part.rows, figures(part)))
             yield from _markdown(Notes(part.notes), level)
     elif isinstance(part, Text):
         yield f"**{_inline(part.text)}**" if part.tone else _inline(part.text)
