@@ -550,7 +550,7 @@ h3 { font-size: 1.1rem; } h4, h5, h6 { font-size: 1rem; }
 .contents { margin: 1rem 0; padding: .8rem 1rem; background: var(--shade); border-radius: .4rem; font-size: .9rem; }
 .contents h2 { margin: 0 0 .4rem; padding: 0; border: 0; font-size: 1rem; }
 .contents ul { margin: 0; padding-left: 1.1rem; } .contents > ul { padding-left: 0; list-style: none; }
-.contents a { display: inline-block; padding: .12rem 0; }
+.contents li { line-height: 1.75; }
 p, ul { margin: .5rem 0; max-width: 80ch; }
 .notes { font-size: .875rem; color: var(--muted); padding-left: 1.2rem; }
 .scroll { overflow-x: auto; max-width: 100%; margin: .8rem 0 .4rem; }
@@ -601,13 +601,17 @@ summary { cursor: pointer; padding: .15rem 0; }
   .scroll, pre { overflow: visible; }
   pre { white-space: pre-wrap; overflow-wrap: anywhere; }
   table { font-size: 7.5pt; width: auto; max-width: 100%; }
-  th, td { padding: .1rem .3rem; overflow-wrap: anywhere; }
+  th, td { padding: .1rem .3rem; }
   td.figure { white-space: normal; }
-  th[scope=row] { min-width: 0; }
+  /* What is long breaks anywhere, so that nothing is cut off; figures only between words. */
+  td:not(.figure), th[scope=row]:not(.figure) { min-width: 0; white-space: normal; overflow-wrap: anywhere; }
+  th[scope=row].short { overflow-wrap: normal; }
   thead { display: table-header-group; }
   tr, figure { break-inside: avoid; }
   h2, h3, h4, caption { break-after: avoid; }
   svg { min-width: 0 !important; }
+  /* Who has the paper sees the picture. */
+  figure details { display: none; }
   details::details-content { content-visibility: visible; display: block; height: auto; }
   th, td, .verdict, pre { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }

@@ -31,8 +31,6 @@ MEANING = (
     "CPU seconds include those of the children. A row of which a run had wrong data is marked as such.",
 )
 
-#: Facts of a machine that are bytes.
-_SIZES = ("memory", "pipe_max_size")
 
 
 @dataclass(frozen=True)
@@ -233,4 +231,6 @@ def _fact(key: str, value: Any) -> str:
         return tables.EMPTY
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return format_size(value) if key in _SIZES else str(value)
+    if key == "memory":
+        return f"{value / results.GIB:.1f} GiB"
+    return format_size(value) if key == "pipe_max_size" else str(value)

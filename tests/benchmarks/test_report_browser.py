@@ -262,7 +262,7 @@ def test_paper(chromium, shown, landscape):
         """)
         assert found == []
         folded = chromium.run("""
-            return [...document.querySelectorAll("details > :not(summary)")].filter(each =>
+            return [...document.querySelectorAll("details > :not(summary)")].filter(each => !each.closest("figure") &&
               !each.checkVisibility({contentVisibilityAuto: true})).length
         """)
         assert folded == 0
