@@ -1,6 +1,7 @@
 """What all tests share.
 
 The suite is run twice: with ``TEST_EVENTLET=1`` everything is monkey patched before anything else is imported.
+``TEST_DISABLED`` names the patches that are switched off in all tests, because they are not for the releases here.
 """
 
 from __future__ import annotations
@@ -90,6 +91,8 @@ def leaves_nothing_patched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No test may leave anything of fastio in the process; the operator's environment does not reach the tests."""
     for name in [name for name in os.environ if name == "FASTIO" or name.startswith("FASTIO_")]:
         monkeypatch.delenv(name)
+    if os.environ.get("TEST_DISABLED"):
+        monkeypatch.setenv("FASTIO_DISABLED", os.environ["TEST_DISABLED"])
     before = attributes()
     yield
     # Settings outlive unpatch(); the next test has those of its own environment.
@@ -163,7 +166,8 @@ def popen_module(request: pytest.FixtureRequest) -> Any:
 def run_python(tmp_path: pathlib.Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """``run_python(code, *arguments, env={}, options=[], check=True)`` runs ``code`` in a fresh Python.
 
-    Nothing of fastio or eventlet is in it but what ``code`` imports, and no ``FASTIO…`` variable but those in ``env``.
+    Nothing of fastio or eventlet is in it but what ``code`` imports, and no ``FASTIO…`` variable but those in ``env``
+    and ``TEST_DISABLED``.
     """
 
     def run(
@@ -180,6 +184,8 @@ def run_python(tmp_path: pathlib.Path) -> Callable[..., subprocess.CompletedProc
             for name, value in os.environ.items()
             if not name.startswith(("FASTIO", "PYTHONWARNINGS", "TEST_EVENTLET", "COV_"))
         }
+        if os.environ.get("TEST_DISABLED"):
+            environ["FASTIO_DISABLED"] = os.environ["TEST_DISABLED"]
         root = pathlib.Path(fastio.__file__).parent.parent
         environ["PYTHONPATH"] = os.pathsep.join([*path, str(root), *filter(None, [environ.get("PYTHONPATH")])])
         command = [sys.executable, *options, "-c", textwrap.dedent(code), *arguments]

@@ -186,11 +186,17 @@ def configured(accesses: Mapping[str, Mapping[str, Any]]) -> Iterator[Any]:
         for name, access in accesses.items():
             for option, value in access["options"].items():
                 conf.set_override(option, value, group=name)
-                stack.callback(conf.clear_override, option, group=name)
+                stack.callback(_clear_override, conf, option, name)
         if not before:
             conf.set_override("default_backend", next(iter(accesses)), group="glance_store")
             stack.callback(conf.clear_override, "default_backend", group="glance_store")
         yield conf
+
+
+def _clear_override(conf: Any, option: str, group: str) -> None:
+    """Have the option be as if nobody had set it: oslo.config itself goes on to say where it was set."""
+    conf.clear_override(option, group=group)
+    conf._get_opt_info(option, group).pop("location", None)
 
 
 def snippet(access: Mapping[str, Any], identifier: str | None = None) -> str:
