@@ -43,6 +43,8 @@ MARKS = (
 
 #: Characters of a table's widest row from which it is wider than a telephone.
 WIDE = 36
+#: Columns from which a table is printed smaller.
+MANY = 9
 #: Characters up to which the name of a row is kept on one line.
 SHORT = 28
 #: Entries of the table of contents from which a small screen has only those of the highest level.
@@ -283,7 +285,8 @@ class _Html:
         )
         name = self._name(f"table-{part.caption}")
         caption = f'<caption id="{name}"><span>{escape(part.caption)}</span></caption>'
-        table = f"<table>{caption}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>"
+        many = ' class="many"' if len(part.head) >= MANY else ""
+        table = f"<table{many}>{caption}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>"
         return _scrolling(table, name, _width(part) > WIDE) + _notes(part.notes)
 
     def _plot(self, part: Plot) -> str:
@@ -606,6 +609,9 @@ summary { cursor: pointer; padding: .15rem 0; }
   /* What is long breaks anywhere, so that nothing is cut off; figures only between words. */
   td:not(.figure), th[scope=row]:not(.figure) { min-width: 0; white-space: normal; overflow-wrap: anywhere; }
   th[scope=row].short { overflow-wrap: normal; }
+  table.many { font-size: 6pt; }
+  .many th, .many td { padding: .1rem .2rem; }
+  .many th:not(.figure), .many thead th { overflow-wrap: anywhere; }
   thead { display: table-header-group; }
   tr, figure { break-inside: avoid; }
   h2, h3, h4, caption { break-after: avoid; }
