@@ -111,7 +111,9 @@ def bottlenecks(result: Result) -> Table:
         if not shares:
             continue
         limited = each.bottleneck["resource"] != "none"
-        first, others = (shares[0], shares[1:]) if limited else (["none", EMPTY, 0.0, EMPTY], shares)
+        first, others = list(shares[0]), shares[1:]
+        if not limited:
+            first, others = ["none", EMPTY, 0.0, EMPTY], shares
         following = f"{others[0][0]} of {others[0][1]}: {others[0][3]}" if others else EMPTY
         made.rows.append([str(each.number), _name(each), first[0], first[1], first[3], following])
     return made

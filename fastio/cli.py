@@ -1,4 +1,4 @@
-"""The command line: ``fastio status``, ``fastio run``, ``fastio trace`` and ``fastio validate``."""
+"""The command line: ``fastio status``, ``fastio run``, ``fastio trace``, ``fastio validate`` and ``fastio report``."""
 
 from __future__ import annotations
 
@@ -33,22 +33,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     _add_run(commands)
     commands.add_parser(
-        "validate",
-        help="judge a candidate change to an upstream project (in a checkout of fastio)",
-        add_help=False,
-    )
-    commands.add_parser(
         "trace",
         help="report: where the time of the requests went that were recorded, and what failed",
         add_help=False,
     )
+    for name, what in checkout.COMMANDS.items():
+        commands.add_parser(name, help=what, add_help=False)
     given = list(sys.argv[1:] if argv is None else argv)
     try:
+        # All of their arguments are their own.
         if given[:1] == ["trace"]:
             return _trace(given[1:])
-        if given[:1] == ["validate"]:
-            # All of its arguments are its own.
-            checkout.validate(given[1:])
+        if given and given[0] in checkout.COMMANDS:
+            checkout.run(given[0], given[1:])
         arguments = parser.parse_args(given)
         if arguments.command == "run":
             return _run(parser, arguments)

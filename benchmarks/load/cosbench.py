@@ -254,7 +254,7 @@ def _other(
     """A work of all objects, or of all containers, of a range."""
     if element.all("operation"):
         raise element.all("operation")[0].error(f"a work of type {kind!r} has no operations of its own")
-    more = {"prepare": ("createContainer",), "cleanup": ("deleteContainer",)}.get(kind, ())
+    more = {"prepare": ["createContainer"], "cleanup": ["deleteContainer"]}.get(kind, [])
     _known(element, config, (*_CONFIG, *more))
     around = bool(more) and _boolean(element, config, more[0], False)
     containers = _names(element, config, "containers")

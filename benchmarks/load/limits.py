@@ -113,8 +113,8 @@ class _Group:
                 self._move(pid, self._path)
             yield
         finally:
-            for pid in (self._path / "cgroup.procs").read_text().split():
-                self._move(int(pid), self._above)
+            for left in (self._path / "cgroup.procs").read_text().split():
+                self._move(int(left), self._above)
             for _ in range(100):
                 with contextlib.suppress(OSError):
                     self._path.rmdir()

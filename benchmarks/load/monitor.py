@@ -115,7 +115,7 @@ class Sampler:
         self._count += 1
         memory, disk = psutil.virtual_memory(), psutil.disk_io_counters(perdisk=True) or {}
         network = psutil.net_io_counters(pernic=True)
-        found = {
+        found: dict[str, Any] = {
             "time": round(time.time(), 4),
             "cpus": [_busy(each) for each in psutil.cpu_times(percpu=True)],
             "memory": [memory.total - memory.available, memory.total],

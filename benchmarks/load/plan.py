@@ -107,7 +107,7 @@ class Operation:
     def scanned(self) -> int:
         """How many objects there are to be scanned."""
         assert self.containers is not None and self.objects is not None
-        return selectors.selector(self.containers.selector).count * selectors.selector(self.objects.selector).count
+        return selectors.selector(self.containers.selector).width * selectors.selector(self.objects.selector).width
 
 
 @dataclass(frozen=True)
@@ -175,9 +175,9 @@ class Plan:
         if names is None:
             return
         chosen = selectors.selector(names.selector)
-        if chosen.kind in "ur" and chosen.count < self.users:
+        if chosen.kind in "ur" and chosen.width < self.users:
             raise PlanError(
-                f"{operation.kind}: {names.selector} has {chosen.count} numbers: too few to be divided among "
+                f"{operation.kind}: {names.selector} has {chosen.width} numbers: too few to be divided among "
                 f"{self.users} workers"
             )
 

@@ -75,7 +75,7 @@ class Schedule:
             return Step(operation.kind, container << 32, operation.containers.name(container), "", UNKNOWN_SIZE)
         objects = selectors.selector(operation.objects.selector)
         if operation.scan:
-            container, number = divmod(rank % operation.scanned, objects.count)
+            container, number = divmod(rank % operation.scanned, objects.width)
             container, number = containers.low + container, objects.low + number
         else:
             container = containers.number(rank, seed + 2, shares if operation.division == "container" else 1)

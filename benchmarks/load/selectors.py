@@ -59,7 +59,7 @@ class Selector(NamedTuple):
     buckets: Sequence[Bucket] = ()
 
     @property
-    def count(self) -> int:
+    def width(self) -> int:
         """How many numbers there are between the two ends."""
         return self.high - self.low + 1
 
@@ -73,9 +73,9 @@ class Selector(NamedTuple):
         if self.kind == "h":
             return self._of_buckets(rank, seed)
         if self.kind == "s":
-            return self.low + rank % self.count
+            return self.low + rank % self.width
         turn, worker = divmod(rank, shares)
-        base, extra = divmod(self.count, shares)
+        base, extra = divmod(self.width, shares)
         offset, size = base * worker + min(worker, extra), base + (worker < extra)
         return self.low + offset + (turn if self.kind == "r" else mixed(seed, rank)) % size
 

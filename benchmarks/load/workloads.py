@@ -197,12 +197,12 @@ def processes(each: Measured) -> Table:
         rates = (one.sent, one.received, one.read, one.written)
         cells = [number(one.cpu), number(one.thread), number(one.memory / MIB), *(number(rate / MIB) for rate in rates)]
         made.rows.append([f"{one.name} ({len(one.pids)}) on {one.host}", *cells])
-    for one in each.usage.machines:
-        network = [sum(rates) / MIB for rates in zip(*one.network.values(), strict=True)] or [0, 0]
-        disk = [sum(rates) / MIB for rates in list(zip(*one.disks.values(), strict=True))[:2]] or [0, 0]
-        made.rows.append([f"{one.host}", number(one.cpu), number(max(one.cores)), number(one.memory / MIB),
-                          *map(number, network), *map(number, disk)])  # fmt: skip
-        made.notes.append(f"{one.host}: " + ", ".join(f"core {core} {busy:.2f}" for core, busy in enumerate(one.cores)))
+    for box in each.usage.machines:
+        network = [sum(rates) / MIB for rates in zip(*box.network.values(), strict=True)] or [0.0, 0.0]
+        disk = [sum(rates) / MIB for rates in list(zip(*box.disks.values(), strict=True))[:2]] or [0.0, 0.0]
+        cells = [number(box.cpu), number(max(box.cores)), number(box.memory / MIB), *map(number, [*network, *disk])]
+        made.rows.append([box.host, *cells])
+        made.notes.append(f"{box.host}: " + ", ".join(f"core {core} {busy:.2f}" for core, busy in enumerate(box.cores)))
     return made
 
 

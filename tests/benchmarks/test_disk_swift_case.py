@@ -21,6 +21,7 @@ from benchmarks import disk_swift_tables, engine, results, servers, statistics, 
 from benchmarks.bench_disk_swift import CASES, DIRECT, LARGE, LOG, SOURCES, WAYS
 from benchmarks.load.content import Content
 from benchmarks.progress import Progress
+from benchmarks.tables import EMPTY
 from benchmarks.workloads import disk_swift
 from tests.benchmarks import samples
 from tests.benchmarks.test_load_analysis import operation, run_of
@@ -72,7 +73,8 @@ def test_every_row(tmp_path, monkeypatch) -> None:
     assert sizes == [["size, KB", "mean", *["150"] * 9]]
     assert [row[1] for row in disk_swift_tables.losses(result).rows] == ["response", "transfer", "whole request"]
     targets = [target[0] for target in disk_swift_tables.targets(result).rows]
-    assert all(f"size-256MiB: response p99, ms, {source}" in targets for source in SOURCES)
+    for title in disk_swift_tables.FAST:
+        assert f"size-256MiB: whole request from Swift, ms, {title}" not in targets
 
 
 def test_what_is_asked_in_the_issue_is_measured() -> None:
@@ -135,17 +137,22 @@ def test_the_logs_on_the_disk_are_those_of_the_plan(tmp_path) -> None:
     assert path.stat().st_size == 100_000
 
 
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transfers: dict[str, float]) -> results.Result:
+def made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transfers: dict[str, float], requests: int = 50
+) -> results.Result:
     """A result whose requests took so many seconds in each phase."""
     monkeypatch.setattr(engine, "ROOT", tmp_path)
+    # What is tested is not how narrow the intervals are.
+    for name in ("RESAMPLES", "FEW_RESAMPLES"):
+        monkeypatch.setattr(statistics, name, 100)
     rows = {}
     for title, seconds in transfers.items():
         rows[title] = samples.variant([1.0] * 7)
         for number, run in enumerate(rows[title].runs):
-            operations = [operation(0, n, n + 3 * seconds * (1 + n % 5 / 100), size=LOG) for n in range(50)]
+            operations = [operation(0, n, n + 3 * seconds * (1 + n % 5 / 100), size=LOG) for n in range(requests)]
             run_of(tmp_path / title / str(number), operations)
             jitter = 1 + number / 1000
-            run |= {"records": f"{title}/{number}", **{
+            run |= {"records": f"{title}/{number}", "operations": requests, **{
                 f"{figure}_ms": seconds * 1000 * jitter * (3 if figure == "whole_p50" else 1)
                 for figure in ("response_p50", "response_p99", "transfer_p50", "whole_p50")}}  # fmt: skip
     case = samples.case(rows, name="one-same", unit="ms", value="transfer_p50_ms", parameters={"size": LOG})
@@ -188,6 +195,12 @@ def test_a_p99_that_has_grown_is_told(tmp_path, monkeypatch) -> None:
     assert targets["one-same: response p99, ms, disk"][-1] == "yes"
 
 
+def test_a_few_requests_have_no_p99(tmp_path, monkeypatch) -> None:
+    for requests, there in ((3, False), (50, True)):
+        result = made(tmp_path / str(requests), monkeypatch, ROWS, requests)
+        assert any("p99" in row[0] for row in disk_swift_tables.targets(result).rows) == there
+
+
 def test_a_p99_that_has_grown_everywhere_is_told(tmp_path, monkeypatch) -> None:
     found = samples.result(
         *(made(tmp_path / name, monkeypatch, {**ROWS, "swift-fastio": 0.0101}).cases[0] for name in ("a", "b", "c"))
@@ -195,6 +208,15 @@ def test_a_p99_that_has_grown_everywhere_is_told(tmp_path, monkeypatch) -> None:
     targets = {row[0]: row[1:] for row in disk_swift_tables.targets(found).rows}
     assert targets["3 scenarios: response p99, swift"][-2:] == ["1.01 x stock at least", "no"]
     assert targets["3 scenarios: response p99, disk"][-2:] == ["1 x stock at least", "yes"]
+
+
+def test_rows_that_a_scenario_does_not_have_are_not_asked_for(tmp_path, monkeypatch) -> None:
+    few = {title: ROWS[title] for title in ("swift-stock", "swift-fastio")}
+    rows = disk_swift_tables.targets(made(tmp_path, monkeypatch, few)).rows
+    assert [row[0].partition(": ")[2] for row in rows] == [
+        "transfer from Swift, ms, swift-fastio", "whole request from Swift, ms, swift-fastio", "response p99, ms, swift"
+    ]  # fmt: skip
+    assert all(row[-1] != EMPTY for row in rows)
 
 
 def test_without_the_records(tmp_path, monkeypatch, capsys) -> None:
