@@ -40,11 +40,14 @@ class LostEvents(Exception):
 
 def _cost(work: Callable[[], int], count: int, traced: bool = True) -> dict[str, Any]:
     """CPU of ``work``, and of the writer until everything is in the file, for each of ``count``."""
-    from fastio.trace import recorder
+    from fastio.trace import recorder, spans
 
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as directory:
         if traced:
             recorder.start(directory, recorder.Limits(buffer=1 << 22, file_size=1 << 30, total_size=1 << 40))
+            # The file is there, and what a process does once.
+            spans.point("benchmark.start", None, {})
+            time.sleep(PAUSE)
         found = recorder.active
         start, cpu = time.perf_counter(), time.process_time()
         expected = work()

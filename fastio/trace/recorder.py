@@ -13,7 +13,7 @@ import os
 import threading  # noqa: F401 - whichever thread imports it first is its main thread, which must not be the writer
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fastio.trace import native, resources
@@ -45,36 +45,37 @@ class Limits(NamedTuple):
     total_size: int
 
 
-def _encoder() -> Callable[[Any, int], Iterable[str]]:
-    """What ``json.dumps`` does, without what it does anew for every call; returns pieces."""
-    encoder = json.JSONEncoder(check_circular=False, separators=(",", ":"))
-    make = getattr(json.encoder, "c_make_encoder", None)
-    if make is None:
-        return lambda value, level: (encoder.encode(value),)
-    escape = json.encoder.encode_basestring_ascii
-    return make(None, encoder.default, escape, None, ":", ",", False, False, True)
+def _encoder() -> Callable[[list[Event]], bytes]:
+    """``json.dumps`` of several events, as cheap as there is."""
+    try:
+        # A quarter of what the standard library takes.
+        import orjson
+    except ImportError:
+        encoder = json.JSONEncoder(check_circular=False, separators=(",", ":"))
+        return lambda events: encoder.encode(events).encode()
+    return orjson.dumps
 
 
 _encode = _encoder()
 
 
-def lines(events: list[Event]) -> str:
+def lines(events: list[Event]) -> bytes:
     """The text of events, a line for each; their values are flat."""
     try:
-        text = "".join(_encode(events, 0))
+        text = _encode(events)
     except (TypeError, ValueError):
         # A value that is none of JSON's: the others count.
-        return "".join(map(_line, events))
+        return b"".join(map(_line, events))
     # One call for all takes less than one for each. Within a string each quote has a backslash, so that only the end of
     # one event and the beginning of the next one look like this.
-    return text[1:-1].replace('}],["', '}]\n["') + "\n"
+    return text[1:-1].replace(b'}],["', b'}]\n["') + b"\n"
 
 
-def _line(event: Event) -> str:
+def _line(event: Event) -> bytes:
     try:
-        return "".join(_encode(event, 0)) + "\n"
+        return dump(event)
     except (TypeError, ValueError):
-        return _line((*event[:6], {"outcome": "unknown"}))
+        return dump((*event[:6], {"outcome": "unknown"}))
 
 
 class Recorder:
@@ -174,7 +175,7 @@ class Recorder:
         while left > 0:
             count = min(left, _BATCH)
             left -= count
-            self._write(files, lines([buffer.popleft() for _ in range(count)]).encode(), count)
+            self._write(files, lines([buffer.popleft() for _ in range(count)]), count)
         if self.lost > self._told:
             lost = self.lost
             if self._write(files, dump({"lost": lost - self._told, "monotonic": _monotonic()}), 0):

@@ -288,14 +288,23 @@ VALUES = st.dictionaries(
 )
 
 
+@pytest.fixture(params=["as installed", "without orjson"], scope="module")
+def encoder(request: pytest.FixtureRequest) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "without orjson":
+            patch.setitem(sys.modules, "orjson", None)
+            patch.setattr(recorder, "_encode", recorder._encoder())
+        yield
+
+
 @given(st.sampled_from("BEP"), st.integers(0), st.integers(0), st.none() | st.integers(0), st.integers(0), VALUES)
 def test_a_line_is_what_json_says(
-    kind: str, when: int, span: int, parent: int | None, thread: int, values: dict[str, object]
+    encoder: None, kind: str, when: int, span: int, parent: int | None, thread: int, values: dict[str, object]
 ) -> None:
     event = (kind, when, span, parent, "test.event", thread, values)
     for count in (1, 2, 5):
-        found = recorder.lines([event] * count).split("\n")
-        assert found.pop() == ""
+        found = recorder.lines([event] * count).split(b"\n")
+        assert found.pop() == b""
         assert [json.loads(line) for line in found] == [list(event)] * count
 
 
