@@ -72,7 +72,7 @@ CASES = [
             Variant("waits", against="waits"),
             Variant("waits-traced", against="waits"),
         ],
-        parameters={"count": 50_000},
+        parameters={"count": 10_000},
         quick={"count": 1000},
         unit="us",
         value="event_us",

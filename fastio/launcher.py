@@ -46,10 +46,10 @@ def run(program: Sequence[str], settings: Mapping[str, str], *, module: bool = F
         )
     by_name = {setting.name: setting for setting in SETTINGS}
     # All are read before the first one counts: a bad one leaves the environment as it was.
+    read = {name: by_name[name].read(text, "option --" + name.replace("_", "-")) for name, text in settings.items()}
     for name, text in settings.items():
-        by_name[name].read(text, "option --" + name.replace("_", "-"))
-    for name, text in settings.items():
-        os.environ[by_name[name].env] = text
+        # A path is told as it is from here: the program, or its children, may go elsewhere.
+        os.environ[by_name[name].env] = read[name] if isinstance(read[name], str) else text
     if children:
         paths = [str(BOOTSTRAP), *filter(None, [os.environ.get("PYTHONPATH")])]
         os.environ["PYTHONPATH"] = os.pathsep.join(paths)

@@ -125,6 +125,8 @@ OWN_LIBRARIES = {
     "bootstrap": {"sitecustomize"},
     "drivers": {"oslo_utils"},
     "patches/_http.py": {"requests", "urllib3"},
+    "trace/recorder.py": {"orjson"},
+    "trace/spans.py": {"greenlet"},
 }
 
 

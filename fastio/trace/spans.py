@@ -5,7 +5,6 @@ The current span of a greenlet, or of a thread, is in a context variable: each g
 
 from __future__ import annotations
 
-import _thread
 import itertools
 import sys
 import time
@@ -16,7 +15,12 @@ from fastio.trace import recorder, redaction
 
 _monotonic = time.monotonic_ns
 _numbers = itertools.count(1)
-_ident = _thread.get_ident
+
+try:
+    # What tells greenlets apart, and threads, too: each has a greenlet of its own.
+    from greenlet import getcurrent as _here
+except ImportError:
+    from threading import current_thread as _here  # type: ignore[assignment]
 
 #: ns of the clock that events have
 now = _monotonic
@@ -24,16 +28,10 @@ now = _monotonic
 OK, ERROR, ABORTED = "ok", "error", "aborted"
 
 
-def _here() -> int:
-    """What tells this greenlet, or where there are none this thread, from others."""
-    greenlet = sys.modules.get("greenlet")
-    return _ident() if greenlet is None else id(greenlet.getcurrent())
-
-
 class Span:
     """Something that has begun. ``end()`` may be called more often; the first call counts."""
 
-    __slots__ = ("number", "parent", "name", "values", "waits", "wait_ns", "ended")
+    __slots__ = ("number", "parent", "within", "name", "values", "waits", "wait_ns", "ended")
 
     def __init__(self, name: str, parent: Span | None = None, values: dict[str, Any] | None = None) -> None:
         self.number = next(_numbers)
@@ -45,7 +43,8 @@ class Span:
         self.waits = 0
         self.wait_ns = 0
         self.ended = False
-        event("B", self.number, None if parent is None else parent.number, name, values)
+        self.within = None if parent is None else parent.number
+        event("B", self.number, self.within, name, values or {})
 
     def end(self, outcome: str = OK) -> None:
         if self.ended:
@@ -53,13 +52,14 @@ class Span:
         self.ended = True
         parent, values = self.parent, self.values
         if self.waits:
-            values["waits"] = self.waits
-            values["wait_ns"] = self.wait_ns
+            values.setdefault("waits", self.waits)
+            values.setdefault("wait_ns", self.wait_ns)
             if parent is not None:
                 parent.waits += self.waits
                 parent.wait_ns += self.wait_ns
-        values.setdefault("outcome", outcome)
-        event("E", self.number, None if parent is None else parent.number, self.name, values)
+        if "outcome" not in values:
+            values["outcome"] = outcome
+        event("E", self.number, self.within, self.name, values)
 
     def fail(self, error: BaseException) -> None:
         """End with an error."""
@@ -107,10 +107,14 @@ def point(name: str, span: Span | None, values: dict[str, Any]) -> None:
     event("P", 0 if span is None else span.number, None, name, values)
 
 
-def event(kind: str, number: int, parent: int | None, name: str, values: dict[str, Any] | None) -> None:
+def event(kind: str, number: int, parent: int | None, name: str, values: dict[str, Any]) -> None:
     found = recorder.active
     if found is not None:
-        found.put((kind, _monotonic(), number, parent, name, _here(), values))
+        what = (kind, _monotonic(), number, parent, name, id(_here()), values)
+        if len(found.buffer) < found.room:
+            found.buffer.append(what)
+        else:
+            found.put_without_room(what)
 
 
 def of_context() -> dict[str, str]:

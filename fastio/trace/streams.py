@@ -21,7 +21,7 @@ _monotonic = time.monotonic_ns
 class Passed:
     """What has passed of one stream."""
 
-    __slots__ = ("span", "bytes", "chunks", "ns", "failed", "on_end")
+    __slots__ = ("span", "bytes", "chunks", "ns", "waits", "wait_ns", "failed", "on_end")
 
     def __init__(self, span: Span, on_end: Callable[[Passed, str], None] | None = None) -> None:
         self.span = span
@@ -29,6 +29,9 @@ class Passed:
         self.chunks = 0
         #: spent by the original
         self.ns = 0
+        #: of it in the hub
+        self.waits = 0
+        self.wait_ns = 0
         #: whether the original has raised an exception
         self.failed = False
         #: called once with the outcome; without it the span is not this stream's to end
@@ -98,32 +101,40 @@ def _next(self: Any) -> Any:
 
 def _iter(self: Any) -> Iterator[Any]:
     passed = self._fastio_passed
-    span = passed.span
     following = iter(self.__wrapped__).__next__
-    set_current = current.set
+    # Setting the current span for each chunk would cost more than all the rest. What the hub waited for meanwhile is
+    # seen at the span that is the current one.
+    outer = current.get() or passed.span
+    size = chunks = ns = began = 0
+    outcome = spans.ABORTED
     try:
         while True:
-            before = current.get()
-            set_current(span)
+            waits, wait_ns = outer.waits, outer.wait_ns
             began = _monotonic()
-            try:
-                data = following()
-            except StopIteration:
-                passed.end(spans.OK)
-                return
-            except BaseException as error:
-                passed.failed = True
-                passed.end(spans.ERROR, error)
-                raise
-            finally:
-                passed.ns += _monotonic() - began
-                set_current(before)
-            passed.bytes += len(data)
-            passed.chunks += 1
+            data = following()
+            ns += _monotonic() - began
+            if outer.waits != waits:
+                passed.waits += outer.waits - waits
+                passed.wait_ns += outer.wait_ns - wait_ns
+            size += len(data)
+            chunks += 1
             yield data
+    except StopIteration:
+        ns += _monotonic() - began
+        outcome = spans.OK
+    except GeneratorExit:
+        raise
+    except BaseException as error:
+        ns += _monotonic() - began
+        outcome = spans.ERROR
+        passed.failed = True
+        passed.span.note(error)
+        raise
     finally:
-        # Without effect where it has come to its end.
-        passed.end(spans.ABORTED)
+        passed.bytes += size
+        passed.chunks += chunks
+        passed.ns += ns
+        passed.end(outcome)
 
 
 def _close(self: Any) -> Any:
@@ -167,21 +178,26 @@ class Body(Transparent):
 
     def __iter__(self) -> Iterator[Any]:
         passed = self._fastio_passed
-        span = passed.span
+        current.set(passed.span)
+        size = chunks = 0
+        outcome = spans.ABORTED
         try:
             for data in self.__wrapped__:
-                passed.bytes += len(data)
-                passed.chunks += 1
+                size += len(data)
+                chunks += 1
                 yield data
-                # The server may have had other requests' code run here.
-                current.set(span)
+            outcome = spans.OK
         except GeneratorExit:
             raise
         except BaseException as error:
+            outcome = spans.ERROR
             passed.failed = True
-            passed.end(spans.ERROR, error)
+            passed.span.note(error)
             raise
-        passed.end(spans.OK)
+        finally:
+            passed.bytes += size
+            passed.chunks += chunks
+            passed.end(outcome)
 
     def close(self) -> None:
         try:

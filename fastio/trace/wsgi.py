@@ -23,13 +23,14 @@ def traced(application: Callable[..., Any], component: str, name: str | None = N
     :param name: what the spans' names begin with, such as ``glance``; by default the component
     """
     name = component if name is None else name
+    names = f"{name}.request", f"{name}.body"
 
     def trace(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         found = recorder.active
         if found is None:
             return application(environ, start_response)
         found.component = component
-        return _Request(environ, name).run(application, start_response)
+        return _Request(environ, *names).run(application, start_response)
 
     return trace
 
@@ -37,9 +38,9 @@ def traced(application: Callable[..., Any], component: str, name: str | None = N
 class _Request:
     """One request."""
 
-    def __init__(self, environ: dict[str, Any], name: str) -> None:
+    def __init__(self, environ: dict[str, Any], name: str, body_name: str) -> None:
         self._environ = environ
-        self._name = name
+        self._body_name = body_name
         method = environ.get("REQUEST_METHOD", "")
         values: dict[str, Any] = {
             "method": method if method in _METHODS else "other",
@@ -49,7 +50,7 @@ class _Request:
         identity = redaction.request_id(environ.get("HTTP_X_OPENSTACK_REQUEST_ID"))
         if identity is not None:
             values["global"] = identity
-        self.span = Span(f"{name}.request", None, values)
+        self.span = Span(name, None, values)
         if identity is not None:
             spans.point("message.received", self.span, {"message": identity})
 
@@ -72,7 +73,7 @@ class _Request:
             span.values["bytes"] = sum(map(len, body))
             self._end(spans.OK)
             return body
-        return Body(body, Passed(Span(f"{self._name}.body", span), self._sent))
+        return Body(body, Passed(Span(self._body_name, span), self._sent))
 
     def _answers(self, status: str, headers: list[tuple[str, str]]) -> None:
         values = self.span.values
@@ -99,7 +100,7 @@ class _Request:
         reason = values.pop("reason", "")
         if values.get("status", 0) >= 400:
             outcome = spans.ERROR if outcome == spans.OK else outcome
-            values.setdefault("error", f"HTTP {reason}")
+            values.setdefault("error", redaction.text(f"HTTP {reason}"))
         else:
             # What went wrong on the way has not kept the client from its answer.
             if outcome == spans.OK and "error" in values:

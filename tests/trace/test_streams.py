@@ -168,10 +168,30 @@ def test_the_span_is_the_current_one_only_while_the_original_runs() -> None:
     watched = Watch(data())
     outer = spans.begin("test.outer")
     with outer:
-        for _ in watched.data:
+        for _ in range(3):
+            next(watched.data)
             assert spans.current.get() is outer
     assert seen == [watched.passed.span] * 3
     assert spans.current.get() is None
+
+
+def test_what_the_hub_waits_for_while_the_original_runs() -> None:
+    def data() -> Iterator[bytes]:
+        for number in range(3):
+            # As the patch of the hub does it.
+            found = spans.current.get()
+            assert found is not None
+            found.waits += number
+            found.wait_ns += 100 * number
+            yield b"a"
+
+    watched = Watch(data())
+    with spans.begin("test.outer") as outer:
+        for _ in watched.data:
+            # Its consumer's.
+            outer.waits += 10
+    assert (watched.passed.waits, watched.passed.wait_ns) == (3, 300)
+    assert (outer.waits, outer.wait_ns) == (33, 300)
 
 
 def test_without_a_recorder_nothing_is_kept(tmp_path: pathlib.Path) -> None:

@@ -53,6 +53,14 @@ def test_every_boundary_is_a_documented_unit(patch: registry.Patch) -> None:
                 assert fingerprint.table()[key].get(python), f"no release of {key} is known under Python {python}"
 
 
+def test_every_boundary_is_in_the_documentation() -> None:
+    page = ROOT / "doc" / "source" / "trace.rst"
+    if not page.exists():
+        pytest.skip("not a checkout")
+    for name in WING.modules:
+        assert f"``{name}``" in page.read_text(encoding="utf-8")
+
+
 def test_nothing_is_there_unless_asked_for(tmp_path: pathlib.Path) -> None:
     code = (
         "import fastio, sys; fastio.patch(); fastio.status(); fastio.unpatch(); "
@@ -191,6 +199,12 @@ def test_fastio_run(tmp_path: pathlib.Path) -> None:
     (end,) = traces.ends(directory, "subprocess.communicate")
     assert (end["program"], end["outcome"]) == ("echo", "ok")
     assert traces.read(directory)[0].head["program"] == traces.read(directory)[0].head["component"] == "script.py"
+    elsewhere = "import os, subprocess; os.chdir('/'); "
+    script.write_text(elsewhere + "subprocess.run(['true'], capture_output=True, check=True)\n")
+    environment["PYTHONPATH"] = str(ROOT)
+    command[5] = "relative"
+    subprocess.run(command, check=True, cwd=tmp_path, env=environment, timeout=60)
+    assert traces.ends(tmp_path / "relative", "subprocess.communicate")
     command[5] = "/dev/null"
     done = subprocess.run(command, cwd=ROOT, env=environment, timeout=60, capture_output=True, text=True)
     assert done.returncode == 2

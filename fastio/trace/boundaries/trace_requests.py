@@ -41,7 +41,7 @@ def make_dispatch(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
         try:
             if obj is not self.controller:
                 return below(self, obj, action, *args, **kwargs)
-            with spans.begin(_name(type(obj), action)):
+            with spans.begin(_name(type(obj), action)):  # type: ignore[arg-type]
                 return below(self, obj, action, *args, **kwargs)
         except Exception as error:
             outer.root.note(error)

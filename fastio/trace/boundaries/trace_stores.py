@@ -49,7 +49,12 @@ def _make_get(name: str) -> Callable[..., Any]:
 
 
 def _got(passed: Passed, outcome: str) -> None:
-    passed.span.values.update(bytes=passed.bytes, chunks=passed.chunks, busy_ns=passed.ns)
+    values = passed.span.values
+    values.update(bytes=passed.bytes, chunks=passed.chunks, busy_ns=passed.ns)
+    if passed.waits:
+        # Those of the open included; the request has them already.
+        values["waits"] = passed.waits + passed.span.waits
+        values["wait_ns"] = passed.wait_ns + passed.span.wait_ns
     passed.span.end(outcome)
 
 
