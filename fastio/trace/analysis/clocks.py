@@ -32,6 +32,8 @@ TOLERANCE = 0.5
 _FAR = 3.6e9
 #: Hulls of each direction that are looked at for what is impossible: so many wrong messages can lie outside the rest.
 _LAYERS = 25
+#: How often what is impossible is looked for, and the µs off at which a message counts half the next time.
+_REWEIGHTED, _USUAL = 3, 100.0
 #: µs of offset at which the messages leave it open.
 _OPEN = 1e10
 #: What a µs of distance to the wall clock, and of drift at the end of the trace, costs beside one of the middle.
@@ -333,14 +335,24 @@ class _Problem:
         return possible, impossible, solution
 
     def _least_slack(self, constraints: Sequence[_Constraint]) -> Any:
-        """The corrections for which the messages' times have to be changed least, in sum."""
+        """The corrections for which the messages' times have to be changed least, in sum.
+
+        The sum alone may be the same if one message is wrong by all or two by a part each. So it is taken again, with
+        little weight on those that are far off: that leaves as few as possible.
+        """
         numpy, count = self.numpy, len(constraints)
         rows = numpy.hstack([-self._matrix(constraints), -numpy.eye(count)])
-        cost = numpy.concatenate([numpy.zeros(self.columns), numpy.ones(count)])
+        weights = numpy.ones(count)
         bounds = self._bounds() + [(0, None)] * count
-        found = self._linear(cost, rows, [each.gap for each in constraints], bounds)
-        if found is None:
-            raise TraceError(f"no corrections can be found for the clocks {', '.join(self.clocks)}")
+        for _ in range(_REWEIGHTED):
+            cost = numpy.concatenate([numpy.zeros(self.columns), weights])
+            found = self._linear(cost, rows, [each.gap for each in constraints], bounds)
+            if found is None:
+                raise TraceError(f"no corrections can be found for the clocks {', '.join(self.clocks)}")
+            slack = found[self.columns :]
+            if slack.max(initial=0) <= TOLERANCE:
+                break
+            weights = _USUAL / (_USUAL + slack)
         return found[: self.columns]
 
     def _middle(self, constraints: Sequence[_Constraint], known: Any) -> Any:

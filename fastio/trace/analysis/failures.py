@@ -65,6 +65,8 @@ def failures(trace: Trace, requests: Sequence[Request], rules: Rules) -> list[Fa
     seen_spans: set[int] = set()
     for request in requests:
         told: set[tuple[str, str]] = set()
+        #: what was raised in a store is of the store's category further out, too
+        categories: dict[str, str] = {}
         # Inner spans end first, and are where it happened.
         for span in sorted(request.spans, key=lambda span: (span.finish, -span.start)):
             seen_spans.add(id(span))
@@ -72,7 +74,7 @@ def failures(trace: Trace, requests: Sequence[Request], rules: Rules) -> list[Fa
                 if (span.component, text) not in told:
                     told.add((span.component, text))
                     mark = ABORTED_MARK if request.outcome == ABORTED else ""
-                    category = rules.category(span.component, text + mark)
+                    category = categories.setdefault(text, rules.category(span.component, text + mark))
                     found.append(Failure(span.component, text, category, span, request, recovered))
     for span in trace.spans():
         if id(span) not in seen_spans:
