@@ -2,7 +2,7 @@
 
 A suite's module is ``benchmarks/bench_SUITE.py``; nothing has to be listed here for it. Of it a report takes
 
-- the first line of its docstring, which says what is measured,
+- the first paragraph of its docstring, which says what is measured,
 - ``judgement(result)``, if it is there: tables of what the figures say,
 - ``plot(result, directory, name)``, if it is there: draws into files and returns them; the SVG files are shown,
 - ``PLOTS``, if it is there: for the names of those files, without ``name-`` and ``.svg``, what each shows: a caption,
@@ -42,8 +42,8 @@ class Suite:
 
     @property
     def about(self) -> str:
-        """What it measures, in a sentence."""
-        return (self._module.__doc__ or "").strip().splitlines()[0].replace("``", "")
+        """What it measures."""
+        return " ".join((self._module.__doc__ or "").partition("\n\n")[0].split()).replace("``", "")
 
     def judgement(self, result: Result) -> Sequence[Table]:
         """Tables of what the figures say."""
