@@ -203,6 +203,24 @@ def test_an_interrupted_validation_goes_on(validate, monkeypatch, tmp_path, caps
     assert len(list(Path(tmp_path / "results").iterdir())) == 2
 
 
+def test_a_second_look_is_not_taken_again_after_an_interruption(validate, monkeypatch):
+    after = changed("madeup/counting.py", "return s", "return not s")
+    run, looked_at, interruptions = Runners.run, [], [KeyboardInterrupt]
+
+    def interrupted(self, name, variant, only=None, **options):
+        looked_at.extend(only or [])
+        if len(set(looked_at)) == 2 and interruptions:
+            raise interruptions.pop()
+        return run(self, name, variant, only=only, **options)
+
+    monkeypatch.setattr(Runners, "run", interrupted)
+    assert validate(after) == 130
+    first, second = dict.fromkeys(looked_at)
+    times = looked_at.count(first)
+    assert validate(after) == 1
+    assert (times, looked_at.count(first), looked_at.count(second)) == (times, times, times + 1)
+
+
 def test_what_can_not_be_asked_for(validate, capsys):
     for options, said in (
         (["--suite", "nonsense"], "madeup has madeup"),
