@@ -27,6 +27,8 @@ LOSING = ("response", "transfer", "whole")
 #: Times the speed of stock that a transfer from Swift has to have, and bytes of the objects for which that is asked.
 TRANSFER = 1.3
 ASKED = (LOG, LARGE)
+#: Requests from which on there is a 99th percentile to speak of.
+ENOUGH = 100
 #: Rows that are to win back what stock loses.
 FAST = ("swift-fastio", "swift-1MiB-fastio", "swift-wide-fastio")
 
@@ -143,10 +145,12 @@ def _targets(case: CaseResult) -> list[Target]:
                 what = f"{case.name}: {PHASES[phase]} from Swift, ms, {title}"
                 found.append(Target(what, stock, fast, times, "≥", bound, "x stock's speed"))
     for source in SOURCES:
-        before, after = (_figures(case, f"{source}-{way}", "response_p99_ms") for way in WAYS)
+        before, after = _slowest(case, source)
+        if not before:
+            continue
         # What is judged is the lower end of the interval of their ratio: above 1 it has grown beyond chance.
-        grown = statistics.ratio(after, before, case.seed).low if before and after else None
-        middles = [statistics.median(each) if each else None for each in (before, after)]
+        grown = statistics.ratio(after, before, case.seed).low
+        middles = [statistics.median(each) for each in (before, after)]
         found.append(Target(f"{case.name}: response p99, ms, {source}", *middles, grown, "≤", 1.0, "x stock at least"))
     return [target for target in found if target.stock is not None or target.fastio is not None]
 
@@ -155,15 +159,22 @@ def _together(result: Result) -> list[Target]:
     """The p99 of all scenarios: the median of their ratios."""
     found = []
     for source in SOURCES:
-        pairs = [
-            [_median(case, f"{source}-{way}", "response_p99_ms") for way in WAYS] for case in result.cases
-        ]  # fmt: skip
-        ratios = [fast / stock for stock, fast in pairs if stock and fast]
+        pairs = [_slowest(case, source) for case in result.cases]
+        ratios = [statistics.median(after) / statistics.median(before) for before, after in pairs if before]
         if len(ratios) > 2:
             low, _ = statistics.median_interval(ratios, result.cases[0].seed)
             what = f"{len(ratios)} scenarios: response p99, {source}"
             found.append(Target(what, None, None, low, "≤", 1.0, "x stock at least"))
     return found
+
+
+def _slowest(case: CaseResult, source: str) -> tuple[list[float], list[float]]:
+    """The response's p99 of each run, stock's and fastio's; empty where there are too few requests for one."""
+    titles = [f"{source}-{way}" for way in WAYS]
+    if min(sum(_figures(case, title, "operations")) for title in titles) < ENOUGH:
+        return [], []
+    stock, fast = (_figures(case, title, "response_p99_ms") for title in titles)
+    return stock, fast
 
 
 def _figures(case: CaseResult, title: str, key: str) -> list[float]:
