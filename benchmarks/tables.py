@@ -13,6 +13,7 @@ from benchmarks import results, statistics
 from benchmarks.load import cpu
 from benchmarks.results import COSTS, CaseResult, Result, VariantResult
 from fastio.config import format_size
+from fastio.page import markdown_table
 
 #: Where nothing is known.
 EMPTY = "–"
@@ -185,13 +186,9 @@ def markdown(result: Result) -> str:
 
 
 def table_markdown(each: Table) -> str:
-    lines = [_pipes(each.head), _pipes(["---", *["---:"] * (len(each.head) - 1)]), *map(_pipes, each.rows)]
+    lines = markdown_table(each.head, each.rows, [column > 0 for column in range(len(each.head))])
     parts = ["\n".join([f"**{each.title}**", "", *lines]), "\n".join(f"- {note}" for note in each.notes)]
     return "\n\n".join(part for part in parts if part)
-
-
-def _pipes(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def rst(result: Result) -> str:

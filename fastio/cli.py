@@ -1,4 +1,4 @@
-"""The command line: ``fastio status``, ``fastio run`` and ``fastio validate``."""
+"""The command line: ``fastio status``, ``fastio run``, ``fastio validate`` and ``fastio report``."""
 
 from __future__ import annotations
 
@@ -32,16 +32,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="instead, which releases each patch is for and knows, and which were tested together; nothing is patched",
     )
     _add_run(commands)
-    commands.add_parser(
-        "validate",
-        help="judge a candidate change to an upstream project (in a checkout of fastio)",
-        add_help=False,
-    )
+    for name, what in checkout.COMMANDS.items():
+        commands.add_parser(name, help=what, add_help=False)
     given = list(sys.argv[1:] if argv is None else argv)
     try:
-        if given[:1] == ["validate"]:
-            # All of its arguments are its own.
-            checkout.validate(given[1:])
+        if given and given[0] in checkout.COMMANDS:
+            checkout.run(given[0], given[1:])
         arguments = parser.parse_args(given)
         if arguments.command == "run":
             return _run(parser, arguments)

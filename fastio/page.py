@@ -1,0 +1,624 @@
+"""Pages for people: sections of text, tables and plots as one self-contained HTML file, and as markdown.
+
+A page is a title and its sections. A :class:`Section` has a title and parts, in the order in which they are read: what
+is imported from here, other sections among them::
+
+    from fastio import page
+
+    sections = [
+        page.Section("Summary", [page.Text("Nothing newly fails.", tone="good")]),
+        page.Section("Waits", [
+            page.Table("Longest waits", ["where", "ms"], [["PooledLock.acquire", "31"]], notes=["of one run"]),
+            page.Plot("Waits by time", svg, ["the longest one, 31 ms, is at second 2"]),
+        ]),
+    ]
+    page.write(Path("report.html"), page.html("Trace of glance-api", sections))
+
+The HTML needs no other file and no script. It is readable in light and in dark, on a small screen, by keyboard and on
+paper. All text that is given is text: it is escaped here.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from xml.etree import ElementTree
+
+from fastio.errors import FastioError
+
+#: How a text can be meant, and a row of a table be marked.
+TONES = ("", "good", "bad", "noise")
+
+#: Words with which a cell begins that mark its row; the first that is found counts.
+MARKS = (
+    ("FAILED", "bad"), ("failed", "bad"), ("newly fails", "bad"), ("WRONG DATA", "bad"), ("slower", "bad"),
+    ("faster", "good"), ("newly passes", "good"), ("noise", "noise"), ("flaky", "noise"),
+)  # fmt: skip
+
+#: Characters of a table's widest row from which it is wider than a telephone.
+WIDE = 36
+#: Columns from which a table is printed smaller.
+MANY = 9
+#: Characters up to which the name of a row is kept on one line.
+SHORT = 28
+#: Entries of the table of contents from which a small screen has only those of the highest level.
+LONG = 16
+#: Levels of sections that the table of contents has.
+CONTENTS_DEPTH = 2
+#: Heading of the highest level of sections.
+_FIRST_LEVEL = 2
+_LAST_LEVEL = 6
+
+
+class PageError(FastioError, ValueError):
+    """Something that can not be shown in a page; the message says what and why."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    text: str
+    #: one of :data:`TONES`; other than "" it is a verdict, which is set off
+    tone: str = ""
+
+
+@dataclass(frozen=True)
+class Notes:
+    """A list of remarks."""
+
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Code:
+    """Text as it is: a command, a traceback, a diff."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table. The first cell of a row names it; columns of figures are aligned to the right."""
+
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    #: remarks below it
+    notes: Sequence[str] = ()
+    #: of each row, one of :data:`TONES`; by default :data:`MARKS` tells
+    tones: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class Plot:
+    """An SVG picture.
+
+    Black and white in it become the page's colours of text and background, so that it is readable in dark as well;
+    ``currentColor`` and the page's own ``var(--series-1)`` to ``var(--series-6)`` can be used. It may hold neither
+    scripts, style sheets nor references to what is outside of it. Its ids are made unique within the page.
+    """
+
+    #: what it shows, in a few words
+    name: str
+    svg: str
+    #: what can be seen in it, for those who can not see it: a line each
+    text: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file within the page, to be saved."""
+
+    label: str
+    #: of the file
+    name: str
+    data: bytes
+    media_type: str = "application/json"
+
+
+@dataclass(frozen=True)
+class Link:
+    """A file or place outside, for those who have it; nothing is loaded from there."""
+
+    label: str
+    address: str
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Parts that are shown when they are asked for, and on paper."""
+
+    summary: str
+    parts: Sequence[Part]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what is below it."""
+
+    title: str
+    parts: Sequence[Part] = field(default_factory=list)
+
+
+Part = Text | Notes | Code | Table | Plot | Download | Link | Folded | Section
+
+
+def html(title: str, sections: Sequence[Section], *, lead: Sequence[Part] = (), language: str = "en") -> str:
+    """The page.
+
+    :param lead: what comes before the first section, and is not in the table of contents
+    :raises PageError: if a plot is no SVG, or is not self-contained
+    """
+    made = _Html()
+    body = [made.part(each, _FIRST_LEVEL) for each in [*lead, *sections]]
+    heading = escape(title)
+    return f"""<!DOCTYPE html>
+<html lang="{escape(language)}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<link rel="icon" href="data:,">
+<title>{heading}</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+<a class="skip" href="#content">Skip to the content</a>
+<header><h1>{heading}</h1></header>
+{_contents(made.headings)}<main id="content" tabindex="-1">
+{"".join(body)}</main>
+</body>
+</html>
+"""
+
+
+def markdown(title: str, sections: Sequence[Section], *, lead: Sequence[Part] = ()) -> str:
+    """The same as markdown: without the plots, whose tables are there, and without downloads."""
+    blocks = [f"# {_inline(title)}", *(block for each in [*lead, *sections] for block in _markdown(each, 2))]
+    return "\n\n".join(blocks) + "\n"
+
+
+def markdown_table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], figures: Sequence[bool] | None = None
+) -> list[str]:
+    """The lines of a table.
+
+    :param figures: for each column, whether it is aligned to the right; none is by default
+    """
+    ruler = ["---:" if right else "---" for right in figures or [False] * len(head)]
+    return [
+        "| " + " | ".join(cells) + " |"
+        for cells in (list(map(_cell, head)), ruler, *([_cell(cell) for cell in row] for row in rows))
+    ]
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file as a whole: whoever reads it finds the old one or the new one, also if this is interrupted."""
+    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        # mkstemp makes it for the owner alone; a report is to be read by whom the umask lets.
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(partial, 0o666 & ~umask)
+        os.replace(partial, path)
+    except BaseException:
+        os.unlink(partial)
+        raise
+
+
+def _contents(headings: Sequence[tuple[int, str, str]]) -> str:
+    """The table of contents, nested; empty where there is nothing to choose."""
+    if len(headings) < 2:
+        return ""
+    lines, level = [], _FIRST_LEVEL - 1
+    for depth, name, title in headings:
+        lines.append("<ul>" * (depth - level) if depth > level else "</li>" + "</ul></li>" * (level - depth))
+        lines.append(f'<li><a href="#{name}">{escape(title)}</a>')
+        level = depth
+    lines.append("</li></ul>" * (level - _FIRST_LEVEL + 1))
+    several = sum(depth == _FIRST_LEVEL for depth, *_ in headings) > 2
+    kind = "contents long" if len(headings) > LONG and several else "contents"
+    return f'<nav class="{kind}" aria-labelledby="contents"><h2 id="contents">Contents</h2>{"".join(lines)}</nav>\n'
+
+
+class _Html:
+    """Renders parts, and knows which ids are taken."""
+
+    def __init__(self) -> None:
+        #: level, id and title of those in the table of contents
+        self.headings: list[tuple[int, str, str]] = []
+        self._taken = {"content", "contents"}
+        self._plots = 0
+
+    def part(self, part: Part, level: int) -> str:
+        if isinstance(part, Section):
+            return self._section(part, level)
+        if isinstance(part, Folded):
+            inner = "".join(self.part(each, level) for each in part.parts)
+            return f"<details><summary>{escape(part.summary)}</summary>\n{inner}</details>\n"
+        if isinstance(part, Table):
+            return self._table(part)
+        if isinstance(part, Plot):
+            return self._plot(part)
+        return _simple(part)
+
+    def _section(self, part: Section, level: int) -> str:
+        name = self._name(part.title)
+        if level < _FIRST_LEVEL + CONTENTS_DEPTH:
+            self.headings.append((level, name, part.title))
+        tag = f"h{min(level, _LAST_LEVEL)}"
+        inner = "".join(self.part(each, level + 1) for each in part.parts)
+        heading = f'<{tag} id="{name}">{escape(part.title)}</{tag}>'
+        return f'<section aria-labelledby="{name}">\n{heading}\n{inner}</section>\n'
+
+    def _name(self, text: str) -> str:
+        """An id that is not taken, made of a text."""
+        plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60] or "part"
+        name, number = plain, 1
+        while name in self._taken:
+            number += 1
+            name = f"{plain}-{number}"
+        self._taken.add(name)
+        return name
+
+    def _table(self, part: Table) -> str:
+        if not part.rows:
+            return ""
+        right = figures(part)
+        head = "".join(
+            f'<th scope="col"{_right(each)}>{escape(cell)}</th>' if cell else "<td></td>"
+            for cell, each in zip(part.head, right, strict=True)
+        )
+        tones = list(map(_mark, part.rows)) if part.tones is None else part.tones
+        rows = "\n".join(
+            f"<tr{_tone(tone)}>{_row(row, right)}</tr>" for row, tone in zip(part.rows, tones, strict=True)
+        )
+        name = self._name(f"table-{part.caption}")
+        caption = f'<caption id="{name}"><span>{escape(part.caption)}</span></caption>'
+        many = ' class="many"' if len(part.head) >= MANY else ""
+        table = f"<table{many}>{caption}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>"
+        return _scrolling(table, name, _width(part) > WIDE) + _notes(part.notes)
+
+    def _plot(self, part: Plot) -> str:
+        self._plots += 1
+        name, text = (self._name(f"{what}-{part.name}") for what in ("plot", "text"))
+        svg = _svg(part, f"p{self._plots}-", name, text if part.text else "")
+        caption = f"<figcaption>{escape(part.name)}</figcaption>"
+        lines = "".join(f"<li>{escape(line)}</li>" for line in part.text)
+        read = f'<details><summary>As text</summary><ul id="{text}">{lines}</ul></details>' if lines else ""
+        return f"<figure>{_scrolling(svg, name, True)}{caption}{read}</figure>\n"
+
+
+def _simple(part: Text | Notes | Code | Download | Link) -> str:
+    if isinstance(part, Text):
+        return f"<p{_tone(part.tone, 'verdict')}>{escape(part.text)}</p>\n"
+    if isinstance(part, Notes):
+        return _notes(part.lines)
+    if isinstance(part, Code):
+        # Long lines scroll, and who has no mouse has to reach them.
+        return f'<pre tabindex="0"><code>{escape(part.text)}</code></pre>\n'
+    if isinstance(part, Link):
+        return f'<p><a href="{escape(part.address)}">{escape(part.label)}</a></p>\n'
+    data = base64.b64encode(part.data).decode()
+    address = f"data:{part.media_type};base64,{data}"
+    return f'<p><a download="{escape(part.name)}" href="{address}">{escape(part.label)}</a></p>\n'
+
+
+def _notes(lines: Sequence[str]) -> str:
+    return '<ul class="notes">' + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>\n" if lines else ""
+
+
+def _scrolling(inner: str, name: str, wide: bool) -> str:
+    # A region that scrolls needs the focus, or the keyboard can not scroll it.
+    reached = f' role="region" aria-labelledby="{name}" tabindex="0"' if wide else ""
+    return f'<div class="scroll"{reached}>{inner}</div>\n'
+
+
+def _row(row: Sequence[str], right: Sequence[bool]) -> str:
+    short = ' class="short"' if len(row[0]) <= SHORT else ""
+    first = f'<th scope="row"{_right(right[0]) or short}>{escape(row[0])}</th>' if row[0] else "<td></td>"
+    rest = (f"<td{_right(each)}>{escape(cell)}</td>" for cell, each in zip(row[1:], right[1:], strict=True))
+    return first + "".join(rest)
+
+
+def _right(right: bool) -> str:
+    return ' class="figure"' if right else ""
+
+
+def _mark(row: Sequence[str]) -> str:
+    return next((tone for word, tone in MARKS if any(cell.startswith(word) for cell in row)), "")
+
+
+def _tone(tone: str, *others: str) -> str:
+    if tone not in TONES:
+        raise PageError(f"tone {tone!r}: allowed are {', '.join(map(repr, TONES))}")
+    return f' class="{" ".join([*others, tone])}"' if tone else ""
+
+
+def figures(table: Table) -> list[bool]:
+    """For each column, whether it is one of figures."""
+    columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.head)
+    return [_of_figures(column) for column in columns]
+
+
+def _of_figures(cells: Sequence[str]) -> bool:
+    found = [bool(re.match(r"[-–−+±~≥≤<>]?\s?\d", cell)) for cell in cells if cell not in ("", "–", "-")]
+    return sum(found) > len(found) / 2
+
+
+def _width(table: Table) -> int:
+    return sum(max(len(row[column]) for row in [table.head, *table.rows]) + 2 for column in range(len(table.head)))
+
+
+# Pictures.
+
+_REFERENCE = re.compile(r"url\(\s*['\"]?([^'\")]*)['\"]?\s*\)")
+#: Colours that follow the page's.
+_INK = re.compile(r"^(#000|#000000|black)$", re.IGNORECASE)
+_PAPER = re.compile(r"^(#fff|#ffffff|white)$", re.IGNORECASE)
+_COLOURED = ("fill", "stroke", "color", "stop-color")
+#: matplotlib's own style sheet, which this page's style replaces.
+_KNOWN_STYLE = re.compile(r"\s*\*\s*\{\s*stroke-linejoin:\s*round;\s*stroke-linecap:\s*butt;?\s*\}\s*")
+#: Pixels of a unit of length; a plain number is of pixels.
+_PIXELS = {"": 1.0, "px": 1.0, "pt": 4 / 3, "in": 96.0, "mm": 96 / 25.4, "cm": 96 / 2.54}
+#: Lines of a table do not fit on a small screen, and neither does a plot: below this many pixels it scrolls.
+_LEAST_WIDTH = 620
+
+
+def _svg(part: Plot, prefix: str, name: str, described_by: str) -> str:
+    """The picture for a page: named, scaled, in the page's colours, with ids that no other picture has."""
+    try:
+        root = ElementTree.fromstring(part.svg.encode())
+    except ElementTree.ParseError as error:
+        raise PageError(f"plot {part.name!r}: no SVG: {error}") from error
+    if _local(root.tag) != "svg":
+        raise PageError(f"plot {part.name!r}: no SVG: its root is {_local(root.tag)!r}")
+    width, box = _size(root, part.name)
+    _clean(root, part.name)
+    for element in root.iter():
+        element.attrib = dict(_attributes(element, prefix, part.name))
+        # Inline in HTML there are no namespaces.
+        element.tag = _local(element.tag)
+    root.attrib = {
+        "viewBox": box, "role": "img", "aria-labelledby": name,
+        **({"aria-describedby": described_by} if described_by else {}),
+        "style": f"max-width: {width:.0f}px; min-width: {min(width, _LEAST_WIDTH):.0f}px",
+    }  # fmt: skip
+    title = ElementTree.Element("title", {"id": name})
+    title.text = part.name
+    root.insert(0, title)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _local(tag: str) -> str:
+    return tag.rpartition("}")[2]
+
+
+def _size(root: ElementTree.Element, name: str) -> tuple[float, str]:
+    """Its width in pixels, and its coordinates."""
+    box = root.get("viewBox")
+    lengths = [_length(root.get(each, "")) for each in ("width", "height")]
+    if box is None:
+        if None in lengths:
+            raise PageError(f"plot {name!r}: the SVG has neither a viewBox nor a width and a height")
+        box = f"0 0 {lengths[0]:g} {lengths[1]:g}"
+    try:
+        own = float(re.split(r"[\s,]+", box.strip())[2])
+    except (IndexError, ValueError):
+        raise PageError(f"plot {name!r}: viewBox {box!r}: four numbers are needed") from None
+    return lengths[0] or own, box
+
+
+def _length(text: str) -> float | None:
+    found = re.fullmatch(r"\s*([\d.]+)\s*([a-z]*)\s*", text)
+    if not found or found[2] not in _PIXELS:
+        return None
+    return float(found[1]) * _PIXELS[found[2]]
+
+
+def _clean(root: ElementTree.Element, name: str) -> None:
+    """Leave out what is no part of the picture; refuse what is none that a page can have.
+
+    :raises PageError: for the latter
+    """
+    for parent in list(root.iter()):
+        for child in list(parent):
+            kind = _local(child.tag)
+            if kind in ("metadata", "title", "desc") or kind == "style" and _KNOWN_STYLE.fullmatch(child.text or ""):
+                parent.remove(child)
+            elif kind == "style":
+                raise PageError(f"plot {name!r}: a style sheet in it would count for the whole page: use attributes")
+            elif kind in ("script", "foreignObject"):
+                raise PageError(f"plot {name!r}: <{kind}> can not be part of it")
+
+
+def _attributes(element: ElementTree.Element, prefix: str, name: str) -> Iterator[tuple[str, str]]:
+    for key, value in element.attrib.items():
+        key = _local(key)
+        if key.startswith("on"):
+            raise PageError(f"plot {name!r}: {key}= is a script")
+        if key == "id":
+            value = prefix + value
+        elif key == "href":
+            value = _inside(value, prefix, name)
+        elif key == "style":
+            value = "; ".join(_declaration(each, prefix, name) for each in value.split(";") if each.strip())
+        else:
+            value = _value(key, value, prefix, name)
+        yield key, value
+
+
+def _declaration(text: str, prefix: str, name: str) -> str:
+    key, _, value = (each.strip() for each in text.partition(":"))
+    return f"{key}: {_value(key, value, prefix, name)}"
+
+
+def _value(key: str, value: str, prefix: str, name: str) -> str:
+    if key in _COLOURED:
+        value = "currentColor" if _INK.match(value) else "var(--paper)" if _PAPER.match(value) else value
+    return _REFERENCE.sub(lambda found: f"url({_inside(found[1], prefix, name)})", value)
+
+
+def _inside(reference: str, prefix: str, name: str) -> str:
+    if reference.startswith("#"):
+        return f"#{prefix}{reference[1:]}"
+    if reference.startswith("data:image/"):
+        return reference
+    raise PageError(f"plot {name!r}: it refers to {reference}, which is not in it")
+
+
+# Markdown.
+
+
+def _markdown(part: Part, level: int) -> Iterator[str]:
+    if isinstance(part, Section):
+        yield f"{'#' * min(level, _LAST_LEVEL)} {_inline(part.title)}"
+        for each in part.parts:
+            yield from _markdown(each, level + 1)
+    elif isinstance(part, Folded):
+        yield f"**{_inline(part.summary)}**"
+        for each in part.parts:
+            yield from _markdown(each, level)
+    elif isinstance(part, Table):
+        if part.rows:
+            yield f"**{_inline(part.caption)}**"
+            yield "\n".join(markdown_table(part.head, part.rows, figures(part)))
+            yield from _markdown(Notes(part.notes), level)
+    elif isinstance(part, Text):
+        yield f"**{_inline(part.text)}**" if part.tone else _inline(part.text)
+    elif isinstance(part, Notes):
+        if part.lines:
+            yield "\n".join(f"- {_inline(line)}" for line in part.lines)
+    elif isinstance(part, Code):
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", part.text)), default=0))
+        yield f"{fence}\n{part.text.rstrip()}\n{fence}"
+
+
+def _inline(text: str) -> str:
+    return " ".join(text.split()).replace("<", "&lt;")
+
+
+def _cell(text: str) -> str:
+    return _inline(text).replace("|", "\\|")
+
+
+# The look of a page.
+
+#: Nothing is loaded from anywhere, and no script runs.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+#: Every colour of text has a contrast of 4.5 and more to what it stands on, in light and in dark.
+_STYLE = """
+:root {
+  color-scheme: light dark;
+  --paper: #ffffff; --ink: #1f2328; --muted: #57606a; --line: #d0d7de; --shade: #f4f6f8; --link: #0a58ca;
+  --good: #ecf8f0; --bad: #fbe7e4; --good-edge: #2a7f62; --bad-edge: #c0392b; --focus: #0a58ca;
+  --series-1: #2a7f62; --series-2: #5f83b0; --series-3: #b8860b; --series-4: #a8456d; --series-5: #6f5bb5;
+  --series-6: #7d8590;
+}
+@media screen and (prefers-color-scheme: dark) {
+  :root {
+    --paper: #14181d; --ink: #e6e9ec; --muted: #a3adb8; --line: #3a424c; --shade: #1e242b; --link: #7cb7ff;
+    --good: #15261f; --bad: #35201f; --good-edge: #4fb38f; --bad-edge: #e5776b; --focus: #7cb7ff;
+    --series-1: #4fb38f; --series-2: #86a9d6; --series-3: #d9a83a; --series-4: #d9779d; --series-5: #a493e6;
+    --series-6: #98a1ab;
+  }
+}
+* { box-sizing: border-box; }
+html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
+body {
+  margin: 0 auto; padding: 0 1rem 4rem; max-width: 100rem; background: var(--paper); color: var(--ink);
+  font: 1rem/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif;
+  overflow-wrap: break-word;
+}
+a { color: var(--link); }
+:focus-visible { outline: 3px solid var(--focus); outline-offset: 2px; }
+main:focus { outline: none; }
+.skip { position: absolute; left: -999rem; }
+.skip:focus { left: 1rem; top: .5rem; z-index: 2; padding: .4rem .8rem; background: var(--paper); }
+h1, h2, h3, h4, h5, h6 { line-height: 1.25; margin: 2rem 0 .6rem; scroll-margin-top: 1rem; }
+h1 { font-size: 1.6rem; margin-top: 1.5rem; }
+h2 { font-size: 1.3rem; padding-top: .6rem; border-top: 1px solid var(--line); }
+h3 { font-size: 1.1rem; } h4, h5, h6 { font-size: 1rem; }
+.contents { margin: 1rem 0; padding: .8rem 1rem; background: var(--shade); border-radius: .4rem; font-size: .9rem; }
+.contents h2 { margin: 0 0 .4rem; padding: 0; border: 0; font-size: 1rem; }
+.contents ul { margin: 0; padding-left: 1.1rem; } .contents > ul { padding-left: 0; list-style: none; }
+.contents li { line-height: 1.75; }
+p, ul { margin: .5rem 0; max-width: 80ch; }
+.notes { font-size: .875rem; color: var(--muted); padding-left: 1.2rem; }
+.scroll { overflow-x: auto; max-width: 100%; margin: .8rem 0 .4rem; }
+table { border-collapse: collapse; font-size: .875rem; }
+caption { text-align: left; font-weight: 600; padding: .2rem 0 .4rem; }
+caption > span { position: sticky; left: 0; display: inline-block; max-width: min(80ch, calc(100vw - 2rem)); }
+th, td {
+  padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top;
+  font-weight: inherit;
+}
+th[scope=row] { min-width: 12rem; max-width: 26rem; }
+th[scope=row].short, th[scope=row].figure { min-width: 0; white-space: nowrap; }
+td { max-width: 40rem; }
+thead th, thead td { background: var(--shade); border-bottom: 2px solid var(--line); vertical-align: bottom; }
+thead th { font-weight: 600; }
+.figure { text-align: right; font-variant-numeric: tabular-nums; }
+td.figure { white-space: nowrap; }
+tbody tr:hover > * { background: var(--shade); }
+tr.good > * { background: var(--good); } tr.bad > * { background: var(--bad); } tr.noise > * { color: var(--muted); }
+tr.good > :first-child { box-shadow: inset 4px 0 var(--good-edge); }
+tr.bad > :first-child { box-shadow: inset 4px 0 var(--bad-edge); }
+.verdict { display: inline-block; padding: .5rem .8rem; border-radius: .3rem; background: var(--shade); }
+.verdict.good { background: var(--good); } .verdict.bad { background: var(--bad); }
+pre {
+  padding: .8rem; overflow-x: auto; max-width: 100%; background: var(--shade); border-radius: .3rem;
+  font: .8125rem/1.45 ui-monospace, "DejaVu Sans Mono", monospace;
+}
+figure { margin: 1rem 0; }
+figcaption { font-size: .875rem; color: var(--muted); }
+svg { display: block; width: 100%; height: auto; fill: currentColor; }
+svg * { stroke-linejoin: round; stroke-linecap: butt; }
+details { margin: .5rem 0; }
+figure details { font-size: .875rem; }
+summary { cursor: pointer; padding: .15rem 0; }
+@media screen and (max-width: 40rem) {
+  .contents.long ul ul { display: none; }
+}
+@media screen and (min-width: 75rem) {
+  body { display: grid; grid-template-columns: 17rem minmax(0, 1fr); column-gap: 2.5rem; align-content: start; }
+  header, body > main:nth-child(3) { grid-column: 1 / -1; }
+  .contents { position: sticky; top: 1rem; align-self: start; max-height: calc(100vh - 2rem); overflow-y: auto; }
+  main > section:first-child > h2 { margin-top: 1rem; }
+}
+@media print {
+  @page { margin: 14mm; }
+  body { padding: 0; max-width: none; font-size: 10pt; }
+  .skip { display: none; }
+  .scroll, pre { overflow: visible; }
+  pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+  table { font-size: 7.5pt; width: auto; max-width: 100%; }
+  th, td { padding: .1rem .3rem; }
+  td.figure { white-space: normal; }
+  /* What is long breaks anywhere, so that nothing is cut off; figures only between words. */
+  td:not(.figure), th[scope=row]:not(.figure) { min-width: 0; white-space: normal; overflow-wrap: anywhere; }
+  th[scope=row].short { overflow-wrap: normal; }
+  table.many { font-size: 6pt; }
+  .many th, .many td { padding: .1rem .2rem; }
+  .many th:not(.figure), .many thead th { overflow-wrap: anywhere; }
+  thead { display: table-header-group; }
+  tr, figure { break-inside: avoid; }
+  h2, h3, h4, caption { break-after: avoid; }
+  svg { min-width: 0 !important; }
+  /* Who has the paper sees the picture. */
+  figure details { display: none; }
+  details::details-content { content-visibility: visible; display: block; height: auto; }
+  th, td, .verdict, pre { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+}
+"""
