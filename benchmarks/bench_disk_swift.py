@@ -119,6 +119,9 @@ PLOTS = {
 }
 
 
+PLOTS = {"requests": "Each scenario's requests: rolling averages, and how often they took how long"}
+
+
 def judgement(result: Result) -> list[Table]:
     # It reads what the rows here are called.
     from benchmarks import disk_swift_tables

@@ -115,6 +115,9 @@ CASES = [
 ]  # fmt: skip
 
 
+PLOTS = {"workloads": "Bandwidth and CPU by workload number, and the same servers with fewer processors"}
+
+
 def judgement(result: Result) -> list[Table]:
     # It reads what the rows here are called.
     from benchmarks import workload_matrix_tables

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import matplotlib
 
-from benchmarks import load as cpu_load
-from benchmarks import overview, plots, statistics, tables
+from benchmarks import cpu_load, overview, plots, statistics, tables
 from benchmarks.report.suites import Suite
 from benchmarks.results import CaseResult, Result
 from benchmarks.tables import number

@@ -24,7 +24,11 @@ from benchmarks.results import Result, ResultError
 from benchmarks.tables import Table
 
 #: First word of the suite -> module.
-OTHERS = {"validate": "benchmarks.validate.measured"}
+OTHERS = {
+    "validate": "benchmarks.validate.measured",
+    "load": "benchmarks.load.report",
+    "workload": "benchmarks.load.workloads",
+}
 
 _PREFIX = "bench_"
 
