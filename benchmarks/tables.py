@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from benchmarks import results, statistics
+from benchmarks.load import cpu
 from benchmarks.results import COSTS, CaseResult, Result, VariantResult
 from fastio.config import format_size
+from fastio.page import markdown_table
 
 #: Where nothing is known.
 EMPTY = "–"
@@ -118,6 +120,10 @@ def _notes(case: CaseResult, title: str, variant: VariantResult) -> list[str]:
         notes.append(f"with {format_size(sizes[0])}, where the others have {format_size(sizes[1])}")
     if variant.runs and not variant.verified():
         notes.append("WRONG DATA: the payload did not have the expected SHA-256")
+    notes += variant.details.get("doubts", [])
+    share = max((run.get("generator_cpu", 0.0) for run in variant.measured()), default=0.0)
+    if cpu.limited(share):
+        notes.append(cpu.limit_note(share))
     if figures:
         seconds = [run["seconds"] for run in variant.measured()]
         notes += statistics.doubts(figures, variant.usual_rounds, seconds)
@@ -180,13 +186,9 @@ def markdown(result: Result) -> str:
 
 
 def table_markdown(each: Table) -> str:
-    lines = [_pipes(each.head), _pipes(["---", *["---:"] * (len(each.head) - 1)]), *map(_pipes, each.rows)]
+    lines = markdown_table(each.head, each.rows, [column > 0 for column in range(len(each.head))])
     parts = ["\n".join([f"**{each.title}**", "", *lines]), "\n".join(f"- {note}" for note in each.notes)]
     return "\n\n".join(part for part in parts if part)
-
-
-def _pipes(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def rst(result: Result) -> str:
@@ -214,7 +216,7 @@ def show_tables(shown: Sequence[Table], below: Sequence[str], stream: TextIO | N
 
     stream = stream or sys.stdout
     # Without a terminal rich would squeeze the table into 80 columns.
-    console = Console(file=stream, width=None if stream.isatty() else 200, highlight=False)
+    console = Console(file=stream, width=None if stream.isatty() else 200, highlight=False, emoji=False)
     for each in shown:
         made = RichTable(title=each.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
         for column, heading in enumerate(each.head):

@@ -12,6 +12,12 @@ from typing import NoReturn
 import fastio
 from fastio.errors import FastioError
 
+#: The commands, with what they are for; all arguments of one are its own.
+COMMANDS = {
+    "validate": "judge a candidate change to an upstream project (in a checkout of fastio)",
+    "report": "make one page of results of the benchmarks (in a checkout of fastio)",
+}
+
 #: Packages that the benchmarks import.
 NEEDED = ("numpy", "packaging", "psutil", "rich", "scipy")
 
@@ -20,26 +26,26 @@ class CheckoutError(FastioError):
     """This fastio was installed without its benchmarks, or without what they need; the message says what to do."""
 
 
-def validate(arguments: Sequence[str]) -> NoReturn:
-    """Run ``benchmarks.validate`` of the checkout that this fastio is part of, in the place of this process.
+def run(name: str, arguments: Sequence[str]) -> NoReturn:
+    """Run ``benchmarks.NAME`` of the checkout that this fastio is part of, in the place of this process.
 
     :raises CheckoutError: if it is part of none, or something is not installed that the command needs
     """
     root = Path(fastio.__file__).resolve().parent.parent
-    if not (root / "benchmarks" / "validate" / "__main__.py").is_file():
+    if not (root / "benchmarks" / name / "__main__.py").is_file():
         raise CheckoutError(
-            f"validate needs a checkout of fastio, and {root} is none: clone it, and install it there with "
+            f"{name} needs a checkout of fastio, and {root} is none: clone it, and install it there with "
             "pip install -e '.[bench,plot]'"
         )
-    missing = [name for name in NEEDED if find_spec(name) is None]
+    missing = [package for package in NEEDED if find_spec(package) is None]
     if missing:
         raise CheckoutError(
-            f"validate needs {', '.join(missing)}, not installed for {sys.executable}: pip install -e '.[bench,plot]' "
+            f"{name} needs {', '.join(missing)}, not installed for {sys.executable}: pip install -e '.[bench,plot]' "
             f"in {root}"
         )
     path = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
     os.environ["PYTHONPATH"] = os.pathsep.join(path)
-    command = [sys.executable, "-m", "benchmarks.validate", *arguments]
+    command = [sys.executable, "-m", f"benchmarks.{name}", *arguments]
     sys.stdout.flush()
     # In this process's place: signals, the terminal and the exit status are its own.
     os.execv(sys.executable, command)

@@ -1,4 +1,4 @@
-"""The command line: ``fastio status``, ``fastio run``, ``fastio trace`` and ``fastio validate``."""
+"""The command line: ``fastio status``, ``run``, ``validate``, ``report`` and ``trace``."""
 
 from __future__ import annotations
 
@@ -32,11 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="instead, which releases each patch is for and knows, and which were tested together; nothing is patched",
     )
     _add_run(commands)
-    commands.add_parser(
-        "validate",
-        help="judge a candidate change to an upstream project (in a checkout of fastio)",
-        add_help=False,
-    )
+    for name, what in checkout.COMMANDS.items():
+        commands.add_parser(name, help=what, add_help=False)
     commands.add_parser(
         "trace",
         help="report: where the time of the requests went that were recorded, and what failed",
@@ -44,11 +41,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     given = list(sys.argv[1:] if argv is None else argv)
     try:
+        if given and given[0] in checkout.COMMANDS:
+            checkout.run(given[0], given[1:])
         if given[:1] == ["trace"]:
             return _trace(given[1:])
-        if given[:1] == ["validate"]:
-            # All of its arguments are its own.
-            checkout.validate(given[1:])
         arguments = parser.parse_args(given)
         if arguments.command == "run":
             return _run(parser, arguments)

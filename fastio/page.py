@@ -43,6 +43,12 @@ MARKS = (
 
 #: Characters of a table's widest row from which it is wider than a telephone.
 WIDE = 36
+#: Columns from which a table is printed smaller.
+MANY = 9
+#: Characters up to which the name of a row is kept on one line.
+SHORT = 28
+#: Entries of the table of contents from which a small screen has only those of the highest level.
+LONG = 16
 #: Levels of sections that the table of contents has.
 CONTENTS_DEPTH = 2
 #: Heading of the highest level of sections.
@@ -86,6 +92,8 @@ class Table:
     rows: Sequence[Sequence[str]]
     #: remarks below it
     notes: Sequence[str] = ()
+    #: of each row, one of :data:`TONES`; by default :data:`MARKS` tells
+    tones: Sequence[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -218,7 +226,9 @@ def _contents(headings: Sequence[tuple[int, str, str]]) -> str:
         lines.append(f'<li><a href="#{name}">{escape(title)}</a>')
         level = depth
     lines.append("</li></ul>" * (level - _FIRST_LEVEL + 1))
-    return f'<nav class="contents" aria-labelledby="contents"><h2 id="contents">Contents</h2>{"".join(lines)}</nav>\n'
+    several = sum(depth == _FIRST_LEVEL for depth, *_ in headings) > 2
+    kind = "contents long" if len(headings) > LONG and several else "contents"
+    return f'<nav class="{kind}" aria-labelledby="contents"><h2 id="contents">Contents</h2>{"".join(lines)}</nav>\n'
 
 
 class _Html:
@@ -269,10 +279,14 @@ class _Html:
             f'<th scope="col"{_right(each)}>{escape(cell)}</th>' if cell else "<td></td>"
             for cell, each in zip(part.head, right, strict=True)
         )
-        rows = "\n".join(f"<tr{_marked(row)}>{_row(row, right)}</tr>" for row in part.rows)
+        tones = list(map(_mark, part.rows)) if part.tones is None else part.tones
+        rows = "\n".join(
+            f"<tr{_tone(tone)}>{_row(row, right)}</tr>" for row, tone in zip(part.rows, tones, strict=True)
+        )
         name = self._name(f"table-{part.caption}")
         caption = f'<caption id="{name}"><span>{escape(part.caption)}</span></caption>'
-        table = f"<table>{caption}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>"
+        many = ' class="many"' if len(part.head) >= MANY else ""
+        table = f"<table{many}>{caption}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>"
         return _scrolling(table, name, _width(part) > WIDE) + _notes(part.notes)
 
     def _plot(self, part: Plot) -> str:
@@ -287,10 +301,7 @@ class _Html:
 
 def _simple(part: Text | Notes | Code | Download | Link) -> str:
     if isinstance(part, Text):
-        if part.tone not in TONES:
-            raise PageError(f"tone {part.tone!r}: allowed are {', '.join(map(repr, TONES))}")
-        kind = f' class="verdict {part.tone}"' if part.tone else ""
-        return f"<p{kind}>{escape(part.text)}</p>\n"
+        return f"<p{_tone(part.tone, 'verdict')}>{escape(part.text)}</p>\n"
     if isinstance(part, Notes):
         return _notes(part.lines)
     if isinstance(part, Code):
@@ -314,7 +325,8 @@ def _scrolling(inner: str, name: str, wide: bool) -> str:
 
 
 def _row(row: Sequence[str], right: Sequence[bool]) -> str:
-    first = f'<th scope="row"{_right(right[0])}>{escape(row[0])}</th>' if row[0] else "<td></td>"
+    short = ' class="short"' if len(row[0]) <= SHORT else ""
+    first = f'<th scope="row"{_right(right[0]) or short}>{escape(row[0])}</th>' if row[0] else "<td></td>"
     rest = (f"<td{_right(each)}>{escape(cell)}</td>" for cell, each in zip(row[1:], right[1:], strict=True))
     return first + "".join(rest)
 
@@ -323,9 +335,14 @@ def _right(right: bool) -> str:
     return ' class="figure"' if right else ""
 
 
-def _marked(row: Sequence[str]) -> str:
-    found = next((tone for word, tone in MARKS if any(cell.startswith(word) for cell in row)), "")
-    return f' class="{found}"' if found else ""
+def _mark(row: Sequence[str]) -> str:
+    return next((tone for word, tone in MARKS if any(cell.startswith(word) for cell in row)), "")
+
+
+def _tone(tone: str, *others: str) -> str:
+    if tone not in TONES:
+        raise PageError(f"tone {tone!r}: allowed are {', '.join(map(repr, TONES))}")
+    return f' class="{" ".join([*others, tone])}"' if tone else ""
 
 
 def figures(table: Table) -> list[bool]:
@@ -505,14 +522,14 @@ _STYLE = """
 :root {
   color-scheme: light dark;
   --paper: #ffffff; --ink: #1f2328; --muted: #57606a; --line: #d0d7de; --shade: #f4f6f8; --link: #0a58ca;
-  --good: #dff3e6; --bad: #fbe3e0; --focus: #0a58ca;
+  --good: #ecf8f0; --bad: #fbe7e4; --good-edge: #2a7f62; --bad-edge: #c0392b; --focus: #0a58ca;
   --series-1: #2a7f62; --series-2: #5f83b0; --series-3: #b8860b; --series-4: #a8456d; --series-5: #6f5bb5;
   --series-6: #7d8590;
 }
 @media screen and (prefers-color-scheme: dark) {
   :root {
     --paper: #14181d; --ink: #e6e9ec; --muted: #a3adb8; --line: #3a424c; --shade: #1e242b; --link: #7cb7ff;
-    --good: #163c2a; --bad: #4b211e; --focus: #7cb7ff;
+    --good: #15261f; --bad: #35201f; --good-edge: #4fb38f; --bad-edge: #e5776b; --focus: #7cb7ff;
     --series-1: #4fb38f; --series-2: #86a9d6; --series-3: #d9a83a; --series-4: #d9779d; --series-5: #a493e6;
     --series-6: #98a1ab;
   }
@@ -536,7 +553,7 @@ h3 { font-size: 1.1rem; } h4, h5, h6 { font-size: 1rem; }
 .contents { margin: 1rem 0; padding: .8rem 1rem; background: var(--shade); border-radius: .4rem; font-size: .9rem; }
 .contents h2 { margin: 0 0 .4rem; padding: 0; border: 0; font-size: 1rem; }
 .contents ul { margin: 0; padding-left: 1.1rem; } .contents > ul { padding-left: 0; list-style: none; }
-.contents a { display: inline-block; padding: .12rem 0; }
+.contents li { line-height: 1.75; }
 p, ul { margin: .5rem 0; max-width: 80ch; }
 .notes { font-size: .875rem; color: var(--muted); padding-left: 1.2rem; }
 .scroll { overflow-x: auto; max-width: 100%; margin: .8rem 0 .4rem; }
@@ -547,7 +564,8 @@ th, td {
   padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top;
   font-weight: inherit;
 }
-th[scope=row] { min-width: 7rem; max-width: 26rem; }
+th[scope=row] { min-width: 12rem; max-width: 26rem; }
+th[scope=row].short, th[scope=row].figure { min-width: 0; white-space: nowrap; }
 td { max-width: 40rem; }
 thead th, thead td { background: var(--shade); border-bottom: 2px solid var(--line); vertical-align: bottom; }
 thead th { font-weight: 600; }
@@ -555,6 +573,8 @@ thead th { font-weight: 600; }
 td.figure { white-space: nowrap; }
 tbody tr:hover > * { background: var(--shade); }
 tr.good > * { background: var(--good); } tr.bad > * { background: var(--bad); } tr.noise > * { color: var(--muted); }
+tr.good > :first-child { box-shadow: inset 4px 0 var(--good-edge); }
+tr.bad > :first-child { box-shadow: inset 4px 0 var(--bad-edge); }
 .verdict { display: inline-block; padding: .5rem .8rem; border-radius: .3rem; background: var(--shade); }
 .verdict.good { background: var(--good); } .verdict.bad { background: var(--bad); }
 pre {
@@ -568,6 +588,9 @@ svg * { stroke-linejoin: round; stroke-linecap: butt; }
 details { margin: .5rem 0; }
 figure details { font-size: .875rem; }
 summary { cursor: pointer; padding: .15rem 0; }
+@media screen and (max-width: 40rem) {
+  .contents.long ul ul { display: none; }
+}
 @media screen and (min-width: 75rem) {
   body { display: grid; grid-template-columns: 17rem minmax(0, 1fr); column-gap: 2.5rem; align-content: start; }
   header, body > main:nth-child(3) { grid-column: 1 / -1; }
@@ -581,13 +604,20 @@ summary { cursor: pointer; padding: .15rem 0; }
   .scroll, pre { overflow: visible; }
   pre { white-space: pre-wrap; overflow-wrap: anywhere; }
   table { font-size: 7.5pt; width: auto; max-width: 100%; }
-  th, td { padding: .1rem .3rem; overflow-wrap: anywhere; }
+  th, td { padding: .1rem .3rem; }
   td.figure { white-space: normal; }
-  th[scope=row] { min-width: 0; }
+  /* What is long breaks anywhere, so that nothing is cut off; figures only between words. */
+  td:not(.figure), th[scope=row]:not(.figure) { min-width: 0; white-space: normal; overflow-wrap: anywhere; }
+  th[scope=row].short { overflow-wrap: normal; }
+  table.many { font-size: 6pt; }
+  .many th, .many td { padding: .1rem .2rem; }
+  .many th:not(.figure), .many thead th { overflow-wrap: anywhere; }
   thead { display: table-header-group; }
   tr, figure { break-inside: avoid; }
   h2, h3, h4, caption { break-after: avoid; }
   svg { min-width: 0 !important; }
+  /* Who has the paper sees the picture. */
+  figure details { display: none; }
   details::details-content { content-visibility: visible; display: block; height: auto; }
   th, td, .verdict, pre { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }

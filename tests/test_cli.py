@@ -185,12 +185,13 @@ def test_main_returns_the_exit_status(capsys: pytest.CaptureFixture[str], monkey
     assert json.loads(capsys.readouterr().out)["settings"]["chunk_size"]["value"] == 1 << 20
 
 
-def test_validate_needs_a_checkout(run: Run, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("command", ["validate", "report"])
+def test_what_needs_a_checkout(run: Run, tmp_path: pathlib.Path, command: str) -> None:
     installed = tmp_path / "site-packages"
     shutil.copytree(ROOT / "fastio", installed / "fastio", ignore=shutil.ignore_patterns("__pycache__"))
-    result = run("validate", "eventlet", path=str(installed))
+    result = run(command, "eventlet", path=str(installed))
     assert (result.returncode, result.stdout) == (2, "")
-    assert "validate needs a checkout of fastio" in result.stderr
+    assert f"{command} needs a checkout of fastio" in result.stderr
     assert "pip install -e" in result.stderr
 
 
@@ -204,3 +205,11 @@ def test_validate_starts_the_checkouts_command(run: Run) -> None:
     assert result.returncode == 0
     assert "usage: fastio validate" in result.stdout
     assert "--candidate" in result.stdout
+
+
+def test_report_starts_the_checkouts_command(run: Run) -> None:
+    pytest.importorskip("scipy", reason="reports need the extra 'bench'")
+    pytest.importorskip("psutil", reason="reports need the extra 'bench'")
+    result = run("report", "nothing.json")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == "fastio report: nothing.json: No such file or directory\n"

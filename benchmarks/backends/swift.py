@@ -13,10 +13,12 @@ import errno
 import json
 import os
 import pwd
+import urllib.request
 from pathlib import Path
 from typing import Any
 
 from benchmarks.backends.base import EXTRA, HOST, ROOT, Backend, BackendError, find_program, http_status
+from benchmarks.backends.swift_filters import PATCHED_PATH
 
 #: Names the environment whose Swift is used, if it is not this Python's.
 VARIABLE = "BENCHMARK_SWIFT"
@@ -68,7 +70,7 @@ mount_check = false
 disable_fallocate = true
 recon_cache_path = {cache}
 [pipeline:main]
-pipeline = {name}-server
+pipeline = {patched}{name}-server
 [app:{name}-server]
 use = egg:swift#{name}
 disk_chunk_size = {disk_chunk_size}
@@ -80,7 +82,7 @@ _PROXY_CONF = (
     _DEFAULTS
     + """\
 [pipeline:main]
-pipeline = catch_errors healthcheck cache keystone tempauth dlo slo proxy-server
+pipeline = {patched}catch_errors healthcheck cache keystone tempauth dlo slo proxy-server
 [app:proxy-server]
 use = egg:swift#proxy
 account_autocreate = true
@@ -96,6 +98,7 @@ use = call:benchmarks.backends.swift_filters:cache
 use = call:benchmarks.backends.swift_filters:keystone
 [filter:tempauth]
 use = egg:swift#tempauth
+token_life = {token_life}
 user_{account}_{who} = {key} .admin
 [filter:dlo]
 use = egg:swift#dlo
@@ -105,18 +108,28 @@ use = egg:swift#slo
 )
 
 
+# With fastio each server says which patches are in effect in it.
+_PATCHED = """\
+[filter:patched]
+use = call:benchmarks.backends.swift_filters:patched
+"""
+
+
 class Swift(Backend):
     """One Swift node."""
 
     name = "swift"
     driver = "swift"
-    #: chunk sizes of the servers in bytes, Swift's own names and defaults; object server processes
+    #: chunk sizes of the servers in bytes, Swift's own names and defaults; object server processes; seconds that a
+    #: token is good for; ``fastio``: ``on`` or ``off``, in all servers, whose environment needs what fastio needs
     parameters = {
         "disk_chunk_size": 65536,
         "network_chunk_size": 65536,
         "object_chunk_size": 65536,
         "client_chunk_size": 65536,
         "workers": 1,
+        "token_life": 86400,
+        "fastio": "off",
     }
 
     @classmethod
@@ -128,6 +141,9 @@ class Swift(Backend):
         return None
 
     def launch(self) -> None:
+        if self.chosen["fastio"] not in ("on", "off"):
+            raise BackendError(f"swift: fastio={self.chosen['fastio']!r} is not one of on, off")
+        fast = self.chosen["fastio"] == "on"
         etc, devices, cache = (self.directory / name for name in ("etc", "devices", "cache"))
         for path in (etc, devices / "d1", cache):
             path.mkdir(parents=True)
@@ -137,26 +153,28 @@ class Swift(Backend):
         (etc / "swift.conf").write_text(_SWIFT_CONF)
         common = {
             **self.chosen, "etc": etc, "devices": devices, "cache": cache, "user": pwd.getpwuid(os.getuid()).pw_name,
-            "account": ACCOUNT, "who": USER, "key": KEY,
+            "account": ACCOUNT, "who": USER, "key": KEY, "patched": "patched " if fast else "",
         }  # fmt: skip
         for name, port in ports.items():
             workers = self.chosen["workers"] if name == "object" else 1
             template = _PROXY_CONF if name == "proxy" else _STORAGE_CONF
             text = template.format(**{**common, "name": name, "port": port, "workers": workers})
-            (etc / f"{name}.conf").write_text(text)
+            (etc / f"{name}.conf").write_text(text + (_PATCHED if fast else ""))
         self._build_rings({name: ports[name] for name in SERVERS})
         for name in ports:
-            # The checkout has the proxy's filters, and is only on the proxy's path.
+            # The checkout has the proxy's filters and fastio, and is only on the path of who needs them.
             environment = {"PYTHONWARNINGS": "ignore", "PYTHONDONTWRITEBYTECODE": "1"}
-            if name == "proxy":
+            if fast or name == "proxy":
                 environment["PYTHONPATH"] = str(ROOT)
+            start = [_python(), "-m", "fastio", "run", "--"] if fast else []
             command = [_program(f"swift-{name}-server") or "", str(etc / f"{name}.conf"), "-v"]
-            self.spawn(name, command, environment)
+            self.spawn(name, [*start, *command], environment)
         for name in SERVERS:
             self.wait(lambda port=ports[name]: http_status(port, "/recon/version") == 200 or True, f"the {name} server")
         self.wait(lambda: http_status(self._port, "/healthcheck") == 200, "the proxy")
         # The first request makes the account.
         self.wait(self._logged_in, "the proxy's authentication")
+        self._patched = {name: _patched(port) for name, port in ports.items()} if fast else {}
 
     def options(self) -> dict[str, Any]:
         return {
@@ -177,12 +195,12 @@ class Swift(Backend):
             "user": f"{ACCOUNT}:{USER}",
             "key": KEY,
             "container": "images",
+            "patched": self._patched,
         }
 
     def _build_rings(self, ports: dict[str, int]) -> None:
         rings = {name: (str(self.directory / "etc"), port) for name, port in ports.items()}
-        python = Path(_program("swift-proxy-server") or "").parent / "python"
-        self.run([str(python), "-W", "ignore", "-c", _RINGS, json.dumps(rings)])
+        self.run([_python(), "-W", "ignore", "-c", _RINGS, json.dumps(rings)])
 
     def _logged_in(self) -> bool:
         headers = {"X-Auth-User": f"{ACCOUNT}:{USER}", "X-Auth-Key": KEY}
@@ -196,6 +214,17 @@ def _program(name: str) -> str | None:
         return find_program(name)
     path = Path(chosen) / "bin" / name
     return str(path) if os.access(path, os.X_OK) else None
+
+
+def _python() -> str:
+    """The Python of the chosen Swift."""
+    return str(Path(_program("swift-proxy-server") or "").parent / "python")
+
+
+def _patched(port: int) -> list[str]:
+    """The patches of fastio that are in effect in a server."""
+    with urllib.request.urlopen(f"http://{HOST}:{port}{PATCHED_PATH}", timeout=60) as answer:
+        return json.load(answer)
 
 
 def _require_attributes(path: Path) -> None:

@@ -1,6 +1,7 @@
 """Filters for the pipeline of Swift's proxy, so that Swift runs without memcached and without Keystone.
 
-The proxy imports this module in Swift's own environment: it uses nothing but the standard library.
+The proxy imports this module in Swift's own environment: it uses nothing but the standard library, and fastio where
+that runs.
 """
 
 from __future__ import annotations
@@ -60,6 +61,27 @@ def cache(global_conf: Mapping[str, str], **conf: str) -> Callable[[Application]
         def respond(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
             environ["swift.cache"] = shared
             return application(environ, start_response)
+
+        return respond
+
+    return make
+
+
+#: Where :func:`patched` answers.
+PATCHED_PATH = "/fastio"
+
+
+def patched(global_conf: Mapping[str, str], **conf: str) -> Callable[[Application], Application]:
+    """paste.deploy's factory of a filter that tells which of fastio's patches are in effect in the server."""
+
+    def make(application: Application) -> Application:
+        def respond(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+            if environ["PATH_INFO"] != PATCHED_PATH:
+                return application(environ, start_response)
+            import fastio
+
+            names = {entry.name for entry in fastio.status().entries if entry.in_effect}
+            return _answer(start_response, "200 OK", sorted(names))
 
         return respond
 
@@ -146,7 +168,7 @@ def _timestamp(seconds: float) -> str:
 
 
 def _answer(
-    start_response: Callable[..., Any], status: str, content: Mapping[str, Any], *headers: tuple[str, str]
+    start_response: Callable[..., Any], status: str, content: Mapping[str, Any] | list[str], *headers: tuple[str, str]
 ) -> list[bytes]:
     body = json.dumps(content).encode()
     start_response(

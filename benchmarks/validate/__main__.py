@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=_count, default=1, metavar="N", help="suites side by side (%(default)s)")
     parser.add_argument("--rounds", type=_count, metavar="N", help="measured runs of each row (the benchmark's own)")
     parser.add_argument("--size", type=_size, metavar="SIZE", help="payload, such as 16MiB (the benchmark's own)")
-    parser.add_argument("--installer", default="", choices=["", *installers.INSTALLERS], help="uv if it is there")
+    parser.add_argument("--installer", default="", choices=installers.INSTALLERS, help="uv if it is there")
     parser.add_argument("--cache", type=Path, default=ROOT / "build" / "validate", metavar="DIR",
                         help="for environments and sdists (build/validate in the checkout)")  # fmt: skip
     parser.add_argument("--refresh", action="store_true", help="make the environments anew, with the newest releases")

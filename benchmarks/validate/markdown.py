@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 
 import fastio
-from tests.upstream.report import Table, markdown_table
+from fastio.page import markdown_table
+from tests.upstream.report import Table
 
 from . import tables
 from .outcome import Outcome

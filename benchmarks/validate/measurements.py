@@ -31,6 +31,12 @@ FIGURES = (
     ("reads/MiB", "reads_per_mib"),
     ("waits/MiB", "waits_per_mib"),
 )
+#: The same where commands are run and nothing to speak of is moved: heading, of a run, times what.
+BY_COMMAND = (
+    ("CPU ms/command", "cpu_seconds", 1000),
+    ("reads/command", "reads", 1),
+    ("waits/command", "waits", 1),
+)
 #: Lateness of other greenlets, in milliseconds.
 LATENESS = "p99_ms"
 
@@ -142,6 +148,8 @@ def _judge(row: Row, case: CaseResult, title: str, against: str) -> None:
     own, others = case.variants[title], case.variants[against]
     for heading, name in FIGURES:
         row.figures[heading] = (others.costs().get(name), own.costs().get(name))
+    for heading, name, factor in BY_COMMAND:
+        row.figures[heading] = (_by_command(others, name, factor), _by_command(own, name, factor))
     row.figures["p99 ms"] = (others.median(LATENESS), own.median(LATENESS))
     if not all(before) or not all(after):
         row.verdict = "not compared: a figure is 0"
@@ -152,6 +160,11 @@ def _judge(row: Row, case: CaseResult, title: str, against: str) -> None:
     if row.verdict in (compare.FASTER, compare.SLOWER) and little:
         row.verdict = f"{compare.NOISE} (within {MARGIN:.0%})"
     row.failure = row.verdict == compare.SLOWER and found.better.ratio < 1 / TOO_SLOW
+
+
+def _by_command(variant: VariantResult, name: str, factor: int) -> float | None:
+    commands, figure = variant.median("commands"), variant.median(name)
+    return figure * factor / commands if commands and figure is not None else None
 
 
 def _trouble(variant: VariantResult) -> str:

@@ -248,16 +248,25 @@ class Suites:
     def _confirmed(
         self, sides: Sides, comparison: Comparison, place: str, say: Callable[[str], None]
     ) -> list[Difference]:
-        kept = self._state.load(f"{place}-differences")
+        name = f"{place}-differences"
+        kept = self._state.load(name)
         if kept is None:
             found = compare.differences(comparison.stock, comparison.patched)
-            # A test that only the other one has needs no second look, unless it fails.
-            doubted = [each for each in found if each.looks_worse() or each.stock.outcome != "missing"]
-            for difference in sorted(doubted, key=lambda each: not each.looks_worse())[:MOST_CONFIRMED]:
+        else:
+            found = [difference_of(each) for each in kept]
+        for difference in _doubted(found):
+            # One that was looked at before an interruption has what came of it: it may have taken minutes.
+            if not difference.patched_alone:
                 compare.confirm(sides, comparison.suite, difference, say)
-            self._state.save(f"{place}-differences", [dataclasses.asdict(difference) for difference in found])
-            return found
-        return [difference_of(each) for each in kept]
+                self._state.save(name, [dataclasses.asdict(each) for each in found])
+        return found
+
+
+def _doubted(found: Sequence[Difference]) -> list[Difference]:
+    """The differences that are looked at again, those that look worse first."""
+    # A test that only the other one has needs no second look, unless it fails.
+    doubted = [each for each in found if each.looks_worse() or each.stock.outcome != "missing"]
+    return sorted(doubted, key=lambda each: not each.looks_worse())[:MOST_CONFIRMED]
 
 
 def _labelled(say: Callable[[str], None], name: str) -> Callable[[str], None]:

@@ -101,20 +101,26 @@ def _says(outcome: TestOutcome) -> str:
 
 def benchmarks(outcome: Outcome) -> Table:
     """A line for each row of a benchmark but stock's, with both figures."""
-    rows = [
-        (each.python.version, each.benchmarks.case(row.case).title, row)
+    head, rows = compared([
+        (each.benchmarks.case(row.case).title, row)
         for each in outcome.pythons if each.benchmarks is not None
         for row in each.rows
-    ]  # fmt: skip
-    known = (heading for *_, row in rows for heading, figures in row.figures.items() if figures != (None, None))
+    ])  # fmt: skip
+    pythons = [each.python.version for each in outcome.pythons if each.benchmarks is not None for _ in each.rows]
+    return ["Python", *head], [[python, *row] for python, row in zip(pythons, rows, strict=True)]
+
+
+def compared(rows: Sequence[tuple[str, Row]]) -> Table:
+    """A line for each of these rows, given with the title of its benchmark, with stock's figures and its own."""
+    known = (heading for _, row in rows for heading, figures in row.figures.items() if figures != (None, None))
     used = list(dict.fromkeys(known))
-    head = ["Python", "benchmark", "variant", "stock", "here", "unit", "times better (95 %)", "verdict", *used]
+    head = ["benchmark", "variant", "stock", "here", "unit", "times better (95 %)", "verdict", *used]
     return head, [
         [
-            python, f"{title} ({row.mode})", row.variant, number(row.stock), number(row.figure), row.unit,
+            f"{title} ({row.mode})", row.variant, number(row.stock), number(row.figure), row.unit,
             str(row.better) if row.better else EMPTY, _verdict(row), *(_pair(row, heading) for heading in used),
         ]
-        for python, title, row in rows
+        for title, row in rows
     ]  # fmt: skip
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.engine import Options
+from fastio import page
+from fastio.page import Plot
 from tests.upstream.terminal import Plain, Rich
 
 from . import candidates, html, installers, markdown, measurements, pythons, tables, targets
@@ -125,10 +127,10 @@ class Validation:
 
     def _write(self, outcome: Outcome, directory: Path) -> None:
         (directory / "raw.json").write_text(json.dumps(outcome.to_dict(), indent=1, default=str) + "\n")
-        plots = [path for each in outcome.pythons for path in _plots(each, directory)]
-        summary, page = directory / "summary.md", directory / "report.html"
-        summary.write_text(markdown.summary(outcome))
-        page.write_text(html.report(outcome, plots))
+        plots = [plot for each in outcome.pythons for plot in _plots(each)]
+        summary, report = directory / "summary.md", directory / "report.html"
+        page.write(summary, markdown.summary(outcome))
+        page.write(report, html.report(outcome, plots))
         for heading, table in (
             ("Tests whose outcome differs", tables.differences(outcome)),
             ("Benchmarks", tables.benchmarks(outcome)),
@@ -140,7 +142,7 @@ class Validation:
         notes = [*tables.suite_notes(outcome), *tables.benchmark_notes(outcome)]
         for line in [*notes, *tables.verdicts(outcome), *outcome.failures()]:
             self._screen.say(line)
-        self._screen.say(f"\n{tables.title(outcome)}: {tables.headline(outcome)}\n{page}\n{summary}")
+        self._screen.say(f"\n{tables.title(outcome)}: {tables.headline(outcome)}\n{report}\n{summary}")
 
 
 def _check_runs_alike(target: Target, release: str) -> None:
@@ -151,16 +153,16 @@ def _check_runs_alike(target: Target, release: str) -> None:
         )
 
 
-def _plots(each: PythonOutcome, directory: Path) -> list[Path]:
+def _plots(each: PythonOutcome) -> list[Plot]:
     """One picture for each benchmark; none where matplotlib is not installed."""
     if each.benchmarks is None:
         return []
     try:
-        from benchmarks import plots
+        from benchmarks.report import pictures
     except ImportError:
         return []
-    made = plots.plot(each.benchmarks, directory, f"benchmarks-py{each.python.version}")
-    return [path for path in made if path.suffix == ".png"]
+    made = map(pictures.of_case, each.benchmarks.cases)
+    return [plot for plot in made if plot is not None]
 
 
 def _now() -> str:

@@ -20,6 +20,7 @@ def access():
     if reason:
         missing("swift", reason)
     with Swift() as running:
+        assert running.access()["patched"] == {}
         yield running.access()
 
 
@@ -106,3 +107,19 @@ def test_the_cache(monkeypatch):
     cache.delete("kept")
     cache.delete("kept")
     assert cache.get("kept") is None
+
+
+def test_with_fastio():
+    from benchmarks.backends.base import BackendError
+    from benchmarks.backends.swift import Swift
+
+    if Swift.available():
+        missing("swift", Swift.available())
+    with Swift(fastio="on") as running:
+        found = running.access()["patched"]
+        assert set(found) == {"account", "container", "object", "proxy"}
+        for names in found.values():
+            assert {"fix_green_sendall", "fix_green_wsgi_chunked"} <= set(names)
+        assert login(running.access(), credentials())[0] == 201
+    with pytest.raises(BackendError, match="fastio='maybe' is not one of on, off"):
+        Swift(fastio="maybe").start()

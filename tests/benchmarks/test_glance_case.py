@@ -366,18 +366,18 @@ def test_the_command_that_says_what_is_asked(tmp_path: Path, capsys: pytest.Capt
 
 def test_the_plot_of_the_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
-    from benchmarks import load
+    from benchmarks import cpu_load
 
     path = tmp_path / "glance_client.json"
     with_load = samples.variant([1.0], details={"load": [[0.1, 50.0], [0.2, 100.0]]})
     samples.result(samples.case({"curl": with_load, "api-stock": [1.0]})).write(path)
-    assert load.main([str(path), "-o", str(tmp_path / "made")]) == 0
+    assert cpu_load.main([str(path), "-o", str(tmp_path / "made")]) == 0
     made = [Path(line) for line in capsys.readouterr().out.splitlines()]
     assert [each.name for each in made] == ["glance_client-load.png", "glance_client-load.svg"]
     assert "curl" in made[1].read_text() or made[1].stat().st_size > 5000
     samples.result(samples.case({"curl": [1.0]})).write(path)
-    assert load.main([str(path)]) == 1
-    assert load.main([str(tmp_path / "none.json")]) == 2
+    assert cpu_load.main([str(path)]) == 1
+    assert cpu_load.main([str(tmp_path / "none.json")]) == 2
 
 
 def test_the_rate_is_that_of_the_documentation() -> None:

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 import fastio
+from fastio.page import markdown_table
 
 from .compare import Comparison, Difference
 from .runner import Outcome, Run
@@ -171,8 +172,3 @@ def markdown(comparisons: Sequence[Comparison]) -> str:
     for difference, text in tracebacks(comparisons):
         lines += ["", f"## {difference.test} ({difference.verdict})", "", "```", text.rstrip(), "```"]
     return "\n".join(lines) + "\n"
-
-
-def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-    return ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *escaped)]

@@ -56,6 +56,20 @@ def test_the_other_figures_stand_beside_stocks():
     assert row.figures["waits/MiB"] == (None, None)
 
 
+def test_what_commands_cost():
+    def commands(factor, waits):
+        found = samples.variant(times(factor))
+        for run in found.runs:
+            run |= {"bytes": 0, "commands": 4, "cpu_seconds": factor, "waits": waits}
+        return found
+
+    figures = row_of(commands(2, 8), stock=commands(1, 40)).figures
+    assert figures["CPU ms/command"] == (250, 500)
+    assert figures["waits/command"] == (10, 2)
+    assert figures["CPU s/GiB"] == figures["waits/MiB"] == (None, None)
+    assert row_of(times(2)).figures["waits/command"] == (None, None)
+
+
 def test_wrong_data_is_a_failure():
     row = row_of(samples.variant(SPREAD, verified=False))
     assert row.failure

@@ -1,4 +1,4 @@
-"""Draw the CPU load over time: ``python -m benchmarks.load RESULT.json -o DIRECTORY`` makes RESULT-load.png and .svg.
+"""Draw the CPU load over time: ``python -m benchmarks.cpu_load RESULT -o DIRECTORY`` makes RESULT-load.png and .svg.
 
 One column per case, one panel per row whose last run has the samples (:mod:`benchmarks.workloads.glance_client`).
 """
@@ -65,7 +65,7 @@ def _rows(case: CaseResult) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description="Draw the CPU load over time.")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cpu_load", description="Draw the CPU load over time.")
     parser.add_argument("result", type=Path)
     parser.add_argument("-o", "--output", type=Path, default=Path("."), metavar="DIRECTORY")
     chosen = parser.parse_args(arguments)

@@ -1,0 +1,67 @@
+"""The log server (:mod:`benchmarks.logserver`) on eventlet, in this Python's environment, stock or with fastio."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from benchmarks.backends.base import EXTRA, HOST, ROOT, Backend, BackendError, http_status
+
+#: Packages that it imports.
+NEEDED = ("eventlet", "swiftclient")
+
+
+class LogServer(Backend):
+    """One log server."""
+
+    name = "logserver"
+    driver = ""
+    #: ``fastio``: ``on`` or ``off``; ``root``: directory of the logs on the disk, an empty one of its own by default;
+    #: ``swift``: the access of a Swift with its ``container``, as JSON; ``chunk_size``: bytes; ``host``: of its URL,
+    #: for those who are on other machines
+    parameters = {"fastio": "off", "root": "", "swift": "", "chunk_size": 65536, "host": HOST}
+
+    @classmethod
+    def available(cls) -> str | None:
+        missing = [name for name in NEEDED if find_spec(name) is None]
+        if missing:
+            return f"logserver: {', '.join(missing)} not installed; install with: {EXTRA}"
+        return None
+
+    def launch(self) -> None:
+        if self.chosen["fastio"] not in ("on", "off"):
+            raise BackendError(f"logserver: fastio={self.chosen['fastio']!r} is not one of on, off")
+        root = Path(self.chosen["root"] or self.directory / "root")
+        root.mkdir(exist_ok=True)
+        self._port = self.port()
+        own = ["--root", str(root), "--port", str(self._port), "--chunk-size", str(self.chosen["chunk_size"])]
+        if self.chosen["host"] != HOST:
+            own += ["--host", "0.0.0.0"]
+        if self.chosen["swift"]:
+            access = self.directory / "swift.json"
+            access.touch(mode=0o600)
+            access.write_text(self.chosen["swift"], encoding="utf-8")
+            own += ["--swift", str(access)]
+        start = ["-m", "fastio", "run", "-m"] if self.chosen["fastio"] == "on" else ["-m"]
+        environment = {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
+        self.spawn("logserver", [sys.executable, *start, "benchmarks.logserver", *own], environment)
+        self.wait(lambda: http_status(self._port, "/") == 400, "the log server")
+        if (self.status is not None) != (self.chosen["fastio"] == "on"):
+            raise BackendError(f"fastio={self.chosen['fastio']}, but in the server it is {self.status}")
+
+    @property
+    def status(self) -> dict[str, Any] | None:
+        """fastio's status in the server, None if it is stock."""
+        for line in (self.logs / "logserver.log").read_text(encoding="utf-8").splitlines():
+            if line.startswith("{"):
+                return json.loads(line)["fastio"]
+        raise BackendError("the log server runs, but has not said so")
+
+    def options(self) -> dict[str, Any]:
+        return {}
+
+    def details(self) -> dict[str, Any]:
+        return {"url": f"http://{self.chosen['host']}:{self._port}"}

@@ -1,0 +1,197 @@
+"""Which resource of which process kept a load from being faster, and the figures that say so.
+
+A resource that is used to :data:`SATURATED` of what there is can not give much more. Several may be at once; what is
+named first is what explains the others: who asks (the load generator), what was limited on purpose (a path's rate, a
+quota), a process that is one thread, the cores, then disk, network and memory. If none is, more clients or a shorter
+way is what would make it faster, and the figures of the nearest one are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.load.cpu import BUSY
+from benchmarks.load.usage import Machine, Process, Usage
+
+#: Share of a resource from which it is the limit.
+SATURATED = 0.85
+#: Share of the time of a user that is thought or waited, from which the users are the limit.
+IDLE = 0.5
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What was limited on purpose, and what the load was.
+
+    :param processors: of the servers together: a quota, or the cores that they are pinned to; 0: no limit
+    :param how: the limit is set, in words
+    :param rate: bytes a second of the path to the servers; 0: any
+    :param users: of the load
+    :param think: seconds that each waits after an operation
+    """
+
+    processors: float = 0
+    how: str = ""
+    rate: float = 0
+    users: int = 1
+    think: float = 0
+
+
+@dataclass(frozen=True)
+class Share:
+    """How much of a resource was used."""
+
+    #: ``generator``, ``path``, ``quota``, ``thread``, ``cores``, ``disk``, ``network``, ``memory``,
+    #: ``users`` or ``turns``
+    resource: str
+    #: of which process, machine or device
+    of: str
+    share: float
+    #: in words, with figures
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Bottleneck:
+    """What was found."""
+
+    #: the share that is the limit, None if no resource is
+    limit: Share | None
+    #: all shares, that of the limit first, then by size
+    shares: tuple[Share, ...]
+
+    @property
+    def resource(self) -> str:
+        return self.limit.resource if self.limit else "none"
+
+    def __str__(self) -> str:
+        if self.limit is not None:
+            return f"{self.limit.resource} of {self.limit.of}: {self.limit.evidence}"
+        nearest = self.shares[0] if self.shares else None
+        told = f"; the most used is {nearest.resource} of {nearest.of}: {nearest.evidence}" if nearest else ""
+        return f"no resource is used up{told}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "resource": self.resource, "text": str(self),
+            "shares": [[each.resource, each.of, round(each.share, 3), each.evidence] for each in self.shares],
+        }  # fmt: skip
+
+
+def find(usage: Usage, figures: dict[str, Any], limits: Limits) -> Bottleneck:
+    """The bottleneck of a run.
+
+    :param usage: in the part of the run that counts
+    :param figures: of the run, :func:`benchmarks.load.report.figures`
+    """
+    ordered = [
+        *_generator(figures), *_path(figures, limits), *_quota(usage, limits), *_threads(usage), *_cores(usage),
+        *_devices(usage), *_users(usage, figures, limits),
+    ]  # fmt: skip
+    limit = next((each for each in ordered if each.share >= SATURATED), None)
+    rest = sorted((each for each in ordered if each is not limit), key=lambda each: -each.share)
+    return Bottleneck(limit, tuple(([limit] if limit else []) + rest))
+
+
+def _generator(figures: dict[str, Any]) -> list[Share]:
+    share = figures.get("generator_cpu", 0.0)
+    # It is one thread, and what counts is whether it had time left in nearly all seconds.
+    words = f"its busiest worker used {share:.2f} of its one processor"
+    return [Share("generator", "the load generator", min(1.0, share * SATURATED / BUSY), words)]
+
+
+def _path(figures: dict[str, Any], limits: Limits) -> list[Share]:
+    if not limits.rate:
+        return []
+    moved = figures["bytes"] / figures["seconds"]
+    words = f"{moved / MIB:.1f} of {limits.rate / MIB:.1f} MiB/s"
+    return [Share("path", "the network path", moved / limits.rate, words)]
+
+
+def _servers(usage: Usage) -> str:
+    """Who used how much, for people."""
+    busy = sorted(usage.processes, key=lambda each: -each.cpu)
+    return ", ".join(f"{each.name} {each.cpu:.2f}" for each in busy[:3] if each.cpu >= 0.005)
+
+
+def _quota(usage: Usage, limits: Limits) -> list[Share]:
+    if not limits.processors or not usage.processes:
+        return []
+    used = sum(each.cpu for each in usage.processes)
+    busiest = max(usage.processes, key=lambda each: each.cpu)
+    words = f"the servers used {used:.2f} of {limits.processors:g} processors ({limits.how}): {_servers(usage)}"
+    return [Share("quota", busiest.name, used / limits.processors, words)]
+
+
+def _threads(usage: Usage) -> list[Share]:
+    found = []
+    for process in usage.processes:
+        if process.thread > 0:
+            words = f"one thread used {process.thread:.2f} of the 1 processor that it can ({process.cpu:.2f} in all)"
+            found.append(Share("thread", process.name, process.thread, words))
+    return sorted(found, key=lambda each: -each.share)
+
+
+def _cores(usage: Usage) -> list[Share]:
+    """The cores that the processes may run on, whoever else is on them."""
+    found = []
+    for machine in usage.machines:
+        own = [each for each in usage.processes if each.host == machine.host]
+        # Without processes to watch it is the machine's own matter.
+        for cores in {tuple(each.cores) for each in own} or {tuple(range(len(machine.cores)))}:
+            found.append(_of_cores(machine, [each for each in own if tuple(each.cores) == cores], cores))
+    return sorted(found, key=lambda each: -each.share)
+
+
+def _of_cores(machine: Machine, processes: Sequence[Process], cores: Sequence[int]) -> Share:
+    busy = [machine.cores[core] for core in cores if core < len(machine.cores)]
+    share = sum(busy) / len(busy) if busy else 0.0
+    busiest = max(processes, key=lambda each: each.cpu, default=None)
+    each = ", ".join(f"core {core} {machine.cores[core]:.2f}" for core in cores if core < len(machine.cores))
+    known = [(process.name, process.cpu) for process in sorted(processes, key=lambda one: -one.cpu)[:3]]
+    others = sum(busy) - sum(process.cpu for process in processes)
+    users = ", ".join(f"{name} {cpu:.2f}" for name, cpu in [*known, ("all others", others)] if cpu >= 0.05)
+    words = f"{sum(busy):.2f} of {len(busy)} cores were busy ({each}){': ' + users if users else ''}"
+    return Share("cores", busiest.name if busiest else machine.host, share, words)
+
+
+def _devices(usage: Usage) -> list[Share]:
+    found = []
+    for machine in usage.machines:
+        for name, (read, written, busy) in machine.disks.items():
+            words = f"busy {busy:.0%} of the time, {read / MIB:.1f} MiB/s read, {written / MIB:.1f} MiB/s written"
+            found.append(Share("disk", f"{name} of {machine.host}", min(1.0, busy), words))
+        for name, (sent, received) in machine.network.items():
+            if name in machine.speeds:
+                speed = machine.speeds[name]
+                words = f"{sent / MIB:.1f} MiB/s sent, {received / MIB:.1f} MiB/s received of {speed / MIB:.1f} MiB/s"
+                found.append(Share("network", f"{name} of {machine.host}", max(sent, received) / speed, words))
+        words = f"{machine.memory / MIB:.0f} of {machine.memory_total / MIB:.0f} MiB in use"
+        share = machine.memory / machine.memory_total
+        # Memory that is nearly full slows nothing down; that it is full does.
+        found.append(Share("memory", machine.host, share if share > 0.97 else min(share, SATURATED - 0.01), words))
+    return sorted(found, key=lambda each: -each.share)
+
+
+def _users(usage: Usage, figures: dict[str, Any], limits: Limits) -> list[Share]:
+    """Too few requests at a time."""
+    found = []
+    whole = figures.get("whole_p50_ms", 0.0) / 1000
+    if limits.think and whole:
+        share = limits.think / (limits.think + whole)
+        think = limits.think * 1000
+        words = f"{limits.users} users think {think:.0f} ms after each answer, which takes {whole * 1000:.0f} ms"
+        # Half of the time is enough to halve what the servers have to do.
+        found.append(Share("users", "the load", min(1.0, share * SATURATED / IDLE), words))
+    spent = sum(each.cpu for each in usage.processes) + figures.get("generator_cpu", 0.0)
+    if not limits.think and usage.processes:
+        words = (
+            f"{limits.users} at a time, and for each {spent / limits.users:.2f} processors are at work one after the "
+            f"other: the load generator {figures.get('generator_cpu', 0.0):.2f}, {_servers(usage)}"
+        )
+        found.append(Share("turns", "the requests", min(1.0, spent / limits.users), words))
+    return found

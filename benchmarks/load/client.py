@@ -1,0 +1,90 @@
+"""Have a load carried out, from any process: Locust patches the one that imports it, so it gets one of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from benchmarks.load.plan import Plan
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+#: Seconds between two looks at whether a load is to be stopped.
+LOOK = 0.2
+#: Seconds in which a generator that is told to end does.
+GRACE = 15.0
+
+
+class LoadFailed(RuntimeError):
+    """The load was not carried out; the message is what the generator said."""
+
+
+def carry_out(plan: Plan, directory: Path, stop: threading.Event | None = None, longest: float = 0) -> Path:
+    """Carry out a plan; its records are then in ``directory``, which is made.
+
+    With worker processes, or with workers elsewhere, if the environment says so: ``FASTIO_LOAD_PROCESSES`` and the
+    other variables of ``python -m benchmarks.load run``.
+
+    :param stop: ends it when it is set
+    :param longest: seconds after which it is ended in any case; 0: never
+    :raises LoadFailed: if it could not be done, or was ended
+    """
+    with Generator(directory) as generator:
+        return generator.carry_out(plan, stop, longest)
+
+
+class Generator:
+    """A load generator that gets ready, which takes a second or two, while others do; for one plan.
+
+    :param directory: where the records will be
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.load", "run", "-", "--output", str(directory)], cwd=ROOT, text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def carry_out(self, plan: Plan, stop: threading.Event | None = None, longest: float = 0) -> Path:
+        """As the function :func:`carry_out`."""
+        errors = self._errors(json.dumps(plan.to_dict()), stop, longest)
+        status = self._process.returncode
+        if status:
+            raise LoadFailed(errors.strip() or f"exit status {status} of the load generator")
+        return self._directory
+
+    def _errors(self, data: str, stop: threading.Event | None, longest: float) -> str:
+        """Give it the plan and wait for its end; returns what it said."""
+        deadline = time.monotonic() + longest if longest else float("inf")
+        given: str | None = data
+        while True:
+            try:
+                return self._process.communicate(given, timeout=LOOK)[1]
+            except subprocess.TimeoutExpired:
+                # What is left of it goes on without being given again.
+                given = None
+            if stop is not None and stop.is_set():
+                raise LoadFailed("the load was stopped")
+            if time.monotonic() > deadline:
+                raise LoadFailed(f"the load generator did not end in {longest:g} s")
+
+    def __enter__(self) -> Generator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End it, and it its workers, if it has not been used or what it did was stopped."""
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.communicate(timeout=GRACE)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.communicate()

@@ -1,0 +1,122 @@
+"""What objects hold: known to whoever reads them, without being stored anywhere else, at any size.
+
+All objects of a plan are cut from one block of about a MiB that repeats itself; each begins at another place of it.
+To compare what was read with it costs far less than to hash it, so every byte of every operation is checked.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+from benchmarks.load.plan import Plan
+from benchmarks.load.schedule import UNKNOWN_SIZE
+from benchmarks.load.selectors import mixed
+
+#: Bytes of a block of random bytes: a prime, so that no two places of an object that are powers of 2 apart look alike.
+BLOCK = 1_048_573
+#: Bytes of a piece that is written at a time.
+PIECE = 256 << 10
+
+_SEVERITIES = ("DEBUG",) * 12 + ("INFO",) * 6 + ("WARNING",) * 2 + ("ERROR",)
+_MODULES = ("nova.compute.manager", "nova.virt.libvirt.driver", "oslo_messaging.rpc", "neutron.agent", "cinder.volume")
+_WORDS = ("instance", "image", "network", "port", "volume", "attached", "claim", "request", "lock", "acquired", "state")
+
+
+def _random_block(seed: int) -> bytes:
+    return random.Random(seed).randbytes(BLOCK)
+
+
+def log_lines(seed: int, size: int) -> bytes:
+    """``size`` bytes of a service's log: lines with a time, a severity and a message; now and then a traceback."""
+    source = random.Random(seed)
+    lines = []
+    written = 0
+    milliseconds = 0
+    while written < size:
+        milliseconds += source.randrange(40)
+        seconds, rest = divmod(milliseconds, 1000)
+        hours, minutes = divmod(seconds // 60, 60)
+        severity = source.choice(_SEVERITIES)
+        message = " ".join(source.choices(_WORDS, k=source.randint(3, 14)))
+        line = (
+            f"2014-10-01 {hours % 24:02d}:{minutes:02d}:{seconds % 60:02d}.{rest:03d} {source.randrange(1000, 30000)} "
+            f"{severity} {source.choice(_MODULES)} [req-{source.randrange(1 << 32):08x}] {message}\n"
+        )
+        if severity == "ERROR":
+            line += 'Traceback (most recent call last):\n  File "/opt/stack/new/a.py", line 7, in <module>\n'
+        lines.append(line.encode())
+        written += len(lines[-1])
+    text = b"".join(lines)[:size]
+    return text[:-1] + b"\n" if text else text
+
+
+class Content:
+    """The content of the objects of a plan."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.size = plan.size
+        self._seed = plan.seed
+        self._lines = plan.content == "log"
+        # Lines take time to make: no more of them than an object needs.
+        size = min(BLOCK, max(plan.size, 1 << 16))
+        self._block = log_lines(plan.seed, size) if self._lines else _random_block(plan.seed)
+        #: twice, so that what begins in it is in one part
+        self._twice = self._block * 2
+
+    def _start(self, number: int) -> int:
+        """Where in the block an object begins; a log at the beginning of a line."""
+        start = mixed(self._seed + 2, number) % len(self._block)
+        if self._lines:
+            start = self._block.find(b"\n", start) + 1
+        return start
+
+    def at(self, number: int, offset: int, length: int, size: int | None = None) -> bytes:
+        """``length`` bytes of an object from ``offset`` on, fewer at its end.
+
+        :param size: of the object, if it is not that of the plan
+        """
+        size = self.size if size is None else size
+        length = max(0, min(length, size - offset) if size != UNKNOWN_SIZE else length)
+        start = (self._start(number) + offset) % len(self._block)
+        if start + length <= len(self._twice):
+            return self._twice[start : start + length]
+        parts = [self._twice[start:]]
+        left = length - len(parts[0])
+        parts += [self._block] * (left // len(self._block))
+        parts.append(self._block[: left % len(self._block)])
+        return b"".join(parts)
+
+    def pieces(self, number: int, length: int = PIECE, size: int | None = None) -> Iterator[bytes]:
+        """All of an object."""
+        size = self.size if size is None else size
+        for offset in range(0, size, length):
+            yield self.at(number, offset, length, size)
+
+
+class Check:
+    """Compares what is read of an object with what it should be, piece by piece.
+
+    :param size: of the object, if it is not that of the plan; :data:`~benchmarks.load.schedule.UNKNOWN_SIZE`: any
+    """
+
+    def __init__(self, content: Content, number: int, every_byte: bool = True, size: int | None = None) -> None:
+        self._content = content
+        self._size = content.size if size is None else size
+        self._number = number
+        self._every_byte = every_byte
+        #: bytes so far
+        self.seen = 0
+        self._wrong: int | None = None
+
+    def add(self, data: bytes | bytearray | memoryview) -> None:
+        if self._every_byte and self._wrong is None:
+            should_be = self._content.at(self._number, self.seen, len(data), self._size)
+            self._wrong = None if data == should_be else self.seen
+        self.seen += len(data)
+
+    def problem(self) -> str:
+        """What was wrong, when all has been added; empty if nothing was."""
+        if self.seen != self._size != UNKNOWN_SIZE:
+            return f"{self.seen} bytes instead of {self._size}"
+        return "" if self._wrong is None else f"wrong data in the piece from byte {self._wrong} on"

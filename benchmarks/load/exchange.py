@@ -1,0 +1,148 @@
+"""One HTTP request and its answer, with the time at which each part of it was over.
+
+http.client is used as it is: its calls are the parts (sent, head of the answer, content), and under gevent its sockets
+wait without stopping other users.
+"""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+import time
+import urllib.parse
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+#: Bytes that are read at a time.
+READ_SIZE = 1 << 20
+#: Bytes of an error's text that are read, to be recorded.
+ERROR_BYTES = 500
+
+
+class Exchange:
+    """What happened: times of :func:`time.perf_counter`, None for what was not reached."""
+
+    def __init__(self) -> None:
+        self.start = time.perf_counter()
+        self.sent: float | None = None
+        self.first_byte: float | None = None
+        self.end: float | None = None
+        #: of the object, in the direction of the operation; whoever knows which these are counts them
+        self.bytes = 0
+        #: 0 until there is an answer
+        self.status = 0
+        self.headers: http.client.HTTPMessage | None = None
+        #: the beginning of the content of an answer that is an error
+        self.text = b""
+
+
+class Connection:
+    """Where the requests of a user go.
+
+    :param url: of the service: scheme, host and port count
+    :param keep_alive: one connection for all requests; else each has its own
+    :param patience: seconds that the service may be silent
+    """
+
+    def __init__(self, url: str, keep_alive: bool = True, patience: float = 60) -> None:
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"{url!r} is not the URL of a service, such as http://127.0.0.1:8080")
+        self.host = parts.netloc
+        self._keep_alive = keep_alive
+        kind: Callable[..., http.client.HTTPConnection] = http.client.HTTPConnection
+        more: dict[str, Any] = {}
+        if parts.scheme == "https":
+            kind, more = http.client.HTTPSConnection, {"context": ssl.create_default_context()}
+        self._connection = kind(parts.hostname, parts.port, timeout=patience, **more)
+
+    def exchange(
+        self,
+        method: str,
+        target: str,
+        headers: Mapping[str, str] | None = None,
+        body: Callable[[], Iterable[bytes]] | None = None,
+        length: int = 0,
+        into: Callable[[bytes], None] | None = None,
+        found: Exchange | None = None,
+    ) -> Exchange:
+        """Do it, and return what happened; an answer with an error of HTTP is an answer.
+
+        :param target: path and query, quoted
+        :param body: gives the pieces of the request's content, which has ``length`` bytes
+        :param into: is called with each piece of the answer's content, unless it is an error
+        :param found: is filled in; also when an exception is raised it says how far it came
+        :raises OSError: or :class:`http.client.HTTPException`, if there is no whole answer
+        """
+        found = Exchange() if found is None else found
+        kept = self._connection.sock is not None
+
+        def answered() -> http.client.HTTPResponse:
+            self._send(method, target, headers or {}, body, length)
+            found.sent = time.perf_counter()
+            return self._connection.getresponse()
+
+        try:
+            try:
+                answer = answered()
+            except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+                if not kept:
+                    raise
+                # A connection may be closed by the other end while nothing goes on; a new one tells.
+                self._connection.close()
+                answer = answered()
+            found.first_byte = time.perf_counter()
+            found.status, found.headers = answer.status, answer.headers
+            self._receive(answer, found, into)
+            found.end = time.perf_counter()
+        except BaseException:
+            # Whatever is left of the answer must not be taken for that of the next request.
+            self._connection.close()
+            raise
+        if not self._keep_alive:
+            self._connection.close()
+        return found
+
+    def _send(
+        self,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        body: Callable[[], Iterable[bytes]] | None,
+        length: int,
+    ) -> None:
+        connection = self._connection
+        connection.putrequest(method, target, skip_accept_encoding=True)
+        for name, value in headers.items():
+            connection.putheader(name, value)
+        if not self._keep_alive:
+            connection.putheader("Connection", "close")
+        if body is not None:
+            connection.putheader("Content-Length", str(length))
+        connection.endheaders()
+        if body is not None:
+            for number, piece in enumerate(body()):
+                if number:
+                    _let_others()
+                connection.send(piece)
+
+    @staticmethod
+    def _receive(answer: http.client.HTTPResponse, found: Exchange, into: Callable[[bytes], None] | None) -> None:
+        failed = answer.status >= 400
+        # read1() would give what there is, but of chunked content one chunk at a time.
+        while data := answer.read(READ_SIZE):
+            if failed:
+                found.text += data[: ERROR_BYTES - len(found.text)]
+            elif into is not None:
+                into(data)
+            if len(data) == READ_SIZE:
+                _let_others()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _let_others() -> None:
+    """Let other users go on. Under gevent a socket that is ready is not waited for: who is served fast enough would
+    keep all others waiting, time-outs and the CPU samples among them, until its object is at an end."""
+    time.sleep(0)

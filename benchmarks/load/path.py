@@ -1,0 +1,126 @@
+"""A network path of a given rate, on one machine: what comes in at one port goes out to another, no faster than that.
+
+``python -m benchmarks.load path --to HOST:PORT --rate 50MiB`` listens, and says where. It can reset a part of the
+connections as well, to see what clients make of that. It is a stand-in for a slow network, not a model of one: there is
+no loss and no delay beyond what the rate makes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import socket
+import struct
+from dataclasses import dataclass
+
+#: Bytes that are taken at a time, and seconds of the rate that may be sent at once after a pause.
+PIECE = 64 << 10
+BURST = 0.05
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What the path is like.
+
+    :param rate: bytes in a second, of all connections together, in each direction; 0: any
+    :param resets: the part of the connections that are reset, before a byte of the answer has come
+    :param seed: of which ones
+    """
+
+    rate: float = 0
+    resets: float = 0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.rate < 0:
+            raise ValueError(f"rate {self.rate!r} is not a number from 0 on")
+        if not 0 <= self.resets <= 1:
+            raise ValueError(f"resets {self.resets!r} is not a number from 0 to 1")
+
+
+class _Bucket:
+    """Gives bytes at a rate; who comes later waits longer."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._free_at = 0.0
+
+    async def take(self, size: int) -> None:
+        if not self._rate:
+            return
+        now = asyncio.get_running_loop().time()
+        self._free_at = max(self._free_at, now - BURST) + size / self._rate
+        if self._free_at > now:
+            await asyncio.sleep(self._free_at - now)
+
+
+class Path:
+    """Carries connections to ``host`` and ``port``."""
+
+    def __init__(self, host: str, port: int, conditions: Conditions) -> None:
+        self._to = host, port
+        self._conditions = conditions
+        self._random = random.Random(conditions.seed)
+        self._there, self._back = _Bucket(conditions.rate), _Bucket(conditions.rate)
+        #: connections so far, and those that were reset
+        self.connections = self.resets = 0
+
+    async def serve(self, host: str = "127.0.0.1", port: int = 0) -> asyncio.Server:
+        """Listen, on a free port if none is given."""
+        return await asyncio.start_server(self._carry, host, port, limit=PIECE)
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        if self._random.random() < self._conditions.resets:
+            self.resets += 1
+            with contextlib.suppress(OSError):
+                # The request is on its way by then.
+                await reader.read(1)
+            _reset(writer)
+            return
+        try:
+            far_reader, far_writer = await asyncio.open_connection(*self._to, limit=PIECE)
+        except OSError:
+            _reset(writer)
+            return
+        for each in (writer, far_writer):
+            # What waits in the path must not be more than a network would hold.
+            each.transport.set_write_buffer_limits(PIECE)
+        try:
+            await asyncio.gather(
+                self._pump(reader, far_writer, self._there), self._pump(far_reader, writer, self._back)
+            )
+        except OSError:
+            _reset(writer)
+        finally:
+            for each in (writer, far_writer):
+                each.close()
+
+    @staticmethod
+    async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, bucket: _Bucket) -> None:
+        while data := await reader.read(PIECE):
+            await bucket.take(len(data))
+            writer.write(data)
+            await writer.drain()
+        if writer.can_write_eof():
+            writer.write_eof()
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    connection = writer.get_extra_info("socket")
+    with contextlib.suppress(OSError):
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+def serve(listen: tuple[str, int], to: tuple[str, int], conditions: Conditions) -> None:
+    """Be the path until the process is ended; prints the address that it listens to."""
+
+    async def main() -> None:
+        server = await Path(*to, conditions).serve(*listen)
+        host, port = server.sockets[0].getsockname()[:2]
+        print(f"{host}:{port}", flush=True)
+        await server.serve_forever()
+
+    asyncio.run(main())

@@ -1,0 +1,262 @@
+"""What is to be done: a load, as plain data that every worker understands, wherever it runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.load import selectors
+from benchmarks.load.selectors import SelectorError
+
+FORMAT = "fastio-load-plan"
+#: Grows when an older worker would do something else than a newer one is told.
+VERSION = 1
+
+KINDS = ("read", "write", "delete", "list")
+SELECTIONS = ("each", "random")
+PROTOCOLS = ("glance", "swift", "s3", "logs", "mock")
+DIVISIONS = ("none", "container", "object")
+CONTENTS = ("random", "log")
+
+
+class PlanError(ValueError):
+    """A plan that can not be carried out as it is written."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names that differ in a number, which is chosen as :mod:`benchmarks.load.selectors` has it."""
+
+    selector: str
+    prefix: str = ""
+    suffix: str = ""
+
+    def name(self, number: int) -> str:
+        return f"{self.prefix}{number}{self.suffix}"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One kind of operation of a plan, and the objects that it is done to.
+
+    These are either so many of the plan's container, or, as COSBench has it, those that ``containers`` and ``objects``
+    choose; all operations of a plan choose in the same way.
+
+    :param kind: one of :data:`KINDS`
+    :param weight: how often, beside the other operations of the plan
+    :param first: number of the first object
+    :param count: how many objects there are; they have the numbers from ``first`` on
+    :param selection: ``each``: one after the other, none a second time before the last of them; ``random``: any
+    :param containers: of the objects
+    :param objects: in each container; a ``list`` has none
+    :param sizes: of what is written, such as ``c(64)KB``; what is read may have any size
+    :param scan: every object of every container once, in order; both are ``r(LOW,HIGH)``
+    :param division: ``container`` or ``object``: these are divided among the users, whose turns follow each other
+    """
+
+    kind: str
+    weight: float = 1
+    first: int = 0
+    count: int = 1
+    selection: str = "each"
+    containers: Names | None = None
+    objects: Names | None = None
+    sizes: str = ""
+    scan: bool = False
+    division: str = "none"
+
+    def __post_init__(self) -> None:
+        _one_of("operation", self.kind, KINDS)
+        _one_of(f"{self.kind}: selection", self.selection, SELECTIONS)
+        _number(f"{self.kind}: weight", self.weight, 0, more=True)
+        _number(f"{self.kind}: first", self.first, 0, whole=True)
+        _number(f"{self.kind}: count", self.count, 1, whole=True)
+        _one_of(f"{self.kind}: division", self.division, DIVISIONS)
+        if self.containers is not None:
+            self._check_selectors()
+        elif self.objects or self.sizes or self.scan or self.division != "none":
+            raise PlanError(f"{self.kind}: objects, sizes, scan and division go with containers, which it has none")
+
+    def _check_selectors(self) -> None:
+        if self.weight != int(self.weight):
+            raise PlanError(f"{self.kind}: weight {self.weight!r} is not a whole number, as it is with containers")
+        if (self.objects is None) != (self.kind == "list"):
+            raise PlanError(f"{self.kind}: " + ("has no objects" if self.kind == "list" else "needs objects"))
+        if bool(self.sizes) != (self.kind == "write"):
+            raise PlanError(f"{self.kind}: " + ("needs sizes" if self.kind == "write" else "has no sizes"))
+        for what, names in (("containers", self.containers), ("objects", self.objects)):
+            if names is None:
+                continue
+            try:
+                chosen = selectors.selector(names.selector)
+            except SelectorError as error:
+                raise PlanError(f"{self.kind}: {what}: {error}") from error
+            if self.scan and chosen.kind != "r":
+                raise PlanError(f"{self.kind}: {what}: {names.selector!r} can not be scanned, only r(LOW,HIGH)")
+        if self.sizes:
+            try:
+                selectors.size_selector(self.sizes)
+            except SelectorError as error:
+                raise PlanError(f"{self.kind}: sizes: {error}") from error
+
+    @property
+    def scanned(self) -> int:
+        """How many objects there are to be scanned."""
+        assert self.containers is not None and self.objects is not None
+        return selectors.selector(self.containers.selector).width * selectors.selector(self.objects.selector).width
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A load.
+
+    :param protocol: one of :data:`PROTOCOLS`
+    :param target: how the service is reached, see the module of the protocol in :mod:`benchmarks.load.protocols`
+    :param operations: those that are mixed
+    :param users: how many do one operation after the other, all at a time
+    :param total: operations, of all users together; 0: as many as there is time for
+    :param seconds: after which no operation is begun any more; 0: no limit
+    :param container: of the objects (a bucket, a directory)
+    :param prefix: of their names; the number of the object follows
+    :param suffix: of their names
+    :param size: bytes of each object
+    :param content: ``random`` bytes, or lines of a ``log``
+    :param seed: of the content and of all that is chosen at random
+    :param keep_alive: a user keeps its connection; else each operation has a new one
+    :param patience: seconds that an operation may take; then it has failed
+    :param verify: every byte that is read is compared with what it should be; else only their number
+    :param think: seconds that a user waits after each operation
+    """
+
+    protocol: str
+    target: Mapping[str, Any]
+    operations: tuple[Operation, ...]
+    users: int = 1
+    total: int = 0
+    seconds: float = 0
+    container: str = "load"
+    prefix: str = "object-"
+    suffix: str = ""
+    size: int = 0
+    content: str = "random"
+    seed: int = 0
+    keep_alive: bool = True
+    patience: float = 60
+    verify: bool = True
+    think: float = 0
+    #: What a report says of the run beside the plan: what the server was, say.
+    labels: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _one_of("protocol", self.protocol, PROTOCOLS)
+        _one_of("content", self.content, CONTENTS)
+        _number("users", self.users, 1, whole=True)
+        _number("total", self.total, 0, whole=True)
+        _number("seconds", self.seconds, 0)
+        _number("size", self.size, 0, whole=True)
+        _number("seed", self.seed, 0, whole=True)
+        _number("patience", self.patience, 0, more=True)
+        _number("think", self.think, 0)
+        if not self.operations:
+            raise PlanError("operations: there is none")
+        if not self.total and not self.seconds:
+            raise PlanError("total and seconds are both 0: the load would never end")
+        if len({operation.containers is None for operation in self.operations}) > 1:
+            raise PlanError("operations: either all have containers, or none has")
+        for operation in self.operations:
+            self._check_division(operation)
+
+    def _check_division(self, operation: Operation) -> None:
+        names = {"container": operation.containers, "object": operation.objects}.get(operation.division)
+        if names is None:
+            return
+        chosen = selectors.selector(names.selector)
+        if chosen.kind in "ur" and chosen.width < self.users:
+            raise PlanError(
+                f"{operation.kind}: {names.selector} has {chosen.width} numbers: too few to be divided among "
+                f"{self.users} workers"
+            )
+
+    def name(self, number: int) -> str:
+        """Of an object, without its container."""
+        return f"{self.prefix}{number:06d}{self.suffix}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, from which :func:`from_dict` makes the same plan."""
+        return {"format": FORMAT, "version": VERSION, **dataclasses.asdict(self)}
+
+
+def from_dict(data: Any) -> Plan:
+    """The plan in plain data.
+
+    :raises PlanError: that names what is wrong
+    """
+    if not isinstance(data, Mapping) or data.get("format") != FORMAT:
+        raise PlanError(f"not a plan of a load (no format {FORMAT!r} in it)")
+    if data.get("version") != VERSION:
+        raise PlanError(f"plan version {data.get('version')!r}, but this program knows version {VERSION}")
+    fields = {name: value for name, value in data.items() if name not in ("format", "version")}
+    _known("plan", fields, Plan)
+    operations = fields.get("operations")
+    if not isinstance(operations, (list, tuple)):
+        raise PlanError(f"operations: {operations!r} is not a list")
+    for each in operations:
+        if not isinstance(each, Mapping):
+            raise PlanError(f"operations: {each!r} is not an object")
+        _known("operation", each, Operation)
+    try:
+        return Plan(**{**fields, "operations": tuple(map(_operation, operations))})
+    except TypeError as error:
+        raise PlanError(f"plan: {error}") from error
+
+
+def _operation(data: Mapping[str, Any]) -> Operation:
+    names = {key: Names(**data[key]) for key in ("containers", "objects") if data.get(key) is not None}
+    return Operation(**{**data, **names})
+
+
+def read(path: Path | str) -> Plan:
+    """The plan in a JSON file.
+
+    :raises PlanError: if there is none in it
+    :raises OSError: if it can not be read
+    """
+    return parse(str(path), Path(path).read_bytes())
+
+
+def parse(source: str, text: str | bytes) -> Plan:
+    """The plan in JSON.
+
+    :param source: where it comes from, for the message
+    :raises PlanError: if there is none in it
+    """
+    try:
+        return from_dict(json.loads(text))
+    except ValueError as error:
+        raise PlanError(f"{source}: {error}") from error
+
+
+def _known(what: str, given: Mapping[str, Any], kind: type) -> None:
+    known = [each.name for each in dataclasses.fields(kind)]
+    for name in given:
+        if name not in known:
+            raise PlanError(f"{what}: there is no {name!r}, only {', '.join(known)}")
+
+
+def _one_of(what: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise PlanError(f"{what} {value!r} is not one of {', '.join(allowed)}")
+
+
+def _number(what: str, value: Any, least: float, *, more: bool = False, whole: bool = False) -> None:
+    """Check that it is a number of at least ``least``, or more than that."""
+    kinds = (int,) if whole else (int, float)
+    enough = isinstance(value, kinds) and not isinstance(value, bool) and (value > least if more else value >= least)
+    if not enough:
+        kind = "whole number" if whole else "number"
+        allowed = f"above {least:g}" if more else f"from {least:g} on"
+        raise PlanError(f"{what} {value!r} is not a {kind} {allowed}")

@@ -1,0 +1,163 @@
+"""The services that a load can be put on: one module for each, with one client.
+
+A client belongs to one user. What the users of a worker share (a login) is made once per worker, by
+:meth:`Client.shared`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import urllib.parse
+from collections.abc import Mapping
+from typing import Any
+
+from benchmarks.load.content import Check, Content
+from benchmarks.load.exchange import Connection, Exchange
+from benchmarks.load.plan import Plan, PlanError
+from benchmarks.load.schedule import UNKNOWN_SIZE, Step
+
+#: Protocol -> its module and class. A new one adds its line here, and its name to ``plan.PROTOCOLS``.
+CLIENTS = {
+    "glance": "benchmarks.load.protocols.glance:Glance",
+    "swift": "benchmarks.load.protocols.swift:Swift",
+    "s3": "benchmarks.load.protocols.s3:S3",
+    "logs": "benchmarks.load.protocols.logs:Logs",
+    "mock": "benchmarks.load.protocols.mock:Mock",
+}
+
+
+class Refused(Exception):
+    """The service has refused what a load can not do without: a login, a container."""
+
+
+class Client:
+    """One user's way to a service.
+
+    :param shared: what :meth:`shared` has returned in this process
+    """
+
+    #: keys that the plan's ``target`` must have
+    needed: tuple[str, ...] = ()
+    #: operations that the service has
+    kinds: tuple[str, ...] = ("read", "write", "delete", "list")
+
+    def __init__(self, plan: Plan, content: Content, shared: Any) -> None:
+        self.plan = plan
+        self.content = content
+        self.connection = Connection(self.url(plan, shared), plan.keep_alive, plan.patience)
+
+    @classmethod
+    def check(cls, plan: Plan) -> None:
+        """Raise :class:`~benchmarks.load.plan.PlanError` if the plan is none for this service."""
+        missing = [name for name in cls.required(plan) if name not in plan.target]
+        if missing:
+            raise PlanError(f"target of {plan.protocol}: needs {', '.join(missing)}; it has {', '.join(plan.target)}")
+        for operation in plan.operations:
+            if operation.kind not in cls.kinds:
+                raise PlanError(f"{plan.protocol} can not {operation.kind}, only {', '.join(cls.kinds)}")
+
+    @classmethod
+    def required(cls, plan: Plan) -> tuple[str, ...]:
+        """Keys that the target of this plan must have."""
+        return cls.needed
+
+    @classmethod
+    def shared(cls, plan: Plan) -> Any:
+        """Log in, or whatever is done once for all users of a worker; raises :class:`Refused`."""
+        return None
+
+    @classmethod
+    def url(cls, plan: Plan, shared: Any) -> str:
+        """Where the requests go."""
+        return plan.target["url"]
+
+    def do(self, step: Step, found: Exchange) -> str:
+        """Do the operation; returns what was wrong with the answer, empty if nothing was.
+
+        :raises OSError: or :class:`http.client.HTTPException`, if there was no whole answer
+        """
+        return getattr(self, step.kind)(step, found)
+
+    def make_container(self, name: str) -> None:
+        """Make a container; nothing happens if it is there. Raises :class:`Refused`."""
+
+    def remove_container(self, name: str) -> None:
+        """Remove it; it must be empty. Nothing happens if there is none. Raises :class:`Refused`."""
+
+    def close(self) -> None:
+        self.connection.close()
+
+    # What the clients share.
+
+    def get(self, target: str, step: Step, found: Exchange, headers: Mapping[str, str]) -> str:
+        """Read an object and compare it."""
+        check = Check(self.content, step.number, self.plan.verify, step.size)
+        try:
+            self.connection.exchange("GET", target, headers, into=check.add, found=found)
+        finally:
+            found.bytes = check.seen
+        return failure(found, 200) or check.problem() or _cut_off(step, found)
+
+    def put(self, target: str, step: Step, found: Exchange, headers: Mapping[str, str], *good: int) -> str:
+        """Write an object."""
+        size = step.size
+        self.connection.exchange(
+            "PUT", target, headers, body=lambda: self.content.pieces(step.number, size=size), length=size, found=found
+        )
+        problem = failure(found, *good)
+        found.bytes = 0 if problem else size
+        return problem
+
+    def ask(self, method: str, target: str, found: Exchange, headers: Mapping[str, str], *good: int) -> str:
+        """A request without content."""
+        self.connection.exchange(method, target, headers, into=lambda _: None, found=found)
+        return failure(found, *good)
+
+
+def _cut_off(step: Step, found: Exchange) -> str:
+    """Of an object whose size nobody knows, that there is less of it than the answer has announced."""
+    length = found.headers.get("Content-Length", "") if found.headers is not None else ""
+    if step.size == UNKNOWN_SIZE and length.isdecimal() and int(length) != found.bytes:
+        return f"{found.bytes} bytes instead of {length}"
+    return ""
+
+
+def failure(found: Exchange, *good: int) -> str:
+    """What the answer says if its status is none of these."""
+    if found.status in good:
+        return ""
+    return f"status {found.status}: {found.text.decode('utf-8', 'replace')}".rstrip(": ")
+
+
+def quoted(*parts: str) -> str:
+    """A path of these parts, of which the last ones may have slashes."""
+    return "/" + "/".join(urllib.parse.quote(part.strip("/")) for part in parts if part.strip("/"))
+
+
+def client_class(protocol: str) -> type[Client]:
+    """The client of a protocol."""
+    module, _, name = CLIENTS[protocol].partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def make_container(plan: Plan) -> None:
+    """Make the container that a plan writes to.
+
+    :raises Refused: if the service does not
+    """
+    once(plan).make_container(plan.container)
+
+
+def remove_container(plan: Plan) -> None:
+    """Remove the container of a plan.
+
+    :raises Refused: if the service does not, because there is still something in it, say
+    """
+    once(plan).remove_container(plan.container)
+
+
+def once(plan: Plan) -> Client:
+    """A client for what is done once, around a load. Raises :class:`Refused` if there is no login."""
+    kind = client_class(plan.protocol)
+    kind.check(plan)
+    return kind(plan, Content(plan), kind.shared(plan))

@@ -1,0 +1,21 @@
+"""The log server (:mod:`benchmarks.logserver`). ``target`` has ``url``, and ``source`` to have it skip the disk."""
+
+from __future__ import annotations
+
+import urllib.parse
+
+from benchmarks.load.exchange import Exchange
+from benchmarks.load.protocols import Client, quoted
+from benchmarks.load.schedule import Step
+
+
+class Logs(Client):
+    needed = ("url",)
+    kinds = ("read",)
+
+    def read(self, step: Step, found: Exchange) -> str:
+        target = quoted(step.container, step.name)
+        source = self.plan.target.get("source")
+        if source:
+            target += "?" + urllib.parse.urlencode({"source": source})
+        return self.get(target, step, found, {})

@@ -1,0 +1,151 @@
+"""Every operation of a worker, kept: a gzipped table with one line for each, written as they end.
+
+A file begins with a line of JSON, which names its format, then has the heading of the table and the operations in the
+order in which they ended. What is written can be read at once up to the last second or so, even if the worker is
+killed; a file that ends in the middle of a line is read up to there, and said to be truncated.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+FORMAT = "fastio-load-records"
+VERSION = 1
+
+#: Seconds after which what has been recorded is written out.
+FLUSH_SECONDS = 1.0
+#: Bytes of lines that are kept back at the most.
+FLUSH_BYTES = 1 << 16
+#: Characters that are kept of an error.
+ERROR_LENGTH = 200
+
+
+class RecordError(ValueError):
+    """A file that does not hold records, or whose version this program does not know."""
+
+
+class Record(NamedTuple):
+    """One operation. Times are in seconds; -1 for a phase that was not reached."""
+
+    operation: str
+    #: of the object
+    number: int
+    #: of the worker
+    user: int
+    #: since the epoch, by the worker's clock
+    start: float
+    #: from the start until the request has been sent, connecting included
+    sent: float
+    #: from the start until the head of the answer has come
+    first_byte: float
+    #: from the start until the end of the answer, or until it has failed
+    end: float
+    #: of the object that have come, or have been sent
+    bytes: int
+    #: of HTTP; 0 if there was no answer
+    status: int
+    #: empty if all went well
+    error: str
+
+
+class Writer:
+    """Writes records to a file.
+
+    :param path: of the new file
+    :param about: what the first line says beside the format
+    """
+
+    def __init__(self, path: Path, about: dict[str, Any]) -> None:
+        self._file: BinaryIO = open(path, "wb")  # noqa: SIM115 (closed by close())
+        self._compressor = zlib.compressobj(1, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
+        self._lines = io.StringIO()
+        self._table = csv.writer(self._lines, lineterminator="\n")
+        self._flushed = time.monotonic()
+        self.count = 0
+        self._lines.write(json.dumps({"format": FORMAT, "version": VERSION, **about}) + "\n")
+        self._table.writerow(Record._fields)
+
+    def add(self, record: Record) -> None:
+        self._table.writerow(
+            (
+                record.operation, record.number, record.user, f"{record.start:.6f}", f"{record.sent:.6f}",
+                f"{record.first_byte:.6f}", f"{record.end:.6f}", record.bytes, record.status,
+                _one_line(record.error),
+            )
+        )  # fmt: skip
+        self.count += 1
+        if self._lines.tell() > FLUSH_BYTES or time.monotonic() - self._flushed > FLUSH_SECONDS:
+            self._flush()
+
+    def _flush(self) -> None:
+        data = self._lines.getvalue().encode()
+        self._lines.seek(0)
+        self._lines.truncate()
+        self._file.write(self._compressor.compress(data) + self._compressor.flush(zlib.Z_SYNC_FLUSH))
+        self._file.flush()
+        self._flushed = time.monotonic()
+
+    def close(self) -> None:
+        self._flush()
+        self._file.write(self._compressor.flush())
+        self._file.close()
+
+
+def _one_line(error: str) -> str:
+    return " ".join(error.split())[:ERROR_LENGTH]
+
+
+class Reader:
+    """Reads a file of records: first :attr:`about`, then by iteration the records, one at a time.
+
+    :raises RecordError: if it is not such a file
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        #: the file ends before its end was written, known when all has been read
+        self.truncated = False
+        self._lines = self._read_lines()
+        try:
+            self.about = json.loads(next(self._lines, ""))
+        except ValueError as error:
+            raise RecordError(f"{path}: no records of a load: {error}") from error
+        if not isinstance(self.about, dict) or self.about.get("format") != FORMAT:
+            raise RecordError(f"{path}: no records of a load (no format {FORMAT!r} in its first line)")
+        if self.about.get("version") != VERSION:
+            raise RecordError(
+                f"{path}: records of version {self.about.get('version')!r}, but this program reads version {VERSION}"
+            )
+
+    def _read_lines(self) -> Iterator[str]:
+        with gzip.open(self.path, "rb") as file:
+            while True:
+                try:
+                    line = file.readline()
+                except (EOFError, zlib.error, gzip.BadGzipFile):
+                    self.truncated = True
+                    return
+                if not line:
+                    return
+                yield line.decode("utf-8", "replace")
+
+    def __iter__(self) -> Iterator[Record]:
+        rows = csv.reader(self._lines)
+        if next(rows, list(Record._fields)) != list(Record._fields):
+            raise RecordError(f"{self.path}: other columns than {', '.join(Record._fields)}")
+        for row in rows:
+            try:
+                yield Record(
+                    row[0], int(row[1]), int(row[2]), float(row[3]), float(row[4]), float(row[5]), float(row[6]),
+                    int(row[7]), int(row[8]), row[9],
+                )  # fmt: skip
+            except (ValueError, IndexError) as error:
+                raise RecordError(f"{self.path}: line {rows.line_num + 1}: {error}") from error

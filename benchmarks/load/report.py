@@ -1,0 +1,169 @@
+"""A run of a load as a result: the same that all suites have, for the same tables, plots and comparison.
+
+Each second of the run is one of its rounds, so what is shown is the median second and its spread, and two runs compare
+by the rank test over their seconds. The seconds of warm-up and tail are there as warm-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks import machine
+from benchmarks.load import analysis, cpu
+from benchmarks.load.analysis import Operations, Run, Window
+from benchmarks.results import CaseResult, Result, VariantResult
+from benchmarks.tables import Table, number
+
+#: Parameters of a plan that say where, not what: two runs may differ in them without a word.
+PLACES = ("target", "labels")
+
+
+def figures(run: Run, part: Window | None = None) -> dict[str, Any]:
+    """What a run says in one figure each: for a suite, whose rounds are whole runs.
+
+    ``seconds`` and ``bytes`` are of the part that counts; times are in milliseconds. ``verified`` is true if every
+    operation of the run went well, with the right data.
+
+    :param part: that counts, if it is not all that every user took part in
+    """
+    part = part or analysis.window(run.operations)
+    counted = analysis.begun_within(run.operations, part)
+    moved = analysis.segments(run.operations, part.begin, part.end)
+    seconds = sum(each.seconds for each in moved)
+    found: dict[str, Any] = {
+        "seconds": seconds,
+        "bytes": round(sum(each.bytes for each in moved)),
+        "verified": not run.operations.failed.any() and not run.doubts,
+        "operations": len(counted),
+        "operations_per_second": sum(each.operations for each in moved) / seconds,
+        "failed": int(run.operations.failed.sum()),
+        "success_ratio": float(1 - run.operations.failed.mean()),
+        "generator_cpu": analysis.generator_cpu(run, part),
+        "cut": part.cut,
+    }
+    for phase in analysis.PHASES:
+        for name, figure in analysis.percentiles(counted, phase).items():
+            found[f"{phase}_{name}_ms"] = figure
+    return found
+
+
+def table(runs: Sequence[Run]) -> Table:
+    """All runs at one glance, a row for each kind of operation."""
+    head = ["", "operation", "operations", "failed", "/s", "MiB/s", "p50 ms", "p90 ms", "p99 ms", "first byte p50 ms",
+            "p99 ms", "generator CPU"]  # fmt: skip
+    made = Table("Runs", head, [])
+    for run in runs:
+        part = analysis.window(run.operations)
+        share = analysis.generator_cpu(run, part)
+        for kind in sorted(set(run.operations.kind)):
+            own = run.operations.only(run.operations.kind == kind)
+            made.rows.append([run.directory.name, kind, *_row(own, part), f"{share:.0%}"])
+        made.notes += [f"{run.directory.name}: {note}" for note in notes(run)]
+    return made
+
+
+def _row(own: Operations, part: Window) -> list[str]:
+    counted = analysis.begun_within(own, part)
+    moved = analysis.segments(own, part.begin, part.end)
+    seconds = sum(each.seconds for each in moved)
+    whole, first = (analysis.percentiles(counted, phase) for phase in ("whole", "first_byte"))
+    return [
+        str(len(counted)), str(int(own.failed.sum())),
+        number(sum(each.operations for each in moved) / seconds),
+        number(sum(each.bytes for each in moved) / seconds / (1 << 20)),
+        *(number(whole.get(name)) for name in ("p50", "p90", "p99")),
+        *(number(first.get(name)) for name in ("p50", "p99")),
+    ]  # fmt: skip
+
+
+def notes(run: Run) -> list[str]:
+    """What makes a run doubtful, in words."""
+    part = analysis.window(run.operations)
+    found = list(run.doubts)
+    if not part.cut:
+        found.append("too short for its warm-up and its tail to be cut: all of it counts")
+    share = analysis.generator_cpu(run, part)
+    if cpu.limited(share):
+        found.append(cpu.limit_note(share))
+    worst = max((abs(worker["clock_error"]) for worker in run.workers), default=0.0)
+    if worst > 0.1:
+        found.append(f"the workers' clocks agree to {worst * 1000:.0f} ms only")
+    for error, count in sorted(run.errors.items(), key=lambda each: -each[1])[:5]:
+        found.append(f"{count} x {error}")
+    return found
+
+
+def result(runs: Sequence[Run]) -> Result:
+    """A case for each kind of operation and way to look at it, a row for each run."""
+    made = Result("load", machine.describe(), machine.packages())
+    for kind in dict.fromkeys(str(kind) for run in runs for kind in sorted(set(run.operations.kind))):
+        able = [run for run in runs if (run.operations.kind == kind).any()]
+        if any(run.operations.bytes[run.operations.kind == kind].any() for run in able):
+            made.cases.append(_case(kind, able, f"{kind}: throughput", "MiB/s", "seconds"))
+        made.cases.append(_case(kind, able, f"{kind}: time per operation", "ms", "whole_ms"))
+        made.cases.append(_case(kind, able, f"{kind}: time to the first byte", "ms", "first_byte_ms"))
+    return made
+
+
+def _case(kind: str, runs: Sequence[Run], title: str, unit: str, value: str) -> CaseResult:
+    # A run by itself has a name that another one, with which it is compared later on, has as well.
+    names = [run.directory.name for run in runs] if len(runs) > 1 else ["run"]
+    made = CaseResult(
+        name=title.replace(": ", "-").replace(" ", "-"), title=title, workload="load", parameters=_parameters(runs[0]),
+        baseline=names[0], unit=unit, value=value, columns=["operations"], seed=runs[0].plan.seed, complete=True,
+    )  # fmt: skip
+    for name, run in zip(names, runs, strict=True):
+        made.variants[name] = _variant(run, kind, value)
+    return made
+
+
+def _parameters(run: Run) -> dict[str, Any]:
+    operations = [
+        f"{each.kind} of {each.count} from number {each.first}, {each.selection}, weight {each.weight:g}"
+        for each in run.plan.operations
+    ]
+    shown = {"operations": "; ".join(operations), "workers": len(run.workers)}
+    data = {**run.plan.to_dict(), **run.plan.labels, **shown}
+    return {name: value for name, value in data.items() if name not in (*PLACES, "format", "version")}
+
+
+def _variant(run: Run, kind: str, value: str) -> VariantResult:
+    own = run.operations.only(run.operations.kind == kind)
+    part = analysis.window(run.operations)
+    made = VariantResult(kind, ["python", "-m", "benchmarks.load", "run"], _parameters(run), 0, 0)
+    for index, segment in enumerate(_all_segments(own, part)):
+        found = _segment_figures(own, segment)
+        warmup = segment.begin < part.begin - 1e-9 or segment.begin + segment.seconds > part.end + 1e-9
+        # A second in which no operation began has no times.
+        if value == "seconds" or value in found:
+            made.runs.append({"round": index, "warmup": warmup, "started": run.started + segment.begin, **found})
+    made.rounds = made.usual_rounds = len(made.measured())
+    made.details = {"doubts": notes(run)}
+    return made
+
+
+def _all_segments(own: Operations, part: Window) -> list[analysis.Segment]:
+    """Seconds, counted from the begin of the part that counts in both directions."""
+    before = int(part.begin / analysis.SEGMENT)
+    begin = part.begin - before * analysis.SEGMENT
+    counted = analysis.segments(own, part.begin, part.end)
+    early = analysis.segments(own, begin, part.begin) if before else []
+    last = counted[-1].begin + counted[-1].seconds
+    end = float(own.end.max()) if len(own) else last
+    late = analysis.segments(own, last, end) if end - last >= analysis.SEGMENT else []
+    return [*early, *counted, *late]
+
+
+def _segment_figures(own: Operations, segment: analysis.Segment) -> dict[str, Any]:
+    end = segment.begin + segment.seconds
+    begun = own.only((own.start >= segment.begin) & (own.start < end))
+    found: dict[str, Any] = {
+        "seconds": segment.seconds, "bytes": round(segment.bytes), "operations": segment.operations,
+        "verified": not begun.failed.any(),
+    }  # fmt: skip
+    for phase in ("whole", "first_byte"):
+        middle = analysis.percentiles(begun, phase)
+        if middle:
+            found |= {f"{phase}_ms": middle["p50"], f"{phase}_p99_ms": middle["p99"]}
+    return found

@@ -1,0 +1,151 @@
+"""Numbers that are chosen as COSBench writes it: of containers, of objects, of bytes.
+
+``c(7)``
+    always 7
+``u(1,50)``
+    any from 1 to 50, all as likely as each other
+``r(1,50)``, ``s(1,50)``
+    1, 2 and so on, and after 50 again 1
+``h(1|10|70,11|100|30)``
+    from 1 to 10 in 70 of 100 cases, from 11 to 100 in the others
+
+Sizes have a unit at their end: ``B``, ``KB``, ``MB``, ``GB`` as COSBench has them (powers of 1000), or ``KiB``,
+``MiB``, ``GiB``. Which number is the n-th follows from the seed, as everything in a plan does.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+#: Of those without an upper end, as in COSBench.
+HIGHEST = (1 << 31) - 1
+FORMS = "c(N), u(LOW,HIGH), r(LOW,HIGH), s(LOW,HIGH), h(LOW|HIGH|WEIGHT,...)"
+
+_PATTERN = re.compile(r"([curs])\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)|h\(([^()]*)\)|(\d+)-(\d+)")
+_WORD = (1 << 64) - 1
+
+
+class SelectorError(ValueError):
+    """A text that chooses nothing; the message says what would."""
+
+
+def mixed(seed: int, index: int) -> int:
+    """64 bits that look random (the finalizer of SplitMix64)."""
+    value = (seed * 0x9E3779B97F4A7C15 + index * 0xD1342543DE82EF95 + 0x632BE59BD9B4E019) & _WORD
+    value = ((value ^ value >> 30) * 0xBF58476D1CE4E5B9) & _WORD
+    value = ((value ^ value >> 27) * 0x94D049BB133111EB) & _WORD
+    return value ^ value >> 31
+
+
+class Bucket(NamedTuple):
+    """Of a histogram."""
+
+    low: int
+    high: int
+    weight: int
+
+
+class Selector(NamedTuple):
+    """What a text chooses from; :attr:`low` and :attr:`high` are among it."""
+
+    #: c, u, r, s or h
+    kind: str
+    low: int
+    high: int
+    buckets: Sequence[Bucket] = ()
+
+    @property
+    def width(self) -> int:
+        """How many numbers there are between the two ends."""
+        return self.high - self.low + 1
+
+    def number(self, rank: int, seed: int = 0, shares: int = 1) -> int:
+        """The number of so high a rank, counted from 0.
+
+        :param shares: the numbers are divided among so many workers, whose turns follow each other; of ``u`` and ``r``
+        """
+        if self.kind == "c":
+            return self.low
+        if self.kind == "h":
+            return self._of_buckets(rank, seed)
+        if self.kind == "s":
+            return self.low + rank % self.width
+        turn, worker = divmod(rank, shares)
+        base, extra = divmod(self.width, shares)
+        offset, size = base * worker + min(worker, extra), base + (worker < extra)
+        return self.low + offset + (turn if self.kind == "r" else mixed(seed, rank)) % size
+
+    def _of_buckets(self, rank: int, seed: int) -> int:
+        place = mixed(seed, rank) % sum(bucket.weight for bucket in self.buckets)
+        for bucket in self.buckets:
+            if place < bucket.weight:
+                return bucket.low + mixed(seed + 1, rank) % (bucket.high - bucket.low + 1)
+            place -= bucket.weight
+        raise AssertionError("the weights add up to more than their sum")
+
+
+@functools.lru_cache(maxsize=256)
+def selector(text: str) -> Selector:
+    """The selector that a text means.
+
+    :raises SelectorError: if it is none
+    """
+    found = _PATTERN.fullmatch(text.strip())
+    if found is None:
+        raise SelectorError(f"{text!r} is not one of {FORMS}")
+    kind, low, high, buckets, old_low, old_high = found.groups()
+    if buckets is not None:
+        return _histogram(text, buckets)
+    if kind is None:
+        kind, low, high = "r", old_low, old_high
+    first = int(low)
+    if kind == "c":
+        if high is not None:
+            raise SelectorError(f"{text!r} is not c(N)")
+        return Selector(kind, first, first)
+    if high is None and kind != "u":
+        raise SelectorError(f"{text!r} has no upper end; allowed is {kind}(LOW,HIGH)")
+    return _checked(text, Selector(kind, first, HIGHEST if high is None else int(high)))
+
+
+def _checked(text: str, made: Selector) -> Selector:
+    if not 1 <= made.low <= made.high <= HIGHEST:
+        raise SelectorError(f"{text!r}: the ends must be from 1 to {HIGHEST}, the lower one first")
+    return made
+
+
+def _histogram(text: str, buckets: str) -> Selector:
+    made = []
+    for each in buckets.split(","):
+        low, bar, rest = each.partition("|")
+        high, bar, weight = rest.partition("|")
+        if not (bar and low.strip().isdecimal() and (high.strip() or "1").isdecimal() and weight.strip().isdecimal()):
+            raise SelectorError(f"{text!r}: {each!r} is not LOW|HIGH|WEIGHT")
+        made.append(Bucket(int(low), int(high) if high.strip() else HIGHEST, int(weight)))
+    for bucket in made:
+        _checked(text, Selector("u", bucket.low, bucket.high))
+    if not sum(bucket.weight for bucket in made):
+        raise SelectorError(f"{text!r}: all weights are 0")
+    return Selector("h", min(each.low for each in made), max(each.high for each in made), tuple(made))
+
+
+@functools.lru_cache(maxsize=256)
+def size_selector(text: str) -> tuple[Selector, int]:
+    """The selector of a size, and the bytes of its unit.
+
+    :raises SelectorError: if the text is no such one
+    """
+    plain, close, unit = text.strip().rpartition(")")
+    if unit.strip() not in UNITS:
+        raise SelectorError(f"{text!r} does not end with one of the units {', '.join(UNITS)}, as c(64)KB does")
+    return selector(plain + close), UNITS[unit.strip()]
+
+
+def size(text: str, rank: int, seed: int = 0) -> int:
+    """Bytes of the object of so high a rank. Raises :class:`SelectorError`."""
+    chosen, unit = size_selector(text)
+    return chosen.number(rank, seed) * unit

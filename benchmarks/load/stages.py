@@ -1,0 +1,228 @@
+"""Carry out a workload: one stage after the other, the works of a stage at the same time, each by a load generator.
+
+What has failed ends the workload, but not before what cleans up has been done. A directory is left that has the records
+of every work, the samples of the machines, and ``workload.json`` with what was done when::
+
+    output/workload.json
+    output/samples-local.jsonl.gz, samples-HOST-PORT.jsonl.gz
+    output/03-main/reading/run.json, worker-0.csv.gz
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import http.client
+import json
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.load import agent, client, monitor, protocols
+from benchmarks.load.monitor import Watched
+from benchmarks.load.plan import PlanError
+from benchmarks.load.workload import Stage, Work, Workload
+
+SUMMARY = "workload.json"
+FORMAT = "fastio-load-workload"
+VERSION = 1
+
+#: Seconds beyond its own time and its operations' patience after which a work's load generator is ended.
+MARGIN = 180.0
+#: Status of an object that was not there to be deleted, which is as good.
+GONE = 404
+
+
+class WorkloadFailed(RuntimeError):
+    """A workload that was not carried out as it is written; its directory says how far it came."""
+
+
+@dataclass
+class Settings:
+    """How a workload is carried out.
+
+    :param watched: the processes of this machine that are sampled
+    :param agents: addresses of those on other machines
+    :param patterns: of the processes that agents watch
+    :param period: seconds between samples
+    :param tell: is called with a line on what happens
+    """
+
+    watched: Watched = field(default_factory=Watched)
+    agents: Sequence[tuple[str, int]] = ()
+    patterns: Mapping[str, str] = field(default_factory=dict)
+    period: float = monitor.PERIOD
+    tell: Callable[[str], None] = lambda _: None
+
+
+def carry_out(workload: Workload, output: Path, settings: Settings | None = None) -> None:
+    """Carry out a workload; ``output`` is a new directory.
+
+    :raises WorkloadFailed: if a stage has failed; what cleans up has been done by then
+    :raises agent.AgentError: if an agent can not be reached, before anything is done
+    :raises PlanError: if a work can not be done by the service, likewise
+    """
+    settings = settings or Settings()
+    _check(workload)
+    output.mkdir(parents=True, exist_ok=True)
+    if any(output.iterdir()):
+        raise PlanError(f"{output}: there is something in it already; records are not overwritten")
+    summary = _Summary(workload, output)
+    with (
+        agent.monitored(settings.agents, settings.patterns, output, settings.period) as remotes,
+        monitor.monitored(settings.watched, output / "samples-local.jsonl.gz", settings.period),
+    ):
+        for number, stage in enumerate(workload.stages, 1):
+            if summary.failure and not stage.cleans:
+                summary.add(stage, "skipped", [])
+                continue
+            settings.tell(f"{stage.name} …")
+            outcomes = _carry_out(stage, output / f"{number:02d}-{_safe(stage.name)}")
+            problems = [f"{each['name']}: {each['problem']}" for each in outcomes if each["problem"]]
+            summary.add(stage, "failed" if problems else "done", outcomes)
+            for problem in problems:
+                settings.tell(f"{stage.name}: {problem}")
+            if not problems:
+                time.sleep(stage.delay)
+        summary.doubts += [each.problem for each in remotes if each.problem]
+    summary.finish()
+    if summary.failure:
+        raise WorkloadFailed(summary.failure)
+
+
+def _check(workload: Workload) -> None:
+    """Find out what no service could do, before anything is done."""
+    spread = [name for name in ("FASTIO_LOAD_BIND", "FASTIO_LOAD_WORKERS") if os.environ.get(name)]
+    for stage in workload.stages:
+        for work in stage.works:
+            if work.plan is not None:
+                protocols.client_class(work.plan.protocol).check(work.plan)
+        if spread and sum(work.kind in ("normal", "prepare", "cleanup") for work in stage.works) > 1:
+            raise PlanError(
+                f"stage {stage.name}: its works go on at the same time, and {spread[0]} has one place for workers: "
+                "put them in one work, or run it without workers from elsewhere"
+            )
+
+
+class _Summary:
+    """What is written to :data:`SUMMARY`, after every stage."""
+
+    def __init__(self, workload: Workload, output: Path) -> None:
+        self._path = output / SUMMARY
+        self._data: dict[str, Any] = {
+            "format": FORMAT, "version": VERSION, "name": workload.name, "description": workload.description,
+            "started": time.time(), "finished": None, "stages": [],
+        }  # fmt: skip
+        self.doubts: list[str] = []
+        #: why the first stage that has failed did
+        self.failure = ""
+
+    def add(self, stage: Stage, status: str, outcomes: Sequence[dict[str, Any]]) -> None:
+        self._data["stages"].append({"name": stage.name, "status": status, "works": list(outcomes)})
+        problems = [
+            f"stage {stage.name}, work {each['name']}: {each['problem']}" for each in outcomes if each["problem"]
+        ]
+        if problems and not self.failure:
+            self.failure = problems[0]
+        self._write()
+
+    def finish(self) -> None:
+        self._data["finished"] = time.time()
+        self._write()
+
+    def _write(self) -> None:
+        partial = self._path.with_name(f"{SUMMARY}.{os.getpid()}")
+        data = {**self._data, "failure": self.failure, "doubts": self.doubts}
+        partial.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+        os.replace(partial, self._path)
+
+
+def _safe(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "unnamed"
+
+
+def _carry_out(stage: Stage, directory: Path) -> list[dict[str, Any]]:
+    """Do all works of a stage; returns what each came to."""
+    stop = threading.Event()
+    with concurrent.futures.ThreadPoolExecutor(len(stage.works)) as pool:
+        jobs = [
+            pool.submit(_outcome, work, directory / f"{number}-{_safe(work.name)}", stop)
+            for number, work in enumerate(stage.works, 1)
+        ]
+        try:
+            return [job.result() for job in jobs]
+        except BaseException:
+            stop.set()
+            raise
+
+
+def _outcome(work: Work, directory: Path, stop: threading.Event) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "name": work.name, "kind": work.kind, "directory": "", "started": time.time(), "problem": "",
+        "warmup": work.warmup, "counted": work.counted,
+    }  # fmt: skip
+    try:
+        _do(work, directory, stop, found)
+    except (client.LoadFailed, protocols.Refused, PlanError, OSError, http.client.HTTPException) as error:
+        found["problem"] = f"{type(error).__name__}: {error}"
+    return {**found, "finished": time.time()}
+
+
+def _do(work: Work, directory: Path, stop: threading.Event, found: dict[str, Any]) -> None:
+    if work.plan is None:
+        return
+    if work.kind in ("init", "prepare"):
+        _containers(work, "make_container")
+    if work.kind in ("prepare", "normal", "cleanup"):
+        directory.parent.mkdir(exist_ok=True)
+        found["directory"] = str(Path(directory.parent.name, directory.name))
+        client.carry_out(work.plan, directory, stop, work.plan.seconds + work.plan.patience + MARGIN)
+        _judge(work, directory, found)
+    if work.kind in ("cleanup", "dispose"):
+        _containers(work, "remove_container")
+
+
+def _containers(work: Work, what: str) -> None:
+    """Make or remove them all, even if one can not be."""
+    if not work.containers:
+        return
+    assert work.plan is not None
+    service = protocols.once(work.plan)
+    problems = []
+    with contextlib.closing(service):
+        for name in work.containers:
+            try:
+                getattr(service, what)(name)
+            except (protocols.Refused, OSError, http.client.HTTPException) as error:
+                problems.append(str(error) or type(error).__name__)
+    if problems:
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise protocols.Refused(problems[0] + more)
+
+
+def _judge(work: Work, directory: Path, found: dict[str, Any]) -> None:
+    """Whether more has failed than may."""
+    # What reads results needs libraries that what makes them does not.
+    from benchmarks.load import analysis
+
+    try:
+        run = analysis.read(directory)
+    except analysis.RunError as error:
+        found["problem"] = str(error)
+        return
+    failed = run.operations.failed
+    if work.kind == "cleanup":
+        failed = failed & (run.operations.status != GONE)
+    found |= {"operations": len(failed), "failed": int(failed.sum())}
+    undone = work.plan.total - len(failed) if work.plan is not None and work.kind != "normal" else 0
+    ratio = float(failed.mean())
+    if ratio > work.tolerated:
+        first = next(iter(run.errors), "")
+        found["problem"] = f"{ratio:.2%} of {len(failed)} operations failed, {work.tolerated:.2%} may; such as: {first}"
+    elif undone > 0:
+        found["problem"] = f"{undone} of {work.plan.total if work.plan else 0} operations were not done in time"

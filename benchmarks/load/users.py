@@ -1,0 +1,156 @@
+"""The users of Locust, one class for each service. Importing this module monkey patches the process (gevent)."""
+
+from __future__ import annotations
+
+import http.client
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gevent
+import gevent.event
+import locust
+from locust.exception import StopUser
+
+from benchmarks.load.content import Content
+from benchmarks.load.exchange import Exchange
+from benchmarks.load.plan import Plan
+from benchmarks.load.protocols import Client, Refused, client_class
+from benchmarks.load.records import Record
+from benchmarks.load.schedule import Schedule, Step
+
+#: Seconds that a user waits after a request that could not be sent.
+UNREACHABLE = 0.1
+
+
+class Work:
+    """What the users of this process share: the operations that are left, and where each is recorded.
+
+    :param plan: what all workers do together
+    :param worker: number of this one among ``workers``
+    :param record: is called with each operation when it has ended
+    """
+
+    def __init__(self, plan: Plan, worker: int, workers: int, record: Callable[[Record], None]) -> None:
+        self.plan = plan
+        self.record = record
+        kind = client_class(plan.protocol)
+        kind.check(plan)
+        self._kind = kind
+        self._shared = kind.shared(plan)
+        self._content = Content(plan)
+        # What none of the users could do is told before they start.
+        kind(plan, self._content, self._shared).close()
+        self._steps: Iterator[Step] = Schedule(plan).share(worker, workers)
+        self._deadline: float | None = None
+        self._users = 0
+        #: set when the users have been started, which Locust does with all of a worker's at once
+        self.started = gevent.event.Event()
+        #: seconds since the epoch when perf_counter() was 0
+        self.epoch = time.time() - time.perf_counter()
+
+    def client(self) -> tuple[int, Client]:
+        """The client of a new user, and the user's number in this process."""
+        self._users += 1
+        self.started.set()
+        return self._users - 1, self._kind(self.plan, self._content, self._shared)
+
+    def next(self) -> Step:
+        """The next operation; raises Locust's StopUser when there is none, or no more time."""
+        if self.plan.seconds:
+            now = time.perf_counter()
+            if self._deadline is None:
+                self._deadline = now + self.plan.seconds
+            if now >= self._deadline:
+                raise StopUser
+        step = next(self._steps, None)
+        if step is None:
+            raise StopUser
+        return step
+
+
+class StorageUser(locust.User):
+    """Does one operation after the other, until none is left."""
+
+    abstract = True
+
+    def wait_time(self) -> float:
+        return self._work.plan.think
+
+    def on_start(self) -> None:
+        self._work: Work = self.environment.work
+        self._number, self._client = self._work.client()
+
+    def on_stop(self) -> None:
+        self._client.close()
+
+    @locust.task
+    def operate(self) -> None:
+        step = self._work.next()
+        found = Exchange()
+        problem = self._done(step, found)
+        assert found.end is not None
+        seconds = found.end - found.start
+        self._work.record(
+            Record(
+                step.kind, step.number, self._number, self._work.epoch + found.start, _since(found.start, found.sent),
+                _since(found.start, found.first_byte), seconds, found.bytes, found.status, problem,
+            )
+        )  # fmt: skip
+        self.environment.events.request.fire(
+            request_type=step.kind, name=self._work.plan.protocol, response_time=seconds * 1000,
+            response_length=found.bytes, exception=Failed(_kind(problem)) if problem else None, context={},
+        )  # fmt: skip
+
+    def _done(self, step: Step, found: Exchange) -> str:
+        """Do it; what went wrong, whatever that was, is what is returned, and ``found`` has an end."""
+        patience = self._work.plan.patience
+        try:
+            with gevent.Timeout(patience):
+                return self._client.do(step, found)
+        except gevent.Timeout:
+            problem = f"no end after {patience:g} s"
+        except (OSError, http.client.HTTPException, Refused) as error:
+            problem = f"{type(error).__name__}: {error}".rstrip(": ")
+        found.end = time.perf_counter()
+        if found.sent is None:
+            # Nobody listens: without a pause, all that is left of the time would be failures, thousands a second.
+            gevent.sleep(UNREACHABLE)
+        return problem
+
+
+class Failed(Exception):
+    """An operation that has failed, for Locust's own statistics."""
+
+
+def _kind(problem: str) -> str:
+    """What kind of problem it is: Locust keeps each text that it is told, and servers tell the number of a request."""
+    return problem.partition(":")[0]
+
+
+def _since(start: float, moment: float | None) -> float:
+    return -1 if moment is None else moment - start
+
+
+class GlanceUser(StorageUser):
+    protocol = "glance"
+
+
+class SwiftUser(StorageUser):
+    protocol = "swift"
+
+
+class S3User(StorageUser):
+    protocol = "s3"
+
+
+class LogsUser(StorageUser):
+    protocol = "logs"
+
+
+class MockUser(StorageUser):
+    protocol = "mock"
+
+
+#: Protocol -> its user.
+USERS: dict[str, type[Any]] = {kind.protocol: kind for kind in (GlanceUser, SwiftUser, S3User, LogsUser, MockUser)}

@@ -1,0 +1,65 @@
+"""Serve logs: ``python -m benchmarks.logserver --root DIRECTORY --swift ACCESS.json --port PORT``.
+
+It monkey patches itself for eventlet, as services do. With fastio: ``fastio run -m benchmarks.logserver ...``.
+"""
+
+from __future__ import annotations
+
+import eventlet
+
+eventlet.monkey_patch()
+
+import argparse  # noqa: E402 (eventlet patches what is imported later, too, but not what has copied it before)
+import json  # noqa: E402
+import logging  # noqa: E402
+import sys  # noqa: E402
+from collections.abc import Sequence  # noqa: E402
+from pathlib import Path  # noqa: E402
+from typing import Any  # noqa: E402
+
+import eventlet.wsgi  # noqa: E402
+
+import fastio  # noqa: E402
+from benchmarks.logserver.application import Application, Source  # noqa: E402
+from benchmarks.logserver.sources import Disk, Swift  # noqa: E402
+from fastio.config import parse_size  # noqa: E402
+
+#: Bytes that are read from a source at a time: that of glance_store's Swift driver.
+CHUNK_SIZE = 64 << 10
+#: What Swift's access must have.
+NEEDED = ("auth_v1", "user", "key", "container")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.logserver", description="Serve logs over HTTP.")
+    parser.add_argument("--root", required=True, metavar="DIRECTORY", help="of the logs on the disk")
+    parser.add_argument("--swift", type=Path, metavar="FILE", help=f"JSON with {', '.join(NEEDED)}")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0, help="by default any that is free; the URL is printed")
+    parser.add_argument("--chunk-size", type=parse_size, default=CHUNK_SIZE, metavar="SIZE",
+                        help="that is read at a time, such as 64KiB")  # fmt: skip
+    chosen = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.WARNING)
+    sources: dict[str, Source] = {"disk": Disk(chosen.root, chosen.chunk_size)}
+    if chosen.swift is not None:
+        access = json.loads(chosen.swift.read_text())
+        missing = [name for name in NEEDED if name not in access]
+        if missing:
+            parser.error(f"--swift {chosen.swift}: no {', '.join(missing)} in it")
+        sources["swift"] = Swift(access, chosen.chunk_size)
+    listener = eventlet.listen((chosen.host, chosen.port))
+    ready = {"url": f"http://{chosen.host}:{listener.getsockname()[1]}", "fastio": _status()}
+    print(json.dumps(ready), flush=True)
+    # A traceback is for the log, not for who asks.
+    eventlet.wsgi.server(listener, Application(sources, chosen.chunk_size), log_output=False, debug=False)
+    return 0
+
+
+def _status() -> dict[str, Any] | None:
+    """What fastio does here, None if nothing."""
+    report = fastio.status()
+    return report.to_dict() if any(entry.in_effect for entry in report.entries) else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

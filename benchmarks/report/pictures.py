@@ -1,0 +1,68 @@
+"""The plots of a result, for a page. To import it matplotlib is needed."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import matplotlib
+
+from benchmarks import load as cpu_load
+from benchmarks import overview, plots, statistics, tables
+from benchmarks.report.suites import Suite
+from benchmarks.results import CaseResult, Result
+from benchmarks.tables import number
+from fastio.page import Plot
+
+#: Of every plot of medians.
+_MEDIANS = "medians, and every run as a dot"
+
+
+def of_all(result: Result) -> Plot | None:
+    """All cases at one glance, if they are meant to be seen so."""
+    shown = overview.cases(result)
+    if not any(case.figures(title) for case in shown for title in case.variants):
+        return None
+    lines = [line for case in shown for line in _lines(case, f"{case.label}, {case.panel}, ")]
+    return Plot(f"Overview: {_MEDIANS}", plots.svg(plots.overview_figure(result)), lines)
+
+
+def of_case(case: CaseResult) -> Plot | None:
+    """One case, if it has figures."""
+    if not any(case.figures(title) for title in case.variants):
+        return None
+    return Plot(f"{case.title or case.name}: {_MEDIANS}", plots.svg(plots.case_figure(case)), list(_lines(case)))
+
+
+def _lines(case: CaseResult, prefix: str = "") -> Iterator[str]:
+    for title in case.variants:
+        figures = case.figures(title)
+        if figures:
+            middle, against = number(statistics.median(figures)), case.against(title)
+            ends = f"runs from {number(min(figures))} to {number(max(figures))}"
+            ratio = "" if title == against else f"; times better than {against}: {tables.ratio(case, title)}"
+            yield f"{prefix}{title}: {middle} {case.unit}, {ends}{ratio}"
+
+
+def of_suite(suite: Suite, result: Result) -> Iterator[Plot]:
+    """What only this suite draws, and the CPU load over time where it was sampled."""
+    with tempfile.TemporaryDirectory() as directory, matplotlib.rc_context(plots.FOR_PAGES):
+        place = Path(directory)
+        for path in cpu_load.plot(result, place, "cpu"):
+            if path.suffix == ".svg":
+                yield Plot("CPU load over time", path.read_text(), list(_loads(result)))
+        for path in suite.draw(result, place, "result"):
+            if path.suffix == ".svg":
+                caption, lines = suite.caption(path.stem.removeprefix("result").removeprefix("-"))
+                yield Plot(caption, path.read_text(), lines)
+
+
+def _loads(result: Result) -> Iterator[str]:
+    for case in result.cases:
+        for title, row in case.variants.items():
+            samples = row.details.get("load")
+            if samples:
+                percent = [each[1] for each in samples]
+                figures = f"median {number(statistics.median(percent))} %, at most {number(max(percent))} %"
+                yield f"{case.title or case.name}, {title}: {number(samples[-1][0])} s, {figures}"

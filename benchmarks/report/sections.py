@@ -1,0 +1,236 @@
+"""Results as sections of a page: the same for all suites."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks import overview, results, tables
+from benchmarks.machine import STABLE
+from benchmarks.report.suites import Suite
+from benchmarks.results import CaseResult, Result, ResultError
+from fastio.config import format_size
+from fastio.page import Code, Download, Folded, Link, Notes, Part, Section, Table, Text
+
+#: Bytes of raw data up to which a page has them as they are, and up to which it has them compressed.
+PLAIN, COMPRESSED = 64 << 10, 1 << 20
+
+#: What the columns of all suites mean.
+MEANING = (
+    "Figures are medians of the rounds; ± is the median absolute deviation: half of the rounds are no further off.",
+    "“x stock” is how many times better a row is than the one it is compared with, in brackets the 95 % interval by "
+    "bootstrap. More than 1 is better, also where less of the unit is.",
+    "Rows are interleaved, in another order in each round, each run in a fresh process, so that a slow phase of the "
+    "machine meets all of them.",
+    "“limit” is what the same work takes without Python: the backend's own client, or the kernel.",
+    "CPU seconds include those of the children. A row of which a run had wrong data is marked as such.",
+)
+
+
+
+@dataclass(frozen=True)
+class Given:
+    """A result, and where it was read."""
+
+    path: Path
+    result: Result
+    suite: Suite
+    #: in headings
+    name: str
+
+
+def read(paths: Sequence[Path]) -> list[Given]:
+    """The results in these files.
+
+    :raises ResultError: if one is missing, is none, or is of a suite that is not known; it names the file
+    """
+    found: list[Given] = []
+    for path in paths:
+        if any(path.samefile(each.path) for each in found if path.exists()):
+            raise ResultError(f"{path}: given twice")
+        try:
+            result = results.read(path)
+        except OSError as error:
+            raise ResultError(f"{path}: {error.strerror or error}") from error
+        try:
+            tables.summary(result)
+            suite = Suite(result.suite)
+        except ResultError as error:
+            raise ResultError(f"{path}: {error}") from error
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ResultError(f"{path}: incomplete: its machine or its versions lack {error}") from error
+        if not result.cases:
+            raise ResultError(f"{path}: there is no case in it")
+        taken = path.stem in [each.name for each in found]
+        found.append(Given(path, result, suite, str(path) if taken else path.stem))
+    return found
+
+
+def of_all(given: Sequence[Given], beside: Path) -> list[Section]:
+    """The whole page.
+
+    :param beside: directory of the page, from which data that is too large for it is linked
+    """
+    made = [_summary(given)] if len(given) > 1 else []
+    made += [of_result(each, beside) for each in given]
+    made += [_places(given), Section("How to read this", [Notes(MEANING)])]
+    return made
+
+
+def _summary(given: Sequence[Given]) -> Section:
+    head = ["", "suite", "started", "cases", "rows", "complete"]
+    rows, tones = [], []
+    for each in given:
+        bad = problems(each.result)
+        variants = sum(len(case.variants) for case in each.result.cases)
+        rows.append([
+            each.name, each.result.suite, each.result.started[:16].replace("T", " "), str(len(each.result.cases)),
+            str(variants), f"no: {count(len(bad), 'note')}" if bad else "yes",
+        ])  # fmt: skip
+        tones.append("bad" if bad else "")
+    return Section("Results", [Table("All results of this page", head, rows, tones=tones)])
+
+
+def count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def problems(result: Result) -> list[str]:
+    """What is missing or wrong in a result, a line each."""
+    found = []
+    for case in result.cases:
+        name = case.title or case.name
+        if not case.complete:
+            found.append(f"{name}: interrupted: not all runs were made")
+        for title, variant in case.variants.items():
+            if variant.failure:
+                found.append(f"{name}: {title}: failed: {variant.failure['reason']}")
+            if variant.runs and not variant.verified():
+                found.append(f"{name}: {title}: WRONG DATA: the payload did not have the expected SHA-256")
+    return found
+
+
+def of_result(given: Given, beside: Path) -> Section:
+    """One result."""
+    result = given.result
+    parts: list[Part] = [Text(given.suite.about)]
+    bad = problems(result)
+    if bad:
+        parts += [Text("Not all of it is there, or right", "bad"), Notes(bad)]
+    if "--quick" in result.command:
+        parts.append(Text("A quick run: it only shows that the suite works, its figures are not judged.", "bad"))
+    else:
+        parts += [_judged(table) for table in given.suite.judgement(result)]
+    draw = _drawing()
+    if draw is None:
+        parts.append(Text("There are no plots: matplotlib is not installed, it comes with the extra 'plot'."))
+    if overview.cases(result):
+        parts += _overview(result, draw)
+    if draw is not None:
+        parts += draw.of_suite(given.suite, result)
+    parts += [_case(case, result, draw) for case in result.cases]
+    parts.append(Section("How it was measured", [*_how(given, beside)]))
+    return Section(given.name, parts)
+
+
+def _drawing() -> Any:
+    """The module that draws; None where matplotlib is not installed."""
+    try:
+        from benchmarks.report import pictures
+    except ImportError:
+        return None
+    return pictures
+
+
+def _judged(table: tables.Table) -> Table:
+    """A table of what the figures say; where it says what was asked, what was not reached is marked."""
+    tones = None
+    if table.head[-1] == "met":
+        tones = [{"yes": "good", "no": "bad"}.get(row[-1], "") for row in table.rows]
+    return Table(table.title, table.head, table.rows, table.notes, tones)
+
+
+def _overview(result: Result, draw: Any) -> Iterator[Part]:
+    table = overview.table(result)
+    drawn = draw.of_all(result) if draw is not None else None
+    yield from [drawn] if drawn else []
+    yield Table(table.title, table.head, table.rows, table.notes)
+
+
+def _case(case: CaseResult, result: Result, draw: Any) -> Section:
+    table = tables.table(case, result.machine)
+    parts: list[Part] = []
+    # An overview has drawn its cases.
+    drawn = draw.of_case(case) if draw is not None and not case.panel else None
+    if drawn:
+        parts.append(drawn)
+    parts.append(Table(f"{table.title}: medians and spread", table.head, table.rows, table.notes))
+    return Section(table.title, parts)
+
+
+def _how(given: Given, beside: Path) -> Iterator[Part]:
+    result = given.result
+    ended = f", ended {result.finished}" if result.finished else ""
+    yield Text(f"Started {result.started}{ended}, with this command:")
+    yield Code(shlex.join(result.command))
+    yield Notes(tables.summary(result))
+    failures = [
+        Folded(f"What {title} said ({case.title or case.name})", [Code(variant.failure["stderr"])])
+        for case in result.cases for title, variant in case.variants.items()
+        if variant.failure and variant.failure["stderr"].strip()
+    ]  # fmt: skip
+    yield from failures
+    yield _raw(given.path, beside)
+
+
+def _raw(path: Path, beside: Path) -> Part:
+    """The file itself: in the page if it is small enough, otherwise as a link to where it is."""
+    data = path.read_bytes()
+    if len(data) <= PLAIN:
+        return Download(f"Raw data: {path.name}", path.name, data)
+    # No time in it: the same results make the same page.
+    compressed = gzip.compress(data, mtime=0)
+    if len(compressed) <= COMPRESSED:
+        return Download(f"Raw data: {path.name}.gz", f"{path.name}.gz", compressed, "application/gzip")
+    address = Path(os.path.relpath(path.resolve(), beside.resolve())).as_posix()
+    return Link(f"Raw data: {address}, beside this page", address)
+
+
+def _places(given: Sequence[Given]) -> Section:
+    """The machines and the versions, a column for each that differs."""
+    machines = _columns("Machine", given, lambda each: {key: each.machine.get(key) for key in STABLE}, _fact)
+    versions = _columns("Versions", given, lambda each: each.packages, _fact)
+    return Section("Machines and versions", [machines, versions])
+
+
+def _columns(
+    caption: str, given: Sequence[Given], facts: Callable[[Result], dict[str, Any]], show: Callable[[str, Any], str]
+) -> Table:
+    """What results have in common in one column, with their names as its heading."""
+    columns: list[tuple[dict[str, Any], list[str]]] = []
+    for each in given:
+        found = facts(each.result)
+        same = next((names for known, names in columns if known == found), None)
+        if same is None:
+            columns.append((found, [each.name]))
+        else:
+            same.append(each.name)
+    heads = ["all" if len(columns) == 1 and len(given) > 1 else ", ".join(names) for _, names in columns]
+    keys = list(dict.fromkeys(key for found, _ in columns for key in found))
+    rows = [[key.replace("_", " "), *(show(key, found.get(key)) for found, _ in columns)] for key in keys]
+    return Table(caption, ["", *heads], [row for row in rows if set(row[1:]) != {tables.EMPTY}])
+
+
+def _fact(key: str, value: Any) -> str:
+    if value is None or value == "":
+        return tables.EMPTY
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if key == "memory":
+        return f"{value / results.GIB:.1f} GiB"
+    return format_size(value) if key == "pipe_max_size" else str(value)

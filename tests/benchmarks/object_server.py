@@ -1,0 +1,86 @@
+"""An HTTP server that has the objects of a plan, and misbehaves as it is told."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+
+from benchmarks.load.content import Content
+from benchmarks.load.plan import Plan
+
+#: Does with a request something else than to answer it well; returns False to have it answered well after all.
+Fault = Callable[[http.server.BaseHTTPRequestHandler, int], bool]
+
+
+class Objects:
+    """What the server has seen."""
+
+    def __init__(self, plan: Plan, fault: Fault) -> None:
+        self.content = Content(plan)
+        self.fault = fault
+        self.numbers: list[int] = []
+        self.connections: set[tuple[str, int]] = set()
+        self.lock = threading.Lock()
+
+
+def well(handler: http.server.BaseHTTPRequestHandler, count: int) -> bool:
+    return False
+
+
+def reset(handler: http.server.BaseHTTPRequestHandler) -> None:
+    """Have the client see its connection reset."""
+    handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    handler.connection.close()
+    handler.close_connection = True
+
+
+def answer(handler: http.server.BaseHTTPRequestHandler, status: int, body: bytes, length: int | None = None) -> None:
+    handler.send_response(status)
+    handler.send_header("Content-Length", str(len(body) if length is None else length))
+    handler.end_headers()
+    handler.wfile.write(body)
+
+
+@contextlib.contextmanager
+def serving(plan: Plan, fault: Fault = well) -> Iterator[tuple[str, Objects]]:
+    """Yields its URL and what it sees."""
+    objects = Objects(plan, fault)
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            number = int(self.path.rpartition("-")[2])
+            with objects.lock:
+                objects.numbers.append(number)
+                objects.connections.add(self.client_address)
+                count = len(objects.numbers)
+            if objects.fault(self, count):
+                return
+            answer(self, 200, b"".join(objects.content.pieces(number)))
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+        def finish(self) -> None:
+            with contextlib.suppress(OSError, ValueError):
+                super().finish()
+
+    class Server(http.server.ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, *_: object) -> None:
+            """Clients that go away are what it is for."""
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", objects
+        finally:
+            server.shutdown()
+            thread.join()

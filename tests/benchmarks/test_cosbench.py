@@ -1,0 +1,405 @@
+"""COSBench's workload files: what they mean here, and what is said of those that can not be run."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.load import cosbench, selectors
+from benchmarks.load import plan as plans
+from benchmarks.load.cosbench import WorkloadError
+from benchmarks.load.plan import Names, Operation, Plan, PlanError
+from benchmarks.load.schedule import UNKNOWN_SIZE, Schedule
+from benchmarks.load.selectors import SelectorError, selector
+
+EXAMPLES = Path(__file__).parent.parent.parent / "doc" / "source" / "examples" / "load"
+
+# --- selectors
+
+ENDS = st.tuples(st.integers(1, 500), st.integers(0, 500)).map(lambda each: (each[0], each[0] + each[1]))
+
+
+def test_a_constant() -> None:
+    assert {selector("c(7)").number(rank) for rank in range(20)} == {7}
+    assert selectors.size("c(0)KB", 3) == 0
+
+
+@given(ENDS, st.integers(0, 5))
+def test_uniform(ends, seed) -> None:
+    low, high = ends
+    chosen = selector(f"u({low},{high})")
+    found = [chosen.number(rank, seed) for rank in range(200)]
+    assert all(low <= each <= high for each in found)
+    assert found == [chosen.number(rank, seed) for rank in range(200)]
+
+
+def test_uniform_numbers_are_all_used_about_as_often() -> None:
+    counts = collections.Counter(selector("u(1,10)").number(rank) for rank in range(10_000))
+    assert set(counts) == set(range(1, 11)) and min(counts.values()) > 800 and max(counts.values()) < 1_200
+
+
+@given(ENDS)
+def test_ranges_and_sequences_go_round(ends) -> None:
+    low, high = ends
+    whole = list(range(low, high + 1))
+    for text in (f"r({low},{high})", f"s({low}, {high})", f"{low}-{high}"):
+        assert [selector(text).number(rank) for rank in range(2 * len(whole))] == 2 * whole
+
+
+@given(ENDS, st.integers(1, 9), st.sampled_from("ru"))
+def test_shares_of_a_division_do_not_overlap(ends, shares, kind) -> None:
+    low, high = ends
+    if high - low + 1 < shares:
+        return
+    chosen = selector(f"{kind}({low},{high})")
+    found = [
+        {chosen.number(rank, 0, shares) for rank in range(worker, 40 * shares, shares)} for worker in range(shares)
+    ]
+    for first, second in itertools.combinations(found, 2):
+        assert not first & second
+    if kind == "r" and high - low < 40:
+        assert set().union(*found) == set(range(low, high + 1))
+
+
+def test_a_histogram() -> None:
+    chosen = selector("h(1|10|70,100|200|30)")
+    found = [chosen.number(rank) for rank in range(10_000)]
+    assert all(1 <= each <= 10 or 100 <= each <= 200 for each in found)
+    assert 6_700 < sum(each <= 10 for each in found) < 7_300
+    assert selector("h(5||1)").high == selectors.HIGHEST
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("c(64)B", 64),
+        ("c(64)KB", 64_000),
+        ("c(2)MB", 2 * 10**6),
+        ("c(1)GB", 10**9),
+        ("c(4)KiB", 4096),
+        ("c(3)MiB", 3 << 20),
+    ],
+)
+def test_sizes(text, size) -> None:
+    assert selectors.size(text, 5) == size
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "x(1)", "c()", "c(1,2)", "c(-1)", "u(5,1)", "r(1)", "s(0,3)", "r(1,2", "h(1|2)", "h(1|2|0)", "h(3|2|1)", "1-"],
+)
+def test_what_selects_nothing(text) -> None:
+    with pytest.raises(SelectorError, match="is not|has no upper end|must be from|weights are 0"):
+        selector(text)
+
+
+@pytest.mark.parametrize("text", ["c(64)", "c(64)TB", "64KB", "u(1,2)kb"])
+def test_sizes_without_a_unit(text) -> None:
+    with pytest.raises(SelectorError):
+        selectors.size(text, 0)
+
+
+# --- plans with selectors
+
+
+def selected(*operations: Operation, **fields) -> Plan:
+    return Plan(**{"protocol": "mock", "target": {}, "operations": operations, "prefix": "", "seconds": 1, **fields})
+
+
+READ = Operation("read", 80, containers=Names("u(1,2)", "c"), objects=Names("u(1,50)", "o"))
+WRITE = Operation("write", 20, containers=Names("c(3)", "c"), objects=Names("s(51,60)", "o", ".bin"), sizes="c(4)KiB")
+
+
+def test_the_mix_is_exact_and_sequences_skip_nothing() -> None:
+    steps = list(itertools.islice(Schedule(selected(READ, WRITE)).share(0, 1), 1000))
+    writes = [step for step in steps if step.kind == "write"]
+    assert len(writes) == 200
+    assert [step.name for step in writes[:11]] == [f"o{number}.bin" for number in (*range(51, 61), 51)]
+    assert {(step.container, step.size) for step in writes} == {("c3", 4096)}
+    reads = [step for step in steps if step.kind == "read"]
+    assert {step.container for step in reads} == {"c1", "c2"} and {step.size for step in reads} == {UNKNOWN_SIZE}
+    assert len({step.name for step in reads}) == 50
+
+
+def test_workers_share_it() -> None:
+    schedule = Schedule(selected(READ, WRITE, total=500))
+    shares = [list(Schedule(selected(READ, WRITE, total=500)).share(worker, 3)) for worker in range(3)]
+    assert [shares[index % 3][index // 3] for index in range(500)] == list(schedule.share(0, 1))
+
+
+def test_a_scan_has_every_object_of_every_container_once() -> None:
+    scan = Operation(
+        "write", containers=Names("r(1,3)", "c"), objects=Names("r(5,9)", "o"), sizes="u(1,9)KB", scan=True
+    )
+    steps = list(Schedule(selected(scan, total=scan.scanned)).share(0, 1))
+    assert [(step.container, step.name) for step in steps] == [
+        (f"c{c}", f"o{o}") for c in (1, 2, 3) for o in range(5, 10)
+    ]
+    assert len({step.number for step in steps}) == 15
+
+
+def test_a_plan_with_selectors_is_the_same_after_json() -> None:
+    made = selected(READ, WRITE, Operation("list", 5, containers=Names("c(1)")), think=0.5)
+    assert plans.from_dict(made.to_dict()) == made
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"kind": "read", "objects": Names("c(1)")}, "go with containers"),
+        ({"kind": "read", "containers": Names("c(1)")}, "needs objects"),
+        ({"kind": "list", "containers": Names("c(1)"), "objects": Names("c(1)")}, "has no objects"),
+        ({"kind": "write", "containers": Names("c(1)"), "objects": Names("c(1)")}, "needs sizes"),
+        ({"kind": "read", "containers": Names("c(1)"), "objects": Names("z(1)")}, "objects: 'z.1.' is not one of c"),
+        ({"kind": "read", "containers": Names("c(1)"), "objects": Names("c(1)"), "scan": True}, "can not be scanned"),
+        ({"kind": "read", "containers": Names("c(1)"), "objects": Names("c(1)"), "weight": 1.5}, "whole number"),
+        (
+            {"kind": "read", "containers": Names("c(1)"), "objects": Names("c(1)"), "division": "x"},
+            "is not one of none",
+        ),
+    ],
+)
+def test_operations_that_can_not_be(fields, message) -> None:
+    with pytest.raises(PlanError, match=message):
+        Operation(**fields)
+
+
+def test_too_few_to_be_divided() -> None:
+    divided = Operation("read", containers=Names("c(1)"), objects=Names("u(1,3)"), division="object")
+    with pytest.raises(PlanError, match="too few to be divided among 4"):
+        selected(divided, users=4)
+    with pytest.raises(PlanError, match="either all have containers"):
+        selected(READ, Operation("read"))
+
+
+# --- files
+
+
+@pytest.mark.parametrize("name", ["swift.xml", "s3.xml", "mock.xml"])
+def test_the_examples(name) -> None:
+    workload = cosbench.read(EXAMPLES / name)
+    assert workload.name == name.removesuffix(".xml")
+    assert workload.stages[0].works[0].kind == "init" and workload.stages[-1].works[0].kind == "dispose"
+    for stage in workload.stages:
+        for work in stage.works:
+            if work.plan is not None:
+                assert next(Schedule(work.plan).share(0, 1))
+
+
+def test_what_a_file_means() -> None:
+    stages = {stage.name: stage for stage in cosbench.read(EXAMPLES / "swift.xml").stages}
+    assert list(stages) == ["init", "prepare", "read", "pause", "mixed", "cleanup", "dispose"]
+    assert stages["init"].works[0].containers == ("cosbench1", "cosbench2")
+    prepare = stages["prepare"].works[0].plan
+    assert prepare is not None
+    assert (prepare.total, prepare.users) == (64, 4)
+    assert prepare.target == {"auth_v1": "http://127.0.0.1:8080/auth/v1.0", "user": "test:tester", "key": "testing"}
+    first = next(Schedule(prepare).share(0, 1))
+    assert (first.container, first.name, first.size) == ("cosbench1", "myobjects1", 1 << 20)
+    (read,) = stages["read"].works
+    assert read.plan is not None
+    assert (read.warmup, read.counted, read.plan.seconds, read.plan.users, read.tolerated) == (2, 20, 22, 8, 0.2)
+    assert stages["pause"].delay == 2 and stages["pause"].works[0].kind == "delay"
+    large, small = stages["mixed"].works
+    assert [each.kind for each in small.plan.operations] == ["read", "write", "list"]
+    assert stages["cleanup"].works[0].plan.total == 464 and stages["cleanup"].cleans and not stages["init"].cleans
+    assert stages["dispose"].works[0].containers == ("cosbench1", "cosbench2")
+
+
+def test_parts_of_a_workload() -> None:
+    workload = cosbench.read(EXAMPLES / "swift.xml")
+    assert [stage.name for stage in workload.cleaning().stages] == ["cleanup", "dispose"]
+    plans_ = [work.plan for stage in workload.unverified().stages for work in stage.works if work.plan]
+    assert plans_ and not any(each.verify for each in plans_)
+
+
+FILE = """<?xml version="1.0"?>
+<workload name="w" {workload}>
+  {storage}
+  {auth}
+  <workflow>
+    <workstage name="main" {stage}>
+      <work name="work" workers="2" {work}>{operation}</work>
+    </workstage>
+  </workflow>
+</workload>
+"""
+WELL = {
+    "workload": "", "storage": '<storage type="mock" config="delay=5" />', "auth": "", "stage": "",
+    "work": 'runtime="1"', "operation": '<operation type="read" config="containers=c(1);objects=u(1,9)" />',
+}  # fmt: skip
+
+
+def written(tmp_path: Path, **parts: str) -> Path:
+    path = tmp_path / "workload.xml"
+    path.write_text(FILE.format(**{**WELL, **parts}))
+    return path
+
+
+def work_of(tmp_path: Path, **parts: str):
+    (stage,) = cosbench.read(written(tmp_path, **parts)).stages
+    return stage.works[0]
+
+
+def operation(config: str, kind: str = "read", more: str = "") -> str:
+    return f'<operation type="{kind}" {more} config="{config}" />'
+
+
+def test_the_template_is_one(tmp_path) -> None:
+    work = work_of(tmp_path)
+    assert work.plan.target == {"size": 1000, "delay": 0.005, "errors": 0}
+    assert work.plan.patience == cosbench.PATIENCE
+
+
+def test_configurations_are_inherited(tmp_path) -> None:
+    work = work_of(
+        tmp_path, workload='config="cprefix=a;oprefix=b"', stage='config="cprefix=c;containers=c(3)"',
+        operation=operation("objects=c(4);osuffix=.x"),
+    )  # fmt: skip
+    step = next(Schedule(work.plan).share(0, 1))
+    assert (step.container, step.name) == ("c3", "b4.x")
+
+
+def test_a_storage_of_its_own(tmp_path) -> None:
+    own = '<storage type="s3" config="endpoint=http://h:1;accesskey=a;secretkey=b;timeout=5000"/>'
+    work = work_of(tmp_path, operation=own + WELL["operation"])
+    assert work.plan.protocol == "s3" and work.plan.patience == 5
+    assert work.plan.target == {"url": "http://h:1", "access_key": "a", "secret_key": "b"}
+
+
+SWIFT = '<storage type="swift" config="policy=gold" />'
+KEYSTONE = '<auth type="keystone" config="username=u;password=p;tenant_name=t;auth_url={url}" />'
+
+
+def test_ways_to_log_in(tmp_path) -> None:
+    auth = '<auth type="swauth" config="username=a:b;password=c;url=http://h/auth/v1.0" />'
+    target = work_of(tmp_path, storage=SWIFT, auth=auth).plan.target
+    assert target == {"policy": "gold", "auth_v1": "http://h/auth/v1.0", "user": "a:b", "key": "c"}
+    target = work_of(tmp_path, storage=SWIFT, auth=KEYSTONE.format(url="http://h:5000/v3")).plan.target
+    assert (target["auth_v3"], target["user"]) == ("http://h:5000/v3", "t:u")
+    token = '<storage type="swift" config="token=AUTH_tk;storage_url=http://h/v1/AUTH_test" />'
+    assert work_of(tmp_path, storage=token).plan.target == {"token": "AUTH_tk", "storage_url": "http://h/v1/AUTH_test"}
+
+
+@pytest.mark.parametrize(
+    ("parts", "line", "message"),
+    [
+        (
+            {"storage": '<storage type="ampli" />'},
+            3,
+            "storage 'ampli': type='ampli' is not supported; allowed: swift, s3, mock",
+        ),
+        ({"storage": ""}, 7, "work 'work': there is no storage for it; allowed: swift, s3, mock"),
+        ({"storage": SWIFT}, 3, "auth type 'none' does not log in to swift; allowed: swauth, keystone"),
+        (
+            {"auth": '<auth type="httpauth" />'},
+            4,
+            "type='httpauth' is not supported; allowed: none, swauth, keystone, mock",
+        ),
+        ({"storage": SWIFT, "auth": KEYSTONE.format(url="http://h/v2.0")}, 4, "Keystone's third version"),
+        (
+            {"storage": '<storage type="s3" config="accesskey=a;secretkey=b;endpoint=h:80" />'},
+            3,
+            "endpoint=h:80 is not a URL",
+        ),
+        ({"storage": '<storage type="s3" config="accesskey=a;proxyhost=p" />'}, 3, "proxyhost=p is not supported"),
+        ({"storage": '<storage type="mock" config="errors=2" />'}, 3, "errors=2 is not a number from 0 to 1"),
+        ({"storage": '<storage type="mock" config="delay=soon" />'}, 3, "delay=soon is not a number from 0 on"),
+        ({"storage": '<storage type="mock" config="delay" />'}, 3, "'delay' is not key=value"),
+        ({"work": ""}, 7, "runtime and totalOps are both 0"),
+        ({"work": 'runtime="x"'}, 7, "runtime='x' is not a whole number from 0 on"),
+        ({"work": 'runtime="1" colour="red"'}, 7, "attribute colour='red' is not known; allowed: name, type"),
+        ({"work": 'runtime="1" driver="d1"'}, 7, "driver='d1' is not supported"),
+        ({"work": 'runtime="1" totalBytes="9"'}, 7, "totalBytes='9' is not supported; use totalOps, runtime"),
+        ({"work": 'runtime="1" afr="1000001"'}, 7, "afr='1000001' is not a whole number from 0 to 1000000"),
+        ({"work": 'runtime="1" type="mystery"'}, 7, "type='mystery' is not supported; allowed: init, prepare, normal"),
+        (
+            {"work": 'runtime="1" division="disk"'},
+            7,
+            "division='disk' is not supported; allowed: none, container, object",
+        ),
+        ({"workload": 'trigger="now.sh"'}, 2, "trigger='now.sh' is not supported"),
+        ({"operation": ""}, 7, "it has no operation"),
+        (
+            {"operation": operation("containers=c(1);objects=c(1)", more='ratio="60"')},
+            7,
+            "add up to 60; they must to 100",
+        ),
+        (
+            {"operation": operation("containers=c(1);objects=c(1)", "filewrite")},
+            7,
+            "type='filewrite' is not supported; allowed: read, write, delete, list",
+        ),
+        ({"operation": operation("containers=c(1)")}, 7, "operation 'read': config: it needs objects"),
+        ({"operation": operation("containers=c(1);objects=z(1)")}, 7, "objects=z(1): 'z(1)' is not one of c(N)"),
+        (
+            {"operation": operation("containers=c(1);objects=c(1);depth=2")},
+            7,
+            "depth=2 is not supported; allowed: containers",
+        ),
+        ({"operation": operation("containers=c(1);objects=c(1)", "write")}, 7, "it needs sizes"),
+        (
+            {"operation": operation("containers=c(1);objects=c(1);sizes=c(1)", "write")},
+            7,
+            "does not end with one of the units",
+        ),
+        (
+            {"operation": operation("containers=c(1);objects=c(1);content=zero")},
+            7,
+            "content=zero is not supported; allowed: random",
+        ),
+        ({"operation": operation("containers=c(1);objects=c(1);chunked=true")}, 7, "chunked=true is not supported"),
+        ({"operation": operation("containers=c(1);objects=c(1)", "list")}, 7, "objects=c(1) is not supported for list"),
+        ({"operation": "<thing/>"}, 7, "thing: it can not be in work; allowed there: storage, auth, operation"),
+        ({"operation": "<operation"}, 7, "not XML"),
+        (
+            {"work": 'type="prepare" config="containers=u(1,2);objects=r(1,2);sizes=c(1)KB"', "operation": ""},
+            7,
+            "can not be scanned, only r(LOW,HIGH)",
+        ),
+        ({"work": 'type="init" config="containers=c(1)"', "operation": ""}, 7, "containers=c(1) can not be scanned"),
+        ({"work": 'type="cleanup" config="containers=r(1,2);objects=r(1,2)"'}, 7, "has no operations of its own"),
+        (
+            {
+                "work": 'type="prepare" config="containers=r(1,2);objects=r(1,2);sizes=c(1)KB;createContainer=maybe"',
+                "operation": "",
+            },
+            7,
+            "createContainer=maybe is not one of true, false",
+        ),
+    ],
+)
+def test_what_can_not_be_run_is_told(tmp_path, parts, line, message) -> None:
+    path = written(tmp_path, **parts)
+    with pytest.raises(WorkloadError) as told:
+        cosbench.read(path)
+    assert str(told.value).startswith(f"{path}:{line}: ")
+    assert message in str(told.value)
+
+
+def test_other_files(tmp_path) -> None:
+    path = tmp_path / "x.xml"
+    for text, message in {
+        "<a/>": "a: it can not be at the top; allowed there: workload",
+        "": "not XML",
+        '<workload name="w"/>': "it has 0 elements workflow instead of 1",
+        '<workload name="w"><workflow/></workload>': "it has no workstage",
+        '<workload name="w"><workflow><workstage name="s"/></workflow></workload>': "it has no work",
+        '<workload name="w"><workflow><workstage/></workflow></workload>': "it needs a name",
+    }.items():
+        path.write_text(text)
+        with pytest.raises(WorkloadError, match=message):
+            cosbench.read(path)
+    with pytest.raises(OSError):
+        cosbench.read(tmp_path / "none.xml")
+
+
+def test_ratios_of_nothing_are_left_out(tmp_path) -> None:
+    both = operation("containers=c(1);objects=c(1)") + operation("containers=c(1);objects=c(1)", "delete", 'ratio="0"')
+    (only,) = work_of(tmp_path, operation=both).plan.operations
+    assert only.kind == "read"

@@ -1,0 +1,304 @@
+"""Disk against Swift, at a small size, as the engine runs it; its tables and plots; the statistics it needs."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import io
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("numpy", reason="suites need the extra 'bench'")
+pytest.importorskip("psutil", reason="suites need the extra 'bench'")
+
+import numpy
+
+from benchmarks import disk_swift_tables, engine, results, servers, statistics, worker
+from benchmarks.bench_disk_swift import CASES, DIRECT, LARGE, LOG, SOURCES, WAYS
+from benchmarks.load.content import Content
+from benchmarks.progress import Progress
+from benchmarks.tables import EMPTY
+from benchmarks.workloads import disk_swift
+from tests.benchmarks import samples
+from tests.benchmarks.test_load_analysis import operation, run_of
+
+needs_load = pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("locust", "swiftclient", "eventlet")),
+    reason="the suite needs the extras 'load', 'stores' and 'eventlet'",
+)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path_factory.getbasetemp() / "payloads"
+    monkeypatch.setenv(worker.CACHE_VARIABLE, str(path))
+    return path
+
+
+@needs_load
+def test_every_row(tmp_path, monkeypatch) -> None:
+    missing = servers.why_not("swift")
+    if missing:
+        pytest.skip(missing)
+    # It has all rows that there are.
+    (original,) = (case for case in CASES if case.name == "size-256MiB")
+    variants = [
+        dataclasses.replace(row, parameters={**row.parameters, "records": str(tmp_path / row.title)})
+        for row in original.all_variants()
+    ]
+    parameters = {**original.parameters, "total": 20, "objects": 4, "size": 150_000, "users": 5}
+    case = dataclasses.replace(original, variants=variants, parameters=parameters, rounds=1)
+    result = results.Result("disk_swift", {}, {})
+    engine.run([case], result, progress=Progress(io.StringIO()))
+    (found,) = result.cases
+    assert set(found.variants) == {*(f"{source}-{way}" for source in SOURCES for way in WAYS), DIRECT}
+    for title, row in found.variants.items():
+        assert row.failure is None, f"{title}: {row.failure['reason']}\n{row.failure['stderr']}"
+        (run,) = row.runs
+        assert run["verified"] is True and run["failed"] == 0
+        assert ("fastio" in row.details) == title.endswith("fastio")
+        assert run["swift_cpu_ms"] > 0 or title.startswith("disk")
+        assert run["generator_cpu"] > 0
+        assert run.get("server_cpu_ms", 0) > 0 or title == DIRECT
+        for column in (*case.columns, case.value):
+            assert column in run or (column, title) == ("server_cpu_ms", DIRECT)
+    # The records are there, so the tables can be made, again and again.
+    (table,) = disk_swift_tables.published(result)
+    assert table.head[2:] == disk_swift_tables.rows(found) == list(found.variants)
+    sizes = [row for row in table.rows if row[:2] == ["size, KB", "mean"]]
+    assert sizes == [["size, KB", "mean", *["150"] * 9]]
+    assert [row[1] for row in disk_swift_tables.losses(result).rows] == ["response", "transfer", "whole request"]
+    targets = [target[0] for target in disk_swift_tables.targets(result).rows]
+    for title in disk_swift_tables.FAST:
+        assert f"size-256MiB: whole request from Swift, ms, {title}" not in targets
+
+
+def test_what_is_asked_in_the_issue_is_measured() -> None:
+    cases = {case.name: case for case in CASES}
+    named = {"one-same", "one-recent", "five-same", "five-recent", "five-random", "five-repeated", "expired"}
+    assert named < set(cases)
+    sizes = [case.parameters["size"] for name, case in cases.items() if name.startswith("size-")]
+    assert min(sizes) == 10**6 and max(sizes) == 2 * 10**9 and LARGE in sizes
+    for case in CASES:
+        titles = [variant.title for variant in case.all_variants()]
+        assert case.baseline in titles
+        assert all(variant.against in titles for variant in case.all_variants())
+        for variant in case.all_variants():
+            parameters = {**case.parameters, **variant.parameters}
+            if variant.title == DIRECT:
+                assert disk_swift.reading_directly(parameters, {"auth_v1": "x", "user": "a:b", "key": "c"})
+            else:
+                assert disk_swift.reading(parameters, "http://127.0.0.1:1")
+            assert parameters.get("swift", "") in {"", *case.beside}
+
+
+def test_a_stock_swift_under_a_fast_name_is_an_error() -> None:
+    def told(**of_proxy) -> dict:
+        return {"beside": {"wide": {"access": {"patched": {"object": disk_swift.SERVER_PATCHES, **of_proxy}}}}}
+
+    parameters = {"swift": "wide", "fastio": "on"}
+    found = told(proxy=[*disk_swift.SERVER_PATCHES, "others"])
+    assert disk_swift._swift(parameters, found) is found["beside"]["wide"]
+    assert disk_swift._swift({}, found) is found
+    with pytest.raises(RuntimeError, match="fix_green_sendall is not in effect in Swift's proxy server"):
+        disk_swift._swift(parameters, told(proxy=["fix_green_wsgi_chunked"]))
+    with pytest.raises(RuntimeError, match="wide: no room"):
+        disk_swift._swift(parameters, {"beside": {"wide": {"failed": "no room"}}})
+
+
+def test_a_stock_server_under_a_fast_name_is_an_error() -> None:
+    applied = [
+        {"name": name, "target": f"{module}:X", "outcome": "applied"} for name, module in disk_swift.PATCHES
+    ]
+    disk_swift.check_patched({"patches": applied})
+    for number in range(len(applied)):
+        for outcome in ("waiting", "absent"):
+            wrong = [dict(each) for each in applied]
+            wrong[number]["outcome"] = outcome
+            with pytest.raises(RuntimeError, match=f"{applied[number]['name']} is not applied"):
+                disk_swift.check_patched({"patches": wrong})
+    with pytest.raises(RuntimeError, match="is not applied"):
+        disk_swift.check_patched({"patches": []})
+
+
+def test_the_logs_on_the_disk_are_those_of_the_plan(tmp_path) -> None:
+    parameters = {"source": "disk", "fastio": "off", "chunk": 1, "users": 1, "objects": 2, "size": 100_000, "total": 1}
+    plan = disk_swift.reading(parameters, "http://127.0.0.1:1")
+    path = tmp_path / plan.name(1)
+    for _ in range(2):
+        disk_swift._write(path, Content(plan), 1)
+        assert path.read_bytes() == Content(plan).at(1, 0, 100_000)
+    path.write_bytes(b"half")
+    disk_swift._write(path, Content(plan), 1)
+    assert path.stat().st_size == 100_000
+
+
+def made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transfers: dict[str, float], requests: int = 50
+) -> results.Result:
+    """A result whose requests took so many seconds in each phase."""
+    monkeypatch.setattr(engine, "ROOT", tmp_path)
+    # What is tested is not how narrow the intervals are.
+    for name in ("RESAMPLES", "FEW_RESAMPLES"):
+        monkeypatch.setattr(statistics, name, 100)
+    rows = {}
+    for title, seconds in transfers.items():
+        rows[title] = samples.variant([1.0] * 7)
+        for number, run in enumerate(rows[title].runs):
+            operations = [operation(0, n, n + 3 * seconds * (1 + n % 5 / 100), size=LOG) for n in range(requests)]
+            run_of(tmp_path / title / str(number), operations)
+            jitter = 1 + number / 1000
+            run |= {"records": f"{title}/{number}", "operations": requests, **{
+                f"{figure}_ms": seconds * 1000 * jitter * (3 if figure == "whole_p50" else 1)
+                for figure in ("response_p50", "response_p99", "transfer_p50", "whole_p50")}}  # fmt: skip
+    case = samples.case(rows, name="one-same", unit="ms", value="transfer_p50_ms", parameters={"size": LOG})
+    return samples.result(case)
+
+
+ROWS = {"disk-stock": 0.002, "disk-fastio": 0.002, "swift-stock": 0.010, "swift-fastio": 0.009,
+        "swift-1MiB-stock": 0.006, "swift-1MiB-fastio": 0.005, "swift-wide-stock": 0.006,
+        "swift-wide-fastio": 0.004, "swift-direct": 0.008}  # fmt: skip
+
+
+def test_the_tables(tmp_path, monkeypatch, capsys) -> None:
+    result = made(tmp_path, monkeypatch, ROWS)
+    (table,) = disk_swift_tables.published(result)
+    rows = {(row[0], row[1]): row[2:] for row in table.rows}
+    assert rows["transfer, ms", "median"][2].startswith("10.2 (")
+    assert float(rows["transfer, ms", "mean"][2]) == pytest.approx(10.2, abs=0.1)
+    assert rows["size, KB", "mean"] == ["1220"] * 9
+    targets = {row[0]: row[1:] for row in disk_swift_tables.targets(result).rows}
+    assert targets["one-same: transfer from Swift, ms, swift-fastio"][-2:] == ["1.11 x stock's speed", "no"]
+    assert targets["one-same: transfer from Swift, ms, swift-1MiB-fastio"][-2:] == ["2 x stock's speed", "yes"]
+    assert targets["one-same: response p99, ms, swift"][-1] == "yes"
+    assert targets["one-same: whole request from Swift, ms, swift-fastio"][-2:] == ["1.11 x stock's speed", "yes"]
+    (response, transfer, whole) = disk_swift_tables.losses(result).rows
+    # Of the 8 ms that each phase takes longer than from the disk.
+    assert transfer[1:] == ["transfer", "2.01", "10", "8.03", "8.03", "12%", "62%", "75%"]
+    assert response[1] == "response" and whole[1] == "whole request" and whole[-1] == "75%"
+    path = tmp_path / "disk_swift.json"
+    result.write(path)
+    for style in ([], ["--rst"], ["--markdown"]):
+        assert disk_swift_tables.main([str(path), *style]) == 0
+        # On a terminal what is too wide is folded.
+        assert ("standard deviation without outliers" if style else "outliers") in capsys.readouterr().out
+
+
+def test_a_p99_that_has_grown_is_told(tmp_path, monkeypatch) -> None:
+    result = made(tmp_path, monkeypatch, {**ROWS, "swift-fastio": 0.011})
+    targets = {row[0]: row[1:] for row in disk_swift_tables.targets(result).rows}
+    assert targets["one-same: response p99, ms, swift"][-1] == "no"
+    assert targets["one-same: response p99, ms, disk"][-1] == "yes"
+
+
+def test_a_few_requests_have_no_p99(tmp_path, monkeypatch) -> None:
+    for requests, there in ((3, False), (50, True)):
+        result = made(tmp_path / str(requests), monkeypatch, ROWS, requests)
+        assert any("p99" in row[0] for row in disk_swift_tables.targets(result).rows) == there
+
+
+def test_a_p99_that_has_grown_everywhere_is_told(tmp_path, monkeypatch) -> None:
+    found = samples.result(
+        *(made(tmp_path / name, monkeypatch, {**ROWS, "swift-fastio": 0.0101}).cases[0] for name in ("a", "b", "c"))
+    )
+    targets = {row[0]: row[1:] for row in disk_swift_tables.targets(found).rows}
+    assert targets["3 scenarios: response p99, swift"][-2:] == ["1.01 x stock at least", "no"]
+    assert targets["3 scenarios: response p99, disk"][-2:] == ["1 x stock at least", "yes"]
+
+
+def test_rows_that_a_scenario_does_not_have_are_not_asked_for(tmp_path, monkeypatch) -> None:
+    few = {title: ROWS[title] for title in ("swift-stock", "swift-fastio")}
+    rows = disk_swift_tables.targets(made(tmp_path, monkeypatch, few)).rows
+    assert [row[0].partition(": ")[2] for row in rows] == [
+        "transfer from Swift, ms, swift-fastio", "whole request from Swift, ms, swift-fastio", "response p99, ms, swift"
+    ]  # fmt: skip
+    assert all(row[-1] != EMPTY for row in rows)
+
+
+def test_without_the_records(tmp_path, monkeypatch, capsys) -> None:
+    result = made(tmp_path, monkeypatch, ROWS)
+    monkeypatch.setattr(engine, "ROOT", tmp_path / "elsewhere")
+    assert disk_swift_tables.published(result) == []
+    # The medians of the runs are in the result itself.
+    assert disk_swift_tables.targets(result).rows
+    path = tmp_path / "other.json"
+    samples.result(samples.case({"x": [1.0]})).write(path)
+    assert disk_swift_tables.main([str(path)]) == 1
+    assert disk_swift_tables.main([str(tmp_path / "none.json")]) == 2
+    assert "none.json" in capsys.readouterr().err
+
+
+def test_the_plots(tmp_path, monkeypatch, capsys) -> None:
+    pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
+    from benchmarks import disk_swift_plots
+
+    path = tmp_path / "disk_swift.json"
+    made(tmp_path, monkeypatch, ROWS).write(path)
+    assert disk_swift_plots.main([str(path), "-o", str(tmp_path / "drawn")]) == 0
+    names = [Path(line).name for line in capsys.readouterr().out.splitlines()]
+    assert names == ["disk_swift-requests.png", "disk_swift-requests.svg"]
+    drawn = (tmp_path / "drawn" / "disk_swift-requests.svg").read_text()
+    assert all(title in drawn for title in ROWS)
+    monkeypatch.setattr(engine, "ROOT", tmp_path / "elsewhere")
+    assert disk_swift_plots.main([str(path), "-o", str(tmp_path)]) == 1
+    assert set(disk_swift_plots.COLOURS) == set(ROWS)
+
+
+# --- the statistics
+
+FIGURES = st.lists(st.floats(0, 1e6), min_size=1, max_size=50)
+
+
+@given(FIGURES)
+def test_moments_are_those_of_the_standard_library(figures) -> None:
+    import statistics as standard
+
+    found = statistics.moments(figures)
+    assert found.mean == pytest.approx(standard.fmean(figures), abs=1e-6)
+    if len(figures) > 1:
+        assert found.deviation == pytest.approx(standard.stdev(figures), rel=1e-6, abs=1e-6)
+
+
+@given(FIGURES)
+def test_outliers_are_far_off(figures) -> None:
+    found = statistics.moments(figures)
+    kept = statistics.without_outliers(figures)
+    assert len(kept) >= 1
+    assert all(abs(each - found.mean) <= 2 * found.deviation * (1 + 1e-9) + 1e-9 for each in kept)
+    far = [each for each in figures if abs(each - found.mean) > 2 * found.deviation * (1 + 1e-9) + 1e-6]
+    assert len(kept) <= len(figures) - len(far)
+
+
+def test_the_outlier_that_was_put_in_is_out() -> None:
+    assert list(statistics.without_outliers([10, 11, 9, 10, 10, 11, 9, 500])) == [10, 11, 9, 10, 10, 11, 9]
+
+
+@given(FIGURES)
+def test_the_interval_has_the_median(figures) -> None:
+    low, high = statistics.median_interval(figures)
+    assert min(figures) <= low <= statistics.median(figures) <= high <= max(figures)
+
+
+def test_the_interval_of_many_figures_is_narrow() -> None:
+    figures = numpy.random.default_rng(0).normal(100, 10, 20_000)
+    low, high = statistics.median_interval(figures)
+    assert 0.1 < high - low < 1 and low < 100.3 and high > 99.7
+
+
+def test_rolling() -> None:
+    assert list(statistics.rolling([1, 2, 3, 4], 2)) == [1.5, 2.5, 3.5]
+    assert list(statistics.rolling([1, 3], 20)) == [2]
+    assert list(statistics.rolling([], 3)) == []
+
+
+def test_a_result_keeps_where_the_records_are(tmp_path) -> None:
+    path = tmp_path / "result.json"
+    row = samples.variant([1.0])
+    row.runs[1]["records"] = "results/records/x"
+    samples.result(samples.case({"a": row})).write(path)
+    assert results.read(path).cases[0].variants["a"].runs[1]["records"] == "results/records/x"
+    assert "records" in engine.KEPT and json.loads(path.read_text())

@@ -1,0 +1,242 @@
+"""What the records of a run say: checked on operations whose outcome is known."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("numpy", reason="the analysis needs the extra 'bench'")
+pytest.importorskip("scipy", reason="the comparison needs the extra 'bench'")
+
+from benchmarks import compare, results, tables
+from benchmarks.load import __main__ as command
+from benchmarks.load import analysis, report
+from benchmarks.load.plan import Operation, Plan
+from benchmarks.load.records import Record, Writer
+from benchmarks.load.sampling import Samples, sampled
+
+EPOCH = 1_700_000_000.0
+
+
+def operation(user: int, start: float, end: float, *, size: int = 1000, error: str = "", kind: str = "read") -> Record:
+    third = (end - start) / 3
+    status = 500 if error else 200
+    return Record(kind, 0, user, EPOCH + start, third, 2 * third, end - start, 0 if error else size, status, error)
+
+
+def run_of(directory: Path, *workers: list[Record], cpu: float = 0.1, **fields) -> Path:
+    """A run of these operations, one list for each worker."""
+    directory.mkdir(parents=True)
+    defaults = {"protocol": "logs", "target": {"url": "http://127.0.0.1:1"}, "total": 1, "size": 1000}
+    plan = Plan(operations=(Operation("read"),), **{**defaults, **fields.pop("plan", {})})
+    about = []
+    for number, operations in enumerate(workers):
+        writer = Writer(directory / f"worker-{number}.csv.gz", {"worker": number})
+        for each in operations:
+            writer.add(each)
+        writer.close()
+        samples = [(EPOCH + second, cpu) for second in range(1, 40)]
+        about.append({"worker": number, "lost": False, "clock_offset": 0.0, "clock_error": 0.0, "cpu": samples,
+                      **fields.get("about", {})})  # fmt: skip
+    summary = {"format": analysis.FORMAT, "version": analysis.VERSION, "plan": plan.to_dict(), "started": EPOCH,
+               "finished": EPOCH, "workers": about}  # fmt: skip
+    (directory / analysis.SUMMARY).write_text(json.dumps(summary))
+    return directory
+
+
+def steady(user: int, count: int, seconds: float = 0.1, begin: float = 0.0, **more) -> list[Record]:
+    return [operation(user, begin + n * seconds, begin + (n + 1) * seconds, **more) for n in range(count)]
+
+
+def test_warm_up_and_tail_are_cut_as_warp_does(tmp_path) -> None:
+    # The slower user has its first end at 0.5, the other starts its last at 2.9.
+    found = analysis.read(run_of(tmp_path / "run", steady(0, 30), steady(0, 8, 0.5)))
+    assert analysis.window(found.operations) == pytest.approx((0.5, 2.9, True))
+    # Users of two workers are two users, though both have the number 0.
+    assert len(set(found.operations.user)) == 2
+
+
+def test_a_run_that_is_too_short_counts_whole(tmp_path) -> None:
+    found = analysis.read(run_of(tmp_path / "run", steady(0, 1)))
+    assert analysis.window(found.operations) == pytest.approx((0.0, 0.1, False))
+    assert any("too short" in note for note in report.notes(found))
+    assert report.figures(found)["operations"] == 1
+
+
+def test_segments(tmp_path) -> None:
+    found = analysis.read(run_of(tmp_path / "run", steady(0, 45)))
+    parts = analysis.segments(found.operations, 0.0, 4.5)
+    assert [part.begin for part in parts] == [0, 1, 2, 3]
+    assert [part.operations for part in parts] == pytest.approx([10] * 4)
+    assert [part.bytes for part in parts] == pytest.approx([10_000] * 4)
+
+
+def test_what_lasts_long_counts_in_each_second(tmp_path) -> None:
+    found = analysis.read(run_of(tmp_path / "run", [operation(0, 0, 4, size=8000)]))
+    assert [part.bytes for part in analysis.segments(found.operations, 0, 4)] == pytest.approx([2000] * 4)
+    assert [part.operations for part in analysis.segments(found.operations, 0, 4)] == pytest.approx([0.25] * 4)
+
+
+TIMES = st.lists(
+    st.tuples(st.floats(0, 20), st.floats(0.001, 9), st.integers(0, 10**9), st.booleans()), min_size=1, max_size=30
+)
+
+
+@given(TIMES)
+def test_segments_add_up(tmp_path_factory, times) -> None:
+    operations = [
+        operation(0, start, start + taken, size=size, error="x" * failed) for start, taken, size, failed in times
+    ]
+    found = analysis.read(run_of(tmp_path_factory.mktemp("segments") / "run", operations))
+    parts = analysis.segments(found.operations, 0.0, 31.0)
+    well = [size for _, _, size, failed in times if not failed]
+    assert sum(part.bytes for part in parts) == pytest.approx(sum(well), rel=1e-6, abs=1)
+    assert sum(part.operations for part in parts) == pytest.approx(len(well), abs=1e-3)
+    assert min(part.bytes for part in parts) >= -1e-3 * max(1, sum(well))
+
+
+def test_phases_and_percentiles(tmp_path) -> None:
+    operations = [operation(0, n, n + 0.3 * (n + 1) / 100) for n in range(100)]
+    found = analysis.read(run_of(tmp_path / "run", operations))
+    for phase, share in {"sent": 1, "response": 1, "first_byte": 2, "transfer": 1, "whole": 3}.items():
+        middle = analysis.percentiles(found.operations, phase)
+        # The n-th takes n milliseconds in each of its three phases.
+        assert middle["p50"] == pytest.approx(50.5 * share, rel=1e-3)
+        assert middle["p99"] == pytest.approx(99.01 * share, rel=1e-3)
+
+
+def test_failures_are_told(tmp_path) -> None:
+    operations = [operation(0, n, n + 1, error="status 503: busy" if n % 4 == 0 else "") for n in range(20)]
+    found = analysis.read(run_of(tmp_path / "run", operations))
+    figures = report.figures(found)
+    assert (figures["failed"], figures["success_ratio"], figures["verified"]) == (5, 0.75, False)
+    assert "5 x status 503: busy" in report.notes(found)
+    (row,) = report.table([found]).rows
+    assert row[1:4] == ["read", "18", "5"]
+    # An operation that failed has no bytes and is none of those that were done.
+    assert figures["operations_per_second"] == pytest.approx(14 / 18, abs=0.05)
+
+
+def test_errors_that_are_all_different_take_little_room(tmp_path) -> None:
+    operations = [operation(0, n, n + 1, error=f"status 503: request {n}") for n in range(500)]
+    found = analysis.read(run_of(tmp_path / "run", operations))
+    assert len(found.errors) == analysis.DIFFERENT_ERRORS + 1
+    assert found.errors["status 503: and others"] == 400
+    assert sum(found.errors.values()) == 500
+
+
+def test_what_was_not_carried_out_is_told(tmp_path) -> None:
+    for total, told in ((20, False), (21, True)):
+        found = analysis.read(run_of(tmp_path / str(total), steady(0, 20), plan={"total": total}))
+        assert ("only 20 of 21 operations were carried out" in found.doubts) == told
+        assert report.figures(found)["verified"] is not told
+
+
+def test_clocks_of_workers(tmp_path) -> None:
+    directory = run_of(tmp_path / "run", steady(0, 20), steady(0, 20, begin=100.0))
+    path = directory / analysis.SUMMARY
+    summary = json.loads(path.read_text())
+    summary["workers"][1] |= {"clock_offset": 100.0, "clock_error": 0.2}
+    path.write_text(json.dumps(summary))
+    found = analysis.read(directory)
+    assert found.operations.end.max() == pytest.approx(2.0)
+    assert analysis.window(found.operations).cut
+    assert "the workers' clocks agree to 200 ms only" in report.notes(found)
+
+
+@pytest.mark.parametrize(("cpu", "limited"), [(0.5, False), (0.97, True)])
+def test_a_run_that_the_generator_limited_is_marked(tmp_path, cpu, limited) -> None:
+    found = analysis.read(run_of(tmp_path / "run", steady(0, 100), cpu=cpu))
+    assert any("LIMITED BY THE LOAD GENERATOR" in note for note in report.notes(found)) == limited
+    assert report.figures(found)["generator_cpu"] == pytest.approx(cpu)
+    stream = io.StringIO()
+    tables.show(report.result([found]), stream)
+    assert ("LIMITED BY" in stream.getvalue()) == limited
+
+
+def test_a_suite_marks_it_too() -> None:
+    from tests.benchmarks import samples
+
+    row = samples.variant([1.0] * 7)
+    row.runs[3]["generator_cpu"] = 0.95
+    (note,) = tables.table(samples.case({"x": row})).notes[1:]
+    assert "LIMITED BY THE LOAD GENERATOR" in note
+
+
+def test_a_lost_worker_is_told(tmp_path) -> None:
+    found = analysis.read(run_of(tmp_path / "run", steady(0, 100), about={"lost": True}))
+    assert report.figures(found)["verified"] is False
+    assert any("worker 0 was lost" in note for note in report.notes(found))
+
+
+def test_truncated_records_are_told(tmp_path) -> None:
+    directory = run_of(tmp_path / "run", steady(0, 2000))
+    path = directory / "worker-0.csv.gz"
+    path.write_bytes(path.read_bytes()[:-200])
+    found = analysis.read(directory)
+    assert 0 < len(found.operations) < 2000
+    assert any("truncated" in note for note in report.notes(found))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("{", "no run of a load"), ("{}", "no format"), ('{"format": "fastio-load-run", "version": 9}', "version 9")],
+)
+def test_what_is_no_run(tmp_path, content, message) -> None:
+    (tmp_path / analysis.SUMMARY).write_text(content)
+    with pytest.raises(analysis.RunError, match=message):
+        analysis.read(tmp_path)
+
+
+def test_a_run_without_operations(tmp_path) -> None:
+    with pytest.raises(analysis.RunError, match="not a single operation"):
+        analysis.read(run_of(tmp_path / "run", []))
+
+
+def test_two_runs_compare(tmp_path, capsys) -> None:
+    """As results of any suite do: differing parameters first, then the rank test over their seconds."""
+    for name, seconds, users in (("before", 0.1, 1), ("after", 0.05, 2)):
+        directory = run_of(tmp_path / name / "run", steady(0, int(30 / seconds), seconds), plan={"users": users})
+        assert command.main(["analyze", str(directory), "--result", str(tmp_path / f"{name}.json")]) == 0
+    capsys.readouterr()
+    assert compare.main([str(tmp_path / "before.json"), str(tmp_path / "after.json")]) == 0
+    text = capsys.readouterr().out
+    assert "parameter users: 1 -> 2" in text
+    assert "parameter operations" not in text
+    assert text.index("parameter users") < text.index("times better")
+    rows = [line.split() for line in text.splitlines() if line.strip().startswith("read-throughput")]
+    assert rows and rows[0][-1] == "faster"
+    result = results.read(tmp_path / "after.json")
+    assert result.cases[0].parameters["operations"] == "read of 1 from number 0, each, weight 1"
+    (variant,) = result.case("read-throughput").variants.values()
+    # The first operation's end and the last one's start cut the first second, and the end.
+    assert len(variant.measured()) == 29
+    assert result.case("read-throughput").figures("run") == pytest.approx([20 * 1000 / (1 << 20)] * 29, rel=1e-3)
+
+
+def test_cpu_time_of_a_part() -> None:
+    samples = Samples()
+    for moment, seconds in ((10.0, 1.0), (11.0, 2.0), (13.0, 2.0)):
+        samples.add(moment, seconds)
+    assert samples.between(10.5, 12.0) == pytest.approx(0.5)
+    assert samples.between(10.0, 13.0) == samples.between(0.0, 99.0) == pytest.approx(1.0)
+
+
+def test_sampling() -> None:
+    readings = iter(range(1000))
+    with sampled(lambda: float(next(readings)), 0.01) as samples:
+        while len(samples.moments) < 5:
+            time.sleep(0.01)
+    assert samples.seconds == [float(number) for number in range(len(samples.seconds))]
+    assert samples.moments == sorted(samples.moments)
+
+
+def test_the_command_says_what_it_can_not_read(tmp_path, capsys) -> None:
+    assert command.main(["analyze", str(tmp_path)]) == 2
+    assert "no run of a load" in capsys.readouterr().err

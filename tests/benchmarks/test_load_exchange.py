@@ -1,0 +1,73 @@
+"""One request and its answer: times, connections that are kept, and users that have their turn."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+
+import pytest
+
+from benchmarks.load import exchange
+from benchmarks.load.exchange import Connection
+from benchmarks.load.plan import Operation, Plan
+from tests.benchmarks import object_server
+
+SIZE = 3 * exchange.READ_SIZE + 5
+
+
+def plan(size: int) -> Plan:
+    return Plan("logs", {"url": "http://127.0.0.1:1"}, (Operation("read"),), total=1, size=size)
+
+
+def test_the_parts_of_a_request_follow_each_other() -> None:
+    with object_server.serving(plan(20_000)) as (url, objects):
+        pieces: list[bytes] = []
+        found = Connection(url, keep_alive=False).exchange("GET", "/load/object-000001", into=pieces.append)
+        assert b"".join(pieces) == objects.content.at(1, 0, 20_000)
+    assert found.status == 200
+    assert found.sent is not None and found.first_byte is not None and found.end is not None
+    assert found.start <= found.sent <= found.first_byte <= found.end
+
+
+def test_others_have_their_turn(monkeypatch) -> None:
+    """While a large object is read, and while one is written."""
+    turns: list[None] = []
+    monkeypatch.setattr(exchange, "_let_others", lambda: turns.append(None))
+    with object_server.serving(plan(SIZE)) as (url, _):
+        Connection(url, keep_alive=False).exchange("GET", "/load/object-000001", into=lambda _: None)
+        assert len(turns) == 3
+        turns.clear()
+        # It knows GET only, and what it answers to the rest is not what this is about.
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            Connection(url, keep_alive=False).exchange("PUT", "/x-1", body=lambda: iter([b"x"] * 4), length=4)
+        assert len(turns) == 3
+
+
+def test_a_connection_that_was_closed_meanwhile_is_made_anew() -> None:
+    def close_after(handler, count: int) -> bool:
+        handler.close_connection = True
+        return False
+
+    with object_server.serving(plan(10), close_after) as (url, objects):
+        connection = Connection(url)
+        for _ in range(3):
+            # Without the header that would say so.
+            assert connection.exchange("GET", "/load/object-000001").status == 200
+        connection.close()
+        assert len(objects.connections) == 3
+
+
+def test_of_an_error_the_beginning_is_kept() -> None:
+    def fail(handler, count: int) -> bool:
+        object_server.answer(handler, 503, b"busy" * 1000)
+        return True
+
+    with object_server.serving(plan(10), fail) as (url, _):
+        found = Connection(url, keep_alive=False).exchange("GET", "/load/object-000001", into=pytest.fail)
+    assert (found.status, found.text) == (503, b"busy" * (exchange.ERROR_BYTES // 4))
+
+
+@pytest.mark.parametrize("url", ["ftp://127.0.0.1", "127.0.0.1:80", "http://"])
+def test_what_is_no_url_of_a_service(url) -> None:
+    with pytest.raises(ValueError, match="is not the URL of a service"):
+        Connection(url)

@@ -1,0 +1,183 @@
+"""A plan, the order of its operations, and what its objects hold."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.load import plan as plans
+from benchmarks.load.content import BLOCK, Check, Content, log_lines
+from benchmarks.load.plan import Operation, Plan, PlanError
+from benchmarks.load.schedule import Schedule
+
+
+def plan(*operations: Operation, **fields) -> Plan:
+    defaults = {"protocol": "logs", "target": {"url": "http://127.0.0.1:1"}, "total": 10}
+    return Plan(operations=operations or (Operation("read"),), **{**defaults, **fields})
+
+
+def test_it_survives_json() -> None:
+    original = plan(Operation("read", weight=80, count=7), Operation("write", weight=20, first=7), users=3, size=5)
+    assert plans.from_dict(json.loads(json.dumps(original.to_dict()))) == original
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"protocol": "ftp"}, "protocol 'ftp' is not one of glance, swift, s3, logs"),
+        ({"users": 0}, "users 0 is not a whole number from 1 on"),
+        ({"users": True}, "users True is not a whole number from 1 on"),
+        ({"patience": 0}, "patience 0 is not a number above 0"),
+        ({"total": 0}, "total and seconds are both 0"),
+        ({"colour": "red"}, "plan: there is no 'colour', only protocol"),
+        ({"operations": []}, "operations: there is none"),
+        ({"operations": 3}, "operations: 3 is not a list"),
+        ({"operations": [{"kind": "move"}]}, "operation 'move' is not one of read, write, delete, list"),
+        ({"operations": [{"kind": "read", "size": 3}]}, "operation: there is no 'size'"),
+        ({"operations": [{"kind": "read", "selection": "zipf"}]}, "selection 'zipf' is not one of each, random"),
+        ({"version": 99}, "plan version 99"),
+        ({"format": "other"}, "not a plan"),
+    ],
+)
+def test_what_is_wrong_is_named(change, message) -> None:
+    with pytest.raises(PlanError, match=message.replace("(", r"\(")):
+        plans.from_dict({**plan().to_dict(), **change})
+
+
+def test_the_examples_of_the_documentation() -> None:
+    directory = Path(__file__).parent.parent.parent / "doc" / "source" / "examples" / "load"
+    assert plans.read(directory / "plan.json").users == 8
+    yaml = pytest.importorskip("yaml", reason="only checked where PyYAML is installed")
+    (play,) = yaml.safe_load((directory / "workers.yaml").read_text())
+    assert "benchmarks.load worker {{ load_master }} --keep" in str(play)
+
+
+def test_a_file_that_is_none(tmp_path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text("{")
+    with pytest.raises(PlanError, match="plan.json"):
+        plans.read(path)
+
+
+OPERATIONS = st.lists(
+    st.builds(
+        Operation, kind=st.sampled_from(plans.KINDS), weight=st.floats(0.1, 100), first=st.integers(0, 50),
+        count=st.integers(1, 20), selection=st.sampled_from(plans.SELECTIONS),
+    ),
+    min_size=1, max_size=4,
+)  # fmt: skip
+
+
+@given(OPERATIONS, st.integers(1, 60), st.integers(1, 7), st.integers(0, 5))
+def test_workers_share_exactly_the_plan(operations, total, workers, seed) -> None:
+    given_plan = plan(*operations, total=total, seed=seed)
+    schedule = Schedule(given_plan)
+    alone = list(schedule.share(0, 1))
+    shares = [list(schedule.share(worker, workers)) for worker in range(workers)]
+    together = [shares[index % workers][index // workers] for index in range(total)]
+    assert together == alone
+    assert len(alone) == total
+    allowed = {(each.kind, each.first + offset) for each in operations for offset in range(each.count)}
+    assert {(step.kind, step.number) for step in alone} <= allowed
+
+
+def test_each_object_once() -> None:
+    steps = list(Schedule(plan(Operation("write", first=5, count=40), total=40)).share(0, 1))
+    assert sorted(step.number for step in steps) == list(range(5, 45))
+
+
+def test_the_mix_is_as_asked() -> None:
+    schedule = Schedule(plan(Operation("read", weight=80), Operation("write", weight=20), total=10_000))
+    reads = sum(step.kind == "read" for step in schedule.share(0, 1))
+    assert 7_800 < reads < 8_200
+
+
+def test_random_objects_are_all_used_about_as_often() -> None:
+    schedule = Schedule(plan(Operation("read", count=10, selection="random"), total=10_000))
+    counts = [0] * 10
+    for step in schedule.share(0, 1):
+        counts[step.number] += 1
+    assert min(counts) > 800 and max(counts) < 1_200
+
+
+def test_without_a_total_it_has_no_end() -> None:
+    steps = Schedule(plan(seconds=1, total=0)).share(3, 4)
+    assert len([next(steps) for _ in range(1000)]) == 1000
+
+
+@pytest.mark.parametrize("content", plans.CONTENTS)
+@given(data=st.data())
+def test_any_part_of_an_object_is_that_part_of_it(content, data) -> None:
+    made = Content(plan(size=data.draw(st.sampled_from([0, 1, 1000, 70_000, 3_000_001])), content=content))
+    number = data.draw(st.integers(0, 1000))
+    whole = b"".join(made.pieces(number))
+    offset, length = data.draw(st.integers(0, 3_100_000)), data.draw(st.integers(0, 3_100_000))
+    assert len(whole) == made.size
+    assert made.at(number, offset, length) == whole[offset : offset + length]
+
+
+@pytest.mark.parametrize("content", plans.CONTENTS)
+def test_a_part_may_be_many_blocks(content) -> None:
+    made = Content(plan(size=5_000_001, content=content))
+    whole = b"".join(made.pieces(3))
+    assert made.at(3, 0, 5_000_001) == whole
+    assert made.at(3, 1_234_567, 3_700_000) == whole[1_234_567 : 1_234_567 + 3_700_000]
+
+
+def test_objects_differ() -> None:
+    made = Content(plan(size=4096))
+    assert len({made.at(number, 0, 4096) for number in range(200)}) == 200
+    other = Content(plan(size=4096, seed=1))
+    assert other.at(0, 0, 4096) != made.at(0, 0, 4096)
+
+
+def test_a_log_has_lines() -> None:
+    made = Content(plan(size=2_000_000, content="log"))
+    lines = b"".join(made.pieces(3)).splitlines()
+    assert all(line.startswith((b"2014-10-01 ", b"Traceback", b"  File")) for line in lines[:-1])
+    severities = {b"".join(line.split()[3:4]) for line in lines if line.startswith(b"2014")}
+    assert {b"DEBUG", b"INFO", b"WARNING", b"ERROR"} <= severities
+    assert len(log_lines(0, 12_345)) == 12_345
+
+
+@given(st.integers(0, 2 * BLOCK + 9), st.lists(st.integers(1, 400_000), max_size=8), st.data())
+def test_every_wrong_byte_is_seen(size, cuts, data) -> None:
+    made = Content(plan(size=size))
+    body = bytearray(b"".join(made.pieces(7)))
+    damage = data.draw(st.sampled_from(["none", "shorter", "longer", "bit"])) if size else "longer"
+    if damage == "shorter":
+        del body[-1:]
+    elif damage == "longer":
+        body += b"x"
+    elif damage == "bit":
+        body[data.draw(st.integers(0, size - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    check = Check(made, 7)
+    offset = 0
+    for cut in [*cuts, len(body)]:
+        check.add(bytes(body[offset : offset + cut]))
+        offset += cut
+    problem = check.problem()
+    if damage == "none":
+        assert problem == ""
+    elif damage == "bit":
+        assert problem.startswith("wrong data in the piece from byte")
+    else:
+        assert problem == f"{len(body)} bytes instead of {size}"
+
+
+def test_only_the_number_of_bytes_if_that_is_asked_for() -> None:
+    check = Check(Content(plan(size=3)), 0, every_byte=False)
+    check.add(b"abc")
+    assert check.problem() == ""
+    check.add(b"d")
+    assert check.problem() == "4 bytes instead of 3"
+
+
+def test_plans_are_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        plan().users = 4

@@ -1,0 +1,431 @@
+"""Loads that are really carried out, by Locust: alone, with workers, against servers that misbehave, and real ones."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import importlib.util
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+# Not importorskip(): to import it patches the process.
+if importlib.util.find_spec("locust") is None:
+    pytest.skip("loads need the extra 'load'", allow_module_level=True)
+pytest.importorskip("numpy", reason="the analysis needs the extra 'bench'")
+
+from benchmarks.load import analysis, client, protocols, report
+from benchmarks.load.plan import Operation, Plan, PlanError
+from tests.backends.required import missing
+from tests.benchmarks import object_server
+
+ROOT = Path(__file__).parent.parent.parent
+
+#: How often plan()'s operations use each of its objects.
+TWICE = dict.fromkeys(range(50), 2)
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("FASTIO_LOAD_")]:
+        monkeypatch.delenv(name)
+
+
+def plan(url: str = "http://127.0.0.1:1", **fields) -> Plan:
+    defaults = {"operations": (Operation("read", count=50),), "users": 3, "total": 100, "size": 20_000, "patience": 20}
+    return Plan(protocol="logs", target={"url": url}, **{**defaults, **fields})
+
+
+def read(directory: Path) -> analysis.Run:
+    found = analysis.read(directory)
+    assert not found.doubts
+    return found
+
+
+def carried_out(tmp_path: Path, chosen: Plan, fault=object_server.well) -> tuple[analysis.Run, object_server.Objects]:
+    with object_server.serving(chosen, fault) as (url, objects):
+        directory = client.carry_out(dataclasses.replace(chosen, target={"url": url}), tmp_path / "run")
+    return read(directory), objects
+
+
+def test_one_process(tmp_path) -> None:
+    found, objects = carried_out(tmp_path, plan())
+    operations = found.operations
+    assert collections.Counter(objects.numbers) == TWICE
+    assert collections.Counter(operations.number.tolist()) == TWICE
+    assert not operations.failed.any() and set(operations.status) == {200} and set(operations.bytes) == {20_000}
+    assert set(operations.user) == {0, 1, 2}
+    # Each user has kept its connection.
+    assert len(objects.connections) == 3
+    assert (operations.start <= operations.sent).all()
+    assert (operations.sent <= operations.first_byte).all() and (operations.first_byte <= operations.end).all()
+    figures = report.figures(found)
+    assert figures["verified"] and figures["success_ratio"] == 1 and 0 < figures["generator_cpu"] <= 1.1
+    assert list(tmp_path.iterdir()) == [tmp_path / "run"]
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["run.json", "worker-0.csv.gz"]
+
+
+def test_a_connection_for_each_operation(tmp_path) -> None:
+    _, objects = carried_out(tmp_path, plan(keep_alive=False, total=20))
+    assert len(objects.connections) == 20
+
+
+def test_a_time_instead_of_a_number(tmp_path) -> None:
+    started = time.monotonic()
+    found, objects = carried_out(tmp_path, plan(total=0, seconds=1.0))
+    assert time.monotonic() - started >= 1.0
+    assert len(found.operations) == len(objects.numbers) > 3
+
+
+def test_worker_processes(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("FASTIO_LOAD_PROCESSES", "2")
+    found, objects = carried_out(tmp_path, plan(users=5))
+    assert collections.Counter(objects.numbers) == TWICE
+    assert len(found.workers) == 2
+    assert len(set(found.operations.user)) == 5
+    # The same operations as one process does, shared evenly.
+    assert collections.Counter((found.operations.user >> 32).tolist()) == {0: 50, 1: 50}
+    assert len({worker["pid"] for worker in found.workers}) == 2
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def start(*arguments: str) -> subprocess.Popen:
+    command = [sys.executable, "-m", "benchmarks.load", *arguments]
+    return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def written(tmp_path: Path, chosen: Plan) -> str:
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(chosen.to_dict()))
+    return str(path)
+
+
+def test_two_workers_elsewhere(tmp_path) -> None:
+    """The example of the documentation, on loopback."""
+    address = f"127.0.0.1:{free_port()}"
+    chosen = plan()
+    with object_server.serving(chosen) as (url, objects):
+        path = written(tmp_path, dataclasses.replace(chosen, target={"url": url}))
+        workers = [start("worker", address) for _ in range(2)]
+        master = start("run", path, "--output", str(tmp_path / "run"), "--bind", address, "--workers", "2")
+        assert master.wait(120) == 0, master.stderr.read()
+        assert [worker.wait(60) for worker in workers] == [0, 0]
+    found = read(tmp_path / "run")
+    assert collections.Counter(objects.numbers) == TWICE
+    assert len(found.workers) == 2 and len(found.operations) == 100
+    assert all(abs(worker["clock_offset"]) <= worker["clock_error"] + 0.001 for worker in found.workers)
+    for process in [master, *workers]:
+        process.stderr.close()
+
+
+def test_fewer_users_than_workers(tmp_path) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    chosen = plan(users=1)
+    with object_server.serving(chosen) as (url, objects):
+        path = written(tmp_path, dataclasses.replace(chosen, target={"url": url}))
+        processes = [start("worker", address) for _ in range(2)]
+        processes.append(start("run", path, "-o", str(tmp_path / "run"), "--bind", address, "--workers", "2"))
+        assert [process.wait(120) for process in processes] == [0, 0, 0]
+    for process in processes:
+        process.stderr.close()
+    assert len(read(tmp_path / "run").workers) == 1
+    assert collections.Counter(objects.numbers) == TWICE
+
+
+def test_a_worker_that_keeps_waiting_takes_part_in_one_run_after_the_other(tmp_path) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    chosen = plan(total=10, users=1)
+    with object_server.serving(chosen) as (url, _):
+        path = written(tmp_path, dataclasses.replace(chosen, target={"url": url}))
+        worker = start("worker", address, "--keep")
+        try:
+            for name in ("first", "second"):
+                output = str(tmp_path / name)
+                master = start("run", path, "--output", output, "--bind", address, "--workers", "1")
+                assert master.wait(120) == 0, master.stderr.read()
+                master.stderr.close()
+                assert len(read(tmp_path / name).operations) == 10
+        finally:
+            worker.terminate()
+            worker.wait(30)
+            worker.stderr.close()
+
+
+def test_what_goes_wrong_is_recorded(tmp_path) -> None:
+    def fault(handler, count: int) -> bool:
+        if count % 10 == 1:
+            object_server.reset(handler)
+        elif count % 10 == 3:
+            object_server.answer(handler, 503, b"busy")
+        elif count % 10 == 5:
+            object_server.answer(handler, 200, bytes(20_000))
+        elif count % 10 == 7:
+            object_server.answer(handler, 200, b"short", length=20_000)
+            handler.close_connection = True
+        else:
+            return False
+        return True
+
+    chosen = plan(users=1, keep_alive=False)
+    found, _ = carried_out(tmp_path, chosen, fault)
+    assert len(found.operations) == 100
+    figures = report.figures(found)
+    assert (figures["failed"], figures["success_ratio"], figures["verified"]) == (40, pytest.approx(0.6), False)
+    errors = {error.partition(":")[0]: count for error, count in found.errors.items()}
+    assert errors.pop("status 503") == 10
+    assert errors.pop("wrong data in the piece from byte 0 on") == 10
+    assert errors.pop("5 bytes instead of 20000") == 10
+    assert sum(errors.values()) == 10 and set(errors) <= {"ConnectionResetError", "RemoteDisconnected"}
+
+
+def test_a_server_that_is_silent(tmp_path) -> None:
+    released = threading.Event()
+
+    def fault(handler, count: int) -> bool:
+        return count == 2 and released.wait(60)
+
+    chosen = plan(users=2, total=6, patience=1.0)
+    found, _ = carried_out(tmp_path, chosen, fault)
+    released.set()
+    assert len(found.operations) == 6
+    assert sum(found.operations.failed) == 1
+    assert any("1 s" in error or "timed out" in error for error in found.errors)
+
+
+def test_a_server_that_drips(tmp_path) -> None:
+    """Each byte comes in time, the end does not."""
+
+    def fault(handler, count: int) -> bool:
+        if count != 1:
+            return False
+        handler.send_response(200)
+        handler.send_header("Content-Length", "20000")
+        handler.end_headers()
+        for _ in range(40):
+            try:
+                handler.wfile.write(b"x")
+                handler.wfile.flush()
+            except OSError:
+                break
+            time.sleep(0.1)
+        handler.close_connection = True
+        return True
+
+    found, _ = carried_out(tmp_path, plan(users=1, total=3, patience=1.0), fault)
+    assert found.errors == {"no end after 1 s": 1}
+    assert len(found.operations) == 3
+
+
+def test_nobody_listens(tmp_path) -> None:
+    directory = client.carry_out(plan(f"http://127.0.0.1:{free_port()}", total=5), tmp_path / "run")
+    found = read(directory)
+    assert found.operations.failed.all() and len(found.operations) == 5
+    assert all("refused" in error.lower() for error in found.errors)
+
+
+def test_a_worker_that_dies_is_lost_and_the_run_ends(tmp_path) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    begun = threading.Event()
+
+    def fault(handler, count: int) -> bool:
+        if count > 20:
+            begun.set()
+        time.sleep(0.02)
+        return False
+
+    chosen = plan(users=2, total=0, seconds=8)
+    with object_server.serving(chosen, fault) as (url, _):
+        path = written(tmp_path, dataclasses.replace(chosen, target={"url": url}))
+        workers = [start("worker", address) for _ in range(2)]
+        master = start("run", path, "--output", str(tmp_path / "run"), "--bind", address, "--workers", "2")
+        assert begun.wait(60)
+        workers[0].send_signal(signal.SIGKILL)
+        assert master.wait(120) == 0, master.stderr.read()
+        assert workers[1].wait(60) == 0
+        workers[0].wait()
+    for process in [master, *workers]:
+        process.stderr.close()
+    found = analysis.read(tmp_path / "run")
+    assert [worker["lost"] for worker in found.workers].count(True) == 1
+    assert any("was lost" in note for note in found.doubts)
+    assert report.figures(found)["verified"] is False
+    assert len(found.operations) > 20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--workers", "1", "--patience", "0.5"], "waited 0.5 s for 1 workers to come"),
+        (["--bind", "nowhere"], "connect|resolve|Name"),
+        (["--bind", "127.0.0.1:x"], "is not HOST:PORT"),
+        (["--processes", "-1"], "is not a number from 0 on"),
+    ],
+)
+def test_what_can_not_be_done_is_told(tmp_path, arguments, message) -> None:
+    more = ["--workers", "1"] if arguments[0] == "--bind" else []
+    master = start("run", written(tmp_path, plan()), "--output", str(tmp_path / "run"), *arguments, *more)
+    errors = master.communicate(timeout=120)[1]
+    assert master.returncode != 0
+    assert re.search(message, errors)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_service_that_refuses(tmp_path) -> None:
+    wrong = dataclasses.replace(plan(), protocol="swift", target={"url": "x"})
+    with pytest.raises(client.LoadFailed, match="target of swift: needs user, key"):
+        client.carry_out(wrong, tmp_path / "run")
+    with pytest.raises(client.LoadFailed, match="logs can not write, only read"):
+        client.carry_out(plan(operations=(Operation("write"),)), tmp_path / "run")
+
+
+def test_records_are_not_overwritten(tmp_path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "kept").write_text("")
+    with pytest.raises(client.LoadFailed, match="there is something in it already"):
+        client.carry_out(plan(), tmp_path / "run")
+    assert (tmp_path / "run" / "kept").exists()
+
+
+def test_a_generator_that_is_not_used_ends(tmp_path) -> None:
+    with client.Generator(tmp_path / "run") as generator:
+        pass
+    assert generator._process.returncode != 0
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("how", ["stop", "longest"])
+def test_a_load_that_is_stopped_ends(tmp_path, how) -> None:
+    begun = threading.Event()
+
+    def fault(handler, count: int) -> bool:
+        begun.set()
+        time.sleep(0.02)
+        return False
+
+    chosen = plan(total=0, seconds=600)
+    ways = {"stop": {"stop": begun}, "longest": {"longest": 3.0}}
+    with object_server.serving(chosen, fault) as (url, _):
+        running = dataclasses.replace(chosen, target={"url": url})
+        with pytest.raises(client.LoadFailed, match="the load was stopped|did not end in 3 s"):
+            client.carry_out(running, tmp_path / "run", **ways[how])
+
+
+def test_a_bad_variable_is_named(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("FASTIO_LOAD_PROCESSES", "many")
+    with pytest.raises(client.LoadFailed, match="FASTIO_LOAD_PROCESSES=many: 'many' is not a number"):
+        client.carry_out(plan(), tmp_path / "run")
+
+
+def test_only_the_generators_processes_are_patched() -> None:
+    code = (
+        "import sys; from benchmarks.load import analysis, client, content, plan, records, report, schedule; "
+        "from benchmarks.load.protocols import glance, logs, s3, swift; import benchmarks.load.__main__; "
+        "print([name for name in ('gevent', 'locust', 'eventlet') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# --- real services
+
+
+def everything(tmp_path: Path, protocol: str, target: dict) -> None:
+    """Write, read, list and delete, with two users; and the same container again."""
+    chosen = Plan(
+        protocol=protocol, target=target, operations=(Operation("write", count=20),), users=2, total=20, size=300_001,
+        container="load",
+    )  # fmt: skip
+    for _ in range(2):
+        protocols.make_container(chosen)
+    for kind in ("write", "read", "list", "delete"):
+        step = dataclasses.replace(chosen, operations=(Operation(kind, count=20),))
+        found = read(client.carry_out(step, tmp_path / kind))
+        assert found.errors == {}
+        assert len(found.operations) == 20
+        assert set(found.operations.bytes) == ({0} if kind in ("list", "delete") else {300_001})
+        assert report.figures(found)["verified"]
+    gone = dataclasses.replace(chosen, operations=(Operation("read", count=20),))
+    found = read(client.carry_out(gone, tmp_path / "gone"))
+    assert report.figures(found)["success_ratio"] == 0 and set(found.operations.status) == {404}
+    for _ in range(2):
+        protocols.remove_container(chosen)
+
+
+@pytest.mark.parametrize("auth", ["auth_v1", "auth_v3"])
+def test_swift(tmp_path, auth) -> None:
+    from benchmarks.backends.swift import Swift
+
+    if Swift.available():
+        missing("swift", Swift.available())
+    with Swift() as running:
+        access = running.access()
+        everything(tmp_path, "swift", {key: access[key] for key in (auth, "user", "key")})
+
+
+def test_swift_renews_its_token(tmp_path) -> None:
+    from benchmarks.backends.swift import Swift
+
+    if Swift.available():
+        missing("swift", Swift.available())
+    with Swift(token_life=3) as running:
+        access = running.access()
+        chosen = Plan(
+            protocol="swift", target={key: access[key] for key in ("auth_v1", "user", "key")}, users=2, seconds=8,
+            operations=(Operation("write", count=5),), size=1000,
+        )  # fmt: skip
+        protocols.make_container(chosen)
+        found = read(client.carry_out(chosen, tmp_path / "run"))
+        assert found.errors == {}
+        wrong = dataclasses.replace(chosen, target={**chosen.target, "key": "guess"})
+        with pytest.raises(client.LoadFailed, match="worker 0: Refused: login to .*status 401"):
+            client.carry_out(wrong, tmp_path / "refused")
+
+
+def test_s3(tmp_path) -> None:
+    pytest.importorskip("botocore", reason="S3 needs botocore")
+    from benchmarks.backends.s3 import S3
+
+    if S3.available():
+        missing("s3", S3.available())
+    with S3() as running:
+        access = running.access()
+        everything(tmp_path, "s3", {key: access[key] for key in ("url", "access_key", "secret_key")})
+
+
+@pytest.mark.parametrize("release", ["Glance32", "Glance33"])
+def test_glance(tmp_path, release) -> None:
+    from benchmarks.backends import glance
+
+    kind = getattr(glance, release)
+    if kind.available():
+        pytest.skip(kind.available())
+    with kind() as running:
+        everything(tmp_path, "glance", {"url": running.access()["url"]})
+
+
+def test_init_and_dispose_tell_what_is_wrong(tmp_path) -> None:
+    target = {"auth_v1": f"http://127.0.0.1:{free_port()}/auth/v1.0", "user": "a:b", "key": "c"}
+    path = written(tmp_path, dataclasses.replace(plan(), protocol="swift", target=target))
+    for what in ("init", "dispose"):
+        process = start(what, path)
+        assert "refused" in process.communicate(timeout=60)[1].lower()
+        assert process.returncode == 2
+
+
+def test_a_plan_for_nobody() -> None:
+    with pytest.raises(PlanError, match="needs auth_v1 or auth_v3"):
+        protocols.make_container(dataclasses.replace(plan(), protocol="swift", target={"user": "a:b", "key": "c"}))

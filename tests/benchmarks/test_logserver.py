@@ -1,0 +1,181 @@
+"""The log server itself, stock and with fastio, over sockets and with a real Swift."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import socket
+import time
+import urllib.parse
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("eventlet", reason="the log server needs the extra 'eventlet'")
+pytest.importorskip("swiftclient", reason="the log server needs the extra 'stores'")
+
+from benchmarks.backends.base import BackendError
+from benchmarks.backends.logserver import LogServer
+from benchmarks.load import protocols
+from benchmarks.load.content import Content
+from benchmarks.load.exchange import Exchange
+from benchmarks.workloads import disk_swift
+from tests.backends.required import missing
+
+LOG = b"2014-10-01 12:00:00.1 7 DEBUG a\n2014-10-01 12:00:01.2 7 ERROR b <c>\n"
+LARGE = bytes(range(256)) * 4096 + b"end"
+GZIPPED = gzip.compress(LOG * 5000) + gzip.compress(LARGE)
+
+
+@pytest.fixture(scope="module")
+def swift():
+    from benchmarks.backends.swift import Swift
+
+    reason = Swift.available()
+    if reason:
+        missing("swift", reason)
+    # Tokens that end while the tests go on.
+    with Swift(token_life=3) as running:
+        yield running.access()
+
+
+@pytest.fixture(scope="module")
+def objects(swift):
+    """What is in Swift, by name."""
+    content = {"only/in-swift.txt": LOG, "both.txt": b"from swift", "large.bin": LARGE, "log.txt.gz": GZIPPED,
+               "broken.gz": GZIPPED[:-5], "ünïcode/ü.txt": LOG}  # fmt: skip
+    parameters = {"objects": 1, "size": 0}
+    plan = disk_swift.writing(parameters, swift)
+    protocols.make_container(plan)
+    kind = protocols.client_class("swift")
+    client = kind(plan, Content(plan), kind.shared(plan))
+    for name, data in content.items():
+        target = client._target(name)
+        found = Exchange()
+
+        def put(headers, target=target, data=data, found=found) -> str:
+            client.connection.exchange("PUT", target, headers, lambda: [data], len(data), found=found)
+            return protocols.failure(found, 201)
+
+        assert client._logged_in(put, found) == ""
+    client.close()
+    return content
+
+
+@pytest.fixture(scope="module", params=["off", "on"], ids=["stock", "fastio"])
+def server(request, swift, objects, tmp_path_factory):
+    root = tmp_path_factory.mktemp("root")
+    (root / "a").mkdir()
+    (root / "a" / "log.txt").write_bytes(LOG)
+    (root / "both.txt").write_bytes(b"from disk")
+    (root / "empty.txt").write_bytes(b"")
+    (root / "large.bin").write_bytes(LARGE[::-1])
+    (root / "log.gz").write_bytes(GZIPPED)
+    (root.parent / "outside.txt").write_bytes(b"outside")
+    (root / "link.txt").symlink_to(root.parent / "outside.txt")
+    access = {key: swift[key] for key in ("auth_v1", "user", "key")} | {"container": disk_swift.CONTAINER}
+    with LogServer(fastio=request.param, root=str(root), swift=json.dumps(access)) as running:
+        if request.param == "on":
+            disk_swift.check_patched(running.status)
+        yield running
+
+
+def ask(server, target: str, method: str = "GET") -> tuple[int, bytes, http.client.HTTPMessage]:
+    address = urllib.parse.urlsplit(server.access()["url"])
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
+    try:
+        connection.putrequest(method, target, skip_accept_encoding=True)
+        connection.endheaders()
+        answer = connection.getresponse()
+        return answer.status, answer.read(), answer.headers
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("target", "wanted"),
+    [
+        ("/a/log.txt", LOG), ("/both.txt", b"from disk"), ("/both.txt?source=disk", b"from disk"), ("/empty.txt", b""),
+        ("/both.txt?source=swift", b"from swift"), ("/only/in-swift.txt", LOG), ("/large.bin", LARGE[::-1]),
+        ("/large.bin?source=swift", LARGE), ("/%C3%BCn%C3%AFcode/%C3%BC.txt", LOG), ("/log.gz", LOG * 5000 + LARGE),
+        ("/log.txt.gz", LOG * 5000 + LARGE),
+    ],
+)  # fmt: skip
+def test_logs_are_what_they_are(server, target, wanted) -> None:
+    status, body, headers = ask(server, target)
+    assert (status, body) == (200, wanted)
+    inflated = ".gz" in target
+    assert headers["Content-Length"] == (None if inflated else str(len(wanted)))
+    assert headers["Content-Type"] == "text/plain; charset=utf-8"
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("/none", 404), ("/a", 404), ("/a/log.txt/x", 404), ("/a/log.txt?source=swift", 404), ("/link.txt", 404),
+        ("/", 400), ("/../outside.txt", 400), ("/a/../../outside.txt", 400), ("/%2e%2e/outside.txt", 400),
+        ("/a/%2e%2e/%2e%2e/outside.txt", 400), ("/a//log.txt", 400), ("/a%5c..%5coutside.txt", 400),
+        # http.server takes slashes at the beginning for one.
+        ("//etc/passwd", 404),
+        ("/%00", 400), ("/a%0d%0aX-Evil:%201", 400), ("/%ff%fe", 400), ("/%252e%252e/outside.txt", 404),
+        ("/a/log.txt?source=tape", 400), ("/a/log.txt?level=LOUD", 400), ("/a/log.txt?color=red", 400),
+        ("/a/log.txt?html", 400), ("/" + "a" * 1100, 400),
+    ],
+)  # fmt: skip
+def test_what_is_not_given(server, target, status) -> None:
+    found, body, headers = ask(server, target)
+    assert found == status
+    assert b"outside" not in body and b"root:" not in body and headers["X-Evil"] is None
+
+
+def test_other_methods(server) -> None:
+    assert ask(server, "/a/log.txt", "DELETE")[0] == 405
+    status, body, headers = ask(server, "/large.bin?source=swift", "HEAD")
+    assert (status, body, headers["Content-Length"]) == (200, b"", str(len(LARGE)))
+    assert ask(server, "/a/log.txt?level=ERROR&html=1")[1].count(b"<span") == 1
+
+
+def test_what_breaks_off_does_not_look_whole(server) -> None:
+    with pytest.raises(http.client.IncompleteRead):
+        ask(server, "/broken.gz")
+    assert ask(server, "/only/in-swift.txt")[1] == LOG
+
+
+def test_clients_that_go_away(server) -> None:
+    """What is left of their answers is nobody else's."""
+    address = urllib.parse.urlsplit(server.access()["url"])
+    for _ in range(5):
+        with socket.create_connection((address.hostname, address.port), timeout=60) as connection:
+            connection.sendall(b"GET /large.bin?source=swift HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert connection.recv(1000).startswith(b"HTTP/1.1 200")
+        assert ask(server, "/only/in-swift.txt")[1] == LOG
+        assert ask(server, "/large.bin?source=swift")[1] == LARGE
+
+
+def test_tokens_are_renewed(server) -> None:
+    deadline = time.monotonic() + 7
+    while time.monotonic() < deadline:
+        assert ask(server, "/only/in-swift.txt")[:2] == (200, LOG)
+        time.sleep(0.05)
+
+
+def test_a_swift_that_is_not_there(tmp_path: Path) -> None:
+    access = {"auth_v1": "http://127.0.0.1:1/auth/v1.0", "user": "a:b", "key": "c", "container": "logs"}
+    (tmp_path / "log.txt").write_bytes(LOG)
+    with LogServer(root=str(tmp_path), swift=json.dumps(access)) as running:
+        assert ask(running, "/log.txt")[:2] == (200, LOG)
+        status, body, _ = ask(running, "/none.txt")
+        assert status == 503 and b"127.0.0.1:1" not in body
+
+
+def test_it_can_be_open_to_others(tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_bytes(LOG)
+    with LogServer(root=str(tmp_path), host="127.0.0.2") as running:
+        assert running.access()["url"].startswith("http://127.0.0.2:")
+        assert ask(running, "/log.txt")[:2] == (200, LOG)
+
+
+def test_its_parameters_are_checked(tmp_path: Path) -> None:
+    with pytest.raises(BackendError, match="fastio='maybe' is not one of on, off"):
+        LogServer(tmp_path, fastio="maybe").start()

@@ -1,0 +1,258 @@
+"""Reports: one page of any results."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+import sys
+import types
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("numpy", reason="tables need the extra 'bench'")
+pytest.importorskip("psutil", reason="suites need the extra 'bench'")
+
+from benchmarks.report import __main__ as command
+from benchmarks.report import sections, suites
+from benchmarks.results import ResultError
+from benchmarks.tables import Table
+from fastio.page import Download, Link
+from tests.benchmarks import samples
+from tests.test_page import Read
+
+KEPT = Path(__file__).parent.parent.parent / "doc" / "source" / "results"
+SPREAD = [0.50, 0.51, 0.49, 0.52, 0.50, 0.55, 0.48]
+FAILURE = {"reason": "exit status 1", "status": 1, "stderr": "Traceback\nValueError: <bad>\n"}
+
+
+def sample(**fields):
+    rows = {
+        "stock": SPREAD,
+        "fastio": [each / 3 for each in SPREAD],
+        "broken": samples.variant([], failure=FAILURE),
+        "lying": samples.variant([2.0] * 7, verified=False),
+    }
+    cases = [
+        samples.case(rows, title="200 MiB & more"),
+        samples.case({"stock": SPREAD}, name="half", complete=False),
+    ]
+    return samples.result(*cases, **{"suite": "sheepdog", "command": ["pytest", "-k", "a b"], **fields})
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "sheepdog.json"
+    sample().write(path)
+    return path
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Without plots, which take longer than all the rest."""
+    monkeypatch.setattr(sections, "_drawing", lambda: None)
+
+
+def report(*arguments):
+    return command.main(list(map(str, arguments)))
+
+
+def test_a_page(path, tmp_path, capsys):
+    pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
+    page, markdown = tmp_path / "page.html", tmp_path / "page.md"
+    assert report(path, "-o", page, "--markdown", markdown, "--title", "Ours & theirs") == 0
+    assert capsys.readouterr().out.split() == [str(page), str(markdown)]
+    made = Read(page.read_text())
+    text = " ".join(made.texts)
+    for expected in (
+        "Ours & theirs", "The sheepdog case, the main job: a service reads and writes images", "200 MiB & more",
+        "419", "3 (2.", "half: interrupted: not all runs were made", "broken: failed: exit status 1",
+        "lying: WRONG DATA: the payload did not have the expected SHA-256", "ValueError: <bad>", "pytest -k 'a b'",
+        "EPYC", "eventlet 0.41.3", "Raw data: sheepdog.json",
+        "fastio: 1258 MB/s, runs from 1144 to 1311; times better than stock: 3 (2.",
+    ):  # fmt: skip
+        assert expected in text, expected
+    assert [each["role"] for each in made.tags("svg")] == ["img"] * 2
+    assert [name for name, count in Counter(made.all("id")).items() if count > 1] == []
+    (address,) = [each["href"] for each in made.tags("a") if "download" in each]
+    assert base64.b64decode(address.partition(",")[2]) == path.read_bytes()
+    lines = markdown.read_text().splitlines()
+    assert lines[0] == "# Ours & theirs"
+    assert any(line.startswith("| fastio | 1258 |") for line in lines)
+    # The same results make the same page.
+    first = page.read_bytes()
+    assert report(path, "-o", page, "--title", "Ours & theirs") == 0
+    assert page.read_bytes() == first
+
+
+def test_several_results(tmp_path, capsys, undrawn):
+    paths = [tmp_path / name for name in ("a.json", "b.json")]
+    (tmp_path / "other").mkdir()
+    paths.append(tmp_path / "other" / "a.json")
+    sample().write(paths[0])
+    sample(machine={**samples.MACHINE, "kernel": "6.2"}).write(paths[1])
+    samples.result(samples.case({"stock": SPREAD}), suite="fairness").write(paths[2])
+    page = tmp_path / "page.html"
+    assert report(*paths, "-o", page) == 0
+    made = Read(page.read_text())
+    text = " ".join(made.texts)
+    assert f"fastio: a, b, {paths[2]}" in text
+    assert "There are no plots: matplotlib is not installed" in text
+    assert "6.2" in text
+    assert {"no: 3 notes", "yes"} <= set(made.texts)
+    # One column for those that have it in common.
+    assert f"a, {paths[2]}" in made.texts
+    assert "all" in made.texts
+
+
+@pytest.mark.parametrize("kept", sorted(KEPT.rglob("*.json")), ids=lambda path: path.stem)
+def test_every_kind_of_result(kept, tmp_path, undrawn):
+    page, markdown = tmp_path / "page.html", tmp_path / "page.md"
+    assert report(kept, "-o", page, "--markdown", markdown) == 0
+    made = Read(page.read_text())
+    data = json.loads(kept.read_text())
+    assert len(made.tags("table")) > len(data["cases"])
+    assert [name for name, count in Counter(made.all("id")).items() if count > 1] == []
+    text = set(made.texts)
+    for case in data["cases"]:
+        assert any((case["title"] or case["name"]) in each for each in text)
+    judged = {"glance": "What is asked", "sweep": "All settings, the fastest first", "validate": "Against stock"}
+    heading = judged.get(data["suite"].split()[0])
+    assert heading is None or heading in text
+
+
+@pytest.mark.parametrize(("kept", "pictures"), [("stores_rbd", ["Overview"]), ("glance_client", ["CPU load", "Down"])])
+def test_pictures(kept, pictures, tmp_path):
+    pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
+    page = tmp_path / "page.html"
+    assert report(KEPT / f"{kept}.json", "-o", page) == 0
+    text = page.read_text()
+    assert [found for found in re.findall(r"<figcaption>(\S+(?: load)?)", text) if found] == [
+        each + ":" * (each == "Overview") if each != "Down" else "Download" for each in pictures
+    ]
+    assert [name for name, count in Counter(Read(text).all("id")).items() if count > 1] == []
+
+
+def test_what_is_met_is_marked():
+    table = Table("What is asked", ["", "reached", "met"], [["a", "1", "yes"], ["b", "2", "no"], ["c", "–", "–"]])
+    assert sections._judged(table).tones == ["good", "bad", ""]
+
+
+def test_a_quick_run_is_not_judged(tmp_path, undrawn):
+    data = json.loads((KEPT / "glance.json").read_text())
+    data["command"].append("--quick")
+    quick, page = tmp_path / "quick.json", tmp_path / "page.html"
+    quick.write_text(json.dumps(data))
+    assert report(quick, "-o", page) == 0
+    assert "What is asked" not in page.read_text()
+    assert "A quick run" in page.read_text()
+
+
+def test_raw_data_by_size(tmp_path, monkeypatch):
+    path = tmp_path / "raw" / "a.json"
+    path.parent.mkdir()
+    path.write_bytes(b"x" * 100)
+    monkeypatch.setattr(sections, "PLAIN", 99)
+    made = sections._raw(path, tmp_path)
+    assert isinstance(made, Download)
+    assert (made.name, gzip.decompress(made.data)) == ("a.json.gz", b"x" * 100)
+    monkeypatch.setattr(sections, "COMPRESSED", 10)
+    made = sections._raw(path, tmp_path)
+    assert isinstance(made, Link)
+    assert made.address == "raw/a.json"
+
+
+def test_a_suite_says_what_it_shows(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
+    drawn = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><text fill="black">CPU</text></svg>'
+
+    def plot(result, directory, name):
+        paths = [directory / f"{name}-{kind}" for kind in ("cpu.svg", "cpu.png", "other.svg")]
+        for path in paths:
+            path.write_text(drawn)
+        return paths
+
+    module = types.ModuleType("made_up", "What a ``made up`` suite is.\n\nMore.")
+    module.judgement = lambda result: [Table("Bottlenecks", ["", "what"], [["1", "CPU"]]), Table("No rows", [""], [])]
+    module.plot = plot
+    module.PLOTS = {"cpu": ("CPU by workload number", ["full at 8 workers"])}
+    monkeypatch.setitem(sys.modules, "made_up", module)
+    monkeypatch.setitem(suites.OTHERS, "matrix", "made_up")
+    path, page = tmp_path / "a.json", tmp_path / "page.html"
+    sample(suite="matrix quick").write(path)
+    assert report(path, "-o", page) == 0
+    text = page.read_text()
+    for expected in ("What a made up suite is.", "Bottlenecks", "CPU by workload number", "full at 8 workers"):
+        assert expected in text
+    assert "<figcaption>other</figcaption>" in text
+    assert "No rows" not in text
+    assert len(Read(text).tags("svg")) == 4
+
+
+def test_every_suite_says_what_it_is():
+    assert {"sheepdog", "stores", "glance_client", "validate"} <= set(suites.known())
+    for name in suites.known():
+        assert len(suites.Suite(name).about) > 20
+
+
+def test_an_unknown_suite_is_named(tmp_path):
+    path = tmp_path / "a.json"
+    sample(suite="../sheepdog").write(path)
+    with pytest.raises(ResultError, match=r"a\.json: suite '../sheepdog' is none .* allowed are commands, communicate"):
+        sections.read([path])
+
+
+def lacking(path):
+    sample(machine={}).write(path)
+
+
+def older(path):
+    path.write_text(json.dumps({"format": "fastio-benchmark", "version": 0}))
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda path: None, "No such file"),
+        (lambda path: path.mkdir(), "Is a directory"),
+        (lambda path: path.write_bytes(b"\xff\xfe"), "not JSON"),
+        (lambda path: path.write_text("[]"), "not a result of these benchmarks"),
+        (older, "format version 0"),
+        (lacking, "incomplete: its machine or its versions lack 'processor'"),
+        (lambda path: samples.result(suite="sheepdog").write(path), "there is no case in it"),
+        (lambda path: sample(suite="made-up").write(path), "suite 'made-up' is none that a report knows"),
+    ],
+)
+def test_what_is_no_result(path, tmp_path, capsys, make, said):
+    other = tmp_path / "other.json"
+    make(other)
+    page = tmp_path / "page.html"
+    page.write_text("old")
+    assert report(path, other, "-o", page, "--markdown", tmp_path / "page.md") == 2
+    error = capsys.readouterr().err
+    assert error.startswith("fastio report: ")
+    assert said in error
+    assert str(other) in error
+    assert page.read_text() == "old"
+    assert not (tmp_path / "page.md").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["-o", "{0}"], "--output {0}: that is a directory"),
+        (["-o", "{0}/no/page.html"], "--output {0}/no/page.html: there is no directory {0}/no"),
+        (["-o", "{0}/sheepdog.json"], "--output {0}/sheepdog.json: that is a RESULT as well"),
+        (["-o", "{0}/a", "--markdown", "{0}/a"], "--markdown {0}/a: that is --output as well"),
+        (["{0}/sheepdog.json", "-o", "{0}/a"], "sheepdog.json: given twice"),
+    ],
+)
+def test_what_can_not_be_written(path, tmp_path, capsys, arguments, said):
+    before = path.read_bytes()
+    assert report(path, *(each.format(tmp_path) for each in arguments)) == 2
+    assert said.format(tmp_path) in capsys.readouterr().err
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["sheepdog.json"]

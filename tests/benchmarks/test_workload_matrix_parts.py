@@ -1,0 +1,500 @@
+"""What the workload matrix is made of: samples and agents, the bottleneck, limits on servers, a slow path."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import types
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("numpy", reason="the analysis needs the extra 'bench'")
+pytest.importorskip("psutil", reason="sampling needs the extra 'bench'")
+
+import psutil
+
+from benchmarks.load import agent, bottleneck, limits, monitor, usage, workloads
+from benchmarks.load import path as paths
+from benchmarks.load.bottleneck import Limits
+from benchmarks.load.limits import LimitError
+from benchmarks.load.monitor import Sampler, Watched
+from benchmarks.load.usage import Machine, Process, Samples, Usage
+
+ROOT = Path(__file__).parent.parent.parent
+MIB = 1 << 20
+
+BURNER = "import time\nwhile True: pass"
+
+
+@contextlib.contextmanager
+def burning(code: str = BURNER) -> Iterator[subprocess.Popen]:
+    """A process that uses all that it can get."""
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.DEVNULL) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def until(condition, what: str, seconds: float = 20):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"not within {seconds} s: {what}")
+
+
+# --- samples
+
+
+def test_a_process_is_sampled_with_its_children() -> None:
+    code = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'while True: pass'])"
+    with burning(code) as process:
+        children = until(lambda: psutil.Process(process.pid).children(), "the child")
+        try:
+            sampler = Sampler(Watched({"server": [process.pid]}))
+            first = until(lambda: _with_cpu(sampler.sample(), children[0].pid), "CPU time of the child")
+            assert set(first["processes"]) == {str(process.pid), str(children[0].pid)}
+            own = first["processes"][str(children[0].pid)]
+            assert own["name"] == "server" and own["memory"] > 0 and own["cores"] == sorted(os.sched_getaffinity(0))
+            assert own["threads"][0] == [children[0].pid, own["cpu"]]
+            assert len(first["cpus"]) == psutil.cpu_count() and 0 < first["memory"][0] < first["memory"][1]
+        finally:
+            children[0].kill()
+
+
+def _with_cpu(sample: dict, pid: int) -> dict | None:
+    return sample if sample["processes"].get(str(pid), {}).get("cpu", 0) > 0.05 else None
+
+
+def test_processes_are_found_by_their_command_line_and_named() -> None:
+    with burning("import time; 'marked-for-the-test'; time.sleep(60)") as process:
+        found = until(Watched(patterns={"it": "marked-for-the-te[s]t"}).processes, "the process")
+        assert {pid: name for pid, (name, _) in found.items()} == {process.pid: "it"}
+    assert Watched({"gone": [process.pid]}).processes() == {}
+    assert monitor.title(psutil.Process()) not in ("", "?")
+
+
+def test_patterns() -> None:
+    assert monitor.patterns(["swift=swift-.*server", "rclone"]) == {"swift": "swift-.*server", "rclone": "rclone"}
+    with pytest.raises(ValueError, match="'x=.' is not NAME=PATTERN"):
+        monitor.patterns(["x=("])
+
+
+def test_the_bytes_of_a_connection_are_those_of_its_process() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    code = (
+        f"import socket, time\nwith socket.create_connection(('127.0.0.1', {listener.getsockname()[1]})) as s:\n"
+        " s.sendall(bytes(300_000)); time.sleep(60)"
+    )
+    with listener, burning(code) as process:
+        connection, _ = listener.accept()
+        with connection:
+            sampler = Sampler(Watched({"sender": [process.pid]}))
+            left = 300_000
+            while left:
+                left -= len(connection.recv(left))
+
+            def sent():
+                network = sampler.sample()["processes"][str(process.pid)]["network"]
+                return network if network[0] >= 300_000 else None
+
+            found = until(sent, "all bytes to be acknowledged")
+            assert 300_000 <= found[0] < 310_000 and found[1] < 1_000
+
+
+def sample(moment: float, cpu: float, **more) -> dict:
+    """A machine of two cores on which one process uses ``cpu`` seconds up to then."""
+    process = {"name": "server", "cpu": cpu, "threads": [[7, cpu * 0.75]], "memory": 100 * MIB, "cores": [0, 1],
+               "network": [int(moment * MIB), 0], "disk": [0, int(moment * 2 * MIB)]}  # fmt: skip
+    return {
+        "time": moment, "cpus": [moment * 0.5, moment * 0.25], "memory": [MIB, 4 * MIB],
+        "network": {"eth0": [int(moment * 10 * MIB), 0]}, "disks": {"vda": [0, int(moment * MIB), moment * 400]},
+        "processes": {"7": {**process, **more}},
+    }  # fmt: skip
+
+
+def samples_in(directory: Path, lines: list[dict], **about) -> Samples:
+    first = {
+        "format": monitor.FORMAT,
+        "version": monitor.VERSION,
+        "host": "box",
+        "clock_offset": 0.0,
+        "speeds": {"eth0": 100},
+    }
+    path = directory / f"samples-{len(list(directory.iterdir()))}.jsonl.gz"
+    with gzip.open(path, "wt") as file:
+        file.writelines(json.dumps(each) + "\n" for each in [{**first, **about}, *lines])
+    return Samples(path)
+
+
+def test_what_was_used_in_between(tmp_path) -> None:
+    # Nothing until 10, then 0.8 processors.
+    lines = [sample(float(moment), max(0.0, 0.8 * (moment - 10))) for moment in range(21)]
+    found = usage.of([samples_in(tmp_path, lines)], 10.5, 19.5)
+    (process,), (machine,) = found.processes, found.machines
+    assert (process.name, process.pids, process.cores) == ("server", [7], [0, 1])
+    assert process.cpu == pytest.approx(0.8) == process.busiest and process.thread == pytest.approx(0.6)
+    assert (
+        process.memory == 100 * MIB and process.written == pytest.approx(2 * MIB) and process.sent == pytest.approx(MIB)
+    )
+    assert machine.cores == pytest.approx([0.5, 0.25]) and machine.cpu == pytest.approx(0.75)
+    assert machine.disks["vda"] == pytest.approx([0, MIB, 0.4]) and machine.network["eth0"][0] == pytest.approx(
+        10 * MIB
+    )
+    assert machine.speeds == {"eth0": 12.5e6}
+    half = usage.of([samples_in(tmp_path, lines)], 5, 15)
+    assert half.processes[0].cpu == pytest.approx(0.4)
+
+
+def test_the_clock_of_another_machine_is_put_right(tmp_path) -> None:
+    lines = [sample(1000.0 + moment, max(0.0, 0.8 * (moment - 10))) for moment in range(21)]
+    found = usage.of([samples_in(tmp_path, lines, clock_offset=1000.0)], 10, 20)
+    assert found.processes[0].cpu == pytest.approx(0.8)
+
+
+def test_processes_of_a_name_are_counted_together_and_one_that_comes_later_too(tmp_path) -> None:
+    lines = [sample(float(moment), 0.5 * moment) for moment in range(11)]
+    for line in lines[5:]:
+        line["processes"]["8"] = {**line["processes"]["7"], "cpu": line["time"] - 5, "threads": [[8, line["time"] - 5]]}
+    found = usage.of([samples_in(tmp_path, lines)], 0, 10)
+    (process,) = found.processes
+    assert process.cpu == pytest.approx(0.5 + 0.5) and process.pids == [7, 8] and process.memory == 200 * MIB
+
+
+def test_a_part_that_is_shorter_than_a_period(tmp_path) -> None:
+    found = usage.of([samples_in(tmp_path, [sample(0.0, 0.0), sample(60.0, 30.0), sample(120.0, 60.0)])], 70, 70.5)
+    assert found.processes[0].cpu == pytest.approx(0.5)
+
+
+def test_no_samples_of_that_time(tmp_path) -> None:
+    known = [sample(float(moment), 0) for moment in range(50, 61)]
+    found = usage.of([samples_in(tmp_path, [sample(0.0, 0), sample(1.0, 0)]), samples_in(tmp_path, known)], 50, 60)
+    # The other machine's are there all the same.
+    assert len(found.machines) == 1 and len(found.problems) == 1
+    assert "no samples from 50.0 to 60.0" in found.problems[0]
+    (tmp_path / "samples-x.jsonl.gz").write_bytes(gzip.compress(b"{}\n"))
+    with pytest.raises(usage.SamplesError, match="no samples .no format"):
+        usage.read(tmp_path)
+
+
+def test_a_file_that_was_cut_off_is_read_up_to_there(tmp_path) -> None:
+    found = samples_in(tmp_path, [sample(float(moment), moment / 2) for moment in range(100)])
+    data = found.path.read_bytes()
+    found.path.write_bytes(data[:-200])
+    assert 0 < len(Samples(found.path).samples) <= 100
+
+
+def test_this_machine_is_sampled_to_a_file(tmp_path) -> None:
+    with burning() as process:
+        path = tmp_path / "samples-local.jsonl.gz"
+        begin = time.time()
+        with monitor.monitored(Watched({"burner": [process.pid]}), path, 0.05):
+            until(lambda: sum(psutil.Process(process.pid).cpu_times()[:2]) > 0.3, "CPU time")
+        found = usage.of(usage.read(tmp_path), begin, time.time())
+    (burner,) = found.processes
+    assert burner.name == "burner" and 0 < burner.cpu <= 1.1 and burner.thread == pytest.approx(burner.cpu, abs=0.1)
+    assert found.machines[0].cpu >= burner.cpu * 0.5
+
+
+# --- agents
+
+
+@contextlib.contextmanager
+def agent_process(*arguments: str) -> Iterator[tuple[str, int]]:
+    """One as it is started by hand, on loopback."""
+    command = [sys.executable, "-m", "benchmarks.load", "agent", "127.0.0.1:0", *arguments]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            host, _, port = process.stdout.readline().strip().partition(":")
+            yield host, int(port)
+        finally:
+            process.terminate()
+
+
+def test_an_agent_samples_for_a_run(tmp_path) -> None:
+    with (
+        burning("'the-agents-server'\nwhile True: pass") as process,
+        agent_process("--watch", "own=the-agents-serve[r]") as address,
+    ):
+        begin = time.time()
+        # The agent's own pattern, and one that the run asks for and nothing has.
+        with agent.monitored([address], {"other": "nothing-has-th[i]s"}, tmp_path, 0.05) as remotes:
+            until(lambda: sum(psutil.Process(process.pid).cpu_times()[:2]) > 0.5, "CPU time")
+            time.sleep(0.2)
+        end = time.time()
+        assert [each.problem for each in remotes] == [""]
+        (found,) = usage.read(tmp_path)
+        assert found.about["agent"] == f"{address[0]}:{address[1]}"
+        assert abs(found.about["clock_offset"]) <= found.about["clock_error"] + 0.01
+        (own,) = usage.of([found], begin, end).processes
+        assert (own.name, own.pids) == ("own", [process.pid]) and own.cpu > 0
+
+
+def test_an_agent_that_is_not_there_or_asked_for_nonsense(tmp_path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = listener.getsockname()
+    with pytest.raises(agent.AgentError, match="refused"), agent.monitored([address], {}, tmp_path):
+        pass
+    server = agent.server("127.0.0.1", 0)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        with (
+            pytest.raises(agent.AgentError, match="is not NAME=PATTERN"),
+            agent.monitored([server.server_address], {"x": "("}, tmp_path),
+        ):
+            pass
+        with (
+            pytest.raises(agent.AgentError, match="period 99 is not from 0.01 to 60"),
+            agent.monitored([server.server_address], {}, tmp_path, 99),
+        ):
+            pass
+        for data in (b"nonsense\n", b"[]\n", b"{}\n"):
+            with socket.create_connection(server.server_address, timeout=10) as connection:
+                connection.sendall(data)
+                assert b"error" in connection.recv(1000)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_an_agent_that_is_lost_is_told(tmp_path) -> None:
+    with agent_process() as address, agent.monitored([address], {}, tmp_path, 0.05) as (remote,):
+        until(lambda: remote._log is not None, "samples")
+        # The agent's machine goes away.
+        remote._socket.shutdown(socket.SHUT_RD)
+        until(lambda: remote.problem, "the loss to be noticed")
+    assert "its samples end before the run does" in remote.problem
+
+
+# --- the bottleneck
+
+
+def used(*processes: Process, cores=(0.3, 0.3), disks=None, network=None, speeds=None, memory=1) -> Usage:
+    machine = Machine("box", list(cores), memory, 100, network or {}, speeds or {}, disks or {})
+    return Usage(3.0, [machine], list(processes))
+
+
+def server(name: str, cpu: float, thread: float | None = None, cores=(0, 1)) -> Process:
+    return Process("box", name, [1], cpu, cpu, cpu if thread is None else thread, list(cores), 1, 0, 0, 0, 0)
+
+
+FIGURES = {"generator_cpu": 0.3, "bytes": 30 * MIB, "seconds": 3.0, "whole_p50_ms": 10.0}
+
+
+@pytest.mark.parametrize(
+    ("used_", "figures", "limits_", "resource", "words"),
+    [
+        (
+            used(server("proxy", 0.4)),
+            {"generator_cpu": 0.95},
+            Limits(users=8),
+            "generator",
+            "0.95 of its one processor",
+        ),
+        (
+            used(server("proxy", 0.97), server("object", 0.6), cores=(0.9, 0.8)),
+            {},
+            Limits(users=8),
+            "thread",
+            "of proxy: one thread used 0.97",
+        ),
+        (
+            used(server("s3", 1.9, 0.4), cores=(0.97, 0.98)),
+            {},
+            Limits(users=8),
+            "cores",
+            "of s3: 1.95 of 2 cores were busy (core 0 0.97, core 1 0.98): s3 1.90",
+        ),
+        (
+            used(server("proxy", 0.5), server("object", 0.42), cores=(0.95, 0.4)),
+            {},
+            Limits(1.0, "pinned", users=8),
+            "quota",
+            "of proxy: the servers used 0.92 of 1 processors (pinned): proxy 0.50, object 0.42",
+        ),
+        (
+            used(server("proxy", 0.4, cores=(0,)), cores=(0.99, 0.1)),
+            {},
+            Limits(users=8),
+            "cores",
+            "0.99 of 1 cores were busy (core 0 0.99): proxy 0.40, all others 0.59",
+        ),
+        (
+            used(server("proxy", 0.4), disks={"vda": [0, 90 * MIB, 0.99]}),
+            {},
+            Limits(users=8),
+            "disk",
+            "vda of box: busy 99% of the time, 0.0 MiB/s read, 90.0 MiB/s written",
+        ),
+        (
+            used(server("proxy", 0.4), network={"eth0": [11e6, 1e6]}, speeds={"eth0": 12.5e6}),
+            {},
+            Limits(users=8),
+            "network",
+            "eth0 of box",
+        ),
+        (used(server("proxy", 0.4), memory=99), {}, Limits(users=8), "memory", "of box"),
+        (used(server("proxy", 0.4)), {}, Limits(rate=10 * MIB, users=8), "path", "10.0 of 10.0 MiB/s"),
+        (
+            used(server("proxy", 0.1)),
+            {},
+            Limits(users=4, think=0.25),
+            "users",
+            "4 users think 250 ms after each answer, which takes 10 ms",
+        ),
+        (
+            used(server("proxy", 0.4), server("object", 0.3)),
+            {"generator_cpu": 0.25},
+            Limits(users=1),
+            "turns",
+            "the load generator 0.25, proxy 0.40, object 0.30",
+        ),
+        (
+            used(server("proxy", 0.4)),
+            {},
+            Limits(users=8),
+            "none",
+            "no resource is used up; the most used is thread of proxy",
+        ),
+    ],
+)
+def test_the_bottleneck(used_, figures, limits_, resource, words) -> None:
+    found = bottleneck.find(used_, {**FIGURES, **figures}, limits_)
+    assert found.resource == resource
+    assert words in str(found)
+    assert found.to_dict()["resource"] == resource and json.dumps(found.to_dict())
+    shares = [each.share for each in found.shares[1 if found.limit else 0 :]]
+    assert shares == sorted(shares, reverse=True)
+
+
+def test_a_machine_that_others_use_is_told() -> None:
+    run = types.SimpleNamespace(workers=[{"cpu": [[1.0, 0.2], [2.0, 0.4]]}, {"cpu": [[1.0, 0.1], [2.0, 0.1]]}])
+    quiet = used(server("proxy", 0.5), server("object", 0.4), cores=(0.8, 0.9))
+    assert workloads.disturbed(run, quiet) == []
+    busy = used(server("proxy", 0.3), server("object", 0.1), cores=(1.0, 1.0))
+    assert workloads.disturbed(run, busy) == [
+        "others, who are not watched, used 1.2 of 2 processors: figures of a busy machine"
+    ]
+
+
+# --- limits
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core only")
+def test_servers_are_pinned_and_set_free() -> None:
+    every = os.sched_getaffinity(0)
+    with burning() as process:
+        with limits.pinned([process.pid], {min(every)}) as how:
+            assert os.sched_getaffinity(process.pid) == {min(every)}
+            assert f"1 of {len(every)} cores" in how
+        assert os.sched_getaffinity(process.pid) == every
+
+
+def test_limits_that_can_not_be() -> None:
+    with pytest.raises(LimitError, match=r"cores \[9999\] are not among"), limits.pinned([], {9999}):
+        pass
+    with pytest.raises(LimitError, match="must be more than 0"), limits.quota([], 0):
+        pass
+    with pytest.raises(LimitError, match="is not one of auto, cgroup, signals"), limits.quota([], 1, "magic"):
+        pass
+
+
+@pytest.mark.parametrize("means", ["cgroup", "signals"])
+def test_a_quota_holds_and_ends(means) -> None:
+    with contextlib.ExitStack() as stack:
+        process = stack.enter_context(burning())
+        until(lambda: limits.cpu_seconds([process.pid]) > 0.1, "CPU time")
+        with contextlib.ExitStack() as inner:
+            try:
+                how = inner.enter_context(limits.quota([process.pid], 0.2, means))
+            except LimitError as error:
+                pytest.skip(str(error))
+            begin, before = time.monotonic(), limits.cpu_seconds([process.pid])
+            time.sleep(2)
+            spent, taken = limits.cpu_seconds([process.pid]) - before, time.monotonic() - begin
+            # No more than it has, but for a period that nobody looked at because the machine was busy.
+            assert 0 < spent < 0.2 * taken + 0.5
+            assert means == "signals" or "cpu" in how
+        # It may go on, and nothing of it is left.
+        assert psutil.Process(process.pid).status() != psutil.STATUS_STOPPED
+        after = limits.cpu_seconds([process.pid])
+        until(lambda: limits.cpu_seconds([process.pid]) > after + 0.2, "the process to go on")
+    assert not list(limits.ROOT.glob(f"**/fastio-{os.getpid()}-*"))
+
+
+def test_who_needs_less_than_its_quota_is_never_stopped(monkeypatch) -> None:
+    told: list[int] = []
+    real = os.kill
+    monkeypatch.setattr(os, "kill", lambda pid, number: told.append(number) or real(pid, number))
+    with burning("import time; time.sleep(60)") as process, limits.quota([process.pid], 0.5, "signals"):
+        time.sleep(0.4)
+    assert signal.SIGSTOP not in told
+
+
+# --- the path
+
+
+async def _through(path: paths.Path, size: int) -> tuple[int, int]:
+    """Ask for so many bytes by way of the path; returns how many have come, and the path's resets."""
+
+    async def answer(reader, writer) -> None:
+        await reader.readexactly(1)
+        with contextlib.suppress(OSError):
+            writer.write(bytes(size))
+            await writer.drain()
+            writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        path._to = server.sockets[0].getsockname()[:2]
+        async with await path.serve() as relay:
+            come = 0
+            reader, writer = await asyncio.open_connection(*relay.sockets[0].getsockname()[:2])
+            try:
+                writer.write(b"x")
+                while data := await reader.read(1 << 20):
+                    come += len(data)
+            except OSError:
+                pass
+            writer.close()
+    return come, path.resets
+
+
+def test_a_path_carries_everything() -> None:
+    assert asyncio.run(_through(paths.Path("", 0, paths.Conditions()), 3_000_001)) == (3_000_001, 0)
+
+
+def test_a_path_is_no_faster_than_its_rate() -> None:
+    begin = time.monotonic()
+    assert asyncio.run(_through(paths.Path("", 0, paths.Conditions(rate=2e6)), 1_000_000)) == (1_000_000, 0)
+    # At the rate it takes half a second, less what may be sent at once.
+    assert time.monotonic() - begin >= 0.5 - 2 * paths.BURST - 0.05
+
+
+def test_a_path_resets_a_part_of_the_connections() -> None:
+    assert asyncio.run(_through(paths.Path("", 0, paths.Conditions(resets=1)), 1000)) == (0, 1)
+    path = paths.Path("", 0, paths.Conditions(resets=0.1, seed=1))
+    for _ in range(60):
+        asyncio.run(_through(path, 10))
+    assert path.connections == 60 and 0 < path.resets < 20
+
+
+def test_a_path_to_nowhere_and_conditions_that_are_none() -> None:
+    for wrong in ({"rate": -1}, {"resets": 1.5}, {"resets": -0.1}):
+        with pytest.raises(ValueError, match="is not a number from 0"):
+            paths.Conditions(**wrong)

@@ -1,0 +1,525 @@
+"""Workloads that are really carried out: on no service, on a real Swift and S3, and on servers that fail meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import importlib.util
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Not importorskip(): to import it patches the process.
+if importlib.util.find_spec("locust") is None:
+    pytest.skip("loads need the extra 'load'", allow_module_level=True)
+pytest.importorskip("numpy", reason="the analysis needs the extra 'bench'")
+pytest.importorskip("psutil", reason="sampling needs the extra 'bench'")
+
+import psutil
+
+from benchmarks import bench_workload_matrix as matrix
+from benchmarks import engine, results, servers, workload_matrix_tables
+from benchmarks.engine import Case
+from benchmarks.load import cosbench, protocols, stages, workloads
+from benchmarks.load import path as paths
+from benchmarks.load.exchange import Exchange
+from benchmarks.load.monitor import Watched
+from benchmarks.load.plan import PlanError
+from benchmarks.load.schedule import Schedule, Step
+from benchmarks.load.stages import Settings, WorkloadFailed
+from benchmarks.load.workload import Workload
+from benchmarks.progress import Progress
+from tests.backends.required import missing
+from tests.benchmarks.test_workload_matrix_parts import agent_process
+
+ROOT = Path(__file__).parent.parent.parent
+EXAMPLES = ROOT / "doc" / "source" / "examples" / "load"
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("FASTIO_LOAD_")]:
+        monkeypatch.delenv(name)
+
+
+@contextlib.contextmanager
+def running(name: str, directory: Path | None = None, **parameters: Any) -> Iterator[Any]:
+    """A real backend, or the reason why there is none here."""
+    from benchmarks.backends import backend
+
+    kind = backend(name)
+    if kind.available():
+        missing(name, kind.available())
+    if name == "s3":
+        pytest.importorskip("botocore", reason="S3 needs botocore")
+    with kind(directory, **parameters) as server:
+        yield server
+
+
+def workload(path: Path, text: str) -> Workload:
+    path.write_text(text)
+    return cosbench.read(path)
+
+
+def short(name: str, access: dict[str, Any], seconds: int = 2) -> str:
+    """An example, for this service, with less to do."""
+    text = (EXAMPLES / name).read_text()
+    text = text.replace("http://127.0.0.1:8080", access["url"])
+    text = re.sub(r'runtime="\d+"', f'runtime="{seconds}"', text).replace('rampup="2"', 'rampup="1"')
+    return text.replace("c(1)MiB", "c(100)KB").replace("u(8,16)MiB", "u(1,2)MiB")
+
+
+def done(tmp_path: Path, what: Workload, settings: Settings | None = None) -> workloads.Found:
+    stages.carry_out(what, tmp_path / "out", settings)
+    return workloads.read(tmp_path / "out")
+
+
+def failed(tmp_path: Path, what: Workload, message: str) -> workloads.Found:
+    with pytest.raises(WorkloadFailed, match=message):
+        stages.carry_out(what, tmp_path / "out")
+    return workloads.read(tmp_path / "out")
+
+
+def named(found: workloads.Found, name: str) -> workloads.Measured:
+    (only,) = (each for each in found.works if each.name == name)
+    return only
+
+
+def nothing_is_left(what: Workload) -> None:
+    """The containers are gone."""
+    work = what.stages[0].works[0]
+    with contextlib.closing(protocols.once(work.plan)) as service:
+        for name in work.containers:
+            found = Exchange()
+            assert service.list(Step("list", 0, name, "", 0), found), f"{name} is there"
+            assert found.status == 404
+
+
+# --- no service
+
+
+def test_the_example_without_a_service(tmp_path) -> None:
+    command = [sys.executable, "-m", "benchmarks.load"]
+    text = (EXAMPLES / "mock.xml").read_text().replace("20000", "2000")
+    (tmp_path / "mock.xml").write_text(text)
+    arguments = [
+        "workload",
+        str(tmp_path / "mock.xml"),
+        "-o",
+        str(tmp_path / "out"),
+        "--result",
+        str(tmp_path / "r.json"),
+    ]
+    ran = subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr.splitlines() == ["init …", "main …", "dispose …"]
+    found = workloads.read(tmp_path / "out")
+    main = named(found, "main")
+    # A hundredth of the operations fail, and all are told.
+    assert main.figures["success_ratio"] == pytest.approx(0.99, abs=0.01) and 0 < main.figures["failed"] < 60
+    assert set(main.run.errors) == {"error injected"}
+    assert len(main.run.operations) == 2000 and sum(main.run.operations.kind == "read") == 1600
+    assert main.usage is not None and main.bottleneck is not None and main.usage.machines[0].cpu > 0
+    case = results.read(tmp_path / "r.json").case("main-main")
+    assert case.figures("run")[0] > 0 and case.variants["run"].details["usage"]["machines"]
+    again = subprocess.run(
+        [*command, "analyze", str(tmp_path / "out")], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert again.returncode == 0 and again.stdout == ran.stdout
+    assert "error injected" in ran.stdout
+    checked = subprocess.run(
+        [*command, *arguments[:2], "--check"], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert checked.stdout.splitlines() == ["init: init (init)", "main: main (normal)", "dispose: dispose (dispose)"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["none.xml"], "none.xml"),
+        (["wrong.xml", "-o", "x"], r"wrong.xml:1: a: it can not be at the top"),
+        (["mock.xml"], "--output DIRECTORY is needed"),
+        (["mock.xml", "-o", "x", "--watch", "("], "is not NAME=PATTERN"),
+        (["mock.xml", "-o", "x", "--agent", "127.0.0.1:1"], "agent 127.0.0.1:1: .*refused"),
+    ],
+)
+def test_what_can_not_be_carried_out_is_told(tmp_path, arguments, message) -> None:
+    shutil.copy(EXAMPLES / "mock.xml", tmp_path)
+    (tmp_path / "wrong.xml").write_text("<a/>")
+    command = [sys.executable, "-m", "benchmarks.load", "workload", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    assert ran.returncode in (1, 2) and re.search(message, ran.stderr) and "Traceback" not in ran.stderr
+
+
+MOCK = """<workload name="w"><storage type="mock" config="delay=1" /><workflow>
+<workstage name="init"><work type="init" workers="1" config="containers=r(1,2)" /></workstage>
+<workstage name="one" closuredelay="1"><work name="a" workers="2" totalOps="{total}" afr="0" >
+  <storage type="mock" config="delay=1;errors={errors}" />
+  <operation type="read" config="containers=c(1);objects=c(1)" /></work></workstage>
+<workstage name="two"><work name="b" workers="1" totalOps="5">
+  <operation type="delete" config="containers=c(1);objects=c(1)" /></work>
+  <work name="c" workers="2" runtime="1"><operation type="list" config="containers=u(1,2)" /></work></workstage>
+<workstage name="cleanup"><work type="cleanup" workers="1" config="containers=r(1,2);objects=r(1,3)" /></workstage>
+</workflow></workload>"""
+
+
+def test_works_of_a_stage_go_on_at_the_same_time(tmp_path) -> None:
+    found = done(tmp_path, workload(tmp_path / "w.xml", MOCK.format(total=5, errors=0)))
+    assert list(found.stages.values()) == ["done"] * 4
+    data = json.loads((tmp_path / "out" / "workload.json").read_text())
+    first, second = data["stages"][2]["works"]
+    assert first["started"] < second["finished"] and second["started"] < first["finished"]
+    assert data["stages"][2]["works"][0]["started"] >= data["stages"][1]["works"][0]["finished"] + 1
+    assert len(named(found, "cleanup").run.operations) == 6
+
+
+def test_what_has_failed_ends_it_but_for_what_cleans_up(tmp_path) -> None:
+    found = failed(
+        tmp_path, workload(tmp_path / "w.xml", MOCK.format(total=200, errors=0.5)), "stage one, work a: .*of 200"
+    )
+    assert list(found.stages.values()) == ["done", "failed", "skipped", "done"]
+    assert 0.3 < named(found, "a").figures["success_ratio"] < 0.7
+    assert found.failure in f"{found.problems[0]}" or "0.00% may" in found.failure
+    assert any("stage 3 two: skipped" in note for note in workloads.table(found).notes)
+
+
+def test_a_run_that_is_stopped_ends_its_load_generators(tmp_path) -> None:
+    text = MOCK.format(total=10**9, errors=0).replace('afr="0"', 'runtime="300"')
+    (tmp_path / "w.xml").write_text(text)
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.load",
+        "workload",
+        str(tmp_path / "w.xml"),
+        "-o",
+        str(tmp_path / "out"),
+    ]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+
+        def generators():
+            with contextlib.suppress(psutil.Error):
+                return [each for each in psutil.Process(process.pid).children() if "run" in each.cmdline()]
+
+        children = _until(generators, "a load generator")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 143
+        _until(lambda: not any(each.is_running() and each.status() != "zombie" for each in children), "its end")
+
+
+def test_works_at_the_same_time_can_not_have_workers_from_elsewhere(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("FASTIO_LOAD_WORKERS", "2")
+    with pytest.raises(PlanError, match="stage two: its works go on at the same time"):
+        stages.carry_out(workload(tmp_path / "w.xml", MOCK.format(total=5, errors=0)), tmp_path / "out")
+
+
+def _until(condition: Callable[[], Any], what: str, seconds: float = 60) -> Any:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"not within {seconds} s: {what}")
+
+
+# --- real services
+
+
+def test_swift_with_an_agent_on_its_machine(tmp_path) -> None:
+    with running("swift") as server, agent_process() as address:
+        what = workload(tmp_path / "swift.xml", short("swift.xml", server.access()))
+        watch = {"object": str(server.directory) + ".*object-server|object-server.*" + str(server.directory)}
+        settings = Settings(Watched({"": server.pids()}), [address], watch)
+        found = done(tmp_path, what, settings)
+        nothing_is_left(what)
+    assert found.failure == "" and found.doubts == [] and set(found.stages.values()) == {"done"}
+    assert {each.name for each in found.works} == {"prepare", "read", "large", "small", "cleanup"}
+    for each in found.works:
+        assert each.name == "cleanup" or each.figures["success_ratio"] == 1, each.run.errors
+        # What is sampled here and by the agent, brought together with the operations.
+        names = [process.name for process in each.usage.processes]
+        assert {"swift-proxy-server", "swift-object-server", "object"} <= set(names)
+        assert len(each.usage.machines) == 2
+        here, there = (one for one in each.usage.processes if one.name in ("swift-object-server", "object"))
+        assert set(here.pids) == set(there.pids) and here.cpu == pytest.approx(there.cpu, abs=0.3)
+        assert each.bottleneck is not None and each.bottleneck.shares
+    read, large, small = (named(found, name) for name in ("read", "large", "small"))
+    assert set(read.run.operations.bytes) == {100_000}
+    assert set(large.run.operations.bytes) <= {1 << 20, 2 << 20}
+    assert set(small.run.operations.kind) == {"read", "write", "list"}
+    assert sum(process.sent for process in read.usage.processes) > 0
+    assert "swift-proxy-server" in "".join(row[0] for row in workloads.processes(read).rows)
+
+
+def test_s3_and_workers_of_several_processes(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("FASTIO_LOAD_PROCESSES", "2")
+    with running("s3") as server:
+        what = workload(tmp_path / "s3.xml", short("s3.xml", server.access()))
+        found = done(tmp_path, what, Settings(Watched({"": server.pids()})))
+        nothing_is_left(what)
+    main = named(found, "main")
+    assert main.figures["success_ratio"] == 1 and len(main.run.workers) == 2
+    assert set(main.run.operations.bytes) == {64_000}
+
+
+# --- servers that fail
+
+
+def test_a_server_that_dies(tmp_path) -> None:
+    """It is gone for good: the run ends, tells the truth, and what can not be cleaned up is told."""
+    with running("s3") as server:
+        what = workload(tmp_path / "s3.xml", short("s3.xml", server.access(), seconds=4))
+        killed: list[float] = []
+
+        def kill() -> None:
+            _until(lambda: list((tmp_path / "out").glob("03-main/1-main")), "the stage main")
+            # The load generator needs a moment to start.
+            _until(lambda: _requests(server) > 50, "requests")
+            for pid in server.pids():
+                os.kill(pid, signal.SIGKILL)
+            killed.append(time.time())
+
+        thread = threading.Thread(target=kill)
+        thread.start()
+        begun = time.monotonic()
+        found = failed(tmp_path, what, "stage main, work main: .* operations failed, 20.00% may")
+        thread.join()
+        assert time.monotonic() - begun < 120
+    assert list(found.stages.values()) == ["done", "done", "failed", "failed", "failed"]
+    main = named(found, "main").run.operations
+    late = main.start + named(found, "main").run.started > killed[0] + 0.1
+    # What was begun after its end has failed, all of it; what had ended before has not.
+    assert main.failed[late].all() and late.sum() > 5
+    early = main.end + named(found, "main").run.started < killed[0] - 0.1
+    assert not main.failed[early].any() and early.sum() > 5
+    assert any("cleanup" in problem for problem in found.problems)
+    ratio = named(found, "main").figures["success_ratio"]
+    assert ratio == pytest.approx(1 - main.failed.mean()) and 0 < ratio < 1
+
+
+def _requests(server: Any) -> int:
+    """How many CPU ticks it has used: it writes no log of its requests."""
+    return int(server.cpu_seconds() * 100)
+
+
+def test_a_server_that_dies_and_comes_back(tmp_path) -> None:
+    """Swift's own parent process starts the object server again: some operations fail, and all is cleaned up."""
+    with running("swift") as server:
+        text = short("s3.xml", server.access(), seconds=5)
+        text = re.sub(r"<storage .*/>", '<storage type="swift" />' + _auth(server.access()), text)
+        what = workload(tmp_path / "swift.xml", text)
+
+        def kill() -> None:
+            _until(lambda: list((tmp_path / "out").glob("03-main/1-main")), "the stage main")
+            time.sleep(3)
+            for pid in _object_servers(server):
+                os.kill(pid, signal.SIGKILL)
+
+        thread = threading.Thread(target=kill)
+        thread.start()
+        found = done(tmp_path, what)
+        thread.join()
+        nothing_is_left(what)
+    main = named(found, "main").run.operations
+    assert set(found.stages.values()) == {"done"}
+    assert len(main) > 20 and main.failed.mean() <= 0.2
+    # It goes on after that.
+    assert not main.failed[main.start > main.end.max() - 0.5].all()
+
+
+def _auth(access: dict[str, Any]) -> str:
+    config = f"username={access['user']};password={access['key']};auth_url={access['auth_v1']}"
+    return f'<auth type="swauth" config="{config}" />'
+
+
+def _object_servers(server: Any) -> list[int]:
+    """Those that answer requests, which another one has started."""
+    found = [
+        psutil.Process(pid) for pid in server.pids() if "swift-object-server" in " ".join(psutil.Process(pid).cmdline())
+    ]
+    parents = {each.ppid() for each in found}
+    children = [each.pid for each in found if each.pid not in parents]
+    assert children and len(children) < len(found)
+    return children
+
+
+@contextlib.contextmanager
+def path_to(url: str, conditions: paths.Conditions) -> Iterator[tuple[str, paths.Path]]:
+    """A path in a thread of its own; yields its URL."""
+    parts = urllib.parse.urlsplit(url)
+    path = paths.Path(parts.hostname, parts.port, conditions)
+    loop = asyncio.new_event_loop()
+    server = loop.run_until_complete(path.serve())
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        host, port = server.sockets[0].getsockname()[:2]
+        yield f"http://{host}:{port}", path
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+        server.close()
+        loop.run_until_complete(asyncio.sleep(0.1))
+        loop.close()
+
+
+def test_a_tenth_of_the_connections_is_reset(tmp_path) -> None:
+    with running("s3") as server, path_to(server.access()["url"], paths.Conditions(resets=0.1, seed=3)) as (url, path):
+        access = server.access()
+        text = short("s3.xml", access, seconds=4)
+        # Only the load itself goes that way.
+        own = text[text.index("<storage") : text.index("/>") + 2].replace(access["url"], url)
+        what = workload(tmp_path / "s3.xml", re.sub(r'(<work name="main"[^>]*>)', r"\1" + own, text))
+        what = _connections_of_their_own(what)
+        found = done(tmp_path, what)
+        nothing_is_left(what)
+    main = named(found, "main")
+    assert path.connections == len(main.run.operations) > 50
+    # Each reset is one failure, and nothing else is one.
+    assert int(main.run.operations.failed.sum()) == path.resets > 0
+    assert main.figures["success_ratio"] == pytest.approx(1 - path.resets / path.connections)
+    assert set(found.stages.values()) == {"done"}
+    assert main.figures["verified"] is False
+    assert sum(main.run.errors.values()) == path.resets
+
+
+def _connections_of_their_own(what: Workload) -> Workload:
+    """The same, with a connection for each operation of the stage main."""
+    made = []
+    for stage in what.stages:
+        works = tuple(
+            dataclasses.replace(work, plan=dataclasses.replace(work.plan, keep_alive=False))
+            if stage.name == "main"
+            else work
+            for work in stage.works
+        )
+        made.append(dataclasses.replace(stage, works=works))
+    return dataclasses.replace(what, stages=tuple(made))
+
+
+@contextlib.contextmanager
+def small_disk(tmp_path: Path, size: str) -> Iterator[Path]:
+    """A file system of its own that is soon full."""
+    directory = tmp_path / "disk"
+    directory.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(directory)]
+    mounted = shutil.which("mount") and subprocess.run(command, capture_output=True, text=True, timeout=30)
+    if not mounted or mounted.returncode:
+        pytest.skip("a file system of a few MiB can be mounted by root only")
+    try:
+        yield directory
+    finally:
+        subprocess.run(["umount", "-l", str(directory)], check=True, timeout=30)
+
+
+def test_a_full_disk(tmp_path) -> None:
+    with small_disk(tmp_path, "24m") as disk, running("s3", disk) as server:
+        text = short("s3.xml", server.access(), seconds=4)
+        # Objects of a MB that are never written twice: 24 of them do not fit.
+        text = text.replace("u(51,100);sizes=c(64)KB", "s(51,100);sizes=c(1)MB").replace('ratio="80"', 'ratio="50"')
+        what = workload(tmp_path / "s3.xml", text.replace('ratio="20"', 'ratio="50"'))
+        found = failed(tmp_path, what, "stage main, work main: ")
+        nothing_is_left(what)
+    main = named(found, "main").run.operations
+    reads, writes = main.kind == "read", main.kind == "write"
+    # What was there is still read, what does not fit is told, and it is all deleted afterwards.
+    assert not main.failed[reads].any() and main.failed[writes].any() and not main.failed[writes].all()
+    assert all(status == 0 or status >= 500 for status in main.status[main.failed])
+    assert list(found.stages.values()) == ["done", "done", "failed", "done", "done"]
+
+
+# --- the matrix, as the engine runs it
+
+
+def test_what_is_asked_in_the_issue_is_in_the_matrix() -> None:
+    cases = {case.name: case for case in matrix.CASES}
+    swift = [case for case in matrix.CASES if case.name.startswith("swift-")]
+    sizes = [case.parameters["size"] for case in swift]
+    assert len(sizes) >= 8 and min(sizes) == 4096 and max(sizes) == 256 << 20
+    rows = [variant for case in swift for variant in case.all_variants()]
+    assert {row.parameters["workers"] for row in rows} >= {1, 64}
+    assert {row.parameters["reads"] for row in rows} == {100, 80, 50, 0}
+    assert set(matrix.FINDING) <= set(cases)
+    seconds = sum(case.rounds * len(case.all_variants()) * (case.parameters["seconds"] + 3) for case in matrix.CASES)
+    assert seconds < 20 * 60
+    for case in matrix.CASES:
+        for variant in case.all_variants():
+            from benchmarks.workloads import workload_matrix
+
+            access = {
+                "backend": case.backend,
+                "url": "u",
+                "auth_v1": "a",
+                "user": "u",
+                "key": "k",
+                "access_key": "a",
+                "secret_key": "s",
+            }
+            plan = workload_matrix.main_plan({**case.parameters, **variant.parameters}, access)
+            assert next(Schedule(plan).share(0, 1))
+
+
+@pytest.mark.parametrize("backend", ["swift", "s3"])
+def test_rows_and_their_tables(tmp_path, monkeypatch, backend) -> None:
+    reason = servers.why_not(backend)
+    if reason:
+        missing(backend, reason)
+    if backend == "s3":
+        pytest.importorskip("botocore", reason="S3 needs botocore")
+    (original,) = (case for case in matrix.CASES if case.name == f"{backend}-64KiB")
+    result = results.Result("workload_matrix", {}, {})
+    rows = [row for row in original.all_variants() if row.title in ("1w-100:0", "8w-80:20")]
+    cases = [_small(original, rows, tmp_path)]
+    if backend == "swift":
+        (path,) = (case for case in matrix.CASES if case.name == "cpu-path")
+        cases.append(_small(path, path.all_variants(), tmp_path))
+    engine.run(cases, result, progress=Progress(io.StringIO()))
+    for case in result.cases:
+        assert "left over" not in case.backend
+        for title, row in case.variants.items():
+            assert row.failure is None, f"{title}: {row.failure['reason']}\n{row.failure['stderr']}"
+            (run,) = row.runs
+            assert run["verified"] is True and run["success_ratio"] == 1
+            assert run["servers_cpu"] > 0 and run["bottleneck"] and row.details["usage"]["processes"]
+            for column in case.columns:
+                assert column in run
+            kept = {path.name for path in (engine.ROOT / run["records"]).iterdir()}
+            assert kept == {"run.json", "worker-0.csv.gz", "samples-local.jsonl.gz"}
+    made = {table.title: table for table in workload_matrix_tables.tables(result)}
+    assert [row[0] for row in made["The workloads"].rows] == ([str(each + 1) for each in range(len(rows))])
+    assert len(made["The bottlenecks"].rows) == len(rows)
+    if backend == "swift":
+        limited = result.case("cpu-path").variants
+        assert limited["one-core"].details["limit"].startswith("pinned to 1 of")
+        assert limited["quota-0.75"].details["limit"].startswith("0.75 processors (")
+        assert [row[1] for row in made["The same servers with fewer processors"].rows] == list(matrix.PROCESSORS)
+        # No more than the path lets through, whatever the servers have.
+        for title in limited:
+            assert result.case("cpu-path").figures(title)[0] < 20 * 1.3
+
+
+def _small(original: Case, rows, tmp_path: Path) -> Case:
+    variants = [
+        dataclasses.replace(row, parameters={**row.parameters, "records": str(tmp_path / original.name / row.title)})
+        for row in rows
+    ]
+    parameters = {**original.parameters, "seconds": 1.0, "objects": 4}
+    return dataclasses.replace(original, variants=variants, parameters=parameters, rounds=1, baseline=rows[0].title)

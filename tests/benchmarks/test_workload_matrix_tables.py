@@ -1,0 +1,119 @@
+"""The tables and plots of the workload matrix, of results that are made up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("numpy", reason="results need the extra 'bench'")
+pytest.importorskip("psutil", reason="suites need the extra 'bench'")
+
+from benchmarks import bench_workload_matrix as matrix
+from benchmarks import results
+from benchmarks import workload_matrix_tables as tables
+from benchmarks.results import CaseResult, Result
+from tests.benchmarks import samples
+
+MIB = 1 << 20
+
+
+def row(mib_s: list[float], **parameters: Any) -> results.VariantResult:
+    """A row whose runs moved so much in a second."""
+    made = samples.variant([1.0] * len(mib_s), parameters={"size": MIB, "workers": 8, "reads": 80, **parameters})
+    for run, figure in zip(made.runs, [1.0, *mib_s], strict=True):
+        run |= dict.fromkeys(tables.FIGURES, 0.5) | {"seconds": 1.0, "bytes": int(figure * MIB)}
+        run |= {"success_ratio": 1.0, "bottleneck": "thread of swift-object-server: one thread used 0.97"}
+    shares = [["thread", "swift-object-server", 0.97, "one thread used 0.97"], ["cores", "box", 0.8, "1.60 of 2 cores"]]
+    made.details = {"shares": {"resource": "thread", "text": "", "shares": shares}, "usage": {}}
+    return made
+
+
+def made(one_core: float = 60.0, path_one_core: float = 20.0) -> Result:
+    whole: list[CaseResult] = []
+    for size in (64 << 10, MIB):
+        rows = {f"{workers}w-{matrix.ratio(reads)}": row([100.0 + workers], size=size, workers=workers, reads=reads)
+                for workers in (1, 8) for reads in (100, 0)}  # fmt: skip
+        whole.append(_case(f"swift-{matrix.shown(size)}", rows))
+    for name, figures in {"cpu-reads": (100.0, one_core, 40.0), "cpu-path": (20.0, path_one_core, 19.9)}.items():
+        rows = {title: row([figure] * 3) for title, figure in zip(matrix.PROCESSORS, figures, strict=True)}
+        whole.append(_case(name, rows))
+    return samples.result(*whole, suite="workload_matrix")
+
+
+def _case(name: str, rows: dict[str, results.VariantResult]) -> CaseResult:
+    return samples.case(rows, name=name, title=f"about {name}", workload="workload_matrix", unit="MiB/s",
+                        backend={"name": "swift"})  # fmt: skip
+
+
+def test_the_workloads_have_numbers() -> None:
+    overview = tables.overview(made())
+    assert [line[:3] for line in overview.rows] == [
+        ["1", "swift 64KiB, 1 worker, 100:0", "101"], ["2", "swift 64KiB, 1 worker, 0:100", "101"],
+        ["3", "swift 64KiB, 8 workers, 100:0", "108"], ["4", "swift 64KiB, 8 workers, 0:100", "108"],
+        ["5", "swift 1MiB, 1 worker, 100:0", "101"], ["6", "swift 1MiB, 1 worker, 0:100", "101"],
+        ["7", "swift 1MiB, 8 workers, 100:0", "108"], ["8", "swift 1MiB, 8 workers, 0:100", "108"],
+    ]  # fmt: skip
+    assert {line[-1] for line in overview.rows} == {"thread"} and {line[4] for line in overview.rows} == {"100.0%"}
+
+
+def test_a_number_stays_that_of_its_workload_if_another_one_failed() -> None:
+    result = made()
+    failed = result.case("swift-64KiB").variants["1w-0:100"]
+    failed.runs, failed.failure = [], {"reason": "x", "stderr": "", "status": 1}
+    assert [each.number for each in tables.workloads(result)] == [1, 3, 4, 5, 6, 7, 8]
+
+
+def test_the_bottlenecks_have_their_evidence() -> None:
+    lines = tables.bottlenecks(made()).rows
+    assert lines[0][2:] == ["thread", "swift-object-server", "one thread used 0.97", "cores of box: 1.60 of 2 cores"]
+    result = made()
+    nothing = {"resource": "none", "shares": [["cores", "box", 0.5, "1.00 of 2 cores"]]}
+    result.cases[0].variants["1w-100:0"].details["shares"] = nothing
+    assert tables.bottlenecks(result).rows[0][2:] == ["none", "–", "–", "cores of box: 1.00 of 2 cores"]
+
+
+def test_what_the_study_found_is_judged() -> None:
+    def met(result: Result) -> dict[str, str]:
+        return {line[0].partition(",")[0] + line[0].split(",")[1]: line[-1] for line in tables.targets(result).rows}
+
+    assert set(met(made()).values()) == {"yes"} and len(met(made())) == 4
+    assert met(made(one_core=99.0))["cpu-reads: MiB/s one-core"] == "no"
+    assert met(made(path_one_core=15.0))["cpu-path: MiB/s one-core"] == "no"
+    titles = [line[:3] for line in tables.finding(made()).rows]
+    assert titles[:3] == [["about cpu-reads", "all-cores", "100"], ["about cpu-reads", "one-core", "60"],
+                          ["about cpu-reads", "quota-0.75", "40"]]  # fmt: skip
+
+
+def test_the_commands(tmp_path, capsys) -> None:
+    path = tmp_path / "workload_matrix.json"
+    made().write(path)
+    for style in ([], ["--rst"], ["--markdown"]):
+        assert tables.main([str(path), *style]) == 0
+        printed = capsys.readouterr().out
+        assert "What the study found" in printed and "swift 64KiB, 1 worker, 100:0" in printed
+    samples.result(samples.case({"x": [1.0]})).write(tmp_path / "other.json")
+    assert tables.main([str(tmp_path / "other.json")]) == 1
+    assert tables.main([str(tmp_path / "none.json")]) == 2
+
+
+def test_the_plots(tmp_path, capsys) -> None:
+    pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
+    from benchmarks import workload_matrix_plots as plots
+
+    path = tmp_path / "workload_matrix.json"
+    result = made()
+    result.write(path)
+    assert plots.main([str(path), "-o", str(tmp_path / "drawn")]) == 0
+    names = [Path(line).name for line in capsys.readouterr().out.splitlines()]
+    assert names == ["workload_matrix-workloads.png", "workload_matrix-workloads.svg"]
+    drawn = (tmp_path / "drawn" / "workload_matrix-workloads.svg").read_text()
+    for words in ("Bandwidth by workload number", "CPU by workload number", "quota-0.75", "busiest server"):
+        assert words in drawn
+    # A part of the suite has a part of the panels.
+    for some in (result.cases[:1], result.cases[2:]):
+        assert len(plots.plot(samples.result(*some), tmp_path, "part")) == 2
+    samples.result(samples.case({"x": [1.0]})).write(tmp_path / "other.json")
+    assert plots.main([str(tmp_path / "other.json"), "-o", str(tmp_path)]) == 1
+    assert set(plots.MIXES) == set(matrix.READS) and len(plots.LEVELS) == len(matrix.PROCESSORS)
