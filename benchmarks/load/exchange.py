@@ -6,11 +6,13 @@ wait without stopping other users.
 
 from __future__ import annotations
 
-import http.client
 import ssl
 import time
 import urllib.parse
 from collections.abc import Callable, Iterable, Mapping
+
+# From the module itself: what the package has of that name is eventlet's once it was imported.
+from http.client import HTTPConnection, HTTPMessage, HTTPResponse, HTTPSConnection, RemoteDisconnected
 from typing import Any
 
 #: Bytes that are read at a time.
@@ -31,7 +33,7 @@ class Exchange:
         self.bytes = 0
         #: 0 until there is an answer
         self.status = 0
-        self.headers: http.client.HTTPMessage | None = None
+        self.headers: HTTPMessage | None = None
         #: the beginning of the content of an answer that is an error
         self.text = b""
 
@@ -50,10 +52,10 @@ class Connection:
             raise ValueError(f"{url!r} is not the URL of a service, such as http://127.0.0.1:8080")
         self.host = parts.netloc
         self._keep_alive = keep_alive
-        kind: Callable[..., http.client.HTTPConnection] = http.client.HTTPConnection
+        kind: Callable[..., HTTPConnection] = HTTPConnection
         more: dict[str, Any] = {}
         if parts.scheme == "https":
-            kind, more = http.client.HTTPSConnection, {"context": ssl.create_default_context()}
+            kind, more = HTTPSConnection, {"context": ssl.create_default_context()}
         self._connection = kind(parts.hostname, parts.port, timeout=patience, **more)
 
     def exchange(
@@ -77,7 +79,7 @@ class Connection:
         found = Exchange() if found is None else found
         kept = self._connection.sock is not None
 
-        def answered() -> http.client.HTTPResponse:
+        def answered() -> HTTPResponse:
             self._send(method, target, headers or {}, body, length)
             found.sent = time.perf_counter()
             return self._connection.getresponse()
@@ -85,7 +87,7 @@ class Connection:
         try:
             try:
                 answer = answered()
-            except (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError):
+            except (RemoteDisconnected, ConnectionResetError, BrokenPipeError):
                 if not kept:
                     raise
                 # A connection may be closed by the other end while nothing goes on; a new one tells.
@@ -127,7 +129,7 @@ class Connection:
                 connection.send(piece)
 
     @staticmethod
-    def _receive(answer: http.client.HTTPResponse, found: Exchange, into: Callable[[bytes], None] | None) -> None:
+    def _receive(answer: HTTPResponse, found: Exchange, into: Callable[[bytes], None] | None) -> None:
         failed = answer.status >= 400
         # read1() would give what there is, but of chunked content one chunk at a time.
         while data := answer.read(READ_SIZE):

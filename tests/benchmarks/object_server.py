@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import http.server
 import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
 
+# From the module itself: what the package has of that name is eventlet's once it was imported.
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
 from benchmarks.load.content import Content
 from benchmarks.load.plan import Plan
 
 #: Does with a request something else than to answer it well; returns False to have it answered well after all.
-Fault = Callable[[http.server.BaseHTTPRequestHandler, int], bool]
+Fault = Callable[[BaseHTTPRequestHandler, int], bool]
 
 
 class Objects:
@@ -27,18 +29,18 @@ class Objects:
         self.lock = threading.Lock()
 
 
-def well(handler: http.server.BaseHTTPRequestHandler, count: int) -> bool:
+def well(handler: BaseHTTPRequestHandler, count: int) -> bool:
     return False
 
 
-def reset(handler: http.server.BaseHTTPRequestHandler) -> None:
+def reset(handler: BaseHTTPRequestHandler) -> None:
     """Have the client see its connection reset."""
     handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     handler.connection.close()
     handler.close_connection = True
 
 
-def answer(handler: http.server.BaseHTTPRequestHandler, status: int, body: bytes, length: int | None = None) -> None:
+def answer(handler: BaseHTTPRequestHandler, status: int, body: bytes, length: int | None = None) -> None:
     handler.send_response(status)
     handler.send_header("Content-Length", str(len(body) if length is None else length))
     handler.end_headers()
@@ -50,7 +52,7 @@ def serving(plan: Plan, fault: Fault = well) -> Iterator[tuple[str, Objects]]:
     """Yields its URL and what it sees."""
     objects = Objects(plan, fault)
 
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
@@ -70,7 +72,7 @@ def serving(plan: Plan, fault: Fault = well) -> Iterator[tuple[str, Objects]]:
             with contextlib.suppress(OSError, ValueError):
                 super().finish()
 
-    class Server(http.server.ThreadingHTTPServer):
+    class Server(ThreadingHTTPServer):
         daemon_threads = True
 
         def handle_error(self, *_: object) -> None:
