@@ -27,6 +27,6 @@ def records_directory(name: str) -> Iterator[Path]:
     yield RECORDS / name / f"{now}-{os.getpid()}"
 
 
-def told(directory: Path) -> dict[str, str]:
+def told(name: str, directory: Path) -> dict[str, str]:
     """What a run says of its records: where they are, if they are kept."""
-    return {"records": os.path.relpath(directory, ROOT)} if directory.is_relative_to(RECORDS) else {}
+    return {"records": os.path.relpath(directory, ROOT)} if name else {}

@@ -183,7 +183,8 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
         # Of the part that counts: Swift uses some CPU time though nobody asks it for anything.
         begin, end = found.started + part.begin, found.started + part.end
         spent = {name: each.between(begin, end) * 1000 / figures["operations"] for name, each in cpu.items()}
-        return {**figures, **spent, **places.told(directory), **details, "doubts": report.notes(found)}
+        kept = places.told(parameters.get("records", ""), directory)
+        return {**figures, **spent, **kept, **details, "doubts": report.notes(found)}
 
 
 def _swift(parameters: Mapping[str, Any], told: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -95,7 +95,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
         measured = workloads.measured(
             "main", "main", "normal", found, part, usage.read(kept), Limits(users=plan.users)
         )
-        kept_records = places.told(directory)
+        kept_records = places.told(parameters.get("records", ""), directory)
     return {
         **workloads.plain(measured), **kept_records, **workloads.details(measured),
         **_traced(told["access"], begun), "doubts": measured.notes,

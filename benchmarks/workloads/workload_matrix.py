@@ -162,7 +162,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
         if parameters.get("records"):
             for path in kept.iterdir():
                 path.rename(directory / path.name)
-        where = places.told(directory)
+        where = places.told(parameters.get("records", ""), directory)
     return {**workloads.plain(measured), **where, **workloads.details(measured), "doubts": measured.notes, "limit": how}
 
 

@@ -51,7 +51,7 @@ def objects(swift):
     kind = protocols.client_class("swift")
     client = kind(plan, Content(plan), kind.shared(plan))
     for name, data in content.items():
-        target = client._target(name)
+        target = client._target(plan.container, name)
         found = Exchange()
 
         def put(headers, target=target, data=data, found=found) -> str:
