@@ -20,6 +20,7 @@ from fastio.core.transparent import SPECIAL, Transparent, special
 #: glance's costs more than one of a pipe's: twenty downloads at a time with 64 KiB in each were slower than stock's.
 SHARE = 256 * KIB
 
+
 def hub() -> Any:
     """The hub that other greenlets of this thread wait for; None natively, and in the hub itself."""
     hubs = sys.modules.get("eventlet.hubs")
