@@ -127,7 +127,8 @@ class Swift(Client):
 
     def write(self, step: Step, found: Exchange) -> str:
         target = self._target(step.container, step.name)
-        return self._logged_in(lambda headers: self.put(target, step, found, headers, 201), found)
+        # 202: taken as well, but another user has written the same object since.
+        return self._logged_in(lambda headers: self.put(target, step, found, headers, 201, 202), found)
 
     def delete(self, step: Step, found: Exchange) -> str:
         target = self._target(step.container, step.name)
