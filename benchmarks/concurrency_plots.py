@@ -6,7 +6,6 @@ same axes.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ matplotlib.use("Agg")
 
 from matplotlib import pyplot  # noqa: E402 (the backend comes first: there may be no display)
 
-from benchmarks import results  # noqa: E402
+from benchmarks import plots  # noqa: E402
 from benchmarks.bench_concurrency import RELEASES  # noqa: E402
 from benchmarks.concurrency_tables import SERVERS, figure, levels  # noqa: E402
 from benchmarks.results import Result  # noqa: E402
@@ -59,33 +58,13 @@ def plot(result: Result, directory: Path, name: str) -> list[Path]:
         axes[0][column].set_title(release)
         axes[-1][column].set_xlabel("requests at a time")
     axes[0][0].legend(frameon=False)
-    directory.mkdir(parents=True, exist_ok=True)
-    paths = [directory / f"{name}-concurrency.{kind}" for kind in ("png", "svg")]
-    for path in paths:
-        made.savefig(path, dpi=120)
-    pyplot.close(made)
-    return paths
+    return plots.write(made, directory, f"{name}-concurrency")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.concurrency_plots", description="Draw many requests at a time."
-    )
-    parser.add_argument("result", type=Path)
-    parser.add_argument("-o", "--output", type=Path, default=Path("."))
-    chosen = parser.parse_args(arguments)
-    try:
-        result = results.read(chosen.result)
-    except (OSError, results.ResultError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    paths = plot(result, chosen.output, chosen.result.stem)
-    if not paths:
-        print(f"{chosen.result}: no downloads at a time in it", file=sys.stderr)
-        return 1
-    for path in paths:
-        print(path)
-    return 0
+    return plots.command(
+        plot, arguments, "concurrency_plots", "Draw many requests at a time.", "no downloads at a time in it",
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
-from benchmarks import results, statistics
+from benchmarks import statistics
 from benchmarks import tables as plain
 from benchmarks.bench_concurrency import LEVELS, RELEASES, traced
 from benchmarks.results import CaseResult, Result
@@ -158,29 +156,10 @@ def targets(result: Result) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.concurrency_tables", description="Print the tables of many requests at a time."
-    )
-    parser.add_argument("result", type=Path)
-    style = parser.add_mutually_exclusive_group()
-    style.add_argument("--markdown", action="store_true")
-    style.add_argument("--rst", action="store_true", help="reStructuredText, for the documentation")
-    chosen = parser.parse_args(arguments)
-    try:
-        result = results.read(chosen.result)
-    except (OSError, results.ResultError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    shown = tables(result)
-    if not shown:
-        print(f"{chosen.result}: no downloads at a time in it", file=sys.stderr)
-        return 1
-    if chosen.markdown or chosen.rst:
-        write = plain.table_markdown if chosen.markdown else plain.table_rst
-        sys.stdout.write("\n\n".join([*map(write, shown), *plain.summary(result)]) + "\n")
-    else:
-        plain.show_tables(shown, plain.summary(result))
-    return 0
+    return plain.command(
+        tables, arguments, "concurrency_tables", "Print the tables of many requests at a time.",
+        "no downloads at a time in it",
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ One column per case, one panel per row whose last run has the samples (:mod:`ben
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ matplotlib.use("Agg")
 
 from matplotlib import pyplot  # noqa: E402 (the backend comes first: there may be no display)
 
-from benchmarks import plots, results  # noqa: E402
+from benchmarks import plots  # noqa: E402
 from benchmarks.results import CaseResult, Result  # noqa: E402
 
 #: Inches.
@@ -65,21 +64,9 @@ def _rows(case: CaseResult) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.cpu_load", description="Draw the CPU load over time.")
-    parser.add_argument("result", type=Path)
-    parser.add_argument("-o", "--output", type=Path, default=Path("."), metavar="DIRECTORY")
-    chosen = parser.parse_args(arguments)
-    try:
-        paths = plot(results.read(chosen.result), chosen.output, chosen.result.stem)
-    except (OSError, results.ResultError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    if not paths:
-        print(f"{chosen.result}: no row has the load over time", file=sys.stderr)
-        return 1
-    for path in paths:
-        print(path)
-    return 0
+    return plots.command(
+        plot, arguments, "cpu_load", "Draw the CPU load over time.", "no row has the load over time",
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ fastio on the same axes. It reads the records of the runs, see :mod:`benchmarks.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ matplotlib.use("Agg")
 import numpy  # noqa: E402 (the backend comes first: there may be no display)
 from matplotlib import pyplot  # noqa: E402
 
-from benchmarks import disk_swift_tables, results, statistics  # noqa: E402
+from benchmarks import disk_swift_tables, plots, statistics  # noqa: E402
 from benchmarks.load import analysis  # noqa: E402
 from benchmarks.results import Result  # noqa: E402
 
@@ -69,12 +68,7 @@ def plot(result: Result, directory: Path, name: str) -> list[Path]:
     shown = [title for title in COLOURS if any(title in found for found in cases.values())]
     handles = [pyplot.Rectangle((0, 0), 1, 1, color=COLOURS[title]) for title in shown]
     figure.legend(handles, shown, loc="outside upper center", ncols=len(shown), fontsize=8)
-    directory.mkdir(parents=True, exist_ok=True)
-    paths = [directory / f"{name}-requests.{kind}" for kind in ("png", "svg")]
-    for path in paths:
-        figure.savefig(path, dpi=120)
-    pyplot.close(figure)
-    return paths
+    return plots.write(figure, directory, f"{name}-requests")
 
 
 def _rolling(panel, figures: Mapping[str, numpy.ndarray]) -> None:
@@ -97,23 +91,10 @@ def _plain(panel) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.disk_swift_plots", description="Draw the requests of disk against Swift."
-    )
-    parser.add_argument("result", type=Path)
-    parser.add_argument("-o", "--output", type=Path, default=Path("."), metavar="DIRECTORY")
-    chosen = parser.parse_args(arguments)
-    try:
-        paths = plot(results.read(chosen.result), chosen.output, chosen.result.stem)
-    except (OSError, results.ResultError, analysis.RunError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    if not paths:
-        print(f"{chosen.result}: its records are not there", file=sys.stderr)
-        return 1
-    for path in paths:
-        print(path)
-    return 0
+    return plots.command(
+        plot, arguments, "disk_swift_plots", "Draw the requests of disk against Swift.", "its records are not there",
+        (analysis.RunError,),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

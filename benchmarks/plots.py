@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import matplotlib
@@ -51,7 +51,7 @@ WAY_COLOURS = {
 def plot(result: Result, directory: Path, name: str) -> list[Path]:
     """Draw all cases into one figure and write it as ``name`` with .png and .svg; returns the files."""
     if overview.cases(result):
-        return _write(overview_figure(result), directory, name)
+        return write(overview_figure(result), directory, name)
     shown = [case for case in result.cases if any(case.figures(title) for title in case.variants)]
     if not shown:
         return []
@@ -62,7 +62,7 @@ def plot(result: Result, directory: Path, name: str) -> list[Path]:
     for panel, case in zip(axes[:, 0], shown, strict=True):
         _draw(panel, case)
         panel.set_title(case.title or case.name, loc="left", size=10)
-    return _write(figure, directory, name)
+    return write(figure, directory, name)
 
 
 def case_figure(case: CaseResult) -> Figure:
@@ -82,7 +82,8 @@ def svg(figure: Figure) -> str:
     return stream.getvalue()
 
 
-def _write(figure, directory: Path, name: str) -> list[Path]:
+def write(figure: Figure, directory: Path, name: str) -> list[Path]:
+    """A figure as ``name.png`` and ``name.svg`` in a directory, which is made; closes it."""
     directory.mkdir(parents=True, exist_ok=True)
     paths = [directory / f"{name}.{kind}" for kind in ("png", "svg")]
     for path in paths:
@@ -164,20 +165,37 @@ def _draw(panel, case: CaseResult) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.plots", description="Draw a benchmark result.")
+    return command(plot, arguments, "plots", "Draw a benchmark result.", "no figures in it")
+
+
+def command(
+    draw: Callable[[Result, Path, str], list[Path]],
+    arguments: Sequence[str] | None,
+    module: str,
+    description: str,
+    nothing: str,
+    unreadable: tuple[type[Exception], ...] = (),
+) -> int:
+    """The command of a module that draws results; returns its exit status.
+
+    :param draw: makes the files, given a result, a directory and the beginning of their names
+    :param nothing: what is said of a result in which there is nothing to draw
+    :param unreadable: what ``draw`` raises for what it can not read, beside the errors of results
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{module}", description=description)
     parser.add_argument("result", type=Path)
     parser.add_argument("-o", "--output", type=Path, default=Path("."), metavar="DIRECTORY")
     chosen = parser.parse_args(arguments)
     try:
-        paths = plot(results.read(chosen.result), chosen.output, chosen.result.stem)
-    except (OSError, results.ResultError) as error:
+        paths = draw(results.read(chosen.result), chosen.output, chosen.result.stem)
+    except (OSError, results.ResultError, *unreadable) as error:
         print(error, file=sys.stderr)
         return 2
+    if not paths:
+        print(f"{chosen.result}: {nothing}", file=sys.stderr)
+        return 1
     for path in paths:
         print(path)
-    if not paths:
-        print(f"{chosen.result}: no figures in it", file=sys.stderr)
-        return 1
     return 0
 
 

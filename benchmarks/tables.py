@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
@@ -263,6 +263,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.write(markdown(result) if chosen.markdown else rst(result))
     else:
         show(result)
+    return 0
+
+
+def command(
+    made: Callable[[Result], list[Table]],
+    arguments: Sequence[str] | None,
+    module: str,
+    description: str,
+    nothing: str,
+) -> int:
+    """The command of a module that judges results by tables of its own; returns its exit status.
+
+    :param made: its tables
+    :param nothing: what is said of a result of which there are none
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{module}", description=description)
+    parser.add_argument("result", type=Path)
+    style = parser.add_mutually_exclusive_group()
+    style.add_argument("--markdown", action="store_true")
+    style.add_argument("--rst", action="store_true", help="reStructuredText, for the documentation")
+    chosen = parser.parse_args(arguments)
+    try:
+        result = results.read(chosen.result)
+    except (OSError, results.ResultError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    shown = made(result)
+    if not shown:
+        print(f"{chosen.result}: {nothing}", file=sys.stderr)
+        return 1
+    if chosen.markdown or chosen.rst:
+        write = table_markdown if chosen.markdown else table_rst
+        sys.stdout.write("\n\n".join([*map(write, shown), *summary(result)]) + "\n")
+    else:
+        show_tables(shown, summary(result))
     return 0
 
 

@@ -7,7 +7,6 @@ servers with fewer processors.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ matplotlib.use("Agg")
 
 from matplotlib import pyplot  # noqa: E402 (the backend comes first: there may be no display)
 
-from benchmarks import results, statistics  # noqa: E402
+from benchmarks import plots, statistics  # noqa: E402
 from benchmarks import workload_matrix_tables as matrix  # noqa: E402
 from benchmarks.bench_workload_matrix import FINDING, PROCESSORS, ratio, shown  # noqa: E402
 from benchmarks.results import Result  # noqa: E402
@@ -53,12 +52,7 @@ def plot(result: Result, directory: Path, name: str) -> list[Path]:
         _cpu(rest.pop(0), found)
     if cases:
         _finding(rest.pop(0), cases)
-    directory.mkdir(parents=True, exist_ok=True)
-    paths = [directory / f"{name}-workloads.{kind}" for kind in ("png", "svg")]
-    for path in paths:
-        figure.savefig(path, dpi=120)
-    pyplot.close(figure)
-    return paths
+    return plots.write(figure, directory, f"{name}-workloads")
 
 
 def _bandwidth(panel, found: Sequence[Workload]) -> None:
@@ -131,23 +125,9 @@ def _plain(panel) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.workload_matrix_plots", description="Draw bandwidth and CPU by workload number."
-    )
-    parser.add_argument("result", type=Path)
-    parser.add_argument("-o", "--output", type=Path, default=Path("."), metavar="DIRECTORY")
-    chosen = parser.parse_args(arguments)
-    try:
-        paths = plot(results.read(chosen.result), chosen.output, chosen.result.stem)
-    except (OSError, results.ResultError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    if not paths:
-        print(f"{chosen.result}: no workloads in it", file=sys.stderr)
-        return 1
-    for path in paths:
-        print(path)
-    return 0
+    return plots.command(
+        plot, arguments, "workload_matrix_plots", "Draw bandwidth and CPU by workload number.", "no workloads in it",
+    )  # fmt: skip
 
 
 if __name__ == "__main__":
