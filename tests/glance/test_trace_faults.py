@@ -1,0 +1,217 @@
+"""Each class of fault, made to happen in a real glance-api, is told as what it was by the report on its trace."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.backends import backend, keeper
+from benchmarks.backends.base import HOST
+from benchmarks.backends.swift import Swift
+from tests.backends.required import missing
+from tests.conftest import MONKEY_PATCHED
+from tests.glance.api import Api
+from tests.glance.faults import Fault, Proxy, small_file_system
+from tests.glance.service import RELEASES, Service, usable
+from tests.glance.test_trace import until
+
+pytest.importorskip("drain3", reason="drain3 is not installed")
+
+from fastio.trace.analysis.analysis import Analysis, analyse
+from fastio.trace.analysis.requests import ABORTED, FAILED, Request
+
+pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
+
+MIB = 1 << 20
+#: Bytes of the small file system.
+ROOM = 4 * MIB
+#: More than sockets buffer.
+LARGE = 40 * MIB
+BINARY = {"Content-Type": "application/octet-stream"}
+
+
+@pytest.fixture(scope="module")
+def swift() -> Iterator[Swift]:
+    reason = backend("swift").available()
+    if reason:
+        missing("swift", reason)
+    with backend("swift")() as running:
+        yield running
+
+
+@pytest.fixture(scope="module", params=sorted(RELEASES))
+def release(request: pytest.FixtureRequest) -> type[Service]:
+    return usable(request.param)
+
+
+class Seeded:
+    """A traced service, its stores, and what its trace tells."""
+
+    def __init__(self, service: Service, proxy: Proxy, full: Path | str) -> None:
+        self.service = service
+        self.api = Api(service.http_port, timeout=100)
+        self.proxy = proxy
+        #: the small file system, or why there is none
+        self.full = full
+
+    def upload(self, store: str, size: int) -> tuple[str, int]:
+        """An image, and the status of the upload of its data."""
+        image = self.api.create(name=store)
+        headers = {**BINARY, "X-Image-Meta-Store": store}
+        # A service that can not take the data answers before it has read all of it, and closes.
+        with contextlib.suppress(ConnectionError):
+            return image, self.api.ask("PUT", f"/v2/images/{image}/file", bytes(size), headers).status
+        return image, 0
+
+    def told(self, method: str, part: str) -> tuple[Analysis, Request]:
+        """The report, once it has the request whose path has ``part``."""
+
+        def found() -> Any:
+            analysis = analyse([self.service.traces])
+            requests = [each for each in analysis.requests if _is(each, method, part)]
+            return (analysis, requests[-1]) if requests and requests[-1].outcome in (FAILED, ABORTED) else None
+
+        return until(found)
+
+    def category(self, method: str, part: str) -> str:
+        """The class of that request; the table of errors has it, too, and shows where it came from."""
+        analysis, request = self.told(method, part)
+        category = analysis.causes[id(request)]
+        errors = [each for each in analysis.failures if each.request is request and each.category == category]
+        assert errors
+        assert {(each.component, category) for each in errors} <= {(g.component, g.category) for g in analysis.groups}
+        assert analysis.sound, [str(each) for each in (*analysis.trace.problems, *analysis.impossible)]
+        return category
+
+
+def _is(request: Request, method: str, part: str) -> bool:
+    root = request.server
+    return root is not None and root.text("method") == method and part in root.text("path")
+
+
+@pytest.fixture(scope="module", params=["off", "on"], ids=["stock", "fastio"])
+def seeded(
+    request: pytest.FixtureRequest, release: type[Service], swift: Swift, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Seeded]:
+    with contextlib.ExitStack() as stack:
+        proxy = stack.enter_context(Proxy(int(swift.access()["url"].rpartition(":")[2])))
+        options = {key: str(value) for key, value in swift.options().items()}
+        options["swift_store_auth_address"] = f"http://{HOST}:{proxy.port}/v3"
+        config: dict[str, dict[str, object]] = {
+            "DEFAULT": {"enabled_backends": "images:file, swift:swift, mistrusted:swift"},
+            "swift": options,
+            "mistrusted": {**options, "swift_store_key": "that of somebody else"},
+        }
+        full: Path | str
+        try:
+            full = stack.enter_context(small_file_system(tmp_path_factory.mktemp("full") / "store", ROOM))
+        except OSError as error:
+            full = str(error)
+        else:
+            config["DEFAULT"]["enabled_backends"] = f"{config['DEFAULT']['enabled_backends']}, full:file"
+            config["full"] = {"filesystem_store_datadir": full}
+        yield Seeded(stack.enter_context(release(config=config, fastio=request.param, trace="on")), proxy, full)
+
+
+def test_a_store_that_refuses_the_service_s_password(seeded: Seeded) -> None:
+    image, status = seeded.upload("mistrusted", MIB)
+    assert status >= 400 or not status
+    assert seeded.category("PUT", image) == "authentication failure"
+
+
+def test_a_store_that_is_unavailable(seeded: Seeded) -> None:
+    image, status = seeded.upload("swift", MIB)
+    assert status == 204
+    failed_before = seeded.proxy.failed
+    # Not 503, which the client asks again for half a minute.
+    seeded.proxy.fail("PUT", "/", Fault(reset_request=1))
+    try:
+        image, status = seeded.upload("swift", MIB)
+    finally:
+        seeded.proxy.fail("PUT", "/", Fault())
+    assert seeded.proxy.failed > failed_before
+    assert status >= 400 or not status
+    assert seeded.category("PUT", image) == "store down"
+
+
+def test_a_disk_that_is_full(seeded: Seeded) -> None:
+    if isinstance(seeded.full, str):
+        pytest.skip(seeded.full)
+    image, status = seeded.upload("full", 2 * ROOM)
+    assert status in (413, 0)
+    assert seeded.category("PUT", image) == "disk full"
+
+
+def test_a_client_that_leaves_a_download(seeded: Seeded) -> None:
+    image, status = seeded.upload("images", LARGE)
+    assert status == 204
+    seeded.api.abort_download(image, MIB)
+    assert seeded.category("GET", f"{image}/file") == "client gone"
+
+
+def test_a_client_that_leaves_an_upload(seeded: Seeded) -> None:
+    image = seeded.api.create(name="never there")
+    seeded.api.abort_upload(image, bytes(MIB), LARGE)
+    assert seeded.category("PUT", image) == "client gone"
+
+
+def test_the_table_names_every_class(seeded: Seeded) -> None:
+    """What an operator sees, after all of these in one trace."""
+    seeded.upload("mistrusted", MIB)
+    image, _ = seeded.upload("images", LARGE)
+    seeded.api.abort_download(image, MIB)
+    seeded.told("GET", f"{image}/file")
+    command = [sys.executable, "-m", "fastio", "trace", "report", "--markdown", str(seeded.service.traces)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    rows = [line for line in done.stdout.splitlines() if line.startswith("|")]
+    assert any("authentication failure" in row and "store.swift" in row for row in rows)
+    assert any("client gone" in row and "| glance |" in row for row in rows)
+
+
+def test_a_database_that_is_locked(release: type[Service]) -> None:
+    config: dict[str, dict[str, object]] = {"database": {"connection": "", "max_retries": 0, "db_max_retries": 0}}
+    with release(fastio="on", trace="on") as service:
+        config["database"]["connection"] = f"sqlite:///{service.directory / 'glance.sqlite'}?timeout=1"
+        service.expect_end()
+        # With its workers, who listen at the address, too.
+        pids = {service.pid, *service.workers()}
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: not [pid for pid in pids if keeper.state_and_parent(pid)[0] not in "ZX"])
+        service.reconfigure(config)
+        service.start_again()
+        seeded = Seeded(service, None, "")  # type: ignore[arg-type]
+        with contextlib.closing(sqlite3.connect(service.directory / "glance.sqlite", isolation_level=None)) as database:
+            database.execute("BEGIN IMMEDIATE")
+            body = b'{"name": "locked", "disk_format": "raw", "container_format": "bare"}'
+            answer = seeded.api.ask("POST", "/v2/images", body, {"Content-Type": "application/json"})
+            database.execute("ROLLBACK")
+        assert answer.status >= 500
+        analysis, request = seeded.told("POST", "/v2/images")
+        assert analysis.causes[id(request)] == "database locked"
+        # The processes that were killed have left truncated files, which are counted and not in the way.
+        assert analysis.trace.counts["files"] >= 2
+
+
+def test_who_is_not_authenticated(release: type[Service]) -> None:
+    """keystone's middleware, without a keystone: it refuses a request that has no token by itself."""
+    identity = {
+        "www_authenticate_uri": f"http://{HOST}:9/identity", "auth_url": f"http://{HOST}:9/identity",
+        "auth_type": "password", "username": "glance", "password": "secret", "project_name": "service",
+        "user_domain_id": "default", "project_domain_id": "default", "http_request_max_retries": 0,
+        "memcached_servers": "",
+    }  # fmt: skip
+    with release(fastio="on", trace="on", flavor="keystone", config={"keystone_authtoken": identity}) as service:
+        seeded = Seeded(service, None, "")  # type: ignore[arg-type]
+        assert seeded.api.ask("GET", "/v2/images/nobody").status == 401
+        assert seeded.category("GET", "/v2/images/nobody") == "authentication failure"
