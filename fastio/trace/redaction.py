@@ -93,7 +93,10 @@ def _first(exception: BaseException) -> BaseException:
 
 
 #: Short words and UUIDs: nothing in it can be a secret, and each request has one.
-_USUAL_PATH = re.compile(r"(?:/(?:[a-z0-9_.]{0,20}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})){1,8}")
+#: UUIDs first, which short words would go back from letter by letter.
+_USUAL_PATH = re.compile(
+    r"(?:/(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[a-z0-9_.]{0,20})){1,8}"
+)
 
 
 def path(value: str) -> str:

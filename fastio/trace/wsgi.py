@@ -13,6 +13,7 @@ from fastio.trace import recorder, redaction, spans
 from fastio.trace.spans import Span, current
 from fastio.trace.streams import Body, Passed
 
+_REQUEST_ID = "x-openstack-request-id"
 _METHODS = frozenset({"GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS"})
 
 
@@ -80,7 +81,8 @@ class _Request:
         values["status"] = int(status[:3]) if status[:3].isdigit() else 0
         values["reason"] = status[:60]
         for name, value in headers:
-            if name.lower() == "x-openstack-request-id":
+            # The length first: an answer has many headers, and this is once for each of them.
+            if len(name) == len(_REQUEST_ID) and name.lower() == _REQUEST_ID:
                 identity = redaction.request_id(value)
                 if identity is not None and "request" not in values:
                     values["request"] = identity
