@@ -19,10 +19,10 @@ class LogServer(Backend):
 
     name = "logserver"
     driver = ""
-    #: ``fastio``: ``on`` or ``off``; ``root``: directory of the logs on the disk, an empty one of its own by default;
-    #: ``swift``: the access of a Swift with its ``container``, as JSON; ``chunk_size``: bytes; ``host``: of its URL,
-    #: for those who are on other machines
-    parameters = {"fastio": "off", "root": "", "swift": "", "chunk_size": 65536, "host": HOST}
+    #: ``fastio`` and ``trace``: ``on`` or ``off``; ``root``: directory of the logs on the disk, an empty one of its own
+    #: by default; ``swift``: the access of a Swift with its ``container``, as JSON; ``chunk_size``: bytes; ``host``:
+    #: of its URL, for those who are on other machines
+    parameters = {"fastio": "off", "trace": "off", "root": "", "swift": "", "chunk_size": 65536, "host": HOST}
 
     @classmethod
     def available(cls) -> str | None:
@@ -32,8 +32,9 @@ class LogServer(Backend):
         return None
 
     def launch(self) -> None:
-        if self.chosen["fastio"] not in ("on", "off"):
-            raise BackendError(f"logserver: fastio={self.chosen['fastio']!r} is not one of on, off")
+        for name in ("fastio", "trace"):
+            if self.chosen[name] not in ("on", "off"):
+                raise BackendError(f"logserver: {name}={self.chosen[name]!r} is not one of on, off")
         root = Path(self.chosen["root"] or self.directory / "root")
         root.mkdir(exist_ok=True)
         self._port = self.port()
@@ -45,12 +46,23 @@ class LogServer(Backend):
             access.touch(mode=0o600)
             access.write_text(self.chosen["swift"], encoding="utf-8")
             own += ["--swift", str(access)]
-        start = ["-m", "fastio", "run", "-m"] if self.chosen["fastio"] == "on" else ["-m"]
+        start = ["-m"]
         environment = {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
+        if "on" in (self.chosen["fastio"], self.chosen["trace"]):
+            start = ["-m", "fastio", "run", "-m"]
+            if self.chosen["trace"] == "on":
+                environment["FASTIO_TRACE"] = str(self.traces)
+            if self.chosen["fastio"] == "off":
+                environment["FASTIO_DISABLED"] = "all"
         self.spawn("logserver", [sys.executable, *start, "benchmarks.logserver", *own], environment)
         self.wait(lambda: http_status(self._port, "/") == 400, "the log server")
-        if (self.status is not None) != (self.chosen["fastio"] == "on"):
+        if self.chosen["trace"] == "off" and (self.status is not None) != (self.chosen["fastio"] == "on"):
             raise BackendError(f"fastio={self.chosen['fastio']}, but in the server it is {self.status}")
+
+    @property
+    def traces(self) -> Path:
+        """The directory of its trace."""
+        return self.directory / "trace"
 
     @property
     def status(self) -> dict[str, Any] | None:

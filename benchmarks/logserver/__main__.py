@@ -1,6 +1,7 @@
 """Serve logs: ``python -m benchmarks.logserver --root DIRECTORY --swift ACCESS.json --port PORT``.
 
-It monkey patches itself for eventlet, as services do. With fastio: ``fastio run -m benchmarks.logserver ...``.
+It monkey patches itself for eventlet, as services do. With fastio: ``fastio run -m benchmarks.logserver ...``; its
+requests are traced with ``fastio run --trace DIRECTORY -m benchmarks.logserver ...``.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import fastio  # noqa: E402
 from benchmarks.logserver.application import Application, Source  # noqa: E402
 from benchmarks.logserver.sources import Disk, Swift  # noqa: E402
 from fastio.config import parse_size  # noqa: E402
+from fastio.trace import spans, wsgi  # noqa: E402
 
 #: Bytes that are read from a source at a time: that of glance_store's Swift driver.
 CHUNK_SIZE = 64 << 10
@@ -51,7 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ready = {"url": f"http://{chosen.host}:{listener.getsockname()[1]}", "fastio": _status()}
     print(json.dumps(ready), flush=True)
     # A traceback is for the log, not for who asks.
-    eventlet.wsgi.server(listener, Application(sources, chosen.chunk_size), log_output=False, debug=False)
+    application: Any = Application(sources, chosen.chunk_size)
+    if spans.is_on():
+        application = wsgi.traced(application, "log-server")
+    eventlet.wsgi.server(listener, application, log_output=False, debug=False)
     return 0
 
 

@@ -22,6 +22,7 @@ from benchmarks.load.content import Content
 from benchmarks.load.exchange import Exchange
 from benchmarks.workloads import disk_swift
 from tests.backends.required import missing
+from tests.trace import traces
 
 LOG = b"2014-10-01 12:00:00.1 7 DEBUG a\n2014-10-01 12:00:01.2 7 ERROR b <c>\n"
 LARGE = bytes(range(256)) * 4096 + b"end"
@@ -179,3 +180,22 @@ def test_it_can_be_open_to_others(tmp_path: Path) -> None:
 def test_its_parameters_are_checked(tmp_path: Path) -> None:
     with pytest.raises(BackendError, match="fastio='maybe' is not one of on, off"):
         LogServer(tmp_path, fastio="maybe").start()
+
+
+@pytest.mark.parametrize("fastio", ["off", "on"], ids=["stock", "fastio"])
+def test_its_requests_are_traced(tmp_path: Path, fastio: str) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "large.bin").write_bytes(LARGE)
+    with LogServer(root=str(root), fastio=fastio, trace="on") as running:
+        assert ask(running, "/large.bin")[:2] == (200, LARGE)
+        assert ask(running, "/none.txt")[0] == 404
+        deadline = time.monotonic() + 30
+        while len(found := traces.ends(running.traces, "log-server.request")) < 3:
+            assert time.monotonic() < deadline, found
+            time.sleep(0.05)
+        (body,) = traces.ends(running.traces, "log-server.body")
+    # The first is that of who waited for the server's start.
+    told = [(each["path"], each["status"], each["outcome"], each["bytes"]) for each in found[1:]]
+    assert told == [("/large.bin", 200, "ok", len(LARGE)), ("/none.txt", 404, "error", len(b"there is no such log\n"))]
+    assert (body["bytes"], body["outcome"]) == (len(LARGE), "ok")

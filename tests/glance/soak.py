@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import fcntl
 import http.client
 import itertools
 import json
@@ -19,7 +20,9 @@ import os
 import random
 import signal
 import statistics
+import struct
 import sys
+import termios
 import threading
 import time
 from collections import Counter
@@ -42,8 +45,10 @@ LARGEST = 12 * MIB
 STEADY_TURN, DISTURBED_TURN = 4.0, 6.0
 #: Seconds for requests under way to end, and for a service to end or to start.
 PATIENCE = 60.0
-#: Seconds for a service to end. uWSGI waits 60 s before it kills a worker that hangs as it ends, which happens now and
-#: then to one with threads (unbit/uwsgi#1969); that it had to is counted as an end by force.
+#: Seconds for a service to end. Two faults of upstream, stock too, are counted as ends by force. uWSGI kills a worker
+#: with threads that hangs as it ends after 60 s (unbit/uwsgi#1969). With the eventlet server the lock of oslo.log's
+#: handlers is a pipe that all workers share (oslo_log.pipe_mutex): if SIGTERM ends one while it writes a line, nobody
+#: gives the lock back, and the first process waits for it for ever.
 ENDING = 90.0
 MERCILESS = "NO MERCY"
 #: What the memory of a process may grow by from the first third of its samples to the last, however long it runs: the
@@ -129,6 +134,8 @@ class Soak:
         #: the disturbance that is going on, and when the last one ended
         self._disturbed = ""
         self._calm_since = 0.0
+        #: how often the service has been ended
+        self._ended = 0
         self.tally = Tally()
         self._threads = [threading.Thread(target=self._client, args=(number,)) for number in range(CLIENTS)]
 
@@ -159,7 +166,7 @@ class Soak:
 
     def _do(self, operation: Callable[[random.Random], str], chance: random.Random) -> None:
         name = operation.__name__.strip("_")
-        started, disturbed = time.monotonic(), self._disturbed
+        started, disturbed, ended = time.monotonic(), self._disturbed, self._ended
         try:
             count, counter = operation(chance), self.tally.done
         except Wrong as error:
@@ -172,7 +179,7 @@ class Soak:
                 return
             # Also cut off: http.client says that a body has ended too early by IncompleteRead.
             cut = isinstance(error, http.client.IncompleteRead)
-            if cut and (disturbed or self._disturbed) == "reload":
+            if cut and disturbed != "end" and ended == self._ended:
                 self._fault(f"{name}: cut off by a reload")
                 return
             count, counter = name, self.tally.cut_off if cut else self.tally.unanswered
@@ -402,14 +409,32 @@ class Soak:
 
     def _end_and_start(self) -> None:
         self._disturbed = "end"
+        self._ended += 1
         self._service.expect_end()
         self._service.signal(signal.SIGTERM)
         kills = self._service.log().count(MERCILESS)
-        if not self._eventually(lambda: not self._service.pids(), ENDING):
-            self._fault(f"{ENDING:g} s after SIGTERM there are processes left")
-        forced = self._service.log().count(MERCILESS) > kills
+        ended = self._eventually(lambda: not self._service.pids(), ENDING)
+        if not ended:
+            self._end_by_force()
+        forced = not ended or self._service.log().count(MERCILESS) > kills
         self._service.start_again()
         self._calm("ends by force" if forced else "ends")
+
+    def _end_by_force(self) -> None:
+        """End what does not end, and show where it was, unless the reason is known."""
+        left, length = self._service.pids(), len(self._service.log())
+        if len(left) != 1 or not _waits_for_the_log(left[0]):
+            self._fault(f"{ENDING:g} s after SIGTERM there are processes left")
+        for pid in left:
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                # Python's faulthandler writes what each thread was doing.
+                os.kill(pid, signal.SIGABRT)
+        if not self._eventually(lambda: not self._service.pids(), 10):
+            for pid in self._service.pids():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            self._eventually(lambda: not self._service.pids())
+        print(self._service.log()[max(0, length - 2000) :], flush=True)
 
     def _calm(self, count: str) -> None:
         self._calm_since = time.monotonic()
@@ -494,6 +519,20 @@ def _open_files(pid: int) -> Iterator[str]:
             yield os.readlink(descriptor).partition(":[")[0]
 
 
+def _waits_for_the_log(pid: int) -> bool:
+    """Whether oslo.log's pipe, the one that an eventlet server has at its end, is empty: somebody has the lock."""
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if os.readlink(descriptor).startswith("pipe:"):
+                pipe = os.open(descriptor, os.O_RDONLY | os.O_NONBLOCK)
+                try:
+                    (unread,) = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))
+                finally:
+                    os.close(pipe)
+                return unread == 0
+    return False
+
+
 def summary(soak: Soak) -> dict[str, Any]:
     tally = soak.tally
     return {
@@ -523,7 +562,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for release in releases:
         print(f"{release}, {'stock' if options.stock else 'fastio'}", flush=True)
         try:
-            with RELEASES[release](fastio="off" if options.stock else "on", **AT_WORK[release]) as service:
+            with RELEASES[release](
+                fastio="off" if options.stock else "on", environment={"PYTHONFAULTHANDLER": "1"}, **AT_WORK[release]
+            ) as service:
                 soak = Soak(service, options.seed)
                 soak.run(options.seconds / len(releases))
                 failed = failed or bool(soak.tally.faults)

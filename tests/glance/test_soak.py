@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
+import os
 import random
+import signal
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.conftest import MONKEY_PATCHED
+from tests.glance.api import Api
 from tests.glance.service import RELEASES, Service
-from tests.glance.soak import GROWTH, LINGERING, Sample, Soak, main
+from tests.glance.soak import GROWTH, LINGERING, Sample, Soak, _waits_for_the_log, main
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
 
@@ -80,6 +87,61 @@ def test_the_verdict_on_what_is_left_behind(last: Sample, named: list[str]) -> N
     soak._judge()
     assert len(soak.tally.faults) == len(named)
     assert all(name in fault for name, fault in zip(named, soak.tally.faults, strict=True))
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["by itself", "with the log's lock"])
+def test_who_hangs_as_it_ends(
+    serve: Callable[..., Service], monkeypatch: pytest.MonkeyPatch, killed: bool
+) -> None:
+    """A worker that is killed while it writes a line of the log has upstream's first process wait for ever."""
+    monkeypatch.setattr("tests.glance.soak.ENDING", 3.0)
+    service = serve("glance-32", fastio="on", workers=2, environment={"PYTHONFAULTHANDLER": "1"})
+    soak = Soak(service, seed=5)
+    if killed:
+        stop_while_it_logs(service)
+    else:
+        monkeypatch.setattr(service, "signal", lambda number: None)
+    soak._end_and_start()
+    assert soak.tally.done["ends by force"] == 1
+    assert len(soak.tally.faults) == (not killed)
+    assert soak._api.ask("GET", "/healthcheck").status == 200
+
+
+def stop_while_it_logs(service: Service) -> None:
+    """Kill the workers when one of them has the lock."""
+    over = threading.Event()
+
+    def ask() -> None:
+        # Who was killed does not answer.
+        api = Api(service.http_port, timeout=2)
+        while not over.is_set():
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                api.ask("GET", "/v2/images/none")
+
+    workers = service.workers()
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            signal_all(workers, signal.SIGSTOP)
+            time.sleep(0.002)
+            if _waits_for_the_log(workers[0]):
+                break
+            assert time.monotonic() < deadline
+            signal_all(workers, signal.SIGCONT)
+            time.sleep(0.003)
+        signal_all(workers, signal.SIGKILL)
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+def signal_all(pids: list[int], number: signal.Signals) -> None:
+    for pid in pids:
+        os.kill(pid, number)
 
 
 def test_a_bad_option_is_told(capsys: pytest.CaptureFixture[str]) -> None:

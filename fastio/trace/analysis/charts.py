@@ -10,10 +10,17 @@ SERIES = 6
 _WIDTH, _LEFT, _RIGHT, _BAR, _GAP, _LEGEND = 860, 110, 90, 22, 10, 20
 
 
-def stacked(rows: Sequence[tuple[str, Mapping[str, float]]], series: Sequence[str], unit: str) -> str:
-    """A bar for each row, made of its parts; what is the seventh series or later has the last colour, paler."""
+def stacked(
+    rows: Sequence[tuple[str, Mapping[str, float]]], series: Sequence[str], unit: str, colours: Sequence[str]
+) -> str:
+    """A bar for each row, made of its parts in the order of ``series``.
+
+    :param colours: all names that the report has, so that one has the same colour in each of its charts; the seventh
+        has the first colour again, paler
+    """
+    numbers = {name: number for number, name in enumerate(colours)}
     most = max((sum(parts.values()) for _, parts in rows), default=0) or 1
-    legend = _legend(series)
+    legend = _legend(series, numbers)
     top = legend[1]
     height = top + len(rows) * (_BAR + _GAP)
     found = [
@@ -27,10 +34,11 @@ def stacked(rows: Sequence[tuple[str, Mapping[str, float]]], series: Sequence[st
         middle = y + _BAR * 0.7
         found.append(f'<text x="{_LEFT - 8}" y="{middle:.1f}" text-anchor="end">{escape(label)}</text>')
         x = float(_LEFT)
-        for number, name in enumerate(series):
+        for name in series:
             width = parts.get(name, 0) * scale
             if width > 0.05:
-                found.append(f'<rect x="{x:.2f}" y="{y}" width="{width:.2f}" height="{_BAR}" {_colour(number)}/>')
+                colour = _colour(numbers[name])
+                found.append(f'<rect x="{x:.2f}" y="{y}" width="{width:.2f}" height="{_BAR}" {colour}/>')
                 x += width
         total = sum(parts.values())
         found.append(f'<text x="{x + 6:.1f}" y="{middle:.1f}">{total:.3g} {escape(unit)}</text>')
@@ -43,14 +51,15 @@ def _colour(number: int) -> str:
     return f'fill="var(--series-{number % SERIES + 1})" fill-opacity="{opacity:g}"'
 
 
-def _legend(series: Sequence[str]) -> tuple[str, int]:
+def _legend(series: Sequence[str], numbers: Mapping[str, int]) -> tuple[str, int]:
     """What the colours are, and how much room that takes."""
     x, y, parts = _LEFT, 4, []
-    for number, name in enumerate(series):
-        width = 24 + 7 * len(name)
+    for name in series:
+        # A page's letters may be larger than those asked for here.
+        width = 28 + 10 * len(name)
         if x + width > _WIDTH:
             x, y = _LEFT, y + _LEGEND
-        parts.append(f'<rect x="{x}" y="{y}" width="12" height="12" {_colour(number)}/>')
+        parts.append(f'<rect x="{x}" y="{y}" width="12" height="12" {_colour(numbers[name])}/>')
         parts.append(f'<text x="{x + 17}" y="{y + 11}">{escape(name)}</text>')
         x += width
     return "\n".join(parts), y + _LEGEND + 10

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from fastio import page
 from fastio.trace.analysis import charts, components
@@ -139,7 +139,13 @@ def _number(figure: float) -> str:
 
 
 def _components(analysis: Analysis) -> list[page.Part]:
-    parts = [part for kind, own in analysis.kinds().items() for part in _components_of(kind, own)]
+    times = {kind: component_times(own) for kind, own in analysis.kinds().items()}
+    total: Counter[str] = Counter()
+    for by_level in times.values():
+        for _, of_level in by_level.values():
+            total.update(of_level)
+    names = [name for name, _ in total.most_common()]
+    parts = [part for kind, by_level in times.items() for part in _components_of(kind, by_level, names)]
     notes = [
         "each moment of a request counts for the span that began last; hub: waiting in eventlet's hub; input: waiting "
         "for the data of an upload; client: the client itself, the network and the server's queue of connections",
@@ -147,8 +153,9 @@ def _components(analysis: Analysis) -> list[page.Part]:
     return [*parts, page.Notes(notes)] if parts else []
 
 
-def _components_of(kind: str, own: Sequence[Request]) -> list[page.Part]:
-    by_level = component_times(own)
+def _components_of(
+    kind: str, by_level: Mapping[int, tuple[int, Counter[str]]], all_names: Sequence[str]
+) -> list[page.Part]:
     total: Counter[str] = Counter()
     for _, times in by_level.values():
         total.update(times)
@@ -165,7 +172,7 @@ def _components_of(kind: str, own: Sequence[Request]) -> list[page.Part]:
         text.append(f"{label} in flight: {_ms(whole / count)} ms, of which {most / whole:.0%} in {name}")
     caption = f"Time by component, {kind}: mean ms, against the requests in flight"
     return [
-        page.Plot(caption, charts.stacked(bars, names, "ms"), text),
+        page.Plot(caption, charts.stacked(bars, names, "ms", all_names), text),
         page.Table(caption, ["in flight", "requests", *names], rows),
     ]
 
