@@ -1,8 +1,10 @@
 """Real glance-api servers: release 32, the last with the eventlet server, and release 33 under uWSGI with threads.
 
-Each runs from an environment of its own (:mod:`benchmarks.glance_environments`). There is no keystone (the paste
-pipeline without authentication), the database is sqlite, and the images are in one filesystem store, whose chunk size
-is glance's default unless the parameter ``chunk_size`` gives another.
+Each runs from an environment of its own (:mod:`benchmarks.glance_environments`). There is no keystone: the paste
+pipeline is the one without authentication, in which glance copies all its policies for each request (10 ms); or, with
+the flavor ``identity``, that of keystone with :mod:`confirmed_identity` in the place of its middleware. The database is
+sqlite, and the images are in one filesystem store, whose chunk size is glance's default unless the parameter
+``chunk_size`` gives another.
 
 ``fastio=on`` starts the server as an operator would: ``fastio run -- glance-api ...``, and ``import = fastio.auto`` for
 uWSGI. The server does not count as started unless its log then has fastio's summary.
@@ -14,6 +16,7 @@ import configparser
 import contextlib
 import json
 import os
+import re
 import shutil
 import sqlite3
 import urllib.request
@@ -30,6 +33,19 @@ Configuration = Mapping[str, Mapping[str, object]]
 
 #: In PYTHONPATH of a server: many clients may write to its database.
 PATIENT_SQLITE = Path(__file__).parent / "patient_sqlite"
+#: In PYTHONPATH of a server: a filter for its pipeline.
+CONFIRMED_IDENTITY = Path(__file__).parent / "confirmed_identity"
+#: The flavor of the paste pipeline that has it.
+IDENTITY = "identity"
+_IDENTITY_PASTE = """
+[composite:glance-api-identity]
+paste.composite_factory = glance.api:root_app_factory
+/: api
+/healthcheck: healthcheck
+
+[filter:identity]
+paste.filter_factory = confirmed_identity:factory
+"""
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -84,8 +100,9 @@ class Glance(Backend):
     programs: ClassVar[tuple[str, ...]]
     #: ``fastio``: ``on`` or ``off``; ``disabled``: patches of fastio that are left out, with commas between them;
     #: ``chunk_size``: filesystem_store_chunk_size in bytes, 0 for glance's default; ``flavor``: of the paste pipeline,
-    #: such as ``caching``; ``tls``: 1 for HTTPS as well; ``python``: the interpreter of another environment to run in,
-    #: into which fastio can be imported if it is to be on; ``trace``: ``on`` to record one, also with ``fastio=off``
+    #: such as ``caching``, or ``identity``; ``tls``: 1 for HTTPS as well; ``python``: the interpreter of another
+    #: environment to run in, into which fastio can be imported if it is to be on; ``trace``: ``on`` to record one, also
+    #: with ``fastio=off``
     parameters = {
         "fastio": "off", "disabled": "", "workers": 1, "chunk_size": 0, "flavor": "", "tls": 0, "python": "",
         "trace": "off",
@@ -126,6 +143,20 @@ class Glance(Backend):
     def paste(self) -> Path:
         """The paste file that comes with glance."""
         return self.python().parent.parent / "etc" / "glance" / "glance-api-paste.ini"
+
+    def _own_paste(self) -> Path:
+        """That one, or a copy with the pipeline ``identity``."""
+        if self.chosen["flavor"] != IDENTITY:
+            return self.paste()
+        text = self.paste().read_text()
+        with_keystone = re.search(r"^keystone = (.*)\bauthtoken\b(.*)$", text, re.MULTILINE)
+        if with_keystone is None:
+            raise BackendError(f"{self.paste()}: no pipeline with authtoken in it")
+        before, after = with_keystone.groups()
+        changed = text.replace(with_keystone[0], f"{with_keystone[0]}\nidentity = {before}identity{after}")
+        own = self.etc / "glance-api-paste.ini"
+        own.write_text(changed + _IDENTITY_PASTE)
+        return own
 
     @property
     def etc(self) -> Path:
@@ -198,7 +229,7 @@ class Glance(Backend):
         """Of the server's environment, besides what servers inherit."""
         disabled = self.chosen["disabled"] if self.chosen["fastio"] == "on" else "all"
         # This checkout's fastio, whichever is installed there.
-        path = [str(PATIENT_SQLITE), *([str(ROOT)] if self.runs_fastio else [])]
+        path = [str(PATIENT_SQLITE), str(CONFIRMED_IDENTITY), *([str(ROOT)] if self.runs_fastio else [])]
         return {
             "PATH": f"{self.python().parent}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": os.pathsep.join(path),
@@ -227,7 +258,7 @@ class Glance(Backend):
             "images": {**stores["images"], **({"filesystem_store_chunk_size": chunk} if chunk else {})},
             "os_glance_staging_store": stores["staging"],
             "os_glance_tasks_store": stores["tasks"],
-            "paste_deploy": {"config_file": self.paste(), "flavor": self.chosen["flavor"]},
+            "paste_deploy": {"config_file": self._own_paste(), "flavor": self.chosen["flavor"]},
             "oslo_policy": {"enforce_new_defaults": "false", "enforce_scope": "false"},
             "oslo_concurrency": {"lock_path": self.directory / "locks"},
         }

@@ -87,6 +87,13 @@ class Content:
         parts.append(self._block[: left % len(self._block)])
         return b"".join(parts)
 
+    def matches(self, number: int, offset: int, data: bytes | bytearray | memoryview, size: int) -> bool:
+        """Whether ``data`` is what an object of ``size`` bytes holds from ``offset`` on; without a copy, if it can be."""
+        start = (self._start(number) + offset) % len(self._block)
+        if start + len(data) <= len(self._twice) and (offset + len(data) <= size or size == UNKNOWN_SIZE):
+            return self._twice.startswith(data, start)
+        return bytes(data) == self.at(number, offset, len(data), size)
+
     def pieces(self, number: int, length: int = PIECE, size: int | None = None) -> Iterator[bytes]:
         """All of an object."""
         size = self.size if size is None else size
@@ -111,8 +118,7 @@ class Check:
 
     def add(self, data: bytes | bytearray | memoryview) -> None:
         if self._every_byte and self._wrong is None:
-            should_be = self._content.at(self._number, self.seen, len(data), self._size)
-            self._wrong = None if data == should_be else self.seen
+            self._wrong = None if self._content.matches(self._number, self.seen, data, self._size) else self.seen
         self.seen += len(data)
 
     def problem(self) -> str:

@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable, Mapping
 from http.client import HTTPConnection, HTTPMessage, HTTPResponse, HTTPSConnection, RemoteDisconnected
 from typing import Any
 
-#: Bytes that are read at a time.
-READ_SIZE = 1 << 20
+#: Bytes that are read at a time, into the same memory: as many as are still in the processor's cache when they are
+#: compared. What the load takes of the processors, and of their cache, the service does not have.
+READ_SIZE = 256 << 10
 #: Bytes of an error's text that are read, to be recorded.
 ERROR_BYTES = 500
 
@@ -52,6 +53,7 @@ class Connection:
             raise ValueError(f"{url!r} is not the URL of a service, such as http://127.0.0.1:8080")
         self.host = parts.netloc
         self._keep_alive = keep_alive
+        self._buffer: memoryview | None = None
         kind: Callable[..., HTTPConnection] = HTTPConnection
         more: dict[str, Any] = {}
         if parts.scheme == "https":
@@ -65,14 +67,15 @@ class Connection:
         headers: Mapping[str, str] | None = None,
         body: Callable[[], Iterable[bytes]] | None = None,
         length: int = 0,
-        into: Callable[[bytes], None] | None = None,
+        into: Callable[[memoryview], None] | None = None,
         found: Exchange | None = None,
     ) -> Exchange:
         """Do it, and return what happened; an answer with an error of HTTP is an answer.
 
         :param target: path and query, quoted
         :param body: gives the pieces of the request's content, which has ``length`` bytes
-        :param into: is called with each piece of the answer's content, unless it is an error
+        :param into: is called with each piece of the answer's content, unless it is an error; the piece is not there
+            any more after the call
         :param found: is filled in; also when an exception is raised it says how far it came
         :raises OSError: or :class:`http.client.HTTPException`, if there is no whole answer
         """
@@ -128,16 +131,18 @@ class Connection:
                     _let_others()
                 connection.send(piece)
 
-    @staticmethod
-    def _receive(answer: HTTPResponse, found: Exchange, into: Callable[[bytes], None] | None) -> None:
+    def _receive(self, answer: HTTPResponse, found: Exchange, into: Callable[[memoryview], None] | None) -> None:
+        if self._buffer is None:
+            self._buffer = memoryview(bytearray(READ_SIZE))
+        buffer = self._buffer
         failed = answer.status >= 400
-        # read1() would give what there is, but of chunked content one chunk at a time.
-        while data := answer.read(READ_SIZE):
+        # Until the buffer is full: of chunked content readinto1() would give one chunk at a time.
+        while count := answer.readinto(buffer):
             if failed:
-                found.text += data[: ERROR_BYTES - len(found.text)]
+                found.text += bytes(buffer[: min(count, ERROR_BYTES - len(found.text))])
             elif into is not None:
-                into(data)
-            if len(data) == READ_SIZE:
+                into(buffer[:count])
+            if count == READ_SIZE:
                 _let_others()
 
     def close(self) -> None:

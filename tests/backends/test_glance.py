@@ -90,6 +90,17 @@ def test_two_with_their_parameters(usable: Usable, tmp_path: Path, name: str) ->
 
 
 @pytest.mark.parametrize("name", SERVICES)
+def test_requests_of_somebody(usable: Usable, tmp_path: Path, name: str) -> None:
+    """With the flavor ``identity`` an image has an owner."""
+    with usable(name)(tmp_path, flavor="identity") as running:
+        access = running.access()
+        identifier = upload(access, b"owned")
+        check_image(access, identifier, b"owned")
+        with urllib.request.urlopen(f"{access['url']}/v2/images/{identifier}", timeout=60) as answer:
+            assert json.load(answer)["owner"]
+
+
+@pytest.mark.parametrize("name", SERVICES)
 def test_many_uploads_at_a_time(usable: Usable, tmp_path: Path, name: str) -> None:
     """What sqlite refuses to threads."""
     data = os.urandom(100_000)

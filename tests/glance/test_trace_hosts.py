@@ -1,0 +1,97 @@
+"""A glance-api and a client on two hosts whose clocks disagree: one report, in which no answer precedes its question.
+
+The other host is a namespace of its own (unshare(1)): another name, and a monotonic clock that is a day ahead. Its wall
+clock is wrong, too.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchmarks.backends.base import HOST, ROOT
+from benchmarks.glance_environments import ENVIRONMENTS
+from tests.conftest import MONKEY_PATCHED
+from tests.glance.service import RELEASES, Service
+from tests.glance.test_trace import until
+
+pytest.importorskip("drain3", reason="drain3 is not installed")
+pytest.importorskip("scipy", reason="scipy is not installed")
+
+from fastio.trace.analysis.analysis import analyse
+
+pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
+
+SECOND = 1_000_000_000
+#: Seconds by which the other host's monotonic clock is ahead.
+AHEAD = 86_400
+ELSEWHERE = ("unshare", "--uts", "--time", "--monotonic", str(AHEAD), "--fork")
+ROUNDS = 10
+
+#: Uploads an image and downloads it. The arguments: glance's URL, and ns to add to the wall clock.
+_CLIENT = f"""
+import hashlib, os, sys, time
+url, wrong = sys.argv[1], int(sys.argv[2])
+right = time.time_ns
+time.time_ns = lambda: right() + wrong
+import fastio
+fastio.patch()
+from glanceclient import Client
+images = Client("2", endpoint=url, token="nobody").images
+data = os.urandom(1 << 20)
+for _ in range({ROUNDS}):
+    image = images.create(name="from afar", disk_format="raw", container_format="bare")
+    images.upload(image.id, data)
+    assert b"".join(images.data(image.id)) == data
+"""
+
+
+def elsewhere() -> str:
+    """Why there can be no other host here; empty if there can."""
+    if shutil.which(ELSEWHERE[0]) is None:
+        return "there is no unshare"
+    tried = subprocess.run([*ELSEWHERE, "hostname", "elsewhere"], capture_output=True, text=True)
+    return f"there can be no namespace of its own for the clock: {tried.stderr.strip()}" if tried.returncode else ""
+
+
+@pytest.mark.parametrize("wrong", [-7_250_000_000, 0, 3_600_000_000_000], ids=["slow", "right", "an hour ahead"])
+@pytest.mark.parametrize("release", sorted(RELEASES))
+def test_two_hosts(serve: Callable[..., Service], tmp_path: Path, release: str, wrong: int) -> None:
+    reason = elsewhere() or ENVIRONMENTS["glance32"].missing()
+    if reason:
+        pytest.skip(reason)
+    service = serve(release, fastio="on", trace="on")
+    script = tmp_path / "client.py"
+    script.write_text(_CLIENT)
+    # The one that has a glanceclient.
+    python = ENVIRONMENTS["glance32"].python()
+    command = f"hostname elsewhere && exec {python} {script} http://{HOST}:{service.http_port} {wrong}"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore", "FASTIO_TRACE": str(tmp_path / "trace")}
+    done = subprocess.run([*ELSEWHERE, "sh", "-c", command], env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    whole = 3 * ROUNDS
+    analysis = until(
+        lambda: (lambda found: found if sum(bool(each.server) for each in found.requests) >= whole else None)(
+            analyse([service.traces, tmp_path / "trace"])
+        )
+    )
+    assert analysis.sound, [str(each) for each in (*analysis.trace.problems, *analysis.impossible)]
+    clocks = analysis.alignment.corrections
+    (there,) = [each for name, each in clocks.items() if name.startswith("elsewhere")]
+    (here,) = [each for name, each in clocks.items() if not name.startswith("elsewhere")]
+    # The same moment on both clocks.
+    apart = there.time(here.middle + AHEAD * SECOND) - here.time(here.middle)
+    settled = there if there.width is not None else here
+    assert settled.width is not None and settled.width < SECOND
+    assert abs(apart) <= settled.width
+    assert bool(analysis.alignment.wrong_before) == bool(wrong)
+    both = [each for each in analysis.requests if each.client is not None and each.server is not None]
+    assert len(both) >= whole
+    for each in both:
+        assert each.client.start <= each.server.start <= each.client.finish
+        assert each.client.process.host == "elsewhere" != each.server.process.host
