@@ -1,10 +1,10 @@
 """Real glance-api servers: release 32, the last with the eventlet server, and release 33 under uWSGI with threads.
 
 Each runs from an environment of its own (:mod:`benchmarks.glance_environments`). There is no keystone: the paste
-pipeline is the one without authentication, in which glance copies all its policies for each request (10 ms); or, with
-the flavor ``identity``, that of keystone with :mod:`confirmed_identity` in the place of its middleware. The database is
-sqlite, and the images are in one filesystem store, whose chunk size is glance's default unless the parameter
-``chunk_size`` gives another.
+pipeline is the one without authentication, in which glance copies all its policies for each request (3 ms of CPU); or,
+with the flavor ``identity``, that of keystone with :mod:`confirmed_identity` in the place of its middleware. The
+database is sqlite, and the images are in one filesystem store, whose chunk size is glance's default unless the
+parameter ``chunk_size`` gives another.
 
 ``fastio=on`` starts the server as an operator would: ``fastio run -- glance-api ...``, and ``import = fastio.auto`` for
 uWSGI. The server does not count as started unless its log then has fastio's summary.

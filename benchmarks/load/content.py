@@ -88,7 +88,7 @@ class Content:
         return b"".join(parts)
 
     def matches(self, number: int, offset: int, data: bytes | bytearray | memoryview, size: int) -> bool:
-        """Whether ``data`` is what an object of ``size`` bytes holds from ``offset`` on; without a copy, if it can be."""
+        """Whether ``data`` is what an object of ``size`` bytes holds from ``offset`` on; mostly without a copy."""
         start = (self._start(number) + offset) % len(self._block)
         if start + len(data) <= len(self._twice) and (offset + len(data) <= size or size == UNKNOWN_SIZE):
             return self._twice.startswith(data, start)

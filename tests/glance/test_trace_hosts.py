@@ -23,7 +23,7 @@ from tests.glance.test_trace import until
 pytest.importorskip("drain3", reason="drain3 is not installed")
 pytest.importorskip("scipy", reason="scipy is not installed")
 
-from fastio.trace.analysis.analysis import analyse
+from fastio.trace.analysis.analysis import Analysis, analyse
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
 
@@ -71,15 +71,18 @@ def test_two_hosts(serve: Callable[..., Service], tmp_path: Path, release: str, 
     # The one that has a glanceclient.
     python = ENVIRONMENTS["glance32"].python()
     command = f"hostname elsewhere && exec {python} {script} http://{HOST}:{service.http_port} {wrong}"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore", "FASTIO_TRACE": str(tmp_path / "trace")}
-    done = subprocess.run([*ELSEWHERE, "sh", "-c", command], env=environment, capture_output=True, text=True, timeout=120)
+    own = {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore", "FASTIO_TRACE": str(tmp_path / "trace")}
+    done = subprocess.run(
+        [*ELSEWHERE, "sh", "-c", command], env={**os.environ, **own}, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     whole = 3 * ROUNDS
-    analysis = until(
-        lambda: (lambda found: found if sum(bool(each.server) for each in found.requests) >= whole else None)(
-            analyse([service.traces, tmp_path / "trace"])
-        )
-    )
+
+    def reported() -> Analysis | None:
+        found = analyse([service.traces, tmp_path / "trace"])
+        return found if sum(each.server is not None for each in found.requests) >= whole else None
+
+    analysis = until(reported)
     assert analysis.sound, [str(each) for each in (*analysis.trace.problems, *analysis.impossible)]
     clocks = analysis.alignment.corrections
     (there,) = [each for name, each in clocks.items() if name.startswith("elsewhere")]
