@@ -23,7 +23,10 @@ QUICK = {"total": 20, "size": MIB, "objects": 2, "records": ""}
 #: Bytes of an image: of them a download takes the time that it does of one hundred times as many, in less of ours.
 SIZE = 16 * MIB
 IMAGES = 8
-IDENTIFIED = {"flavor": "identity"}
+#: What both releases are started with; uWSGI's queue is to be as long as eventlet's.
+SETTINGS = {"glance-32": {"flavor": "identity"}, "glance-33": {"flavor": "identity", "listen": 4096}}
+#: At one of the levels glance 32 is also measured without sendfile(), for which the receiver pays on loopback.
+COPYING, COPYING_AT = "fastio, copying", 100
 #: Seconds that a request may take, with the most at a time.
 PATIENCE = 300
 ROUNDS = 2
@@ -34,9 +37,10 @@ def traced(server: str) -> str:
     return f"{server}, traced"
 
 
-def _variants(case: str) -> Iterator[Variant]:
-    for server in ("stock", "fastio"):
-        parameters = {"server": "" if server == "stock" else server, "records": f"concurrency/{case}/{server}"}
+def _variants(case: str, servers: tuple[str, ...]) -> Iterator[Variant]:
+    for server in servers:
+        records = f"concurrency/{case}/{server.replace(', ', '-')}"
+        parameters = {"server": "" if server == "stock" else server, "records": records}
         yield Variant("run", label=server, parameters=parameters, against="stock")
     for server in ("stock", "fastio"):
         parameters = {"server": traced(server), "records": f"concurrency/{case}/{server}-traced"}
@@ -45,18 +49,24 @@ def _variants(case: str) -> Iterator[Variant]:
 
 def _case(release: str, users: int, total: int) -> Case:
     name = f"{release}-{users}"
+    settings = SETTINGS[release]
+    servers: tuple[str, ...] = ("stock", "fastio")
+    beside = {
+        "fastio": (release, {**settings, "fastio": "on"}),
+        traced("stock"): (release, {**settings, "trace": "on"}),
+        traced("fastio"): (release, {**settings, "fastio": "on", "trace": "on"}),
+    }
+    if (release, users) == ("glance-32", COPYING_AT):
+        servers += (COPYING,)
+        beside[COPYING] = (release, {**settings, "fastio": "on", "disabled": "glance_sendfile"})
     return Case(
         name=name, title=f"{release}: {users} downloads of 16 MiB at a time", workload="glance_concurrency",
-        variants=tuple(_variants(name)), rounds=ROUNDS, warmup=0, baseline="stock", unit="MiB/s",
+        variants=tuple(_variants(name, servers)), rounds=ROUNDS, warmup=0, baseline="stock", unit="MiB/s",
         parameters={"users": users, "total": total, "size": SIZE, "objects": IMAGES, "patience": PATIENCE},
         columns=("operations_per_second", "success_ratio", "whole_p50_ms", "whole_p99_ms", "servers_cpu",
                  "generator_cpu"),
-        quick=QUICK, backend=release, backend_parameters=IDENTIFIED, prepare="prepare", needs=("locust",), timeout=900,
-        beside={
-            "fastio": (release, {**IDENTIFIED, "fastio": "on"}),
-            traced("stock"): (release, {**IDENTIFIED, "trace": "on"}),
-            traced("fastio"): (release, {**IDENTIFIED, "fastio": "on", "trace": "on"}),
-        },
+        quick=QUICK, backend=release, backend_parameters=settings, prepare="prepare", needs=("locust",), timeout=900,
+        beside=beside,
         long=users != min(LEVELS),
     )  # fmt: skip
 

@@ -346,21 +346,24 @@ class Glance33(Glance):
     """Release 33, which has no server of its own, under uWSGI: processes with native threads.
 
     ``threads`` are those of each process. A thread has one request, so fewer than the transfers that a case makes at a
-    time, and some for other requests, would measure a queue.
+    time, and some for other requests, would measure a queue. ``listen`` is how many connections may wait for one, as far
+    as the system lets them.
     """
 
     name = "glance-33"
     environment = "glance33"
     programs = ("uwsgi", "glance-manage")
-    parameters = {**Glance.parameters, "threads": 28}
+    parameters = {**Glance.parameters, "threads": 28, "listen": 100}
 
     def command(self) -> list[str]:
+        # uWSGI does not start with more.
+        most = int(Path("/proc/sys/net/core/somaxconn").read_text())
         command = [
             self.program("uwsgi"), "--module", "glance.wsgi.api:application",
             "--http-socket", f"{HOST}:{self.http_port}", "--virtualenv", str(self.python().parent.parent),
             "--master", "--processes", str(self.chosen["workers"]), "--threads", str(self.chosen["threads"]),
             "--enable-threads", "--lazy-apps", "--need-app", "--http-chunked-input", "--buffer-size", "65535",
-            "--die-on-term", "--listen", "100",
+            "--die-on-term", "--listen", str(min(self.chosen["listen"], most)),
         ]  # fmt: skip
         return [*command, "--import", "fastio.auto"] if self.runs_fastio else command
 
