@@ -346,8 +346,8 @@ class Glance33(Glance):
     """Release 33, which has no server of its own, under uWSGI: processes with native threads.
 
     ``threads`` are those of each process. A thread has one request, so fewer than the transfers that a case makes at a
-    time, and some for other requests, would measure a queue. ``listen`` is how many connections may wait for one, as far
-    as the system lets them.
+    time, and some for other requests, would measure a queue. ``listen`` is how many connections may wait for one, as
+    far as the system lets them.
     """
 
     name = "glance-33"
