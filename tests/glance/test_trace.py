@@ -181,27 +181,36 @@ def test_spans_are_whole_and_nothing_is_secret(service: Service, image: tuple[st
             assert any(event.values.get("waits") for event in file.events)
 
 
+def have_no_patience(service: Service) -> None:
+    """Start the service again so that it gives up after a second with a database that is locked."""
+    connection = f"sqlite:///{service.directory / 'glance.sqlite'}?timeout=1"
+    service.expect_end()
+    # With its workers, who listen at the address, too.
+    pids = {service.pid, *service.workers()}
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not [pid for pid in pids if keeper.state_and_parent(pid)[0] not in "ZX"])
+    service.reconfigure({"database": {"connection": connection, "max_retries": 0, "db_max_retries": 0}})
+    service.start_again()
+
+
+@contextlib.contextmanager
+def locked_database(service: Service) -> Iterator[None]:
+    with contextlib.closing(sqlite3.connect(service.directory / "glance.sqlite", isolation_level=None)) as database:
+        database.execute("BEGIN IMMEDIATE")
+        yield
+        database.execute("ROLLBACK")
+
+
 def test_a_database_that_is_locked(release: type[Service]) -> None:
     """The text of the request's error is the database's, without what was to be written."""
-    config = {"database": {"connection": "", "max_retries": 0, "db_max_retries": 0}}
     with release(fastio="on", trace="on") as running:
-        config["database"]["connection"] = f"sqlite:///{running.directory / 'glance.sqlite'}?timeout=1"
-        running.expect_end()
-        # With its workers, who listen at the address, too.
-        pids = {running.pid, *running.workers()}
-        for pid in pids:
-            os.kill(pid, signal.SIGKILL)
-        until(lambda: not [pid for pid in pids if keeper.state_and_parent(pid)[0] not in "ZX"])
-        running.reconfigure(config)
-        running.start_again()
-        api = Api(running.http_port)
-        with contextlib.closing(sqlite3.connect(running.directory / "glance.sqlite", isolation_level=None)) as database:
-            database.execute("BEGIN IMMEDIATE")
-            answer = api.ask(
+        have_no_patience(running)
+        with locked_database(running):
+            answer = Api(running.http_port).ask(
                 "POST", "/v2/images", b'{"name": "VALUESECRET", "disk_format": "raw", "container_format": "bare"}',
                 {"Content-Type": "application/json"},
             )  # fmt: skip
-            database.execute("ROLLBACK")
         assert answer.status >= 500
         end = until(lambda: [end for end in requests(running, "/v2/images") if end["method"] == "POST"])[-1]
         assert (end["status"], end["outcome"]) == (answer.status, "error")

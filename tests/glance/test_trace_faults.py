@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.backends import backend, keeper
+from benchmarks.backends import backend
 from benchmarks.backends.base import HOST
 from benchmarks.backends.swift import Swift
 from tests.backends.required import missing
@@ -22,7 +19,7 @@ from tests.conftest import MONKEY_PATCHED
 from tests.glance.api import Api
 from tests.glance.faults import Fault, Proxy, small_file_system
 from tests.glance.service import RELEASES, Service, usable
-from tests.glance.test_trace import until
+from tests.glance.test_trace import have_no_patience, locked_database, until
 
 pytest.importorskip("drain3", reason="drain3 is not installed")
 
@@ -56,9 +53,10 @@ def release(request: pytest.FixtureRequest) -> type[Service]:
 class Seeded:
     """A traced service, its stores, and what its trace tells."""
 
-    def __init__(self, service: Service, proxy: Proxy, full: Path | str) -> None:
+    def __init__(self, service: Service, proxy: Proxy | None = None, full: Path | str = "") -> None:
         self.service = service
         self.api = Api(service.http_port, timeout=100)
+        #: in front of Swift
         self.proxy = proxy
         #: the small file system, or why there is none
         self.full = full
@@ -131,6 +129,7 @@ def test_a_store_that_refuses_the_service_s_password(seeded: Seeded) -> None:
 def test_a_store_that_is_unavailable(seeded: Seeded) -> None:
     image, status = seeded.upload("swift", MIB)
     assert status == 204
+    assert seeded.proxy is not None
     failed_before = seeded.proxy.failed
     # Not 503, which the client asks again for half a minute.
     seeded.proxy.fail("PUT", "/", Fault(reset_request=1))
@@ -179,27 +178,16 @@ def test_the_table_names_every_class(seeded: Seeded) -> None:
 
 
 def test_a_database_that_is_locked(release: type[Service]) -> None:
-    config: dict[str, dict[str, object]] = {"database": {"connection": "", "max_retries": 0, "db_max_retries": 0}}
     with release(fastio="on", trace="on") as service:
-        config["database"]["connection"] = f"sqlite:///{service.directory / 'glance.sqlite'}?timeout=1"
-        service.expect_end()
-        # With its workers, who listen at the address, too.
-        pids = {service.pid, *service.workers()}
-        for pid in pids:
-            os.kill(pid, signal.SIGKILL)
-        until(lambda: not [pid for pid in pids if keeper.state_and_parent(pid)[0] not in "ZX"])
-        service.reconfigure(config)
-        service.start_again()
-        seeded = Seeded(service, None, "")  # type: ignore[arg-type]
-        with contextlib.closing(sqlite3.connect(service.directory / "glance.sqlite", isolation_level=None)) as database:
-            database.execute("BEGIN IMMEDIATE")
+        have_no_patience(service)
+        seeded = Seeded(service)
+        with locked_database(service):
             body = b'{"name": "locked", "disk_format": "raw", "container_format": "bare"}'
             answer = seeded.api.ask("POST", "/v2/images", body, {"Content-Type": "application/json"})
-            database.execute("ROLLBACK")
         assert answer.status >= 500
         analysis, request = seeded.told("POST", "/v2/images")
         assert analysis.causes[id(request)] == "database locked"
-        # The processes that were killed have left truncated files, which are counted and not in the way.
+        # The processes that were killed have left files without an end, which are counted and not in the way.
         assert analysis.trace.counts["files"] >= 2
 
 
@@ -212,6 +200,6 @@ def test_who_is_not_authenticated(release: type[Service]) -> None:
         "memcached_servers": "",
     }  # fmt: skip
     with release(fastio="on", trace="on", flavor="keystone", config={"keystone_authtoken": identity}) as service:
-        seeded = Seeded(service, None, "")  # type: ignore[arg-type]
+        seeded = Seeded(service)
         assert seeded.api.ask("GET", "/v2/images/nobody").status == 401
         assert seeded.category("GET", "/v2/images/nobody") == "authentication failure"
