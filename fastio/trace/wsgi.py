@@ -78,7 +78,8 @@ class _Request:
 
     def _answers(self, status: str, headers: list[tuple[str, str]]) -> None:
         values = self.span.values
-        values["status"] = int(status[:3]) if status[:3].isdigit() else 0
+        code = status[:3]
+        values["status"] = int(code) if code.isdigit() else 0
         values["reason"] = status[:60]
         for name, value in headers:
             # The length first: an answer has many headers, and this is once for each of them.
