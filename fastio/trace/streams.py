@@ -16,7 +16,6 @@ from fastio.trace import spans
 from fastio.trace.spans import Span, current
 
 _monotonic = time.monotonic_ns
-_set = object.__setattr__
 
 
 class Passed:
@@ -174,9 +173,8 @@ class Body(Transparent):
     __slots__ = ("_fastio_passed",)
 
     def __init__(self, wrapped: Any, passed: Passed) -> None:
-        # What the base class does, without a call: this is once for each request.
-        _set(self, "__wrapped__", wrapped)
-        _set(self, "_fastio_passed", passed)
+        super().__init__(wrapped)
+        object.__setattr__(self, "_fastio_passed", passed)
 
     def __iter__(self) -> Iterator[Any]:
         passed = self._fastio_passed
