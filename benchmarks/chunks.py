@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from benchmarks import results, statistics, tables
 from benchmarks.results import CaseResult, Result
@@ -49,14 +47,12 @@ def _row(case: CaseResult, chunks: Sequence[str]) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.chunks", description="Print how much of the best chunk size's the default reaches."
+    options = tables.parser(
+        "chunks",
+        "Print how much of the best chunk size's the default reaches.",
+        "JSON result of benchmarks/bench_store_chunks.py",
     )
-    parser.add_argument("result", type=Path, help="JSON result of benchmarks/bench_store_chunks.py")
-    style = parser.add_mutually_exclusive_group()
-    style.add_argument("--markdown", action="store_true")
-    style.add_argument("--rst", action="store_true", help="reStructuredText, for the documentation")
-    chosen = parser.parse_args(arguments)
+    chosen = options.parse_args(arguments)
     try:
         result = results.read(chosen.result)
     except (OSError, results.ResultError) as error:

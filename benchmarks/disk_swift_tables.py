@@ -6,10 +6,8 @@ that the result names, so it can be done again as long as they are there.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy
 
@@ -187,14 +185,10 @@ def _median(case: CaseResult, title: str, key: str) -> float | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.disk_swift_tables", description="Print the tables of disk against Swift."
+    options = tables.parser(
+        "disk_swift_tables", "Print the tables of disk against Swift.", "of benchmarks/bench_disk_swift.py"
     )
-    parser.add_argument("result", type=Path, help="of benchmarks/bench_disk_swift.py")
-    style = parser.add_mutually_exclusive_group()
-    style.add_argument("--markdown", action="store_true")
-    style.add_argument("--rst", action="store_true", help="reStructuredText, for the documentation")
-    chosen = parser.parse_args(arguments)
+    chosen = options.parse_args(arguments)
     try:
         result = results.read(chosen.result)
         made = [*published(result), losses(result), targets(result)]

@@ -245,13 +245,9 @@ def _rebase(result: Result, title: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.tables", description="Print a benchmark result.")
-    parser.add_argument("result", type=Path)
-    style = parser.add_mutually_exclusive_group()
-    style.add_argument("--markdown", action="store_true")
-    style.add_argument("--rst", action="store_true", help="reStructuredText, for the documentation")
-    parser.add_argument("--against", metavar="ROW", help="compare with this row, in the cases that have it")
-    chosen = parser.parse_args(arguments)
+    options = parser("tables", "Print a benchmark result.")
+    options.add_argument("--against", metavar="ROW", help="compare with this row, in the cases that have it")
+    chosen = options.parse_args(arguments)
     try:
         result = results.read(chosen.result)
         if chosen.against:
@@ -266,6 +262,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def parser(module: str, description: str, of: str | None = None) -> argparse.ArgumentParser:
+    """Of a command that prints tables of a result, for the terminal or as text.
+
+    :param of: what its help says of the result
+    """
+    made = argparse.ArgumentParser(prog=f"python -m benchmarks.{module}", description=description)
+    made.add_argument("result", type=Path, help=of)
+    style = made.add_mutually_exclusive_group()
+    style.add_argument("--markdown", action="store_true")
+    style.add_argument("--rst", action="store_true", help="reStructuredText, for the documentation")
+    return made
+
+
 def command(
     made: Callable[[Result], list[Table]],
     arguments: Sequence[str] | None,
@@ -278,12 +287,7 @@ def command(
     :param made: its tables
     :param nothing: what is said of a result of which there are none
     """
-    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{module}", description=description)
-    parser.add_argument("result", type=Path)
-    style = parser.add_mutually_exclusive_group()
-    style.add_argument("--markdown", action="store_true")
-    style.add_argument("--rst", action="store_true", help="reStructuredText, for the documentation")
-    chosen = parser.parse_args(arguments)
+    chosen = parser(module, description).parse_args(arguments)
     try:
         result = results.read(chosen.result)
     except (OSError, results.ResultError) as error:

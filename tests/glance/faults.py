@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.backends.base import HOST
+from benchmarks.backends.swift import Swift
 
 _PIECE = 65536
 _REQUEST = re.compile(rb"(\S+) (\S+) HTTP/1\.1\r\n")
@@ -159,3 +160,26 @@ def small_file_system(directory: Path, size: int) -> Iterator[Path]:
         yield directory
     finally:
         subprocess.run(["umount", "--lazy", str(directory)], check=True)
+
+
+def add_full_store(
+    stack: contextlib.ExitStack, directory: Path, size: int, config: dict[str, dict[str, object]]
+) -> Path | str:
+    """Add a store ``full`` on a small file system to glance's options; returns its directory, or why there is none."""
+    try:
+        full = stack.enter_context(small_file_system(directory, size))
+    except OSError as error:
+        return str(error)
+    config["DEFAULT"]["enabled_backends"] = f"{config['DEFAULT']['enabled_backends']}, full:file"
+    config["full"] = {"filesystem_store_datadir": full}
+    return full
+
+
+def add_swift_store(stack: contextlib.ExitStack, swift: Swift, config: dict[str, dict[str, object]]) -> Proxy:
+    """Add a store ``swift`` to glance's options; returns what stands between the two."""
+    proxy = stack.enter_context(Proxy(int(swift.access()["url"].rpartition(":")[2])))
+    options: dict[str, object] = {key: str(value) for key, value in swift.options().items()}
+    options["swift_store_auth_address"] = f"http://{HOST}:{proxy.port}/v3"
+    config["DEFAULT"]["enabled_backends"] = f"{config['DEFAULT']['enabled_backends']}, swift:swift"
+    config["swift"] = options
+    return proxy

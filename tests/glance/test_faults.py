@@ -32,7 +32,7 @@ from tests.child import data
 from tests.conftest import MONKEY_PATCHED
 from tests.glance import logs
 from tests.glance.api import Answer, Api, sha512
-from tests.glance.faults import Fault, Proxy, small_file_system
+from tests.glance.faults import Fault, Proxy, add_full_store, add_swift_store
 from tests.glance.service import KINDS, RELEASES, Service, usable
 from tests.limits import hard_limit, real_stderr  # noqa: F401
 
@@ -601,24 +601,12 @@ def make_worlds(
             config: dict[str, dict[str, object]] = {
                 "DEFAULT": {"enabled_backends": "images:file", "image_size_cap": CAP}
             }
-            full: Path | str
-            try:
-                full = stack.enter_context(small_file_system(tmp_path_factory.mktemp("full") / "store", ROOM))
-            except OSError as error:
-                full = str(error)
-            else:
-                config["DEFAULT"]["enabled_backends"] = "images:file, full:file"
-                config["full"] = {"filesystem_store_datadir": full}
+            full = add_full_store(stack, tmp_path_factory.mktemp("full") / "store", ROOM, config)
             proxy: Proxy | str
             if isinstance(swift_server, str):
                 proxy = swift_server
             else:
-                url = swift_server.access()["url"]
-                proxy = stack.enter_context(Proxy(int(url.rpartition(":")[2])))
-                options = {key: str(value) for key, value in swift_server.options().items()}
-                options["swift_store_auth_address"] = f"http://{HOST}:{proxy.port}/v3"
-                config["DEFAULT"]["enabled_backends"] = f"{config['DEFAULT']['enabled_backends']}, swift:swift"
-                config["swift"] = options
+                proxy = add_swift_store(stack, swift_server, config)
             service = release(config=config, fastio=fastio, flavor=flavor)
             service.start()
             stack.callback(lambda: service.stop(keep_logs=request.session.testsfailed > failed_before))

@@ -17,7 +17,7 @@ from benchmarks.backends.swift import Swift
 from tests.backends.required import missing
 from tests.conftest import MONKEY_PATCHED
 from tests.glance.api import Api
-from tests.glance.faults import Fault, Proxy, small_file_system
+from tests.glance.faults import Fault, Proxy, add_full_store, add_swift_store
 from tests.glance.service import RELEASES, Service, usable
 from tests.glance.test_trace import have_no_patience, locked_database, until
 
@@ -101,22 +101,10 @@ def seeded(
     request: pytest.FixtureRequest, release: type[Service], swift: Swift, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Seeded]:
     with contextlib.ExitStack() as stack:
-        proxy = stack.enter_context(Proxy(int(swift.access()["url"].rpartition(":")[2])))
-        options = {key: str(value) for key, value in swift.options().items()}
-        options["swift_store_auth_address"] = f"http://{HOST}:{proxy.port}/v3"
-        config: dict[str, dict[str, object]] = {
-            "DEFAULT": {"enabled_backends": "images:file, swift:swift, mistrusted:swift"},
-            "swift": options,
-            "mistrusted": {**options, "swift_store_key": "that of somebody else"},
-        }
-        full: Path | str
-        try:
-            full = stack.enter_context(small_file_system(tmp_path_factory.mktemp("full") / "store", ROOM))
-        except OSError as error:
-            full = str(error)
-        else:
-            config["DEFAULT"]["enabled_backends"] = f"{config['DEFAULT']['enabled_backends']}, full:file"
-            config["full"] = {"filesystem_store_datadir": full}
+        config: dict[str, dict[str, object]] = {"DEFAULT": {"enabled_backends": "images:file, mistrusted:swift"}}
+        proxy = add_swift_store(stack, swift, config)
+        config["mistrusted"] = {**config["swift"], "swift_store_key": "that of somebody else"}
+        full = add_full_store(stack, tmp_path_factory.mktemp("full") / "store", ROOM, config)
         yield Seeded(stack.enter_context(release(config=config, fastio=request.param, trace="on")), proxy, full)
 
 
