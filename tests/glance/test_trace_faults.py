@@ -23,8 +23,9 @@ from tests.glance.test_trace import have_no_patience, locked_database, until
 
 pytest.importorskip("drain3", reason="drain3 is not installed")
 
-from fastio.trace.analysis.analysis import Analysis, analyse
+from fastio.trace.analysis.analysis import Analysis
 from fastio.trace.analysis.requests import ABORTED, FAILED, Request
+from tests.glance.reports import reported
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
 
@@ -74,8 +75,8 @@ class Seeded:
         """The report, once it has the request whose path has ``part``."""
 
         def found() -> Any:
-            analysis = analyse([self.service.traces])
-            requests = [each for each in analysis.requests if _is(each, method, part)]
+            analysis = reported(self.service.traces)
+            requests = [each for each in analysis.requests if _is(each, method, part)] if analysis else []
             return (analysis, requests[-1]) if requests and requests[-1].outcome in (FAILED, ABORTED) else None
 
         return until(found)

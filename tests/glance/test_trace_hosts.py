@@ -24,7 +24,8 @@ from tests.glance.test_trace import until
 pytest.importorskip("drain3", reason="drain3 is not installed")
 pytest.importorskip("scipy", reason="scipy is not installed")
 
-from fastio.trace.analysis.analysis import Analysis, analyse
+from fastio.trace.analysis.analysis import Analysis
+from tests.glance.reports import reported
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
 
@@ -81,12 +82,13 @@ def test_two_hosts(serve: Callable[..., Service], tmp_path: Path, wrong: int) ->
     # The image itself, and its data.
     whole = 2 * ROUNDS
 
-    def reported() -> Analysis | None:
-        found = analyse([service.traces, tmp_path / "trace"])
-        served = [each for each in found.requests if each.server is not None and each.server.end is not None]
+    def complete() -> Analysis | None:
+        found = reported(service.traces, tmp_path / "trace")
+        requests = found.requests if found else []
+        served = [each for each in requests if each.server is not None and each.server.end is not None]
         return found if len(served) >= whole + OWN else None
 
-    analysis = until(reported)
+    analysis = until(complete)
     assert analysis.sound, [str(each) for each in (*analysis.trace.problems, *analysis.impossible)]
     clocks = analysis.alignment.corrections
     (there,) = [each for name, each in clocks.items() if name.startswith("elsewhere")]

@@ -1,0 +1,16 @@
+"""The report on the trace of a service that is still running, and writes only now and then."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fastio.trace.analysis.analysis import Analysis, analyse
+from fastio.trace.analysis.model import TraceError
+
+
+def reported(*paths: Path) -> Analysis | None:
+    """The report on what has been written so far; None if that is nothing yet."""
+    try:
+        return analyse(paths)
+    except TraceError:
+        return None
