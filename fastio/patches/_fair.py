@@ -42,9 +42,12 @@ def is_green() -> bool:
     return hub() is not None or bool(patcher is not None and patcher.already_patched)
 
 
-def share() -> int:
-    """Bytes that one more transfer may move now before it gives way."""
-    return budget.shared.share(config.effective().yield_bytes, more=1, floor=SHARE)
+def share(floor: int = SHARE) -> int:
+    """Bytes that one more transfer may move now before it gives way.
+
+    :param floor: the least that it is, in bytes, unless ``yield_bytes`` is less
+    """
+    return budget.shared.share(config.effective().yield_bytes, more=1, floor=floor)
 
 
 class Pace:
@@ -52,11 +55,14 @@ class Pace:
 
     ``give_way()`` comes before bytes are moved: an exception that arrives while others run (a time-out, a kill)
     must find nothing that was read and not returned, or written and not told.
+
+    :param floor: the least that a share is, in bytes, unless ``yield_bytes`` is less
     """
 
-    __slots__ = ("_left",)
+    __slots__ = ("_floor", "_left")
 
-    def __init__(self) -> None:
+    def __init__(self, floor: int = SHARE) -> None:
+        self._floor = floor
         self._left: int | None = None
 
     @property
@@ -78,7 +84,7 @@ class Pace:
                 sleep(0)
             finally:
                 budget.shared.leave(self)
-        self._left = share()
+        self._left = share(self._floor)
 
     def moved(self, count: int) -> None:
         """So many bytes were moved."""

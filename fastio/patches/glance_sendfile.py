@@ -2,7 +2,8 @@
 
 Where glance-api's own server has a download whose body is a file of the filesystem store, or of the image cache, and
 nothing but glance's own counting lies between the file and the client, all but the first chunk is sent with
-``sendfile()``. Upstream's code runs as ever, but with pieces of the file in place of their bytes
+``sendfile()``, or to a client on this host, which has the same address, from a mapping of the file
+(:mod:`fastio.core.mapped`). Upstream's code runs as ever, but with pieces of the file in place of their bytes
 (:mod:`fastio.patches._pieces`): sizes are checked, and notifications tell, by what was really sent.
 
 The bytes are read, as before, where somebody has to see them: with another middleware around the body, over TLS, with
@@ -21,12 +22,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fastio import counters
+from fastio.config import MIB
+from fastio.core import mapped
 from fastio.patches import _fair, _glance, _offload, _pieces, _stores, _targets, _wsgi
 from fastio.registry import Patch, Target
 
 SERVER = "eventlet.wsgi"
 STORE = "glance_store._drivers.filesystem"
 CACHE = "glance.api.middleware.cache"
+
+#: The least that a download sends from a mapping in a turn, in bytes, unless ``yield_bytes`` is less: a whole piece.
+#: With 256 KiB twenty downloads at a time are not faster than stock's, with a MiB twice as fast (``tox -e bench-glance``).
+MAPPED_SHARE = MIB
 
 #: What the connection fails with, and not the file.
 _OF_CONNECTION = {
@@ -183,7 +190,8 @@ class Body:
         self._body = body
         self._connection = connection
         self._response = response
-        self._pace = _fair.Pace()
+        self._local = _is_local(connection)
+        self._pace = self._new_pace()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._body, name)
@@ -200,22 +208,25 @@ class Body:
                 chunk.file.stop()
                 self._uncount(chunk.left)
 
+    def _new_pace(self) -> _fair.Pace:
+        return _fair.Pace(MAPPED_SHARE) if self._local else _fair.Pace()
+
     def _uncount(self, left: int) -> None:
         """What counts chunks before they are sent has counted too many bytes."""
         if _source(self._body) is not None and hasattr(self._body, "bytes_written"):
             self._body.bytes_written -= left
 
     def _send(self, piece: _pieces.Piece) -> None:
-        """Send ``piece``, or as much of it as there is in the file and ``sendfile()`` will take."""
+        """Send ``piece``, or as much of it as there is in the file and can be sent without reading it."""
         while piece.left:
             self._pace.give_way()
             try:
-                sent = self._sendfile(piece, min(piece.left, self._pace.left))
+                sent = self._send_some(piece, min(piece.left, self._pace.left))
             except BlockingIOError:
                 counters.waits += 1
                 _wait_for_room(self._connection)
                 # Others have run meanwhile, and its share begins anew.
-                self._pace = _fair.Pace()
+                self._pace = self._new_pace()
                 continue
             except OSError as error:
                 if error.errno in _OF_CONNECTION:
@@ -229,11 +240,22 @@ class Body:
             counters.writes += 1
             counters.bytes_out += sent
 
-    def _sendfile(self, piece: _pieces.Piece, count: int) -> int:
+    def _send_some(self, piece: _pieces.Piece, count: int) -> int:
         arguments = (self._connection.fileno(), piece.file.fileno(), piece.position, count)
-        if piece.file.in_memory(piece.position + count):
-            return os.sendfile(*arguments)
-        return _offload.run(os.sendfile, *arguments)
+        if not piece.file.in_memory(piece.position + count):
+            return _offload.run(os.sendfile, *arguments)
+        if self._local:
+            with contextlib.suppress(mapped.NotMapped):
+                return mapped.send(*arguments)
+        return os.sendfile(*arguments)
+
+
+def _is_local(connection: Any) -> bool:
+    """Whether the client is on this host: both ends have the same address."""
+    try:
+        return connection.getpeername()[:1] == connection.getsockname()[:1]
+    except OSError:
+        return False
 
 
 def _wait_for_room(connection: Any) -> None:

@@ -23,17 +23,22 @@ class Answer(NamedTuple):
 
 
 class Api:
-    """The calls of glance's API that move data, each on a connection of its own."""
+    """The calls of glance's API that move data, each on a connection of its own.
 
-    def __init__(self, port: int, timeout: float = 60, tls: ssl.SSLContext | None = None) -> None:
+    :param source: the address that they come from, instead of the service's own
+    """
+
+    def __init__(self, port: int, timeout: float = 60, tls: ssl.SSLContext | None = None, source: str = "") -> None:
         self._port = port
         self._timeout = timeout
         self._tls = tls
+        self._source = (source, 0) if source else None
 
     def connect(self) -> http.client.HTTPConnection:
+        options: dict[str, Any] = {"timeout": self._timeout, "source_address": self._source}
         if self._tls is None:
-            return http.client.HTTPConnection(HOST, self._port, timeout=self._timeout)
-        return http.client.HTTPSConnection(HOST, self._port, timeout=self._timeout, context=self._tls)
+            return http.client.HTTPConnection(HOST, self._port, **options)
+        return http.client.HTTPSConnection(HOST, self._port, context=self._tls, **options)
 
     def ask(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
         connection = self.connect()
@@ -83,6 +88,8 @@ class Api:
         with socket.socket() as sock:
             sock.settimeout(self._timeout)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+            if self._source:
+                sock.bind(self._source)
             sock.connect((HOST, self._port))
             sock.sendall(f"GET /v2/images/{image}/file HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n".encode())
             response = http.client.HTTPResponse(sock)

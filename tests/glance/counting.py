@@ -1,4 +1,4 @@
-"""A paste filter that tells how a real service sent what it sent: it counts the calls of ``os.sendfile``.
+"""A paste filter that tells how a real service sent what it sent: by ``os.sendfile``, or from a mapping of the file.
 
 It returns the response of the application itself, so that nothing lies between that and the server; but for a request
 with the header ``X-Wrap``, whose body it looks at.
@@ -7,35 +7,65 @@ with the header ``X-Wrap``, whose body it looks at.
 from __future__ import annotations
 
 import json
+import mmap
 import os
+import posix
 from collections.abc import Callable, Iterable
+from types import SimpleNamespace
 from typing import Any
+
+from fastio.core import mapped
 
 PATH = "/counts"
 
-#: of sendfile(), and the largest chunk of a body that was looked at
-_counts = {"calls": 0, "bytes": 0, "largest": 0}
-#: what the calls from now on do, one after the other, before the kernel sends anything
+#: bytes that each way has sent, and the largest chunk of a body that was looked at
+_counts = {"sendfile": 0, "mapped": 0, "largest": 0}
+#: what the sends from now on do, one after the other, before the kernel sends anything
 _faults: list[str] = []
 _sendfile = os.sendfile
+_map = mmap.mmap
+_write = posix.write
 
 
 def _counted(out: int, file: int, offset: int, count: int) -> int:
-    if _faults:
-        fault = _faults.pop(0)
-        if fault == "truncate":
-            os.truncate(f"/proc/self/fd/{file}", offset + count // 2)
-        elif fault.isdigit():
-            raise OSError(int(fault), os.strerror(int(fault)))
+    _fail(file, offset, count)
     sent = _sendfile(out, file, offset, count)
-    _counts["calls"] += 1
-    _counts["bytes"] += sent
+    _counts["sendfile"] += sent
     return sent
+
+
+class _Mapped(_map):
+    """Tells who is about to send from it, so that a file can be truncated between the two."""
+
+    last = (0, 0, 0)
+
+    def __new__(cls, file: int, length: int, *args: Any, offset: int) -> _Mapped:
+        cls.last = (file, offset, length)
+        return super().__new__(cls, file, length, *args, offset=offset)
+
+
+def _write_mapped(out: int, data: memoryview) -> int:
+    _fail(*_Mapped.last)
+    sent = _write(out, data)
+    _counts["mapped"] += sent
+    return sent
+
+
+def _fail(file: int, offset: int, count: int) -> None:
+    if not _faults:
+        return
+    fault = _faults.pop(0)
+    if fault == "truncate":
+        os.truncate(f"/proc/self/fd/{file}", offset + count // 2)
+    elif fault.isdigit():
+        raise OSError(int(fault), os.strerror(int(fault)))
 
 
 def factory(_: Any, **__: Any) -> Callable[[Any], Any]:
     """The filter, for paste."""
     os.sendfile = _counted  # type: ignore[assignment]
+    mapped.mmap = SimpleNamespace(**{**vars(mmap), "mmap": _Mapped})  # type: ignore[assignment]
+    mapped.posix = SimpleNamespace(write=_write_mapped)  # type: ignore[assignment]
     return Counting
 
 

@@ -16,24 +16,30 @@ from tests.glance import counting
 from tests.glance.api import Api
 from tests.glance.service import KINDS, Service, usable
 
+#: of :mod:`tests.glance.counting`, without a read
+WAYS = ("sendfile", "mapped")
 NOTIFICATIONS = {"oslo_messaging_notifications": {"driver": "log"}}
 
 
 class Sending:
-    """A service, its API and what it has sent by sendfile()."""
+    """A service, its API and what it has sent without reading it.
 
-    def __init__(self, service: Service) -> None:
+    :param source: the address of who asks for images, instead of the service's own
+    """
+
+    def __init__(self, service: Service, source: str = "") -> None:
         self.service = service
-        self.api = Api(service.http_port)
+        self.api = Api(service.http_port, source=source)
 
     def counts(self, *faults: str) -> dict[str, int]:
         return json.loads(self.api.ask("GET", f"{counting.PATH}?{','.join(faults)}").body)
 
-    def sent_by(self, act: Callable[[], Any], *faults: str) -> tuple[Any, int]:
-        """What ``act`` returns and how many bytes sendfile() has sent meanwhile."""
-        before = self.counts(*faults)["bytes"]
+    def sent_by(self, act: Callable[[], Any], *faults: str) -> tuple[Any, dict[str, int]]:
+        """What ``act`` returns and how many bytes each way has sent meanwhile, if any."""
+        before = self.counts(*faults)
         result = act()
-        return result, self.counts()["bytes"] - before
+        after = self.counts()
+        return result, {way: after[way] - before[way] for way in WAYS if after[way] != before[way]}
 
     def expect_notifications(self, expected: list[tuple[str, int]]) -> None:
         """Wait for these: they are sent when the client has all it will get."""
@@ -60,12 +66,20 @@ def ini(packaged: Path, directory: Path) -> Path:
 
 
 def start_sending(
-    serve: Callable[..., Service], directory: Path, release: str, kind: str, flavor: str = "", **options: Any
+    serve: Callable[..., Service],
+    directory: Path,
+    release: str,
+    kind: str,
+    flavor: str = "",
+    source: str = "",
+    **options: Any,
 ) -> Sending:
     """Start a release, ``"stock"`` or ``"patched"``, with ``flavor`` of its paste file, which goes to ``directory``.
 
+    :param source: the address of who asks for images, instead of the service's own
     :param options: of the service
     """
     config = {**NOTIFICATIONS, "paste_deploy": {"config_file": ini(usable(release)().paste(), directory)}}
     environment = {"PYTHONPATH": f"{ROOT}{os.pathsep}{PATIENT_SQLITE}"}
-    return Sending(serve(release, fastio=KINDS[kind], flavor=flavor, config=config, environment=environment, **options))
+    service = serve(release, fastio=KINDS[kind], flavor=flavor, config=config, environment=environment, **options)
+    return Sending(service, source)

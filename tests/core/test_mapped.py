@@ -1,0 +1,141 @@
+"""``fastio.core.mapped``: what a socket gets is what is in the file, and what can not be sent is told."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import posix
+import random
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastio.core import mapped
+from tests.conftest import MONKEY_PATCHED
+
+pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the sockets are the system's")
+
+PAGE = mmap.PAGESIZE
+DATA = random.Random(7).randbytes(40 * PAGE + 123)
+
+Ends = tuple[socket.socket, socket.socket]
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    path = tmp_path_factory.mktemp("mapped") / "file"
+    path.write_bytes(DATA)
+    descriptor = os.open(path, os.O_RDONLY)
+    yield descriptor
+    os.close(descriptor)
+
+
+@pytest.fixture(scope="module")
+def ends() -> Iterator[Ends]:
+    """A TCP connection on loopback whose first end does not block."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        near = socket.create_connection(listener.getsockname())
+        far, _ = listener.accept()
+    with near, far:
+        near.setblocking(False)
+        far.settimeout(20)
+        yield near, far
+
+
+def received(sock: socket.socket, count: int) -> bytes:
+    with sock.makefile("rb", buffering=0) as file:
+        data = b""
+        while len(data) < count and (more := file.read(count - len(data))):
+            data += more
+    return data
+
+
+@given(st.integers(0, len(DATA) - 1), st.data())
+def test_any_part_of_a_file(file: int, ends: Ends, position: int, data: st.DataObject) -> None:
+    count = data.draw(st.integers(1, len(DATA) - position))
+    near, far = ends
+    sent = mapped.send(near.fileno(), file, position, count)
+    assert 0 < sent <= count
+    assert received(far, sent) == DATA[position : position + sent]
+
+
+def test_a_full_socket(file: int, ends: Ends) -> None:
+    near, far = ends
+    sent = [0]
+    with pytest.raises(BlockingIOError):
+        while True:
+            sent.append(mapped.send(near.fileno(), file, 0, len(DATA)))
+    # The last one was cut short where the socket was full.
+    assert received(far, sum(sent)) == b"".join(DATA[:count] for count in sent)
+
+
+def test_a_socket_that_was_closed(file: int) -> None:
+    near, far = socket.socketpair()
+    far.close()
+    with near, pytest.raises(BrokenPipeError):
+        mapped.send(near.fileno(), file, 0, len(DATA))
+
+
+@pytest.mark.parametrize("position", [0, 1, PAGE, len(DATA), len(DATA) + PAGE])
+def test_more_than_there_is(file: int, ends: Ends, position: int) -> None:
+    with pytest.raises(mapped.NotMapped):
+        mapped.send(ends[0].fileno(), file, position, len(DATA) - min(position, len(DATA)) + 1)
+
+
+def test_what_can_not_be_mapped(ends: Ends, tmp_path: Path) -> None:
+    near, _ = ends
+    directory = os.open(tmp_path, os.O_RDONLY)
+    reader, writer = os.pipe()
+    only_written = os.open(tmp_path / "file", os.O_WRONLY | os.O_CREAT)
+    os.write(only_written, DATA)
+    for descriptor in (directory, reader, only_written):
+        with pytest.raises(mapped.NotMapped):
+            mapped.send(near.fileno(), descriptor, 0, PAGE)
+    for descriptor in (directory, reader, writer, only_written):
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("left", [0, PAGE, 20 * PAGE])
+def test_truncated_once_it_is_mapped(ends: Ends, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int) -> None:
+    """No signal: of what is still there some is sent, and if nothing can be, that is told."""
+    near, far = ends
+    path = tmp_path / "file"
+    path.write_bytes(DATA)
+
+    def write(out: int, data: memoryview) -> int:
+        os.truncate(path, left)
+        return posix.write(out, data)
+
+    monkeypatch.setattr(mapped, "posix", SimpleNamespace(write=write))
+    with path.open("rb") as file:
+        try:
+            sent = mapped.send(near.fileno(), file.fileno(), 0, len(DATA))
+        except mapped.NotMapped as error:
+            assert isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EFAULT
+            # The kernel copies up to 32 KiB at a time, and what it could not copy whole it does not send.
+            assert left < 8 * PAGE
+        else:
+            assert 0 < sent <= left
+            assert received(far, sent) == DATA[:sent]
+
+
+def test_nothing_stays_open(file: int, ends: Ends) -> None:
+    near, far = ends
+
+    def held() -> tuple[int, int]:
+        with open("/proc/self/maps") as maps:
+            return len(os.listdir("/proc/self/fd")), sum("/mapped0/" in line for line in maps)
+
+    before = held()
+    assert before[1] == 0
+    for _ in range(3):
+        received(far, mapped.send(near.fileno(), file, 5, PAGE))
+    with pytest.raises(mapped.NotMapped):
+        mapped.send(near.fileno(), file, len(DATA), 1)
+    assert held() == before
