@@ -1,9 +1,9 @@
 """A file's bytes to a socket of this host, out of the page cache and without a copy through the process's memory.
 
-``sendfile()`` hands the pages of the file to the socket, for a network card to read. To a receiver on the same host that
-saves nothing: somebody has to copy them, and the receiver copies one small page after the other, none of which is in its
-processor's cache. Sent from a mapping of the file they are copied once by the sender, into the socket's large buffers,
-which are still in the cache when the receiver copies them out. Measured by ``tox -e bench-glance``.
+``sendfile()`` hands the pages of the file to the socket, for a network card to read. To a receiver on the same host
+that saves nothing: somebody has to copy them, and the receiver copies one small page after the other, none of which is
+in its processor's cache. Sent from a mapping of the file they are copied once by the sender, into the socket's large
+buffers, which are still in the cache when the receiver copies them out. Measured by ``tox -e bench-glance``.
 """
 
 from __future__ import annotations
