@@ -16,8 +16,8 @@ from benchmarks.tables import Table
 from benchmarks.workloads import MIB
 
 RELEASES = ("glance-32", "glance-33")
-#: Requests at a time -> requests in all. Those of the study, up to a thousand nodes twice. Who share fairly end together:
-#: with four times as many requests as there are at a time, what is counted depended on where a wave of them ended.
+#: Requests at a time -> requests in all. Those of the study, up to a thousand nodes twice. Who share fairly end
+#: together: with few waves of them what is counted depends on where one ends.
 LEVELS = {5: 200, 20: 200, 100: 1200, 400: 1600, 800: 2400, 2000: 4000}
 #: Of which a smoke run has the first.
 QUICK = {"total": 20, "size": MIB, "objects": 2, "records": ""}
@@ -26,7 +26,7 @@ SIZE = 16 * MIB
 IMAGES = 8
 #: What both releases are started with; uWSGI's queue is to be as long as eventlet's.
 SETTINGS = {"glance-32": {"flavor": "identity"}, "glance-33": {"flavor": "identity", "listen": 4096}}
-#: At one of the levels glance 32 is also measured with every byte read, without the patch that has the kernel send files.
+#: At one of the levels glance 32 is also measured without the patch that has the kernel send files.
 COPYING, COPYING_AT = "fastio, copying", 100
 #: Seconds that a request may take, with the most at a time.
 PATIENCE = 300

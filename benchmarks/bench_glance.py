@@ -21,6 +21,10 @@ RELEASES = ("glance-32", "glance-33")
 #: The patch without which a download is copied through Python, and where it applies: elsewhere all are copied.
 SENDFILE = "glance_sendfile"
 WITH_SENDFILE = ("glance-32",)
+#: A client with another address than the server's, for which it sends with sendfile() as to another host.
+ELSEWHERE = "127.0.0.2"
+#: Rows that are of one and the same server.
+SERVERS = {"stock": "", "limit-nginx": "nginx", "fastio-sendfile": "fastio"}
 
 #: Transfers at a time while other requests are sent.
 CLIENTS_AT_ONCE = (1, 5, 20)
@@ -39,7 +43,7 @@ def _row(server: str, clients: int, rounds: int, **parameters: Any) -> Variant:
         "transfer",
         label=title(server, clients),
         parameters={
-            "server": {"stock": "", "limit-nginx": "nginx"}.get(server, server),
+            "server": SERVERS.get(server, server),
             "clients": clients or 1,
             "requests": int(clients > 0),
             **parameters,
@@ -51,14 +55,18 @@ def _row(server: str, clients: int, rounds: int, **parameters: Any) -> Variant:
 
 
 def _downloads(release: str) -> Iterator[Variant]:
-    copying = ["fastio-copying"] if release in WITH_SENDFILE else []
-    rows = ["stock", "fastio", *copying, "limit-nginx"]
+    ways = ["fastio-sendfile", "fastio-copying"] if release in WITH_SENDFILE else []
+    rows = ["stock", "fastio", *ways, "limit-nginx"]
     for server in rows:
-        yield _row(server, 0, 5, seconds=1.5)
+        yield _row(server, 0, 5, seconds=1.5, **_client(server))
     for clients in CLIENTS_AT_ONCE:
         for server in rows:
             few = clients == max(CLIENTS_AT_ONCE) or server not in ("stock", "fastio")
-            yield _row(server, clients, 3 if few else 5, seconds=3)
+            yield _row(server, clients, 3 if few else 5, seconds=3, **_client(server))
+
+
+def _client(row: str) -> dict[str, str]:
+    return {"source": ELSEWHERE} if row == "fastio-sendfile" else {}
 
 
 def _uploads() -> Iterator[Variant]:

@@ -52,12 +52,12 @@ def _downloads(release: str, case: CaseResult) -> Iterator[Target]:
     times, share = DOWNLOADS[release]
     yield _ratio(f"{release} download, MB/s", _rate(case, "stock"), _rate(case, "fastio"), "≥", times)
     sendfile = release in WITH_SENDFILE
-    for row in ("fastio", "fastio-copying") if sendfile else ("fastio",):
+    for row in ("fastio", "fastio-sendfile", "fastio-copying") if sendfile else ("fastio",):
         what = f"{release} download, {row}, server CPU s/GiB"
         yield _ratio(what, _server_cpu(case, "stock"), _server_cpu(case, row), "≤", share)
-    if sendfile:
-        what = f"{release} download, server CPU s/GiB, nginx for stock"
-        yield _ratio(what, _server_cpu(case, "limit-nginx"), _server_cpu(case, "fastio"), "≤", 1.0, "x nginx")
+    for row in ("fastio", "fastio-sendfile") if sendfile else ():
+        what = f"{release} download, {row}, server CPU s/GiB, nginx for stock"
+        yield _ratio(what, _server_cpu(case, "limit-nginx"), _server_cpu(case, row), "≤", 1.0, "x nginx")
     for clients in CLIENTS_AT_ONCE:
         during = f"{release}, other requests during {clients} download{'s' * (clients > 1)}"
         stock, fast = title("stock", clients), title("fastio", clients)

@@ -21,6 +21,8 @@ Parameters:
     1: other requests are sent meanwhile, see :mod:`benchmarks.workloads.glance_requests`
 ``server``
     name of the server among those ``beside`` the case's backend; the backend itself by default
+``source``
+    address that downloads are asked for from, instead of the server's own
 ``chunked``
     1: an upload has no Content-Length
 
@@ -208,23 +210,24 @@ def download(parameters: Mapping[str, Any]) -> dict[str, Any]:
     source, pids = server(parameters)
     image = surroundings()["prepared"]["images"][parameters.get("server") or ""]
     place, known = source.place(image), surroundings()["prepared"]["multihash"]
+    options = ["--interface", parameters["source"]] if parameters.get("source") else []
 
     def client(deadline: float) -> list[int]:
         sizes = []
         while not sizes or time.monotonic() < deadline:
-            sizes.append(int(curl("--output", "/dev/null", "--write-out", "%{size_download}", place)))
+            sizes.append(int(curl(*options, "--output", "/dev/null", "--write-out", "%{size_download}", place)))
         return sizes
 
     with measured(parameters, (source.port, source.cheap), pids) as figures:
         deadline = time.monotonic() + parameters.get("seconds", 0)
         sizes = sum(at_once(client, [deadline] * parameters.get("clients", 1)), [])
         figures["bytes"] = sum(sizes)
-    verified = set(sizes) == {parameters["size"]} and downloaded_sha512(place) == known
+    verified = set(sizes) == {parameters["size"]} and downloaded_sha512(place, *options) == known
     return {**figures, "verified": verified, "transfers": len(sizes)}
 
 
-def downloaded_sha512(place: str) -> str:
-    with subprocess.Popen([*CURL, place], env=server_environment(), stdout=subprocess.PIPE) as child:
+def downloaded_sha512(place: str, *options: str) -> str:
+    with subprocess.Popen([*CURL, *options, place], env=server_environment(), stdout=subprocess.PIPE) as child:
         found = _digest(child.stdout)
     if child.returncode:
         raise RuntimeError(f"curl {place}: exit status {child.returncode}")

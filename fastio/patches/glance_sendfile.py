@@ -31,8 +31,8 @@ SERVER = "eventlet.wsgi"
 STORE = "glance_store._drivers.filesystem"
 CACHE = "glance.api.middleware.cache"
 
-#: The least that a download sends from a mapping in a turn, in bytes, unless ``yield_bytes`` is less: a whole piece. With
-#: 256 KiB twenty downloads at a time were no faster than stock's, with 512 KiB 1.7, with a MiB 1.9 times as fast.
+#: The least that a download sends from a mapping in a turn, in bytes, unless ``yield_bytes`` is less: a whole piece.
+#: With 256 KiB twenty downloads at a time were no faster than stock's, with 512 KiB 1.7, with a MiB 1.9 times as fast.
 MAPPED_SHARE = MIB
 
 #: What the connection fails with, and not the file.

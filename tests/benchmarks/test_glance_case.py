@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import io
 import json
 import os
@@ -23,6 +24,8 @@ pytest.importorskip("scipy", reason="tables need the extra 'bench'")
 
 from benchmarks import bench_glance, bench_glance_client, engine, glance_targets, results, servers, worker
 from benchmarks.backends import BACKENDS, SERVICES
+from benchmarks.backends.base import HOST
+from benchmarks.bench_glance import ELSEWHERE
 from benchmarks.engine import Case, Variant
 from benchmarks.progress import Progress
 from benchmarks.workloads import glance, glance_client, glance_requests
@@ -67,9 +70,10 @@ def test_downloads(release: str) -> None:
     rows = [("stock", ""), ("fastio", "fastio"), ("limit-nginx", "nginx")]
     variants = [Variant("transfer", label=title, parameters={"server": name}) for title, name in rows]
     more = {"clients": 3, "requests": 1, "server": "fastio"}
+    variants += [Variant("transfer", "requests", more), Variant("transfer", "elsewhere", {"source": ELSEWHERE})]
     found = run(
         Case(
-            name="case", workload="glance", variants=[*variants, Variant("transfer", "requests", more)], rounds=1,
+            name="case", workload="glance", variants=variants, rounds=1,
             warmup=0, parameters={"task": "download", "size": SIZE}, backend=release,
             beside={"fastio": (release, {"fastio": "on"}), "nginx": ("http", {})}, prepare="prepare",
         )
@@ -122,6 +126,35 @@ def test_clients(scheme: str) -> None:
         assert ("transfer_cpu_seconds" in one) == title.startswith(("api", "limit"))
         assert row.details["load"][-1][0] == pytest.approx(one["seconds"], abs=0.001)
     assert glance_targets.table([result]).rows
+
+
+def test_downloads_from_another_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs("http")
+    seen, data = [], os.urandom(SIZE)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append(self.client_address[0])
+            self.send_response(200)
+            self.send_header("Content-Length", str(SIZE))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer((HOST, 0), Handler) as running:
+        threading.Thread(target=running.serve_forever).start()
+        access = {"backend": "http", "url": f"http://{HOST}:{running.server_port}", "place": {"directory": "/"}}
+        prepared = {"images": {"": "image"}, "multihash": hashlib.sha512(data).hexdigest()}
+        told = {"access": access, "pids": [os.getpid()], "prepared": prepared}
+        monkeypatch.setenv(worker.SURROUNDINGS_VARIABLE, json.dumps(told))
+        try:
+            found = glance.download({"size": SIZE, "source": ELSEWHERE})
+        finally:
+            running.shutdown()
+    assert found["verified"]
+    assert seen == [ELSEWHERE] * 2
 
 
 # --- runs by hand, beside a running server
@@ -317,7 +350,7 @@ def targets(*cases: results.CaseResult) -> dict[str, list[str]]:
 
 def test_what_is_asked_of_the_service() -> None:
     rows = {"stock": row(2, server_cpu_seconds=1.0), "fastio": row(1, server_cpu_seconds=0.6)}
-    rows["limit-nginx"] = row(1, server_cpu_seconds=0.7)
+    rows["limit-nginx"], rows["fastio-sendfile"] = row(1, server_cpu_seconds=0.7), row(1, server_cpu_seconds=0.8)
     rows["stock, 5 + requests"] = row(2, p50_ms=500, p99_ms=900)
     rows["fastio, 5 + requests"] = row(1.5, p50_ms=20, p99_ms=151)
     uploads = {"stock": row(2), "fastio": row(1.2)}
@@ -325,7 +358,8 @@ def test_what_is_asked_of_the_service() -> None:
     found = targets(samples.case(rows, name="glance-32-download"), samples.case(uploads, name="glance-32-upload"))
     assert found["glance-32 download, MB/s"] == ["105", "210", "≥ 1.9 x stock", "2 x stock", "yes"]
     assert found["glance-32 download, fastio, server CPU s/GiB"][2:] == ["≤ 0.5 x stock", "0.6 x stock", "no"]
-    assert found["glance-32 download, server CPU s/GiB, nginx for stock"][3:] == ["0.857 x nginx", "yes"]
+    assert found["glance-32 download, fastio, server CPU s/GiB, nginx for stock"][3:] == ["0.857 x nginx", "yes"]
+    assert found["glance-32 download, fastio-sendfile, server CPU s/GiB, nginx for stock"][3:] == ["1.14 x nginx", "no"]
     assert found["glance-32 download, fastio-copying, server CPU s/GiB"][3:] == ["–", "–"]
     assert found["glance-32, other requests during 5 downloads, p50 ms"] == ["500", "20", "≤ 20 ms", "20 ms", "yes"]
     assert found["glance-32, other requests during 5 downloads, p99 ms"][-1] == "no"
