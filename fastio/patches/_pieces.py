@@ -2,7 +2,7 @@
 
 Between the file of an image and the server's socket upstream has generators that do nothing with a chunk but count its
 length. A piece has a length, too; so all of that code runs as it is, and only at its two ends something else happens:
-the file's ``read()`` returns a piece, and the server sends it with ``sendfile()``.
+the file's ``read()`` returns a piece, and the server has the kernel send that.
 """
 
 from __future__ import annotations
