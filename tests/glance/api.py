@@ -16,6 +16,10 @@ from typing import Any, NamedTuple
 from benchmarks.backends.base import HOST
 
 
+#: An address of this host that is not the services' own.
+ELSEWHERE = "127.0.0.2"
+
+
 class Answer(NamedTuple):
     status: int
     headers: dict[str, str]

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from benchmarks.backends.base import HOST
-from tests.glance.api import Api
+from tests.glance.api import ELSEWHERE, Api
 from tests.glance.sending import Sending, start_sending
 from tests.glance.service import Service
 
@@ -26,7 +26,7 @@ DATA = random.Random(1).randbytes(9 * MIB + 12345)
 
 
 #: Who asks for images: stock, or a patched service by its own address, and by another one.
-ASKED = {"stock": ("stock", ""), "mapped": ("patched", ""), "sendfile": ("patched", "127.0.0.2")}
+ASKED = {"stock": ("stock", ""), "mapped": ("patched", ""), "sendfile": ("patched", ELSEWHERE)}
 WAYS = ("mapped", "sendfile")
 
 
