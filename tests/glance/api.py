@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from benchmarks.backends.base import HOST
 
-
 #: An address of this host that is not the services' own.
 ELSEWHERE = "127.0.0.2"
 
