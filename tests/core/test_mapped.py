@@ -7,6 +7,7 @@ import mmap
 import os
 import posix
 import random
+import select
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,6 +49,14 @@ def ends() -> Iterator[Ends]:
         yield near, far
 
 
+def send(near: socket.socket, file: int, position: int, count: int) -> int:
+    """``mapped.send()`` once there is room: what was received may not have been acknowledged yet."""
+    poll = select.poll()
+    poll.register(near, select.POLLOUT)
+    assert poll.poll(20_000)
+    return mapped.send(near.fileno(), file, position, count)
+
+
 def received(sock: socket.socket, count: int) -> bytes:
     with sock.makefile("rb", buffering=0) as file:
         data = b""
@@ -60,7 +69,7 @@ def received(sock: socket.socket, count: int) -> bytes:
 def test_any_part_of_a_file(file: int, ends: Ends, position: int, data: st.DataObject) -> None:
     count = data.draw(st.integers(1, len(DATA) - position))
     near, far = ends
-    sent = mapped.send(near.fileno(), file, position, count)
+    sent = send(near, file, position, count)
     assert 0 < sent <= count
     assert received(far, sent) == DATA[position : position + sent]
 
@@ -115,7 +124,7 @@ def test_truncated_once_it_is_mapped(ends: Ends, tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(mapped, "posix", SimpleNamespace(write=write))
     with path.open("rb") as file:
         try:
-            sent = mapped.send(near.fileno(), file.fileno(), 0, len(DATA))
+            sent = send(near, file.fileno(), 0, len(DATA))
         except mapped.NotMapped as error:
             assert isinstance(error.__cause__, OSError) and error.__cause__.errno == errno.EFAULT
             # The kernel copies up to 32 KiB at a time, and what it could not copy whole it does not send.
@@ -135,7 +144,7 @@ def test_nothing_stays_open(file: int, ends: Ends) -> None:
     before = held()
     assert before[1] == 0
     for _ in range(3):
-        received(far, mapped.send(near.fileno(), file, 5, PAGE))
+        received(far, send(near, file, 5, PAGE))
     with pytest.raises(mapped.NotMapped):
         mapped.send(near.fileno(), file, len(DATA), 1)
     assert held() == before
