@@ -23,8 +23,12 @@ SENDFILE = "glance_sendfile"
 WITH_SENDFILE = ("glance-32",)
 #: A client with another address than the server's, for which it sends with sendfile() as to another host.
 ELSEWHERE = "127.0.0.2"
-#: Rows that are of one and the same server.
-SERVERS = {"stock": "", "limit-nginx": "nginx", "fastio-sendfile": "fastio"}
+#: What a row asks of whom, if that is not just the server of its name.
+ROWS: Mapping[str, Mapping[str, str]] = {
+    "stock": {"server": ""},
+    "fastio-sendfile": {"server": "fastio", "source": ELSEWHERE},
+    "limit-nginx": {"server": "nginx"},
+}
 
 #: Transfers at a time while other requests are sent.
 CLIENTS_AT_ONCE = (1, 5, 20)
@@ -43,7 +47,7 @@ def _row(server: str, clients: int, rounds: int, **parameters: Any) -> Variant:
         "transfer",
         label=title(server, clients),
         parameters={
-            "server": SERVERS.get(server, server),
+            **ROWS.get(server, {"server": server}),
             "clients": clients or 1,
             "requests": int(clients > 0),
             **parameters,
@@ -58,15 +62,11 @@ def _downloads(release: str) -> Iterator[Variant]:
     ways = ["fastio-sendfile", "fastio-copying"] if release in WITH_SENDFILE else []
     rows = ["stock", "fastio", *ways, "limit-nginx"]
     for server in rows:
-        yield _row(server, 0, 5, seconds=1.5, **_client(server))
+        yield _row(server, 0, 5, seconds=1.5)
     for clients in CLIENTS_AT_ONCE:
         for server in rows:
             few = clients == max(CLIENTS_AT_ONCE) or server not in ("stock", "fastio")
-            yield _row(server, clients, 3 if few else 5, seconds=3, **_client(server))
-
-
-def _client(row: str) -> dict[str, str]:
-    return {"source": ELSEWHERE} if row == "fastio-sendfile" else {}
+            yield _row(server, clients, 3 if few else 5, seconds=3)
 
 
 def _uploads() -> Iterator[Variant]:

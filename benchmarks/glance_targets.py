@@ -6,10 +6,8 @@ is a median, or a ratio of two medians of the same interleaved run.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from benchmarks import results, statistics, tables
 from benchmarks.bench_glance import CLIENTS_AT_ONCE, RELEASES, WITH_SENDFILE, title
@@ -117,14 +115,13 @@ def _server_cpu(case: CaseResult, row: str) -> float | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.glance_targets", description="Print what is asked in the service, and what is met."
+    options = tables.parser(
+        "glance_targets",
+        "Print what is asked in the service, and what is met.",
+        "of benchmarks/bench_glance.py, bench_glance_client.py",
+        "+",
     )
-    parser.add_argument("result", type=Path, nargs="+", help="of benchmarks/bench_glance.py, bench_glance_client.py")
-    style = parser.add_mutually_exclusive_group()
-    style.add_argument("--markdown", action="store_true")
-    style.add_argument("--rst", action="store_true", help="reStructuredText, for the documentation")
-    chosen = parser.parse_args(arguments)
+    chosen = options.parse_args(arguments)
     try:
         given = [results.read(path) for path in chosen.result]
     except (OSError, results.ResultError) as error:

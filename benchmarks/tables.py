@@ -262,13 +262,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def parser(module: str, description: str, of: str | None = None) -> argparse.ArgumentParser:
+def parser(module: str, description: str, of: str | None = None, number: str | None = None) -> argparse.ArgumentParser:
     """Of a command that prints tables of a result, for the terminal or as text.
 
     :param of: what its help says of the result
+    :param number: of results, as argparse has it; one by default
     """
     made = argparse.ArgumentParser(prog=f"python -m benchmarks.{module}", description=description)
-    made.add_argument("result", type=Path, help=of)
+    made.add_argument("result", type=Path, nargs=number, help=of)
     style = made.add_mutually_exclusive_group()
     style.add_argument("--markdown", action="store_true")
     style.add_argument("--rst", action="store_true", help="reStructuredText, for the documentation")

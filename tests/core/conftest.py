@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -28,6 +29,14 @@ def pipe() -> Iterator[Callable[..., tuple[int, int]]]:
     for fd in opened:
         with contextlib.suppress(OSError):
             os.close(fd)
+
+
+def connection() -> tuple[socket.socket, socket.socket]:
+    """Both ends of a new TCP connection on loopback."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        near = socket.create_connection(listener.getsockname())
+        far, _ = listener.accept()
+    return near, far
 
 
 @pytest.fixture(autouse=True)

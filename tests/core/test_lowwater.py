@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from fastio.core import lowwater
 from tests.conftest import MONKEY_PATCHED
+from tests.core.conftest import connection
 from tests.limits import hard_limit, real_stderr  # noqa: F401
 
 KIB = 1 << 10
@@ -25,10 +26,7 @@ pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="what the kernel does is 
 
 @pytest.fixture
 def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """A TCP connection on loopback."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        near = socket.create_connection(listener.getsockname())
-        far, _ = listener.accept()
+    near, far = connection()
     with near, far:
         yield near, far
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from fastio.core import mapped
 from tests.conftest import MONKEY_PATCHED
+from tests.core.conftest import connection
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the sockets are the system's")
 
@@ -40,9 +41,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 @pytest.fixture(scope="module")
 def ends() -> Iterator[Ends]:
     """A TCP connection on loopback whose first end does not block."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        near = socket.create_connection(listener.getsockname())
-        far, _ = listener.accept()
+    near, far = connection()
     with near, far:
         near.setblocking(False)
         far.settimeout(20)

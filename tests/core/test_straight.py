@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from fastio.core import lowwater, straight
 from tests.conftest import MONKEY_PATCHED
+from tests.core.conftest import connection
 from tests.limits import hard_limit, real_stderr  # noqa: F401
 
 KIB = 1 << 10
@@ -23,17 +24,9 @@ MIB = 1 << 20
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the sockets are the system's; tests/patches has the green ones")
 
 
-def pair() -> tuple[socket.socket, socket.socket]:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        near = socket.create_connection(listener.getsockname())
-        far, _ = listener.accept()
-    return near, far
-
-
 @pytest.fixture
 def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """A TCP connection on loopback."""
-    near, far = pair()
+    near, far = connection()
     with near, far:
         yield near, far
 
@@ -183,7 +176,7 @@ def test_who_keeps_the_pace(ends: tuple[socket.socket, socket.socket]) -> None:
 )
 def test_any_pieces_and_reads(size: int, head: int, pieces: list[int], reads: list[int], timeout: float | None) -> None:
     data = random.Random(size).randbytes(size)
-    near, far = pair()
+    near, far = connection()
 
     def send() -> None:
         start = number = 0
