@@ -34,7 +34,8 @@ def patch(
     May be called again, also with other settings, which then hold at once for everything: what they
     disable is taken back.
 
-    :param names: the patches to apply, see :func:`names`; all by default
+    :param names: the patches to apply, see :func:`names`; by default all but those that change what programs written
+        for upstream may rely on
     :param strict: raise if a patch is left alone (unknown version or code, another tool in the way) and apply none of
         the patches asked for; by default it is logged and reported, and the service goes on
     :param conf: the service's oslo.config object, once it has read its files: its group ``[fastio]`` (see
@@ -42,7 +43,7 @@ def patch(
     :param settings: ``chunk_size``, ``pipe_size``, ``yield_bytes`` (sizes in bytes, or such as ``"64KiB"``),
         ``store_chunk_size`` and ``store_chunk_sizes`` (such as ``{"s3": "256KiB"}``), ``trace`` (a
         directory; see the documentation), ``trace_buffer``, ``trace_file_size`` and ``trace_total_size`` (sizes),
-        ``disabled`` (names of patches), ``enabled``; what is not given here comes from the environment
+        ``disabled`` and ``also`` (names of patches), ``enabled``; what is not given here comes from the environment
         (``FASTIO_CHUNK_SIZE`` …), else from the defaults
     :returns: what became of each patch
     :raises fastio.errors.SettingError: for a bad setting, before anything is patched
@@ -114,7 +115,7 @@ def settings() -> Settings:
 
 
 def names() -> tuple[str, ...]:
-    """The names of all patches."""
+    """The names of all patches, those outside of the default among them."""
     from fastio import registry
 
     return registry.names()

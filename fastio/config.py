@@ -201,6 +201,10 @@ SETTINGS = (
     Setting("disabled", "FASTIO_DISABLED", (), _parse_names,
             "names of patches, separated by commas (see fastio.names()); or all, which leaves only what a trace needs",
             "Patches that are not to be applied."),
+    Setting("also", "FASTIO_ALSO", (), _parse_names,
+            "names of patches, separated by commas (see fastio.names())",
+            "Patches outside of the default that are to be applied as well. They change what programs written for "
+            "upstream may rely on."),
     Setting("enabled", "FASTIO", True, _parse_switch,
             "1, true, yes, on or 0, false, no, off", "The kill switch: FASTIO=0 makes fastio.patch() do nothing."),
 )  # fmt: skip
@@ -223,6 +227,7 @@ class Settings:
     trace_file_size: int
     trace_total_size: int
     disabled: tuple[str, ...]
+    also: tuple[str, ...]
     enabled: bool
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 

@@ -28,6 +28,8 @@ LOG = logging.getLogger("fastio")
 
 #: patches asked for and not taken back; also for targets that are imported later
 _wanted: dict[str, Patch] = {}
+#: those of them that a call named: they stay when ``also`` does not ask for them any more
+_named: set[str] = set()
 _failures: dict[tuple[str, str], str] = {}
 #: patches that were applied once and taken back
 _past: set[tuple[str, str]] = set()
@@ -43,8 +45,8 @@ def apply(
     options_before = config.options()
     options = options_before if options is None else options
     settings = config.resolve(arguments, options=options)
-    _check_disabled(settings)
-    chosen = registry.select(names, settings.disabled)
+    _check_names(settings)
+    chosen = registry.select(names, settings.disabled, settings.also)
     if not settings.enabled:
         chosen = []
     asked_for = [wing for wing in registry.WINGS if _asks_for(settings, wing)]
@@ -56,6 +58,8 @@ def apply(
     settings_before = config.in_force()
     config.put_in_force(settings)
     config.put_options(options)
+    if names is not None:
+        _named.update(patch.name for patch in chosen if patch.name not in settings.also)
     disabled = [patch for patch in _known() if patch.name in _wanted and not _allowed(settings, patch)]
     for patch in reversed(disabled):
         _revert_patch(patch)
@@ -125,7 +129,8 @@ def _allowed(settings: config.Settings, patch: Patch) -> bool:
     for wing in registry.WINGS:
         if patch.name in wing.modules:
             return _asks_for(settings, wing) and patch.name not in settings.disabled
-    return settings.enabled and not {patch.name, registry.ALL} & set(settings.disabled)
+    asked_for = patch.default or patch.name in settings.also or patch.name in _named
+    return settings.enabled and asked_for and not {patch.name, registry.ALL} & set(settings.disabled)
 
 
 def _end_wings(asked_for: Sequence[registry.Wing] = ()) -> None:
@@ -140,12 +145,18 @@ def wanted() -> frozenset[str]:
     return frozenset(_wanted)
 
 
-def _check_disabled(settings: config.Settings) -> None:
+def _check_names(settings: config.Settings) -> None:
     for name in settings.disabled:
         if name not in (registry.ALL, *registry.all_names()):
             source = settings.sources["disabled"]
             known = ", ".join(registry.all_names())
             raise SettingError("disabled", name, source, f"{registry.ALL}, or names of patches: {known}")
+    for name in settings.also:
+        if name not in registry.names():
+            known = ", ".join(registry.names())
+            outside = ", ".join(registry.outside_the_default())
+            allowed = f"names of patches: {known}; outside of the default: {outside}"
+            raise SettingError("also", name, settings.sources["also"], allowed)
 
 
 def _report(entries: Sequence[Entry]) -> Report:
@@ -209,6 +220,7 @@ def _apply_target(patch: Patch, target: Target) -> Entry:
 
 def _revert_patch(patch: Patch) -> None:
     _wanted.pop(patch.name, None)
+    _named.discard(patch.name)
     for target in reversed(patch.targets):
         _failures.pop((patch.name, target.key), None)
         slot = slots.get(target)
@@ -331,6 +343,8 @@ def _why_off(patch: Patch) -> str:
         return f"switched off as a whole by {settings.sources['enabled']}"
     if patch.name in settings.disabled or registry.ALL in settings.disabled and patch in registry.patches():
         return f"disabled by {settings.sources['disabled']}"
+    if not patch.default:
+        return f"not in the default; ask for it with also={patch.name}"
     return "not asked for"
 
 

@@ -31,6 +31,8 @@ class Row:
     requires: Sequence[str]
     #: distribution: those of its releases in which all the code is known that the target relies on
     known: dict[str, list[str]]
+    #: whether ``patch()`` without names applies it
+    default: bool = True
 
     def spans(self) -> str:
         """The known releases as people read them: ``eventlet 0.34.3 to 0.41.3``."""
@@ -56,7 +58,8 @@ def rows() -> list[Row]:
         for target in patch.targets:
             requires = tuple(dict.fromkeys((*patch.requires, *target.requires)))
             known = known_releases(target, requires)
-            found.append(Row(patch.name, target.key, [str(requirement) for requirement in requires], known))
+            required = [str(requirement) for requirement in requires]
+            found.append(Row(patch.name, target.key, required, known, patch.default))
     return found
 
 
@@ -111,12 +114,12 @@ def to_text() -> str:
 
 def patches_table() -> tuple[Sequence[str], list[Sequence[str]]]:
     """Head and rows of the table of patches; the targets of a patch of which the same holds share a row."""
-    alike: dict[tuple[str, str, str], int] = {}
+    alike: dict[tuple[str, str, str, str], int] = {}
     for row in rows():
-        cells = (row.patch, row.spans(), ", ".join(row.requires) or "-")
+        cells = (row.patch, "yes" if row.default else "no", row.spans(), ", ".join(row.requires) or "-")
         alike[cells] = alike.get(cells, 0) + 1
-    head = ("patch", "targets", "known releases", "applied to")
-    return head, [(patch, str(count), known, requires) for (patch, known, requires), count in alike.items()]
+    head = ("patch", "targets", "in the default", "known releases", "applied to")
+    return head, [(patch, str(count), *others) for (patch, *others), count in alike.items()]
 
 
 def tested_table() -> tuple[Sequence[str], list[Sequence[str]]]:

@@ -160,6 +160,9 @@ class Patch:
     summary: str
     targets: Sequence[Target]
     requires: Sequence[Requirement] = ()
+    #: whether ``patch()`` without names applies it. A patch that changes what programs written for upstream rely on
+    #: is applied only where it is named, or the setting ``also`` asks for it
+    default: bool = True
 
 
 @lru_cache(maxsize=1)
@@ -178,16 +181,23 @@ def all_names() -> tuple[str, ...]:
     return (*MODULES, *(name for wing in WINGS for name in wing.modules))
 
 
-def select(wanted: str | Sequence[str] | None, disabled: Sequence[str] = ()) -> list[Patch]:
-    """The patches named in ``wanted`` (None: all) without the disabled ones.
+def outside_the_default() -> tuple[str, ...]:
+    """The names of the patches that ``patch()`` without names leaves out."""
+    return tuple(patch.name for patch in patches() if not patch.default)
 
-    :raises UnknownPatchError: for a name that does not exist, in either
+
+def select(
+    wanted: str | Sequence[str] | None, disabled: Sequence[str] = (), also: Sequence[str] = ()
+) -> list[Patch]:
+    """The patches named in ``wanted`` (None: those of the default) and in ``also``, without the disabled ones.
+
+    :raises UnknownPatchError: for a name that does not exist, in any of them
     """
     if isinstance(wanted, str):
         wanted = [wanted]
     if isinstance(wanted, bytes) or wanted is not None and not isinstance(wanted, Iterable):
         raise TypeError(f"names: a name of a patch or several of them, not {wanted!r}")
-    for name in wanted or ():
+    for name in (*(wanted or ()), *also):
         if name not in MODULES:
             raise UnknownPatchError(name, MODULES)
     for name in disabled:
@@ -195,4 +205,9 @@ def select(wanted: str | Sequence[str] | None, disabled: Sequence[str] = ()) -> 
             raise UnknownPatchError(name, all_names())
     if ALL in disabled:
         return []
-    return [patch for patch in patches() if (wanted is None or patch.name in wanted) and patch.name not in disabled]
+    chosen = {*(wanted or ()), *also}
+    return [
+        patch
+        for patch in patches()
+        if (patch.name in chosen or wanted is None and patch.default) and patch.name not in disabled
+    ]

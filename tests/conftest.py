@@ -31,7 +31,7 @@ from typing import Any
 import pytest
 
 import fastio
-from fastio import config, counters
+from fastio import config, counters, registry
 from fastio.report import Outcome, Report
 from tests.targets import attributes, import_targets
 
@@ -64,6 +64,9 @@ every_settings = pytest.mark.parametrize(
     "fastio_settings", list(SETTINGS_VARIANTS.values()), ids=list(SETTINGS_VARIANTS)
 )
 
+#: Decorator: ``fastio.patch()`` without names applies every patch in the test, those outside of the default as well.
+everything = pytest.mark.also(*registry.outside_the_default())
+
 _PHASES = pytest.StashKey[dict[str, pytest.TestReport]]()
 _GREEN_MODULES = ("eventlet.green.subprocess", "eventlet.green.os", "eventlet.greenio.py3")
 
@@ -77,6 +80,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "no_fast_path(reason): the test uses `patched` but is meant not to reach the fast path"
     )
+    config.addinivalue_line("markers", "also(*names): patches outside of the default that the environment asks for")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -87,12 +91,15 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 @pytest.fixture(autouse=True)
-def leaves_nothing_patched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def leaves_nothing_patched(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No test may leave anything of fastio in the process; the operator's environment does not reach the tests."""
     for name in [name for name in os.environ if name == "FASTIO" or name.startswith("FASTIO_")]:
         monkeypatch.delenv(name)
     if os.environ.get("TEST_DISABLED"):
         monkeypatch.setenv("FASTIO_DISABLED", os.environ["TEST_DISABLED"])
+    also = [name for marker in request.node.iter_markers("also") for name in marker.args]
+    if also:
+        monkeypatch.setenv("FASTIO_ALSO", ",".join(also))
     before = attributes()
     yield
     # Settings outlive unpatch(); the next test has those of its own environment.
@@ -118,7 +125,7 @@ def fastio_settings() -> dict[str, Any]:
 
 @pytest.fixture
 def patched(request: pytest.FixtureRequest, fastio_settings: dict[str, Any]) -> Iterator[Report]:
-    """Everything that is installed is patched, strictly, during the test; the counters start at zero.
+    """Everything of the default that is installed is patched, strictly, during the test; the counters start at zero.
 
     The test fails if no counter has moved at its end, for then the fast path did not really run, and
     it would have tested upstream. ``@pytest.mark.fast_path("bytes_in")`` names the counters that must have moved,
@@ -167,7 +174,7 @@ def run_python(tmp_path: pathlib.Path) -> Callable[..., subprocess.CompletedProc
     """``run_python(code, *arguments, env={}, options=[], check=True)`` runs ``code`` in a fresh Python.
 
     Nothing of fastio or eventlet is in it but what ``code`` imports, and no ``FASTIO…`` variable but those in ``env``
-    and ``TEST_DISABLED``.
+    and what ``TEST_DISABLED`` and the marker ``also`` say.
     """
 
     def run(
@@ -186,6 +193,8 @@ def run_python(tmp_path: pathlib.Path) -> Callable[..., subprocess.CompletedProc
         }
         if os.environ.get("TEST_DISABLED"):
             environ["FASTIO_DISABLED"] = os.environ["TEST_DISABLED"]
+        if "FASTIO_ALSO" in os.environ:
+            environ["FASTIO_ALSO"] = os.environ["FASTIO_ALSO"]
         root = pathlib.Path(fastio.__file__).parent.parent
         environ["PYTHONPATH"] = os.pathsep.join([*path, str(root), *filter(None, [environ.get("PYTHONPATH")])])
         command = [sys.executable, *options, "-c", textwrap.dedent(code), *arguments]

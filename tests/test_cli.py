@@ -64,7 +64,7 @@ def test_status_as_json(run: Run) -> None:
     outcomes = {(entry["name"], entry["target"]): entry["outcome"] for entry in data["patches"]}
     import_targets()
     assert outcomes == {
-        (patch.name, target.key): "absent" if missing(patch, target) else "applied"
+        (patch.name, target.key): "absent" if missing(patch, target) else "applied" if patch.default else "off"
         for patch in registry.patches()
         for target in patch.targets
     }

@@ -23,7 +23,7 @@ import fastio
 from fastio import config, counters, engine, fingerprint, registry
 from fastio.errors import PatchError
 from fastio.report import Entry, Outcome
-from tests.conftest import HAS_EVENTLET, MONKEY_PATCHED, needs_eventlet, needs_oslo
+from tests.conftest import HAS_EVENTLET, MONKEY_PATCHED, everything, needs_eventlet, needs_oslo
 from tests.targets import attributes, function_at, import_targets, missing
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
@@ -67,6 +67,7 @@ def last_line(result: subprocess.CompletedProcess[str]) -> Any:
 # Applying and taking back
 
 
+@everything
 def test_patch_and_unpatch() -> None:
     originals = attributes()
     report = fastio.patch(strict=True)
@@ -78,6 +79,7 @@ def test_patch_and_unpatch() -> None:
     assert attributes() == originals
 
 
+@everything
 def test_twice_is_once() -> None:
     originals = attributes()
     fastio.patch(strict=True)
@@ -110,6 +112,7 @@ def test_each_alone(name: str) -> None:
     assert attributes() == originals
 
 
+@everything
 @pytest.mark.parametrize("name", fastio.names())
 def test_each_taken_out_of_all(name: str) -> None:
     originals = attributes()
@@ -202,6 +205,7 @@ def test_a_context_within_patch_leaves_it_applied() -> None:
     fastio.unpatch()
 
 
+@everything
 def test_nested_contexts_of_targets_that_wait(run_python: RunPython) -> None:
     if not HAS_EVENTLET:
         pytest.skip("eventlet is not installed")
@@ -273,6 +277,7 @@ def changed(request: pytest.FixtureRequest) -> Iterator[set[str]]:
     function.__code__ = code
 
 
+@everything
 @pytest.mark.parametrize("changed", GUARDS, indirect=True, ids="-".join)
 def test_unknown_code_is_left_alone(changed: set[str], caplog: pytest.LogCaptureFixture) -> None:
     check_left_alone(changed, "unknown code", caplog)
@@ -558,6 +563,7 @@ def test_a_stub_of_eventlet(stub: str, run_python: RunPython) -> None:
 # Waiting for imports
 
 
+@everything
 @needs_eventlet
 @pytest.mark.parametrize(
     ("steps", "applied"),
@@ -828,6 +834,7 @@ def test_every_outcome_can_be_reached(outcome: Outcome, monkeypatch: pytest.Monk
 # Failures
 
 
+@everything
 @pytest.mark.parametrize("name", fastio.names())
 def test_a_patch_that_fails_takes_nothing_with_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     originals = attributes()
@@ -1021,6 +1028,7 @@ def find_owner(key: str) -> tuple[Any, str]:
     return target.owner(), target.name
 
 
+@everything
 def test_what_stands_there_looks_like_what_it_stands_for() -> None:
     """Tools and people look at names, documentation and signatures."""
     originals = attributes()

@@ -17,7 +17,7 @@ from fastio import fingerprint, registry
 from fastio.errors import UnknownPatchError
 from fastio.patches import _stores
 from fastio.registry import Requirement, Target
-from tests.conftest import HAS_EVENTLET, HAS_OSLO
+from tests.conftest import HAS_EVENTLET, HAS_OSLO, everything
 from tests.targets import function_at, import_targets, missing
 
 TARGETS = [(patch, target) for patch in registry.patches() for target in patch.targets]
@@ -148,18 +148,30 @@ def test_select_one(name: str) -> None:
     assert [patch.name for patch in registry.select([name])] == [name]
     assert registry.select(name, [name]) == []
     assert name not in [patch.name for patch in registry.select(None, [name])]
+    assert registry.select([], also=[name]) == registry.select(name) == registry.select(name, also=[name])
+    assert registry.select([], [name], [name]) == []
 
 
 def test_select_keeps_the_order_of_the_table() -> None:
     assert [patch.name for patch in registry.select(list(reversed(fastio.names())))] == list(fastio.names())
     assert registry.select([]) == []
-    assert len(registry.select(None)) == len(fastio.names())
+    assert [patch.name for patch in registry.select(None, also=fastio.names())] == list(fastio.names())
+
+
+def test_what_is_not_in_the_default() -> None:
+    """The patches that can not hold what upstream's users rely on."""
+    outside = registry.outside_the_default()
+    assert outside == ("fix_green_buffering",)
+    assert [patch.name for patch in registry.select(None)] == [name for name in fastio.names() if name not in outside]
+    assert [patch.name for patch in registry.select("wait", also=outside)] == ["wait", *outside]
 
 
 @pytest.mark.parametrize("wanted", ["nothing", ["communicate", "nothing"], "", [""], ["Communicate"]])
 def test_select_unknown(wanted: Any) -> None:
     with pytest.raises(UnknownPatchError):
         registry.select(wanted)
+    with pytest.raises(UnknownPatchError):
+        registry.select(None, also=[wanted] if isinstance(wanted, str) else wanted)
 
 
 def test_replacements_come_before_the_fixes_that_wrap_them() -> None:
@@ -169,6 +181,7 @@ def test_replacements_come_before_the_fixes_that_wrap_them() -> None:
             assert names.index(replaced) < names.index(fix)
 
 
+@everything
 @pytest.mark.skipif(not (HAS_EVENTLET and HAS_OSLO), reason="not everything is installed")
 def test_all_targets_can_be_had_at_once() -> None:
     import_targets()

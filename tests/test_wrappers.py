@@ -18,8 +18,11 @@ from fastio import counters
 from fastio.errors import PatchError
 from fastio.patches import _child
 from fastio.report import Entry, Outcome
-from tests.conftest import MONKEY_PATCHED, needs_eventlet
+from tests.conftest import MONKEY_PATCHED, everything, needs_eventlet
 from tests.targets import attributes, import_targets
+
+#: One of the patches that others' wrappers are tried with is not in the default.
+pytestmark = everything
 
 wrapt = pytest.importorskip("wrapt")
 

@@ -29,7 +29,9 @@ def write_patches(app):
         lines += [patch.name, "=" * len(patch.name), "", text.partition(": ")[2], ""]
         requirements = dict.fromkeys(str(r) for r in patch.requires)
         lines += [":requires: " + (", ".join(requirements) or "nothing beyond CPython 3.10 to 3.13")]
-        lines += [":replaces: " + ", ".join(f"``{target.key}``" for target in patch.targets), ""]
+        lines += [":replaces: " + ", ".join(f"``{target.key}``" for target in patch.targets)]
+        lines += [] if patch.default else [f":in the default: no; ask for it with ``also={patch.name}``"]
+        lines += [""]
     write_generated("patches.rst", lines)
 
 

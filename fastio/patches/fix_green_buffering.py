@@ -5,6 +5,18 @@ output ends, and lines are cut out of a buffer. eventlet's is 0: reads come back
 line in p.stdout`` is a system call per byte. stdin stays unbuffered as eventlet has it, so that
 what is written reaches the child without a flush. A ``bufsize`` that is no number is refused, as
 natively.
+
+It is not in the default, because programs written for eventlet can see the buffer:
+
+- ``communicate()`` after ``readline()`` or ``read(n)`` returns what is left in the pipe. What the buffer has taken
+  out of it is lost, as it is natively.
+- ``select()`` and other waiting for the descriptor do not know of lines that are in the buffer already. The
+  program waits although it could read.
+- ``read(n)`` waits for n bytes or the end; without the buffer it returns what there is.
+- While one greenlet reads, another that closes the stream gets ``RuntimeError: reentrant call``; so does one that
+  reads as well.
+
+Ask for it, ``also=fix_green_buffering`` or ``FASTIO_ALSO=fix_green_buffering``, where no program does any of this.
 """
 
 from __future__ import annotations
@@ -41,4 +53,5 @@ PATCH = Patch(
     name="fix_green_buffering",
     summary="eventlet: Popen's outputs are buffered by default, as natively",
     targets=(_targets.green_popen(make, "__init__", own=True),),
+    default=False,
 )

@@ -15,7 +15,7 @@ eventlet = pytest.importorskip("eventlet")
 from eventlet.green import subprocess as green  # noqa: E402
 from eventlet.greenio.py3 import GreenFileIO  # noqa: E402
 
-pytestmark = pytest.mark.fast_path("bytes_in")
+pytestmark = [pytest.mark.fast_path("bytes_in"), pytest.mark.also("fix_green_buffering")]
 
 PIPES = {"stdin": -1, "stdout": -1, "stderr": -1}
 BIG = 3_000_001

@@ -266,7 +266,7 @@ def test_a_descriptor_that_is_recycled_under_the_transfer(hub: Any, green: Modul
         return result
 
     assert go() is eventlet.hubs.IOClosed
-    with fastio.patched(disabled=["fix_green_buffering"]):
+    with fastio.patched():
         counters.reset()
         assert go() is eventlet.hubs.IOClosed
         assert counters.exchanges == 1

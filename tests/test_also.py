@@ -1,0 +1,153 @@
+"""Patches outside of the default: nobody gets them who has not asked, by name or with the setting ``also``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import fastio
+from fastio import registry
+from fastio.errors import SettingError
+from fastio.report import Outcome
+from tests.conftest import needs_eventlet
+from tests.targets import attributes, import_targets
+
+RunPython = Callable[..., subprocess.CompletedProcess[str]]
+
+OUTSIDE = registry.outside_the_default()
+
+pytestmark = needs_eventlet
+
+
+@pytest.fixture(autouse=True)
+def imported() -> None:
+    import_targets()
+
+
+def in_effect() -> set[str]:
+    return {entry.name for entry in fastio.status().entries if entry.in_effect}
+
+
+def test_they_are_left_out_and_the_report_says_how_to_get_them(run_python: RunPython) -> None:
+    with fastio.patched(strict=True) as report:
+        assert not {entry.name for entry in report.entries} & set(OUTSIDE)
+        assert in_effect() and not in_effect() & set(OUTSIDE)
+    # In a process in which they have never been applied.
+    code = "import eventlet.green.subprocess, fastio; fastio.patch(); print(fastio.status().to_json())"
+    entries = json.loads(run_python(code, options=("-W", "ignore")).stdout)["patches"]
+    found = {entry["name"]: (entry["outcome"], entry["found"]) for entry in entries if entry["name"] in OUTSIDE}
+    assert found == {name: ("off", f"not in the default; ask for it with also={name}") for name in OUTSIDE}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_naming_one_applies_it(name: str) -> None:
+    before = attributes()
+    with fastio.patched(name, strict=True):
+        assert in_effect() == {name}
+        # Another call, without names, does not take it back.
+        fastio.patch(strict=True)
+        assert name in in_effect()
+        fastio.unpatch()
+        # Once it was taken back the name is forgotten.
+        fastio.patch(strict=True)
+        assert name not in in_effect()
+        fastio.unpatch()
+    assert attributes() == before
+
+
+@pytest.mark.parametrize("names", [None, [], "wait", ["communicate"]], ids=str)
+@pytest.mark.parametrize("how", ["argument", "environment"])
+def test_a_setting_asks_for_them_whatever_the_program_names(
+    names: Any, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = attributes()
+    with fastio.patched(names):
+        without = in_effect()
+    arguments = {"also": list(OUTSIDE)} if how == "argument" else {}
+    if how == "environment":
+        monkeypatch.setenv("FASTIO_ALSO", ", ".join(OUTSIDE))
+    with fastio.patched(names, strict=True, **arguments):
+        assert in_effect() == without | set(OUTSIDE)
+        source = "keyword argument" if how == "argument" else "environment FASTIO_ALSO"
+        assert fastio.settings().sources["also"] == source
+    assert attributes() == before
+
+
+def test_what_is_not_asked_for_any_more_is_taken_back() -> None:
+    before = attributes()
+    fastio.patch(strict=True, also=OUTSIDE)
+    assert set(OUTSIDE) <= in_effect()
+    report = fastio.patch(strict=True)
+    assert {entry.outcome for entry in report.entries if entry.name in OUTSIDE} == {Outcome.REVERTED}
+    assert not in_effect() & set(OUTSIDE)
+    fastio.unpatch()
+    assert attributes() == before
+
+
+@pytest.mark.parametrize("disabled", [OUTSIDE, "all"], ids=str)
+def test_disabled_wins(disabled: Any) -> None:
+    with fastio.patched(also=OUTSIDE, disabled=disabled):
+        assert not in_effect() & set(OUTSIDE)
+    with fastio.patched(OUTSIDE, also=OUTSIDE, disabled=disabled):
+        assert in_effect() == set()
+    with fastio.patched(also=OUTSIDE, enabled=False):
+        assert in_effect() == set()
+
+
+def test_a_patch_of_the_default_may_be_named_too() -> None:
+    with fastio.patched([], strict=True, also="green_communicate"):
+        assert in_effect() == {"green_communicate"}
+
+
+@pytest.mark.parametrize("name", ["fix_green_bufering", "all", "trace_hub"])
+@pytest.mark.parametrize("how", ["argument", "environment"])
+def test_a_name_that_does_not_exist(how: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = attributes()
+    text = f"{OUTSIDE[0]}, {name}"
+    if how == "environment":
+        monkeypatch.setenv("FASTIO_ALSO", text)
+    with pytest.raises(SettingError) as raised:
+        fastio.patch(**({"also": text} if how == "argument" else {}))
+    for part in ("also", repr(name), *fastio.names(), f"outside of the default: {', '.join(OUTSIDE)}"):
+        assert part in str(raised.value)
+    assert ("keyword argument" if how == "argument" else "environment FASTIO_ALSO") in str(raised.value)
+    assert attributes() == before
+
+
+@pytest.mark.parametrize("value", [5, None, [5], b"wait"])
+def test_no_names(value: Any) -> None:
+    with pytest.raises(SettingError, match="also"):
+        fastio.patch(also=value)
+
+
+def test_the_services_own_file(tmp_path: Any) -> None:
+    cfg = pytest.importorskip("oslo_config.cfg")
+    path = tmp_path / "service.conf"
+    conf = cfg.ConfigOpts()
+    path.write_text(f"[fastio]\nalso = {OUTSIDE[0]}\n")
+    conf(["--config-file", str(path)])
+    with fastio.patched("wait", strict=True, conf=conf):
+        assert OUTSIDE[0] in in_effect()
+        path.write_text("[fastio]\n")
+        conf.reload_config_files()
+        fastio.patch("wait", strict=True, conf=conf)
+        assert OUTSIDE[0] not in in_effect()
+
+
+def test_fastio_run(run_python: RunPython, tmp_path: Any) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import warnings; warnings.simplefilter('ignore')\n"
+        "import eventlet.green.subprocess, fastio\n"
+        "print(*{entry.name for entry in fastio.status().entries if entry.in_effect})\n"
+    )
+    run = f"import sys; from fastio import cli; sys.exit(cli.main(['run', *sys.argv[1:], {str(program)!r}]))"
+    assert OUTSIDE[0] not in run_python(run).stdout.split()
+    assert OUTSIDE[0] in run_python(run, "--also", OUTSIDE[0]).stdout.split()
+    refused = run_python(run, "--also", "nothing", check=False)
+    assert refused.returncode == 2
+    assert "also: 'nothing'" in refused.stderr
