@@ -22,6 +22,9 @@ from benchmarks import engine, machine, tables
 from benchmarks.results import COSTS, Result, VariantResult
 from fastio.config import parse_size
 
+#: The engine limits each run; what is around the runs must end, too.
+pytest_plugins = ["benchmarks.watchdog.plugin"]
+
 
 class _Clock:
     """A clock that stands still until it is told to go on."""
@@ -167,13 +170,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "recorded" not in metafunc.fixturenames:
         return
     suite = metafunc.module.__name__.rpartition(".")[2].removeprefix("bench_")
+    options = metafunc.config.stash[_SESSION].options
     parameters = []
     for case in metafunc.module.CASES:
         if case.long and _quick(metafunc.config):
             continue
         missing = case.why_not()
         for variant in case.all_variants():
-            marks = [pytest.mark.benchmark(timer=_clock.read)]
+            # The first variant's test runs all of them.
+            marks = [pytest.mark.benchmark(timer=_clock.read), pytest.mark.limit(options.most_seconds(case))]
             if missing or variant.skip:
                 marks.append(pytest.mark.skip(reason=missing or variant.skip))
             parameters.append(

@@ -29,6 +29,9 @@ from benchmarks.worker import SURROUNDINGS_VARIABLE
 
 ROOT = Path(__file__).resolve().parent.parent
 
+#: Seconds for the start and the end of a case's backends, of which each step has a limit of its own.
+_SURROUNDINGS = 600.0
+
 #: What each run's record has beside its figures: where the operations of a load were kept, and what limited it.
 KEPT = ("records", "bottleneck")
 
@@ -181,6 +184,11 @@ class Options:
         if self.quick:
             return 0
         return case.warmup if variant.warmup is None else variant.warmup
+
+    def most_seconds(self, case: Case) -> float:
+        """How long all runs of the case take at most, with its backends and what comes before and after them."""
+        runs = sum(self.rounds_of(case, each) + self.warmup_of(case, each) for each in case.all_variants())
+        return (runs + bool(case.prepare) + bool(case.finish)) * case.timeout + _SURROUNDINGS
 
 
 def run(

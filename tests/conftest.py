@@ -35,6 +35,9 @@ from fastio import config, counters, registry
 from fastio.report import Outcome, Report
 from tests.targets import attributes, import_targets
 
+#: Every test has a time limit.
+pytest_plugins = ["benchmarks.watchdog.plugin"]
+
 #: The tests run in a process in which eventlet.monkey_patch() was called.
 MONKEY_PATCHED = os.environ.get("TEST_EVENTLET", "0") == "1"
 HAS_EVENTLET = importlib.util.find_spec("eventlet") is not None
@@ -47,6 +50,9 @@ if importlib.util.find_spec("hypothesis") is not None:
 needs_eventlet = pytest.mark.skipif(not HAS_EVENTLET, reason="eventlet is not installed")
 needs_oslo = pytest.mark.skipif(not HAS_OSLO, reason="oslo.concurrency is not installed")
 needs_wrapt = pytest.mark.skipif(importlib.util.find_spec("wrapt") is None, reason="wrapt is not installed")
+
+#: Decorator: the limit of tests that start real services, whose own limits are shorter.
+with_services = pytest.mark.limit(600)
 
 #: Settings that differ in what is the smallest: the chunk, the pipe or the turn; and odd sizes, which divide nothing.
 SETTINGS_VARIANTS = {
@@ -184,7 +190,7 @@ def run_python(tmp_path: pathlib.Path) -> Callable[..., subprocess.CompletedProc
         options: tuple[str, ...] = (),
         path: tuple[str, ...] = (),
         check: bool = True,
-        timeout: float = 300,
+        timeout: float = 100,
     ) -> subprocess.CompletedProcess[str]:
         environ = {
             name: value

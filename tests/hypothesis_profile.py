@@ -9,6 +9,8 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+from benchmarks.watchdog import LIMIT, VARIABLE
+
 #: Starting processes is slow by Hypothesis' standards, and how slow is the machine's business.
 _COMMON = {
     "deadline": None,
@@ -18,6 +20,8 @@ _COMMON = {
 }
 settings.register_profile("ci", max_examples=100, derandomize=True, **_COMMON)
 settings.register_profile("thorough", max_examples=2000, **_COMMON)
-
-
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+_PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
+settings.load_profile(_PROFILE)
+if _PROFILE == "thorough":
+    # Twenty times as many examples take twenty times as long.
+    os.environ.setdefault(VARIABLE, str(LIMIT * 20))

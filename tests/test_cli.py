@@ -35,7 +35,7 @@ def run(tmp_path: pathlib.Path) -> Run:
         environ["PYTHONPATH"] = os.pathsep.join(filter(None, [path, str(ROOT)]))
         return subprocess.run(
             [*(command or (sys.executable, "-m", "fastio")), *arguments],
-            env={**environ, **env}, cwd=tmp_path, capture_output=True, text=True, timeout=300,
+            env={**environ, **env}, cwd=tmp_path, capture_output=True, text=True, timeout=100,
         )  # fmt: skip
 
     return run

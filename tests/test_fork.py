@@ -19,7 +19,6 @@ from fastio.core import budget
 from fastio.report import Outcome
 from tests.child import Gate, command, data, err
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
-from tests.limits import hard_limit, real_stderr  # noqa: F401
 
 pytestmark = [
     pytest.mark.fast_path("exchanges"),

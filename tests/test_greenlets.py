@@ -16,7 +16,6 @@ from fastio import counters
 from fastio.core import budget
 from tests.child import Gate, command, data, err, out
 from tests.conftest import MONKEY_PATCHED, needs_oslo
-from tests.limits import hard_limit, real_stderr  # noqa: F401
 
 eventlet = pytest.importorskip("eventlet")
 

@@ -40,7 +40,7 @@ def environment(**more: str) -> dict[str, str]:
 def run(*arguments: str | pathlib.Path, env: dict[str, str] | None = None, **options: Any) -> Any:
     return subprocess.run(
         [sys.executable, "-m", "fastio", "run", *map(str, arguments)],
-        capture_output=True, text=True, timeout=300, env=env or environment(), **options,
+        capture_output=True, text=True, timeout=100, env=env or environment(), **options,
     )  # fmt: skip
 
 

@@ -19,7 +19,6 @@ from fastio import counters
 from fastio.core import budget
 from tests.child import Gate, command, data, err, out
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
-from tests.limits import hard_limit, real_stderr  # noqa: F401
 
 MIB = 1 << 20
 BIG = 3_000_001
@@ -162,7 +161,7 @@ def test_no_input_is_held(patched: Any, popen_module: Any) -> None:
 
 MEMORY = """
 import faulthandler, gc, sys
-faulthandler.dump_traceback_later(500, exit=True)
+faulthandler.dump_traceback_later(90, exit=True)
 if sys.argv[1] == "green":
     import eventlet
     eventlet.monkey_patch()
@@ -198,7 +197,7 @@ print(fastio.counters.exchanges, resident() - before)
 def test_no_memory_after_hundreds_of_calls(run_python: Any, kind: str) -> None:
     if kind == "green":
         pytest.importorskip("eventlet")
-    done = run_python(MEMORY, kind, options=("-W", "ignore"), timeout=550)
+    done = run_python(MEMORY, kind, options=("-W", "ignore"))
     exchanges, grown = map(int, done.stdout.split())
     assert exchanges >= 350
     # 600 payloads of 1 MiB went through; what little the allocator keeps is far less than one in a hundred.

@@ -35,7 +35,10 @@ def test_its_programs_run(tmp_path):
     programs = [block for block in blocks() if block.startswith("import fastio")]
     assert len(programs) == 2
     for program in programs:
-        done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, cwd=ROOT)
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, cwd=ROOT,
+            timeout=100,
+        )  # fmt: skip
         assert done.returncode == 0, done.stderr
     assert "communicate" in done.stdout
 
@@ -45,7 +48,7 @@ def test_its_fastio_commands_run():
     for command in commands.splitlines():
         done = subprocess.run(
             [sys.executable, "-m", *command.split()],
-            capture_output=True, text=True, cwd=ROOT, env={"PATH": "/usr/bin:/bin"},
+            capture_output=True, text=True, cwd=ROOT, env={"PATH": "/usr/bin:/bin"}, timeout=100,
         )
         assert done.returncode == 0, done.stderr
         assert "communicate" in done.stdout

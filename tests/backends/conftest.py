@@ -14,7 +14,11 @@ from benchmarks.backends import backend
 from benchmarks.backends.base import Backend
 from benchmarks.backends.keeper import state_and_parent
 from tests.backends.required import missing
-from tests.limits import hard_limit, real_stderr  # noqa: F401
+from tests.conftest import with_services
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    item.add_marker(with_services)
 
 
 @pytest.fixture

@@ -19,6 +19,9 @@ from benchmarks import results
 from benchmarks.backends.glance import Glance32
 from benchmarks.results import CaseResult, Result
 from tests.benchmarks import samples
+from tests.conftest import with_services
+
+pytestmark = with_services
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

@@ -25,6 +25,9 @@ from benchmarks.tables import EMPTY
 from benchmarks.workloads import disk_swift
 from tests.benchmarks import samples
 from tests.benchmarks.test_load_analysis import operation, run_of
+from tests.conftest import with_services
+
+pytestmark = with_services
 
 needs_load = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("locust", "swiftclient", "eventlet")),

@@ -31,6 +31,9 @@ from benchmarks.progress import Progress
 from benchmarks.workloads import glance, glance_client, glance_requests
 from benchmarks.workloads.glance_requests import Requests
 from tests.benchmarks import samples
+from tests.conftest import with_services
+
+pytestmark = with_services
 
 #: Divides nothing.
 SIZE = 300_001

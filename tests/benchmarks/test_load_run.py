@@ -27,6 +27,9 @@ from benchmarks.load import analysis, client, protocols, report
 from benchmarks.load.plan import Operation, Plan, PlanError
 from tests.backends.required import missing
 from tests.benchmarks import object_server
+from tests.conftest import with_services
+
+pytestmark = with_services
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -278,7 +281,7 @@ def test_a_worker_that_dies_is_lost_and_the_run_ends(tmp_path) -> None:
 def test_what_can_not_be_done_is_told(tmp_path, arguments, message) -> None:
     more = ["--workers", "1"] if arguments[0] == "--bind" else []
     master = start("run", written(tmp_path, plan()), "--output", str(tmp_path / "run"), *arguments, *more)
-    errors = master.communicate(timeout=120)[1]
+    errors = master.communicate(timeout=100)[1]
     assert master.returncode != 0
     assert re.search(message, errors)
     assert not (tmp_path / "run").exists()

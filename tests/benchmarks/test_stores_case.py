@@ -21,7 +21,9 @@ from benchmarks.backends import BACKENDS
 from benchmarks.engine import Case
 from benchmarks.progress import Progress
 from benchmarks.workloads import WAYS, store_limits, stores
-from tests.conftest import needs_eventlet
+from tests.conftest import needs_eventlet, with_services
+
+pytestmark = with_services
 
 #: Divides nothing.
 SIZE = 300_001
@@ -134,7 +136,7 @@ def work(told: Mapping[str, Any]) -> Work:
         return subprocess.run(
             [sys.executable, "-m", "benchmarks.worker", "stores", variant, parameters],
             env={**os.environ, worker.SURROUNDINGS_VARIABLE: surroundings, **environ},
-            cwd=engine.ROOT, capture_output=True, text=True, timeout=300,
+            cwd=engine.ROOT, capture_output=True, text=True, timeout=100,
         )  # fmt: skip
 
     return work

@@ -45,6 +45,9 @@ from benchmarks.load.workload import Workload
 from benchmarks.progress import Progress
 from tests.backends.required import missing
 from tests.benchmarks.test_workload_matrix_parts import agent_process
+from tests.conftest import with_services
+
+pytestmark = with_services
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = ROOT / "doc" / "source" / "examples" / "load"
@@ -124,7 +127,7 @@ def test_the_example_without_a_service(tmp_path) -> None:
         "--result",
         str(tmp_path / "r.json"),
     ]
-    ran = subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    ran = subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=100)
     assert ran.returncode == 0, ran.stderr
     assert ran.stderr.splitlines() == ["init …", "main …", "dispose …"]
     found = workloads.read(tmp_path / "out")

@@ -91,7 +91,7 @@ def run_worker(cache: pathlib.Path) -> Run:
         return subprocess.run(
             [sys.executable, "-m", "benchmarks.worker", workload, variant, json.dumps(parameters)],
             env={**inherited, "FASTIO_BENCHMARK_CACHE": str(cache), **environ},
-            cwd=pathlib.Path(benchmarks.__file__).parent.parent, capture_output=True, text=True, timeout=300,
+            cwd=pathlib.Path(benchmarks.__file__).parent.parent, capture_output=True, text=True, timeout=100,
         )  # fmt: skip
 
     return run

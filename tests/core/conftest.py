@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from fastio import counters
-from tests.limits import hard_limit, real_stderr  # noqa: F401
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from fastio.core import lowwater, straight
 from tests.conftest import MONKEY_PATCHED
 from tests.core.conftest import connection
-from tests.limits import hard_limit, real_stderr  # noqa: F401
 
 KIB = 1 << 10
 MIB = 1 << 20

@@ -18,13 +18,12 @@ from fastio.core import pipes
 from fastio.drivers._process import Child
 from tests.conftest import MONKEY_PATCHED
 from tests.descriptors import descriptors
-from tests.limits import hard_limit, real_stderr  # noqa: F401
 
 KIB, MIB = 1 << 10, 1 << 20
 
 
 @pytest.fixture(autouse=True)
-def leaves_no_descriptor(hard_limit: None) -> Iterator[None]:  # noqa: F811
+def leaves_no_descriptor() -> Iterator[None]:
     time.sleep(0)  # The hub's own are opened by the first wait.
     before = descriptors()
     yield

@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 
 import tests.green_ssl  # noqa: F401
+from tests.conftest import with_services
 from tests.glance.service import Service, usable
-from tests.limits import hard_limit, real_stderr  # noqa: F401
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    item.add_marker(with_services)
 
 
 @pytest.fixture

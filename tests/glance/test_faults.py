@@ -34,7 +34,6 @@ from tests.glance import logs
 from tests.glance.api import Answer, Api, sha512
 from tests.glance.faults import Fault, Proxy, add_full_store, add_swift_store
 from tests.glance.service import KINDS, RELEASES, Service, usable
-from tests.limits import hard_limit, real_stderr  # noqa: F401
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
 

@@ -30,9 +30,13 @@ Case = tuple[str, tuple[str, ...]]
 WORKER = pathlib.Path(__file__).with_name("worker.py")
 WORKERS = 2
 
+#: Seconds for all the processes that one worker starts; the first test of a run waits for them.
+WORKER_LIMIT = 1800
+
 pytestmark = [
     needs_eventlet,
     pytest.mark.skipif(MONKEY_PATCHED, reason="the processes are fresh ones, the same as without TEST_EVENTLET"),
+    pytest.mark.limit(WORKER_LIMIT + 200),
 ]
 
 #: What a process may have before the first step. A case that started with more would not be what it says.
@@ -65,7 +69,7 @@ def run_worker(cases: list[Case], cache: pathlib.Path) -> list[Any]:
         environ["PYTHONPYCACHEPREFIX"] = str(cache)
     lines = "".join(json.dumps(case) + "\n" for case in cases)
     result = subprocess.run(
-        [sys.executable, str(WORKER)], input=lines, env=environ, capture_output=True, text=True, timeout=1800
+        [sys.executable, str(WORKER)], input=lines, env=environ, capture_output=True, text=True, timeout=WORKER_LIMIT
     )
     assert result.returncode == 0, result.stderr
     return [json.loads(line) for line in result.stdout.splitlines()]

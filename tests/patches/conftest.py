@@ -12,7 +12,6 @@ import pytest
 
 from tests.child import Gate
 from tests.conftest import MONKEY_PATCHED
-from tests.limits import hard_limit, real_stderr  # noqa: F401
 from tests.outcome import until
 
 

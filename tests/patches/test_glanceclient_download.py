@@ -28,7 +28,6 @@ import tests.green_ssl  # noqa: E402, F401
 from fastio.core import straight  # noqa: E402
 from fastio.report import Outcome  # noqa: E402
 from tests.conftest import MONKEY_PATCHED  # noqa: E402
-from tests.limits import hard_limit, real_stderr  # noqa: E402, F401
 from tests.patches.image_api import Image, ImageServer, client, content, image_api, outcome  # noqa: E402
 
 KIB = 1 << 10

@@ -21,7 +21,6 @@ from fastio.core.hashing import BATCH, LIMIT  # noqa: E402
 from fastio.patches._hashing import native_threading, pool  # noqa: E402
 from fastio.report import Outcome  # noqa: E402
 from tests.conftest import MONKEY_PATCHED  # noqa: E402
-from tests.limits import hard_limit, real_stderr  # noqa: E402, F401
 from tests.patches.image_api import Image, client, content, image_api, outcome  # noqa: E402
 
 MIB = 1 << 20

@@ -18,10 +18,14 @@ import tests.green_ssl  # noqa: F401
 from benchmarks.backends import BACKENDS, backend
 from benchmarks.backends.base import Backend, Unavailable
 from tests.backends.required import missing
-from tests.conftest import MONKEY_PATCHED
-from tests.limits import hard_limit, real_stderr  # noqa: F401
+from tests.conftest import MONKEY_PATCHED, with_services
 
 Running = Callable[..., Backend]
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if "running_backend" in getattr(item, "fixturenames", ()):
+        item.add_marker(with_services)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 import fastio
 from benchmarks.backends import dog, old_sheepdog
 from fastio.report import Outcome
-from tests.limits import hard_limit, real_stderr  # noqa: F401
 
 if old_sheepdog.missing():
     pytest.skip(old_sheepdog.missing(), allow_module_level=True)

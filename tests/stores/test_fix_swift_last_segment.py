@@ -18,7 +18,6 @@ pytest.importorskip("glance_store._drivers.swift.store")
 
 import fastio  # noqa: E402
 from fastio.report import Outcome  # noqa: E402
-from tests.limits import hard_limit, real_stderr  # noqa: E402, F401
 
 #: What ``swift_store_large_object_chunk_size`` = 1 comes to.
 SEGMENT = 1000 * 1024

@@ -18,7 +18,6 @@ urllib3 = pytest.importorskip("urllib3")
 
 from fastio.core import lowwater  # noqa: E402
 from fastio.patches import _http  # noqa: E402
-from tests.limits import hard_limit, real_stderr  # noqa: E402, F401
 from tests.stores.http_server import Answer, Request, in_turn, serving  # noqa: E402
 
 KIB = 1 << 10

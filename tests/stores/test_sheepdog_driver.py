@@ -22,7 +22,6 @@ from hypothesis import strategies as st
 from benchmarks.backends import dog
 from tests.conftest import MONKEY_PATCHED
 from tests.descriptors import descriptors
-from tests.limits import hard_limit, real_stderr  # noqa: F401
 
 pytest.importorskip("glance_store", reason="glance_store is not installed: pip install fastio[sheepdog]")
 
@@ -117,7 +116,7 @@ def cluster(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 
 @pytest.fixture(autouse=True)
-def leaves_no_child(hard_limit: None) -> Iterator[None]:  # noqa: F811
+def leaves_no_child() -> Iterator[None]:
     """No test leaves a child or a descriptor; greenlets and threads of the tests have all ended then."""
     if MONKEY_PATCHED:
         # The hub's own descriptors are opened by the first wait.

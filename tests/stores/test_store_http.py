@@ -16,7 +16,6 @@ http = pytest.importorskip("glance_store._drivers.http")
 
 import fastio  # noqa: E402
 from fastio.core import lowwater  # noqa: E402
-from tests.limits import hard_limit, real_stderr  # noqa: E402, F401
 from tests.stores.http_server import Answer, Request, in_turn, serving  # noqa: E402
 
 KIB = 1 << 10

@@ -12,7 +12,6 @@ import pytest
 
 import fastio
 from benchmarks.backends import dog, old_sheepdog
-from tests.limits import hard_limit, real_stderr  # noqa: F401
 
 if old_sheepdog.missing():
     pytest.skip(old_sheepdog.missing(), allow_module_level=True)

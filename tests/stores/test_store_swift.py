@@ -24,7 +24,6 @@ import fastio  # noqa: E402
 from fastio.core import lowwater  # noqa: E402
 from fastio.patches import _http  # noqa: E402
 from fastio.report import Outcome  # noqa: E402
-from tests.limits import hard_limit, real_stderr  # noqa: E402, F401
 from tests.stores.http_server import Answer, Request, in_turn, serving  # noqa: E402
 
 KIB = 1 << 10

@@ -270,7 +270,7 @@ def run(code: list[str], root: pathlib.Path | None) -> str:
     environ["PYTHONWARNINGS"] = "ignore"
     if root is not None:
         environ["PYTHONPATH"] = str(root)
-    result = subprocess.run([sys.executable, *code], cwd=root, env=environ, capture_output=True, text=True, timeout=120)
+    result = subprocess.run([sys.executable, *code], cwd=root, env=environ, capture_output=True, text=True, timeout=100)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
 

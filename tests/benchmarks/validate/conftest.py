@@ -1,6 +1,10 @@
 """What is validated runs in processes of its own."""
 
+from __future__ import annotations
+
 from importlib.util import find_spec
+
+import pytest
 
 from tests.conftest import MONKEY_PATCHED
 
@@ -8,3 +12,8 @@ from tests.conftest import MONKEY_PATCHED
 NEEDED = ("packaging", "psutil", "rich", "scipy")
 
 collect_ignore_glob = ["test_*.py"] if MONKEY_PATCHED or not all(map(find_spec, NEEDED)) else []
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    # Upstream's suites run in it, and are given 1,500 s.
+    item.add_marker(pytest.mark.limit(1800))

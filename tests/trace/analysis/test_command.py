@@ -120,7 +120,7 @@ def test_reading_imports_nothing_beyond_the_standard_library(directory):
         "found = {name.partition('.')[0] for name in sys.modules}; "
         "print(sorted(found & {'numpy', 'scipy', 'drain3', 'rich', 'matplotlib', 'eventlet', 'glance_store'}))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=100)
     assert done.stdout == "[]\n"
 
 
