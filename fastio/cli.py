@@ -61,8 +61,8 @@ def _status(as_json: bool) -> int:
     # What the services themselves would print at import is not about us.
     warnings.simplefilter("ignore")
     fastio.patch()
-    modules = {target.module: None for patch in registry.patches() for target in patch.targets}
-    for module in (*modules, "oslo_concurrency.processutils"):
+    targets = [target for patch in registry.patches() for target in patch.targets]
+    for module in dict.fromkeys(module for target in targets for module in target.modules):
         try:
             importlib.import_module(module)
         except Exception as error:

@@ -195,8 +195,12 @@ def _apply_target(patch: Patch, target: Target) -> Entry:
         blocked = _blocked(patch, target)
         if blocked is not None:
             if blocked.outcome is Outcome.WAITING:
-                _hook(target.module)
+                for module in _missing(target):
+                    _hook(module)
             return blocked
+        left = slots.get(target)
+        if left is not None and patch.name in left.layers and left.outdated(target):
+            _switch_off(patch, target, left)
         slot = slots.open_slot(patch, target)
         if patch.name not in slot.layers:
             slot.switch_on(patch, target)
@@ -227,11 +231,16 @@ def _revert_patch(patch: Patch) -> None:
         if slot is None:
             continue
         if patch.name in slot.layers:
-            slot.switch_off(patch)
             _past.add((patch.name, target.key))
-        # Also where a wrapper that sat on top last time has gone since.
-        if not slot.layers and slot.remove():
-            slots.drop(target)
+        _switch_off(patch, target, slot)
+
+
+def _switch_off(patch: Patch, target: Target, slot: Slot) -> None:
+    if patch.name in slot.layers:
+        slot.switch_off(patch)
+    # Also where a wrapper that sat on top last time has gone since.
+    if not slot.layers and slot.remove():
+        slots.drop(target)
 
 
 def _blocked(patch: Patch, target: Target) -> Entry | None:
@@ -247,20 +256,25 @@ def _blocked(patch: Patch, target: Target) -> Entry | None:
     if not fingerprint.known_python(target.fingerprints[0][1]):
         found = f"Python {fingerprint.PYTHON}: no fingerprints"
         return _entry(patch, target, Outcome.UNSUPPORTED, found, f"use a known Python, or disable {patch.name}")
-    if target.module not in sys.modules:
-        if not _importable(target.module.partition(".")[0]):
-            return _entry(patch, target, Outcome.ABSENT, f"{target.module} is not installed")
-        if not _in_package(target.module):
-            return _entry(patch, target, Outcome.ABSENT, f"{target.module} is not part of this release")
-        if target.module != "subprocess":
-            return _entry(patch, target, Outcome.WAITING, f"{target.module} is not imported yet")
-        importlib.import_module(target.module)
+    for module in _missing(target):
+        if not _importable(module.partition(".")[0]):
+            return _entry(patch, target, Outcome.ABSENT, f"{module} is not installed")
+        if not _in_package(module):
+            return _entry(patch, target, Outcome.ABSENT, f"{module} is not part of this release")
+        if module != "subprocess":
+            return _entry(patch, target, Outcome.WAITING, f"{module} is not imported yet")
+        importlib.import_module(module)
     if target.owner() is None:
         found = "eventlet has replaced the native class, and nobody uses it any more"
         if target.find_owner is None:
             found = f"this release has no {target.attribute.rpartition('.')[0]}"
         return _entry(patch, target, Outcome.ABSENT, found)
     return None
+
+
+def _missing(target: Target) -> list[str]:
+    """The modules that the target needs and that are not imported yet."""
+    return [module for module in target.modules if module not in sys.modules]
 
 
 def _importable(package: str) -> bool:
@@ -301,6 +315,9 @@ def _look(patch: Patch, target: Target) -> Entry:
         if (patch.name, target.key) in _past:
             return _reverted(patch, target, slot)
         return _blocked(patch, target) or _entry(patch, target, Outcome.OFF, _why_off(patch))
+    outdated = slot.outdated(target)
+    if outdated is not None:
+        return _entry(patch, target, Outcome.REVERTED, f"{outdated} was given another value since", _AGAIN)
     on_top = slot.on_top()
     if on_top is None:
         value = slot.attribute.get()
@@ -377,6 +394,6 @@ def _imported(module: str) -> None:
     _hooked.discard(module)
     for patch in _known():
         for target in patch.targets:
-            if patch.name in _wanted and target.module == module:
+            if patch.name in _wanted and module in target.modules:
                 entry = _apply_target(patch, target)
                 _log(logging.WARNING if entry.left_alone else logging.DEBUG, entry)

@@ -69,7 +69,7 @@ def known_releases(target: Target, requires: Sequence[Requirement]) -> dict[str,
     On some Python: a release need not be known on each of them.
     """
     known: dict[str, set[str]] = {}
-    for _, key in target.fingerprints:
+    for key in target.keys:
         for name, versions in _releases(key).items():
             known[name] = known[name] & versions if name in known else set(versions)
     for requirement in requires:

@@ -7,14 +7,16 @@ to ``MODULES`` below.
 from __future__ import annotations
 
 import importlib
-import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
 
 from fastio.errors import UnknownPatchError
+
+if TYPE_CHECKING:
+    from packaging.specifiers import SpecifierSet
 
 #: The patches, in the order in which they are applied. Where several work on the same attribute the later ones sit on
 #: top, so a replacement comes before the fixes that wrap it.
@@ -100,11 +102,24 @@ class Requirement:
         return f"{self.distribution} >= {self.minimum}, < {self.below}"
 
     def accepts(self, version: str) -> bool:
-        return _numbers(self.minimum) <= _numbers(version) < _numbers(self.below)
+        """Whether ``version`` is in the range, in the order of PEP 440: ``5.0.0rc1`` comes before ``5.0``.
 
+        Release candidates and development versions between the bounds are in it, and local ones such as
+        ``5.0.1+deb13u1``; what is no version is not.
+        """
+        from packaging.version import InvalidVersion, Version
 
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version.split("+")[0])[:4])
+        try:
+            return self._range.contains(Version(version), prereleases=True)
+        except InvalidVersion:
+            return False
+
+    @cached_property
+    def _range(self) -> SpecifierSet:
+        # Imported when it is wanted: importing fastio need not cost that.
+        from packaging.specifiers import SpecifierSet
+
+        return SpecifierSet(f">={self.minimum},<{self.below}")
 
 
 @dataclass(frozen=True)
@@ -130,12 +145,24 @@ class Target:
     requires: Sequence[Requirement] = ()
     #: the replacement itself looks at ``slot.active``; saves one call where a call is all that the attribute costs
     direct: bool = False
+    #: functions elsewhere whose code ``make`` has to know, as ``module:qualified.name``; see ``Slot.relied_on``
+    relies_on: Sequence[str] = ()
     #: what upstream has there, if it is a value rather than a function; ``fingerprints`` are then those who read it
     stock: int | None = None
 
     @property
     def key(self) -> str:
         return f"{self.module}:{self.attribute}"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Of all functions whose code has to be known, their keys in ``fingerprints.json``."""
+        return (*(key for _, key in self.fingerprints), *self.relies_on)
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """All modules that have to be imported before the target can be patched."""
+        return tuple(dict.fromkeys((self.module, *(key.partition(":")[0] for key in self.relies_on))))
 
     def owner(self) -> Any:
         """The object that has the attribute, None if it is gone; the module has been imported."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any
+from types import FunctionType
+from typing import Any, NamedTuple
 
 from fastio import fingerprint, places, registry
 from fastio.registry import Patch, Target
@@ -19,14 +21,17 @@ class Slot:
     it passes everything through once the last of them is gone.
     """
 
-    def __init__(self, target: Target, attribute: places.AttributePlace, found: places.Found, release: str) -> None:
+    def __init__(self, target: Target, attribute: places.AttributePlace, upstream: Upstream) -> None:
         #: the attribute itself
         self.attribute = attribute
+        found = upstream.found
         #: wrappers of other tools that were there before us
         self.above = found.above
         self.original = found.places[0].get()
         #: the releases whose code this is
-        self.release = release
+        self.release = upstream.release
+        #: functions elsewhere, of known code, that patches rely on, by key; see ``Target.relies_on``
+        self.relied_on = dict(upstream.relied_on)
         self._first_found = found.places
         self.layers: dict[str, Target] = {}
         self.call: Callable[..., Any] = self.original
@@ -76,6 +81,10 @@ class Slot:
                 place.put(self.original)
         # A wrapper that does not show what it calls may yet put the gate back.
         return self.on_top() is None and places.find(self.attribute, lambda value: value is self.original) is not None
+
+    def outdated(self, target: Target) -> str | None:
+        """The function that ``target`` relies on and that is another one by now, by its key; else None."""
+        return next((key for key in target.relies_on if _function_at(key) is not self.relied_on.get(key)), None)
 
     def on_top(self) -> tuple[Any, ...] | None:
         """Wrappers above the gate that came after it; None if the attribute does not lead to the gate."""
@@ -143,17 +152,29 @@ def open_slot(patch: Patch, target: Target) -> Slot:
     if slot is not None and in_place and patch.name in slot.layers:
         return slot
     # Also where another patch has opened the slot: it need not rely on the same functions.
-    found, release = recognise(target)
+    upstream = recognise(target)
     if slot is not None and in_place:
+        slot.relied_on.update(upstream.relied_on)
         return slot
-    slot = _slots[target.key] = Slot(target, places.AttributePlace(target.owner(), target.name), found, release)
+    slot = _slots[target.key] = Slot(target, places.AttributePlace(target.owner(), target.name), upstream)
     return slot
 
 
-def recognise(target: Target) -> tuple[places.Found, str]:
-    """Upstream's function or value at the attribute, and the releases whose code this is.
+class Upstream(NamedTuple):
+    """What of upstream's a target is about, all of known code."""
 
-    :raises UnknownCodeError: if it, or one of those that it relies on, is not known
+    #: the function or value at the attribute
+    found: places.Found
+    #: the releases whose code this is
+    release: str
+    #: functions elsewhere, by key
+    relied_on: dict[str, FunctionType]
+
+
+def recognise(target: Target) -> Upstream:
+    """Look up all that ``target`` declares.
+
+    :raises UnknownCodeError: if the attribute, or a function that the target relies on, is not known
     """
     results = []
     for attribute, key in target.fingerprints:
@@ -172,7 +193,32 @@ def recognise(target: Target) -> tuple[places.Found, str]:
             raise UnknownCodeError(f"{who} stands at {attribute} and does not show what it calls", advice)
         results.append(found)
     release = _release(target.fingerprints[0][1], results[0].places[0].get())
-    return (results[0] if target.stock is None else _find_value(target)), release
+    found = results[0] if target.stock is None else _find_value(target)
+    return Upstream(found, release, {key: _recognise_elsewhere(key) for key in target.relies_on})
+
+
+def _recognise_elsewhere(key: str) -> FunctionType:
+    function = _function_at(key)
+    if function is None:
+        raise UnknownCodeError(f"{key} does not exist", _REPORT_IT)
+    if fingerprint.recognise(key, function) is None:
+        module = key.partition(":")[0]
+        if _defined_in((module,), function):
+            raise UnknownCodeError(f"{key} has unknown code", _REPORT_IT)
+        # Beneath a wrapper it would be known, but it is the wrapper that upstream calls.
+        who = places.describe(function)
+        advice = f"call fastio.patch() before {who.partition('.')[0]} takes it"
+        raise UnknownCodeError(f"{who} stands at {key}", advice)
+    return function
+
+
+def _function_at(key: str) -> Any:
+    """What stands at ``module:qualified.name``, None if there is nothing."""
+    module, _, path = key.partition(":")
+    value: Any = sys.modules.get(module)
+    for name in path.split("."):
+        value = inspect.getattr_static(value, name, None)
+    return value
 
 
 def _defined_in(modules: Iterable[str], value: Any) -> bool:
@@ -182,7 +228,7 @@ def _defined_in(modules: Iterable[str], value: Any) -> bool:
 def _find_value(target: Target) -> places.Found:
     place = places.AttributePlace(target.owner(), target.name)
     value = place.get()
-    if value != target.stock and not any(value is slot.gate for slot in _slots.values()):
+    if value != target.stock and not any(value is slot.gate for slot in list(_slots.values())):
         found = f"{value!r} stands at {target.name}, upstream has {target.stock}"
         raise UnknownCodeError(found, "nothing to do if that is on purpose; else take it away and call fastio.patch()")
     return places.Found((place,), ())
@@ -190,7 +236,7 @@ def _find_value(target: Target) -> places.Found:
 
 def _release(key: str, value: Any) -> str:
     """The releases that upstream's function, or ours in its place, has the code of."""
-    for slot in _slots.values():
+    for slot in list(_slots.values()):
         if value is slot.gate:
             return slot.release
     return fingerprint.recognise(key, value) or ""
@@ -198,4 +244,4 @@ def _release(key: str, value: Any) -> str:
 
 def _known(key: str, value: Any) -> bool:
     """Whether ``value`` is upstream's function of known code, or ours in its place."""
-    return any(value is slot.gate for slot in _slots.values()) or fingerprint.recognise(key, value) is not None
+    return any(value is slot.gate for slot in list(_slots.values())) or fingerprint.recognise(key, value) is not None

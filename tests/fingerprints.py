@@ -12,6 +12,7 @@ it; the file is merged, never started anew, unless ``--fresh`` is given.
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import pathlib
@@ -24,7 +25,9 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType
 
-from fastio.fingerprint import PYTHON, fingerprint
+from packaging.version import Version
+
+from fastio.fingerprint import NOT_PLAIN, PYTHON, Defaults, digest, spell
 
 TABLE = pathlib.Path(__file__).parent.parent / "fastio" / "fingerprints.json"
 POPEN = (
@@ -35,6 +38,8 @@ STDLIB = {
     "subprocess": [*(f"Popen.{name}" for name in POPEN), "run"],
     "_pyio": ["open"],
 }
+#: eventlet makes a function of its own of this code, which has no defaults.
+WITHOUT_DEFAULTS = {"_pyio:open"}
 EVENTLET = {
     "eventlet.green.subprocess": ["Popen.wait", "Popen.__init__"],
     "eventlet.green.os": ["write"],
@@ -56,7 +61,8 @@ GLANCE_STORE: dict[str, list[str | tuple[str, str]]] = {
         "CinderVolumeIterator.close",
     ],
     "glance_store._drivers.filesystem": [
-        *(f"Store.{name}" for name in ("get", "add", "delete", "configure_add")),
+        *(f"Store.{name}" for name in ("get", "add", "configure_add")),
+        ("Store.delete", "4.5"),
         "ChunkedFile.__init__",
         "ChunkedFile.__iter__",
         "ChunkedFile.close",
@@ -64,7 +70,8 @@ GLANCE_STORE: dict[str, list[str | tuple[str, str]]] = {
     "glance_store._drivers.http": ["Store.get", "http_response_iterator"],
     "glance_store._drivers.rbd": [
         *(f"Store.{name}" for name in ("get", "add", "configure_add", "get_size", "get_connection", "_create_image")),
-        *(f"Store.{name}" for name in ("delete", "_delete_image", "_resize_on_write")),
+        *(f"Store.{name}" for name in ("_delete_image", "_resize_on_write")),
+        ("Store.delete", "4.5"),
         "ImageIterator.__iter__",
         "ImageIterator.__init__",
     ],
@@ -79,9 +86,10 @@ GLANCE_STORE: dict[str, list[str | tuple[str, str]]] = {
     ],
     "glance_store._drivers.swift.buffered": ["BufferedReader._buffer"],
     "glance_store._drivers.swift.store": [
-        f"BaseStore.{name}" for name in ("get", "add", "delete", "_get_object")
+        *(f"BaseStore.{name}" for name in ("get", "add", "_get_object")),
+        ("BaseStore.delete", "4.5"),
     ],
-    "glance_store._drivers.vmware_datastore": ["Store.get", "Store.add", "Store.delete", "new_session"],
+    "glance_store._drivers.vmware_datastore": ["Store.get", "Store.add", ("Store.delete", "4.5"), "new_session"],
     "glance_store.common.utils": ["get_hasher", "chunkreadable", "chunkiter"],
 }
 GLANCE: dict[str, list[str | tuple[str, str]]] = {
@@ -125,14 +133,32 @@ def functions(code: CodeType, prefix: str = "") -> Iterator[tuple[str, CodeType]
             yield from functions(constant, name + ".")
 
 
+def all_defaults(tree: ast.AST) -> dict[tuple[str, int], Defaults]:
+    """The defaults of every function, by its name and the line that its code begins on."""
+    found = {}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            line = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            keyword = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+            found[node.name, line] = Defaults(
+                tuple(map(spelled, node.args.defaults)),
+                {argument.arg: spelled(value) for argument, value in keyword if value is not None},
+            )
+    return found
+
+
+def spelled(default: ast.expr) -> str:
+    """What ``fingerprint.spell`` makes of the default's value, if that can be told without running the module."""
+    try:
+        return spell(eval(compile(ast.Expression(default), "", "eval"), {"__builtins__": {}}))
+    except NameError:
+        return NOT_PLAIN
+
+
 def since(release: str, names: Sequence[str | tuple[str, str]]) -> list[str]:
     """Those of ``names`` that are wanted of ``release``."""
     pairs = [(name, "0") if isinstance(name, str) else name for name in names]
-    return [name for name, first in pairs if numbers(first) <= numbers(release)]
-
-
-def numbers(version: str) -> list[int]:
-    return [int(number) for number in version.split(".")]
+    return [name for name, first in pairs if Version(first) <= Version(release)]
 
 
 def hashes(root: pathlib.Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
@@ -142,11 +168,14 @@ def hashes(root: pathlib.Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[
         path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
         if not path.exists():
             continue
+        defaults = all_defaults(ast.parse(path.read_bytes()))
         for level in (0, 1, 2):
             code = compile(path.read_bytes(), str(path), "exec", optimize=level, dont_inherit=True)
             for name, function in functions(code):
                 if name in names:
-                    yield f"{module}:{name}", fingerprint(function)
+                    key = f"{module}:{name}"
+                    its = defaults[function.co_name, function.co_firstlineno]
+                    yield key, digest(function, Defaults() if key in WITHOUT_DEFAULTS else its)
 
 
 def download(distribution: str, version: str, into: pathlib.Path) -> pathlib.Path | None:

@@ -15,6 +15,8 @@ import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from packaging.version import Version
+
 from fastio import fingerprint, registry
 from tests import fingerprints
 
@@ -87,7 +89,7 @@ def _keys_of_newest(distribution: str, tables: Mapping[str, Mapping[str, str]]) 
     names = [release for release in releases if release.startswith(distribution + " ")]
     if not names:
         return set()
-    newest = max(names, key=lambda release: fingerprints.numbers(release.rpartition(" ")[2]))
+    newest = max(names, key=lambda release: Version(release.rpartition(" ")[2]))
     return {key for key, table in tables.items() if newest in _releases(table)}
 
 
@@ -111,9 +113,8 @@ def findings() -> Iterable[Finding]:
         except importlib.metadata.PackageNotFoundError:
             print(f"{name}: not installed")
             continue
-        # Of 5.8.0.post1 only the numbers count.
-        numbers = ".".join(map(str, registry._numbers(installed.version)))
-        wanted = fingerprints.wanted_of(name, numbers)
+        # A release candidate has the functions of its release.
+        wanted = fingerprints.wanted_of(name, Version(installed.version).base_version)
         root = pathlib.Path(str(installed.locate_file("")))
         yield examine(name, installed.version, root, wanted, refusals(name, installed.version))
 

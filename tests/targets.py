@@ -17,7 +17,8 @@ from fastio.registry import Patch, Target
 
 def import_targets() -> None:
     """Import everything that fastio patches and that is installed."""
-    for module in {target.module for patch in registry.patches() for target in patch.targets}:
+    targets = [target for patch in registry.patches() for target in patch.targets]
+    for module in {module for target in targets for module in target.modules}:
         if importlib.util.find_spec(module.partition(".")[0]) is not None:
             # A driver may not be part of the installed release.
             with contextlib.suppress(ModuleNotFoundError):

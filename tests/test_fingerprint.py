@@ -18,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastio import fingerprint
-from fastio.fingerprint import fingerprint as digest
 from tests import fingerprints as generator
 
 RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -28,6 +27,10 @@ def code(source: str, optimize: int = 0) -> types.CodeType:
     """The code of the function that ``source`` defines."""
     compiled = compile(source, "somewhere.py", "exec", optimize=optimize, dont_inherit=True)
     return next(constant for constant in compiled.co_consts if isinstance(constant, types.CodeType))
+
+
+def digest(code: types.CodeType) -> str:
+    return fingerprint.digest(code, fingerprint.Defaults())
 
 
 BASE = "def f(a, b=1):\n    for c in a:\n        if c in {'x', 'y'}:\n            return g(c, b, 10)\n"
@@ -76,10 +79,9 @@ def test_what_an_exception_handler_covers_counts() -> None:
         "\n\n\n" + BASE,
         BASE.replace("\n    for", "\n    # a comment\n\n    for"),
         BASE.replace("def f(a, b=1)", "def f(a: 'int', b: 'str' = 1) -> 'bytes'"),
-        BASE.replace("def f(a, b=1)", "def f(a, b=2)"),
         BASE.replace("    for", "  for").replace("        if", "    if").replace("            return", "      return"),
     ],
-    ids=["lines", "comments", "annotations", "default", "indentation"],
+    ids=["lines", "comments", "annotations", "indentation"],
 )
 def test_what_the_code_does_not_do_does_not_count(source: str) -> None:
     assert source != BASE
@@ -89,6 +91,111 @@ def test_what_the_code_does_not_do_does_not_count(source: str) -> None:
 def test_the_file_does_not_count() -> None:
     other = compile(BASE, "/elsewhere/else.py", "exec", dont_inherit=True).co_consts
     assert digest(next(c for c in other if isinstance(c, types.CodeType))) == digest(code(BASE))
+
+
+def functions_of(source: str, names: list[str], path: pathlib.Path) -> tuple[dict[str, str], dict[str, str]]:
+    """The fingerprints of a module's functions by name: as the generator reads them, and as they are when loaded."""
+    path.joinpath("library.py").write_text(source)
+    namespace: dict[str, Any] = {"__name__": "library"}
+    exec(compile(source, "library.py", "exec", dont_inherit=True), namespace)
+    live = {}
+    for name in names:
+        value: Any = types.SimpleNamespace(**namespace)
+        for part in name.split("."):
+            value = inspect.getattr_static(value, part)
+        live[f"library:{name}"] = fingerprint.fingerprint(value)
+    return dict(generator.hashes(path, {"library": names})), live
+
+
+DEFAULTS = [
+    "b=1", "b=2", "b=None", "b=''", "b=b''", "b=True", "b=1.0", "b=-1", "b=...", "b=(1, 'a', (None,))", "b=()", "b=2j",
+    "b=64 * 1024", "b=65537", "*, b=1", "*, b=2", "*, b", "b", "b=1, *, c=2", "b=1, *, c=3", "b=1, c=2", "/, b=1",
+    "b=1e400", "b={'x'}", "*, d=1, b=2", "*, b=1, d=2",
+]  # fmt: skip
+
+
+def test_defaults_count_and_the_generator_reads_them_from_the_source(tmp_path: pathlib.Path) -> None:
+    seen: dict[str, str] = {}
+    for arguments in DEFAULTS:
+        source = f"def f(a, {arguments}):\n    return a, b\n".replace("(a, /", "(a, /")
+        read, live = functions_of(source, ["f"], tmp_path)
+        assert read == live, arguments
+        assert live["library:f"] not in seen, (arguments, seen[live["library:f"]])
+        seen[live["library:f"]] = arguments
+
+
+@pytest.mark.parametrize("default", ["print", "CONSTANT.real.real", "[]", "{}", "object()", "frozenset({1})", "Error"])
+def test_defaults_that_are_no_plain_values_are_alike(default: str, tmp_path: pathlib.Path) -> None:
+    """What they are can not be told from the source."""
+    source = "class CONSTANT:\n    real = int\nclass Error(Exception):\n    pass\ndef f(a, b=%s): return a\n"
+    read, live = functions_of(source % default, ["f"], tmp_path)
+    assert read == live
+    assert live == functions_of(source % "lambda: 1", ["f"], tmp_path)[1]
+
+
+def test_defaults_of_the_right_function_of_several_of_a_name(tmp_path: pathlib.Path) -> None:
+    source = """
+import functools
+if __name__:
+    def f(a, b=1): return a
+else:
+    def f(a, b=2): return a
+class C:
+    @staticmethod
+    @functools.cache
+    def f(a, b=3): return a
+    def g(self, b=4): return self
+    class D:
+        def f(a, *, b=5): return [a]
+"""
+    expected: dict[str, set[str]] = {name: set() for name in ("f", "C.f", "C.g", "C.D.f")}
+    path = tmp_path / "library.py"
+    path.write_text(source)
+    for key, value in generator.hashes(tmp_path, {"library": list(expected)}):
+        expected[key.partition(":")[2]].add(value)
+    assert {name: len(found) for name, found in expected.items()} == {"f": 2, "C.f": 1, "C.g": 1, "C.D.f": 1}
+    assert len(set().union(*expected.values())) == 5
+
+
+def test_defaults_that_were_changed_at_run_time_count() -> None:
+    def f(a: Any, b: int = 1, *, c: int = 2) -> None:
+        pass
+
+    before = fingerprint.fingerprint(f)
+    f.__defaults__ = (2,)
+    assert fingerprint.fingerprint(f) != before
+    f.__defaults__ = (1,)
+    assert fingerprint.fingerprint(f) == before
+    f.__kwdefaults__ = {"c": 3}
+    assert fingerprint.fingerprint(f) != before
+
+
+INNER = """
+def f(data):
+    class Reader:
+        size = 8
+        def __init__(self):
+            self.data = data
+            self.other = 1
+        def read(self, size=%d):
+            return self.data[:size]
+    return Reader
+"""
+
+
+@pytest.mark.parametrize("lines", [1, 5, 7, 254, 255, 256, 300, 70_000])
+def test_the_line_of_an_inner_class_does_not_count(lines: int) -> None:
+    """Python 3.13 has it among the constants of the body, which may have the same number for something else."""
+    assert digest(code("\n" * lines + INNER % 8)) == digest(code(INNER % 8))
+
+
+def test_what_an_inner_class_has_counts() -> None:
+    base = digest(code(INNER % 8))
+    for old, new in [("%d", "9"), ("size = 8", "size = 9"), ("data[:size]", "data[size:]"),
+                     ("Reader:", "Reader(data):"), ("other = 1", "other = 2"), ("        size = 8\n", ""),
+                     ("def read", "def load")]:  # fmt: skip
+        source = INNER.replace(old, new)
+        assert digest(code(source % 8 if "%d" in source else source)) != base, new
 
 
 @given(st.integers(), st.text(), st.binary(), st.floats(allow_nan=False))
@@ -104,11 +211,15 @@ def test_constants_count(integer: int, text: str, data: bytes, number: float) ->
 PROGRAM = """
     import json, subprocess
     from fastio.fingerprint import fingerprint
-    def f(a):
+    def f(a, *, b=1, c=2):
         return a in {'some', 'strings', 'in', 'a', 'set', 'whose', 'order', 'differs', b'bytes', 1, 2.5}
+    def g():
+        class Inner:
+            def __init__(self):
+                self.some = self.attributes = self.whose = self.order = self.differs = None
     popen = subprocess.Popen
-    functions = [f, popen._communicate, popen._wait, popen._execute_child, subprocess.run]
-    print(json.dumps([fingerprint(function.__code__) for function in functions]))
+    functions = [f, g, popen._communicate, popen._wait, popen._execute_child, subprocess.run]
+    print(json.dumps([fingerprint(function) for function in functions]))
 """
 
 
@@ -208,6 +319,8 @@ def test_recognise() -> None:
     assert fingerprint.recognise("subprocess:Popen.nothing", save_input) is None
     copy = types.FunctionType(save_input.__code__, {})
     assert fingerprint.recognise(KEY, copy) == releases
+    copy.__defaults__ = (None,)
+    assert fingerprint.recognise(KEY, copy) is None
 
 
 @pytest.mark.parametrize("value", [None, 3, "text", len, functools.partial(native("_save_input")), staticmethod(busy)])
@@ -266,7 +379,7 @@ def test_the_generator_sees_what_the_running_python_has() -> None:
         generated.setdefault(key, set()).add(value)
     for name in generator.POPEN:
         live = inspect.getattr_static(native(name).__globals__["Popen"], name)
-        assert digest(live.__code__) in generated[f"subprocess:Popen.{name}"], name
+        assert fingerprint.fingerprint(live) in generated[f"subprocess:Popen.{name}"], name
 
 
 def test_all_that_the_generator_finds_here_is_in_the_table() -> None:

@@ -81,6 +81,11 @@ def test_patch_loads_no_library_that_it_does_not_need(run_python: RunPython) -> 
     assert ("wrapt" in found) == HAS_EVENTLET
 
 
+def test_importing_fastio_loads_no_other_library(run_python: RunPython) -> None:
+    found = loaded(run_python, "import fastio")
+    assert not {name.partition(".")[0] for name in found} & {"wrapt", "packaging"}
+
+
 def test_wrapt_is_only_for_waiting(run_python: RunPython, bare: dict[str, Any]) -> None:
     """It takes longer to load than the rest together, and a process without eventlet has nothing to wait for."""
     found = loaded(run_python, "import fastio; fastio.patch(strict=True)", **bare)
@@ -146,9 +151,9 @@ def imports(path: pathlib.Path) -> set[str]:
 
 @pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
 def test_what_the_source_imports(path: pathlib.Path) -> None:
-    """The product depends neither on its tests nor its benchmarks, and on no library but those it patches and wrapt."""
+    """The product depends neither on its tests nor its benchmarks, and on few libraries but those it patches."""
     others = imports(path) - set(sys.stdlib_module_names)
-    allowed = {"fastio", "wrapt", "eventlet", "oslo_concurrency", "oslo_config", "glance_store"}
+    allowed = {"fastio", "packaging", "wrapt", "eventlet", "oslo_concurrency", "oslo_config", "glance_store"}
     assert others <= allowed | _own_libraries(str(path.relative_to(ROOT)))
     if path.parent.name == "core":
         assert others <= {"fastio"}

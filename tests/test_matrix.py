@@ -7,15 +7,12 @@ import json
 import pathlib
 
 import pytest
+from packaging.version import Version
 
 from fastio import cli, fingerprint, matrix, registry
 from tests import matrix as runner
 
 TARGETS = [(patch, target) for patch in registry.patches() for target in patch.targets]
-
-
-def numbers(version: str) -> tuple[int, ...]:
-    return registry._numbers(version)
 
 
 def test_every_target_has_a_row() -> None:
@@ -39,7 +36,7 @@ def test_a_release_is_known_if_all_code_is() -> None:
     for row, (_, target) in zip(matrix.rows(), TARGETS, strict=True):
         for name, versions in row.known.items():
             for version in versions:
-                for _, key in target.fingerprints:
+                for key in target.keys:
                     tables = fingerprint.table()[key].values()
                     releases = {each for hashes in tables for text in hashes.values() for each in text.split(", ")}
                     of_this = {release for release in releases if release.startswith(name + " ")}
@@ -68,9 +65,9 @@ def test_what_was_tested_is_what_fastio_is_for() -> None:
         tested = [environment.versions[name] for environment in environments]
         of_this = [requirement for requirement in requirements if requirement.distribution == name]
         # fastio's own sheepdog driver aside, which older releases than the others'.
-        minimums = sorted({requirement.minimum for requirement in of_this} - {"0.28"}, key=numbers)
+        minimums = sorted({requirement.minimum for requirement in of_this} - {"0.28"}, key=Version)
         assert newest[name] in tested
-        assert numbers(min(tested, key=numbers))[:2] == numbers(minimums[0])[:2]
+        assert Version(min(tested, key=Version))[:2] == Version(minimums[0])[:2]
 
 
 def test_nothing_that_failed_is_listed() -> None:

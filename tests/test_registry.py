@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.metadata
 import inspect
@@ -11,6 +12,7 @@ import sys
 from typing import Any
 
 import pytest
+from packaging.version import Version
 
 import fastio
 from fastio import fingerprint, registry
@@ -105,24 +107,24 @@ def test_targets_of_the_same_attribute_agree() -> None:
 
 def test_declared_ranges_are_those_that_somebody_has_read() -> None:
     """From a release in the table to the newest one, and the oldest one is in the range of some patch."""
-    read: dict[str, list[tuple[int, ...]]] = {}
+    read: dict[str, list[Version]] = {}
     for known in fingerprint.table().values():
         for releases in (releases for hashes in known.values() for releases in hashes.values()):
             for release in releases.split(", "):
                 name, _, version = release.rpartition(" ")
-                read.setdefault(name, []).append(registry._numbers(version))
+                read.setdefault(name, []).append(Version(version))
     requirements = {r for patch, target in TARGETS for r in (*patch.requires, *target.requires)}
     # Of these only what they document is used, no code of theirs is replaced.
     requirements -= {_stores.REQUESTS, _stores.URLLIB3}
     assert requirements
-    minimums: dict[str, list[tuple[int, ...]]] = {}
+    minimums: dict[str, list[Version]] = {}
     for requirement in requirements:
         versions = read[requirement.distribution]
-        minimum = registry._numbers(requirement.minimum)
+        minimum = Version(requirement.minimum)
         minimums.setdefault(requirement.distribution, []).append(minimum)
         # Of the series that the range begins with a release has been read.
-        assert min(version for version in versions if version >= minimum)[:2] == minimum[:2]
-        assert max(versions) < registry._numbers(requirement.below)
+        assert min(version for version in versions if version >= minimum).release[:2] == minimum.release[:2]
+        assert max(versions) < Version(requirement.below)
     assert min(minimums["eventlet"]) == min(read["eventlet"])
     for distribution, values in minimums.items():
         assert min(values) <= min(read[distribution])
@@ -134,12 +136,50 @@ def test_declared_ranges_are_those_that_somebody_has_read() -> None:
         ("0.34.3", True), ("0.34.2", False), ("0.34", False), ("0.35", True), ("0.41.3", True), ("0.41.99", True),
         ("0.42", False), ("0.42.0", False), ("1.0", False), ("0.41.3.dev5", True), ("0.41.3+local.7", True),
         ("0.42.0a1", False), ("0.0.0", False), ("0.35.0rc1", True), ("", False), ("unknown", False),
+        # In the order of PEP 440: what comes before a bound is before it.
+        ("0.34.3rc1", False), ("0.34.3.dev7", False), ("0.34.3.post1", True), ("0.39.1.post2", True),
+        ("0.35.0.dev3", True), ("0.34.3+deb12u1", True), ("0.41.2+deb13u1", True), ("0.39.1-2", True),
+        ("0.42.dev1", False), ("0.42rc1", False), ("0.41.3-2ubuntu1", False),
+        ("1!0.35", False), ("v0.35", True), ("0.35.0.0.1", True),
     ],
 )  # fmt: skip
 def test_ranges(version: str, accepted: bool) -> None:
     requirement = Requirement("eventlet", "0.34.3", "0.42")
     assert requirement.accepts(version) is accepted
     assert str(requirement) == "eventlet >= 0.34.3, < 0.42"
+
+
+def test_a_release_candidate_is_not_its_release() -> None:
+    assert not Requirement("glance_store", "5.0", "6").accepts("5.0.0rc1")
+    assert not Requirement("glance_store", "4.5", "6").accepts("6.0.0rc1")
+    assert Requirement("glance_store", "4.5", "6").accepts("5.1.0.dev3")
+
+
+#: Modules that read the table: to look up what targets declare, and for reports.
+LOOK_UP = {"slots.py", "engine.py", "matrix.py", "fingerprint.py"}
+
+
+def names_used(path: pathlib.Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute):
+            found.add(node.attr)
+        elif isinstance(node, ast.Name):
+            found.add(node.id)
+        elif isinstance(node, ast.ImportFrom):
+            found |= {alias.name for alias in node.names} | set((node.module or "").split("."))
+        elif isinstance(node, ast.Import):
+            found |= {part for alias in node.names for part in alias.name.split(".")}
+    return found
+
+
+def test_nobody_relies_on_code_that_is_not_declared() -> None:
+    """All code is looked up for a target's ``fingerprints`` and ``relies_on``, so the report tells when it changes."""
+    root = pathlib.Path(fastio.__file__).parent
+    users = {path.relative_to(root).as_posix() for path in root.rglob("*.py")
+             if names_used(path) & {"fingerprint", "recognise"}}  # fmt: skip
+    assert users == LOOK_UP
+    assert [name for name in users if "fingerprint.recognise(" in (root / name).read_text()] == ["slots.py"]
 
 
 @pytest.mark.parametrize("name", fastio.names())

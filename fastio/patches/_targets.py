@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fastio import holders
@@ -24,17 +24,25 @@ _COMMUNICATE = (
 )
 
 
-def native_popen(make: Make, *methods: str) -> Target:
+def native_popen(make: Make, *methods: str, relies_on: Sequence[str] = ()) -> Target:
     """The first of ``methods`` of the standard library's Popen; the others are what ``make`` relies on."""
     fingerprints = tuple((name, f"subprocess:Popen.{name}") for name in methods)
-    return Target("subprocess", f"Popen.{methods[0]}", make, fingerprints, find_owner=holders.native_popen)
+    return Target(
+        "subprocess",
+        f"Popen.{methods[0]}",
+        make,
+        fingerprints,
+        find_owner=holders.native_popen,
+        relies_on=relies_on,
+    )
 
 
-def green_popen(make: Make, *methods: str, own: bool = False) -> Target:
+def green_popen(make: Make, *methods: str, own: bool = False, relies_on: Sequence[str] = ()) -> Target:
     """The first of ``methods`` of eventlet's Popen: CPython's code that it inherits or copies, or its ``own``."""
     module = GREEN_SUBPROCESS if own else "subprocess"
     fingerprints = tuple((name, f"{module}:Popen.{name}") for name in methods)
-    return Target(GREEN_SUBPROCESS, f"Popen.{methods[0]}", make, fingerprints, requires=(EVENTLET,))
+    name = f"Popen.{methods[0]}"
+    return Target(GREEN_SUBPROCESS, name, make, fingerprints, requires=(EVENTLET,), relies_on=relies_on)
 
 
 def native_communicate(make: Make) -> Target:

@@ -16,10 +16,8 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
-from fastio import fingerprint
 from fastio.patches import _targets
 from fastio.registry import Patch, Requirement
 
@@ -27,30 +25,28 @@ OSLO = Requirement("oslo.concurrency", "4.5", "8")
 _SETUP = "oslo_concurrency.processutils:_subprocess_setup"
 
 
-@lru_cache(maxsize=8)
-def _only_restores_sigpipe(function: Any) -> bool:
-    return fingerprint.recognise(_SETUP, function) is not None
-
-
-def needless(preexec_fn: Any, restore_signals: bool) -> bool:
-    """Whether the child is the same without ``preexec_fn``."""
+def needless(preexec_fn: Any, restore_signals: bool, setup: Callable[..., Any]) -> bool:
+    """Whether the child is the same without ``preexec_fn``; ``setup`` is what oslo.concurrency passes one by."""
+    # By identity: what a caller gave need be neither hashable nor comparable.
     return (
         restore_signals
         and type(preexec_fn) is functools.partial
-        and preexec_fn.args == (None,)
+        and preexec_fn.func is setup
+        and len(preexec_fn.args) == 1
+        and preexec_fn.args[0] is None
         and not preexec_fn.keywords
-        and _only_restores_sigpipe(preexec_fn.func)
     )
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
     """The wrapper of ``Popen._execute_child``; Popen calls it with positional arguments only."""
+    setup = slot.relied_on[_SETUP]
     parameters = list(inspect.signature(slot.original).parameters)
     preexec_fn = parameters.index("preexec_fn") - 1
     restore_signals = parameters.index("restore_signals") - 1
 
     def _execute_child(self: Any, *args: Any) -> Any:
-        if needless(args[preexec_fn], args[restore_signals]):
+        if needless(args[preexec_fn], args[restore_signals], setup):
             args = (*args[:preexec_fn], None, *args[preexec_fn + 1 :])
         return below(self, *args)
 
@@ -60,6 +56,9 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     name="oslo_spawn",
     summary="oslo.concurrency's commands: vfork instead of fork where its preexec_fn has nothing to do",
-    targets=(_targets.native_popen(make, "_execute_child"), _targets.green_popen(make, "_execute_child")),
+    targets=(
+        _targets.native_popen(make, "_execute_child", relies_on=(_SETUP,)),
+        _targets.green_popen(make, "_execute_child", relies_on=(_SETUP,)),
+    ),
     requires=(OSLO,),
 )

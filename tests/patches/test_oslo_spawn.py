@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import json
 import os
 import pathlib
@@ -10,6 +11,8 @@ import re
 import shutil
 import signal
 import sys
+import types
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,10 +20,13 @@ import pytest
 
 import fastio
 from fastio.patches import oslo_spawn
+from fastio.report import Outcome
 from tests.child import command, data, out
-from tests.conftest import MONKEY_PATCHED
+from tests.conftest import HAS_EVENTLET, MONKEY_PATCHED
 
 processutils = pytest.importorskip("oslo_concurrency.processutils")
+
+ROOT = str(pathlib.Path(fastio.__file__).parent.parent)
 
 pytestmark = pytest.mark.fast_path("exchanges")
 
@@ -187,7 +193,7 @@ def test_signals_that_are_not_restored(sp: Any, sigpipe: str, forks: Callable[[]
 
 def test_exactly_what_is_left_out() -> None:
     setup = processutils._subprocess_setup
-    assert oslo_spawn.needless(functools.partial(setup, None), True)
+    assert oslo_spawn.needless(functools.partial(setup, None), True, setup)
 
     def other(function: Any) -> None:
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
@@ -195,6 +201,16 @@ def test_exactly_what_is_left_out() -> None:
     class Partial(functools.partial):
         pass
 
+    class EqualToAll:
+        __hash__ = None  # type: ignore[assignment]
+
+        def __eq__(self, other: object) -> bool:
+            raise AssertionError("nothing of the caller's is called")
+
+        def __call__(self, *args: Any) -> None:
+            pass
+
+    same = types.FunctionType(setup.__code__, {})
     for preexec_fn, restore in [
         (None, True),
         (functools.partial(setup, None), False),
@@ -207,8 +223,123 @@ def test_exactly_what_is_left_out() -> None:
         (functools.partial(print, None), True),
         (Partial(setup, None), True),
         (lambda: setup(None), True),
+        (functools.partial(setup, EqualToAll()), True),
+        (functools.partial(EqualToAll(), None), True),
+        (functools.partial(same, None), True),
     ]:
-        assert not oslo_spawn.needless(preexec_fn, restore), preexec_fn
+        assert not oslo_spawn.needless(preexec_fn, restore, setup), preexec_fn
+
+
+class Unhashable:
+    """A callable as callers may have it."""
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self.path = path
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Unhashable)
+
+    def __call__(self, *args: Any) -> None:
+        self.path.touch()
+
+
+@pytest.mark.no_fast_path
+def test_a_preexec_fn_that_can_not_be_hashed(patched: Any, sp: Any, tmp_path: pathlib.Path) -> None:
+    process = sp.Popen(["true"], preexec_fn=functools.partial(Unhashable(tmp_path / "called"), None))
+    assert process.wait(timeout=100) == 0
+    assert (tmp_path / "called").exists()
+
+
+@pytest.mark.no_fast_path
+def test_a_preexec_fn_is_not_kept(patched: Any, sp: Any) -> None:
+    def function(argument: Any) -> None:
+        pass
+
+    kept = weakref.ref(function)
+    process = sp.Popen(["true"], preexec_fn=functools.partial(function, None))
+    assert process.wait(timeout=100) == 0
+    del function, process
+    gc.collect()
+    assert kept() is None
+
+
+KEYS = ["subprocess:Popen._execute_child"] * (not MONKEY_PATCHED)
+KEYS += ["eventlet.green.subprocess:Popen._execute_child"] * HAS_EVENTLET
+
+
+def other_setup(on_preexec_fn: Any) -> None:
+    """What oslo.concurrency might come to do here."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    os.umask(0o77)
+
+
+other_setup.__module__ = processutils.__name__
+
+
+def changed(monkeypatch: pytest.MonkeyPatch, what: str) -> Any:
+    """Another ``_subprocess_setup``, and what the report says of it."""
+    setup = processutils._subprocess_setup
+    code = types.FunctionType(other_setup.__code__, vars(processutils), "_subprocess_setup")
+    default = types.FunctionType(setup.__code__, vars(processutils), "_subprocess_setup", (None,))
+    if what == "gone":
+        monkeypatch.delattr(processutils, "_subprocess_setup")
+        return "does not exist"
+    there = {"code": code, "default": default, "wrapper": functools.wraps(setup)(lambda function: setup(function))}
+    monkeypatch.setattr(processutils, "_subprocess_setup", there[what])
+    return "stands at" if what == "wrapper" else "unknown code"
+
+
+@pytest.mark.parametrize("what", ["code", "default", "wrapper", "gone"])
+def test_another_setup_is_unknown_code(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the report would say that it is applied while it does nothing."""
+    found = changed(monkeypatch, what)
+    with fastio.patched("oslo_spawn") as report:
+        for key in KEYS:
+            assert report.outcome("oslo_spawn", key) is fastio.status().outcome("oslo_spawn", key) is Outcome.CHANGED
+        entries = [entry for entry in report.entries if entry.target in KEYS]
+        assert all(found in entry.found and "_subprocess_setup" in entry.found for entry in entries)
+        assert not any(entry.in_effect for entry in report.entries)
+
+
+@pytest.mark.parametrize("what", ["code", "wrapper", "gone"])
+def test_another_setup_since_it_was_patched(what: str) -> None:
+    with fastio.patched("oslo_spawn", strict=True), pytest.MonkeyPatch.context() as monkeypatch:
+        changed(monkeypatch, what)
+        for key in KEYS:
+            assert fastio.status().outcome("oslo_spawn", key) is Outcome.REVERTED
+        report = fastio.patch("oslo_spawn")
+        assert {report.outcome("oslo_spawn", key) for key in KEYS} == {Outcome.CHANGED}
+        monkeypatch.undo()
+        report = fastio.patch("oslo_spawn")
+        assert {report.outcome("oslo_spawn", key) for key in KEYS} == {Outcome.APPLIED}
+
+
+def test_the_module_anew(forks: Callable[[], int]) -> None:
+    """What was found in the old one says nothing of the new one, and a call to patch() looks at that."""
+    with fastio.patched("oslo_spawn", strict=True):
+        anew = types.FunctionType(processutils._subprocess_setup.__code__, vars(processutils), "_subprocess_setup")
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            monkeypatch.setattr(processutils, "_subprocess_setup", anew)
+            assert processutils.execute("echo", "a") == ("a\n", "")
+            assert forks() == 1
+            assert fastio.status().outcome("oslo_spawn", KEYS[0]) is Outcome.REVERTED
+            assert fastio.patch("oslo_spawn").outcome("oslo_spawn", KEYS[0]) is Outcome.APPLIED
+            assert processutils.execute("echo", "a") == ("a\n", "")
+            assert forks() == 1
+        fastio.patch("oslo_spawn", strict=True)
+
+
+def test_it_waits_for_oslo_to_be_imported(run_python: Callable[..., Any]) -> None:
+    code = """
+        import subprocess, sys
+        import fastio
+        before = fastio.patch("oslo_spawn").outcome("oslo_spawn").value
+        assert "oslo_concurrency.processutils" not in sys.modules
+        from oslo_concurrency import processutils
+        print(before, "/", fastio.status().outcome("oslo_spawn").value)
+        """
+    result = run_python(code, options=("-W", "ignore"), env={"PYTHONPATH": ROOT})
+    assert result.stdout == "waiting for import / applied\n", result.stderr
 
 
 def test_failures_are_as_with_stock(tmp_path: pathlib.Path) -> None:
@@ -273,13 +404,12 @@ for _ in range(3):
 @pytest.mark.parametrize("kind", ["native", "green"])
 def test_vfork_as_the_kernel_sees_it(tmp_path: pathlib.Path, kind: str, native_subprocess: Any) -> None:
     counted = {}
-    root = str(pathlib.Path(fastio.__file__).parent.parent)
     for state in ("stock", "patched"):
         trace = tmp_path / state
         done = native_subprocess.run(
             ["strace", "-o", str(trace), "-e", "trace=fork,vfork,clone,clone3", sys.executable, "-W", "ignore", "-c",
              STRACED, kind, state],
-            env={**os.environ, "PYTHONPATH": root}, stdout=-1, stderr=-1, timeout=100,
+            env={**os.environ, "PYTHONPATH": ROOT}, stdout=-1, stderr=-1, timeout=100,
         )  # fmt: skip
         if done.returncode and b"ptrace" in done.stderr:
             pytest.skip("no permission to trace")

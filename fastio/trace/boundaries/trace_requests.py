@@ -50,13 +50,16 @@ def make_dispatch(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
     return dispatch
 
 
-@functools.lru_cache(maxsize=512)
 def _name(cls: type, action: Any) -> str:
     """``glance.image_data.download`` of ``ImageDataController`` and ``download``."""
-    short = cls.__name__.removesuffix("Controller") or cls.__module__.rpartition(".")[2]
-    controller = re.sub(r"(?<!^)(?=[A-Z])", "_", short).lower()
     known = isinstance(action, str) and hasattr(cls, action)
-    return f"glance.{controller}.{action if known else 'default'}"
+    return f"glance.{_controller(cls.__name__, cls.__module__)}.{action if known else 'default'}"
+
+
+@functools.lru_cache(maxsize=512)
+def _controller(cls: str, module: str) -> str:
+    short = cls.removesuffix("Controller") or module.rpartition(".")[2]
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", short).lower()
 
 
 PATCH = Patch(
