@@ -234,7 +234,8 @@ def test_patches_are_applied_whatever_python_is_told(options: tuple[str, ...], r
         import sys
         sys.path[:0] = sys.argv[1:]
         import fastio
-        fastio.patch(strict=True)
+        from fastio import registry
+        fastio.patch(strict=True, also=registry.outside_the_default())
         from tests.targets import import_targets
         import_targets()
         print({entry.outcome.value for entry in fastio.status().entries} - {"absent", "off"})

@@ -105,6 +105,169 @@ def test_no_descriptor_stays_open_where_the_child_can_not_be_started(patched: An
     assert first.communicate()[0] == data(1, 1000)
 
 
+def test_no_descriptor_stays_open_while_the_exception_is_kept(patched: Any, hub: Any) -> None:
+    """A service may keep what it caught for as long as it likes; the pipe's reader must see the end."""
+    reader = green.Popen(command("digest"), stdin=-1, stdout=-1)
+    before = descriptors()
+    kept = []
+    for options in ({"cwd": "/no such directory"}, {"stderr": "nonsense"}, {"user": "no such user"}):
+        try:
+            green.Popen(["true"], stdout=reader.stdin, **options)
+        except (OSError, AttributeError, KeyError) as error:
+            kept.append(error)
+    assert len(kept) == 3
+    assert not descriptors() - before
+    reader.stdin.close()
+    assert reader.communicate()[0].split()[0] == b"0"
+
+
+# Numbers of descriptors
+
+
+def test_a_number_is_the_pipe_that_it_leads_to(patched: Any, hub: Any, gate: Gate) -> None:
+    first = green.Popen(command(out(1, 10), gate.wait, out(2, BIG)), stdout=-1, pass_fds=gate.fds)
+    second = green.Popen(["cat"], stdin=first.stdout.fileno(), stdout=-1, stderr=-1)
+    first.stdout.close()
+    assert second.stdout.read(10) == data(1, 10)
+    gate.open()
+    assert second.communicate() == (data(2, BIG), b"")
+    assert (first.wait(), second.returncode) == (0, 0)
+
+
+@pytest.mark.parametrize("which", ["stdout", "stderr"])
+def test_a_number_for_an_output(patched: Any, hub: Any, which: str) -> None:
+    reader = green.Popen(command("digest"), stdin=-1, stdout=-1)
+    writer = green.Popen(command(out(1, BIG, to=which[3:])), **{which: reader.stdin.fileno()})
+    assert not os.get_blocking(reader.stdin.fileno())
+    reader.stdin.close()
+    assert writer.wait() == 0
+    assert reader.communicate()[0].split()[0] == str(BIG).encode()
+
+
+def blocking(stdin: Any) -> bytes:
+    """Whether a child that gets ``stdin`` finds it in blocking mode."""
+    return green.run(command("blocking:0"), stdin=stdin, stdout=-1).stdout
+
+
+@pytest.mark.parametrize("buffering", [0, -1], ids=["raw", "buffered"])
+def test_only_the_number_of_an_open_green_pipe_counts(patched: Any, hub: Any, buffering: int) -> None:
+    from eventlet.greenio import GreenPipe
+
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    # It was the program itself that made this one non-blocking.
+    assert blocking(reader) == b"False"
+    os.set_blocking(reader, True)
+    stream = GreenPipe(reader, "rb", buffering)
+    assert blocking(reader) == blocking(stream) == b"True"
+    # The number is another pipe's by now, which its owner wants like that.
+    other, other_writer = os.pipe()
+    os.set_blocking(other, False)
+    os.dup2(other, reader)
+    assert blocking(reader) == b"False"
+    stream.close()
+    os.dup2(other, reader)
+    assert blocking(reader) == b"False"
+    for fd in (reader, writer, other, other_writer):
+        os.close(fd)
+
+
+@pytest.mark.no_fast_path(reason="nothing is read")
+def test_a_green_pipe_that_is_gone_is_forgotten(patched: Any, hub: Any) -> None:
+    from eventlet.greenio import GreenPipe
+
+    from fastio.patches import fix_green_pipelines
+
+    reader, writer = os.pipe()
+    stream = GreenPipe(reader, "rb", 0)
+    assert fix_green_pipelines._made[reader] is stream
+    stream.close()
+    assert not os.path.exists(f"/proc/self/fd/{reader}")
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        green.run(["true"], stdin=reader)
+    del stream
+    gc.collect()
+    assert reader not in fix_green_pipelines._made
+    os.close(writer)
+
+
+# Named pipes
+
+#: ``sys.argv``: the path of a named pipe, and what becomes of it
+NAMED = """
+import os, signal, sys, warnings
+warnings.simplefilter("ignore")
+import eventlet
+eventlet.monkey_patch()
+import fastio
+from eventlet.greenio import GreenPipe
+import subprocess
+
+path, case = sys.argv[1:]
+if case != "stock":
+    fastio.patch(strict=True)
+os.mkfifo(path)
+both = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+reader = os.open(path, os.O_RDONLY)
+writer = os.open(path, os.O_WRONLY)
+os.write(writer, b"abc")
+signal.alarm(60)
+
+def run(argv, **options):
+    done = subprocess.run(argv, stderr=-1, **options)
+    print(done.returncode, done.stdout, done.stderr, flush=True)
+
+POLLS = "import select; p = select.poll(); p.register(0); print(p.poll(10000))"
+os.close(both)
+with GreenPipe(reader, "rb", 0) as stream:
+    # Its writer is there.
+    run(["head", "-c1"], stdin=stream, stdout=-1)
+    os.close(writer)
+    # Nobody at the other end, and something in the pipe, which is no reason to wait for a writer.
+    run([sys.executable, "-c", POLLS], stdin=stream, stdout=-1)
+    run(["cat"], stdin=stream, stdout=-1)
+    run([sys.executable, "-c", POLLS], stdin=stream, stdout=-1)
+    print(stream.read())
+    writer = os.open(path, os.O_WRONLY)
+with GreenPipe(writer, "wb", 0) as stream:
+    # No reader any more.
+    run(["sh", "-c", "echo x || exit 3"], stdout=stream)
+# To read and to write at once: what is given has both directions as well.
+both = os.open(path, os.O_RDWR)
+os.write(both, b"abc")
+with GreenPipe(both, "r+b", 0) as stream:
+    run(["sh", "-c", "head -c3; echo def >&0"], stdin=stream, stdout=-1)
+    print(stream.read(4))
+"""
+
+
+def test_named_pipes_without_anybody_at_the_other_end(run_python: Any, tmp_path: pathlib.Path) -> None:
+    stock, ours = (
+        run_python(NAMED, str(tmp_path / case), case, options=("-W", "ignore"), check=False, timeout=120)
+        for case in ("stock", "patched")
+    )
+    assert "abc" in stock.stdout or "bc" in stock.stdout
+    assert stock.returncode == 0, stock.stderr
+    assert (ours.returncode, ours.stdout) == (0, stock.stdout), ours.stderr
+
+
+def test_a_named_pipe_with_a_slow_writer(patched: Any, hub: Any, gate: Gate, tmp_path: pathlib.Path) -> None:
+    from eventlet.greenio import GreenPipe
+
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    writer = os.open(path, os.O_WRONLY)
+    os.set_blocking(reader, True)
+    first = green.Popen(command(gate.wait, out(1, BIG)), stdout=writer, pass_fds=gate.fds)
+    os.close(writer)
+    with GreenPipe(reader, "rb", 0) as stream:
+        second = green.Popen(["cat"], stdin=stream, stdout=-1, stderr=-1)
+    gate.open()
+    assert second.communicate() == (data(1, BIG), b"")
+    first.wait()
+
+
 def test_everything_else_is_passed_on_as_it_is(patched: Any, hub: Any, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(data(1, 100_000))
