@@ -32,6 +32,7 @@ MODULES = (
     "fix_green_pipelines",
     "fix_green_encoding",
     "fix_green_buffering",
+    "green_buffers",
     "fix_green_sendall",
     "fix_green_wsgi_chunked",
     "fix_input_items",

@@ -23,7 +23,8 @@ class HubSelector:
         self._hub = hubs.get_hub()
         self._greenlet = greenlets.getcurrent()
         if self._hub.greenlet is self._greenlet:
-            raise RuntimeError("do not call blocking functions from the mainloop")
+            # It looks at nothing else then, and raises what this release raises.
+            hubs.trampoline(-1, read=True)
         self._listeners: dict[int, Any] = {}
         self._ready: set[int] = set()
         self._thrown: tuple[Any, ...] | None = None

@@ -1,19 +1,17 @@
 """``green_pipe``: eventlet's GreenPipe (``eventlet.greenio.py3.GreenFileIO``).
 
 Upstream's ``readall`` reads 8 KiB at a time into a list, ``readinto`` reads into a temporary and
-copies, buffered pipes get buffers of 4 KiB, and a reader or writer whose peer keeps up never lets
-other greenlets run. Here ``readall`` drains large chunks into one growing result from a larger
-pipe, ``readinto`` reads in place, buffers hold what a default pipe holds, and each file gives way
-after its share of ``yield_bytes``.
+copies, and a reader or writer whose peer keeps up never lets other greenlets run. Here ``readall``
+drains large chunks into one growing result from a larger pipe, ``readinto`` reads in place, and each
+file gives way after its share of ``yield_bytes``. In the hub's own greenlet, where nobody can give
+way, nothing does.
 
 The methods replace upstream's directly (no function in between): a ``read(1)`` costs little more than its call.
 """
 
 from __future__ import annotations
 
-import io
 import os
-import stat
 from collections.abc import Callable
 from posix import read as _read  # the functions of os may have been replaced by green ones
 from posix import write as _write
@@ -22,7 +20,7 @@ from typing import Any
 from fastio import config, counters
 from fastio.core import budget, pipes
 from fastio.core.drain import Drain
-from fastio.patches import _targets
+from fastio.patches import _fair, _targets
 from fastio.registry import Patch, Target
 
 MODULE = "eventlet.greenio.py3"
@@ -32,6 +30,8 @@ _MUCH = pipes.DEFAULT_CAPACITY // 2
 
 
 def _let_others_run(file: Any) -> None:
+    if _fair.hub() is None:
+        return
     from eventlet import sleep
     from eventlet.hubs import IOClosed
 
@@ -196,25 +196,6 @@ def make_write(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
     return write
 
 
-def make_open(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
-    """The replacement of the ``_open`` behind ``GreenPipe``."""
-
-    def _open(file: Any, mode: str, buffering: int, *rest: Any) -> Any:
-        # Only for reading: a larger buffer would keep what is written from the other side for longer.
-        reads_only = not set(mode) & set("wax+")
-        if buffering != -1 or not reads_only or not isinstance(file, int):
-            return below(file, mode, buffering, *rest)
-        if not stat.S_ISFIFO(os.fstat(file).st_mode):
-            return below(file, mode, buffering, *rest)
-        stream = below(file, mode, pipes.DEFAULT_CAPACITY, *rest)
-        if isinstance(stream, io.TextIOWrapper):
-            # It asks for 8 KiB at a time, and goes past an empty buffer of any size.
-            stream._CHUNK_SIZE = pipes.DEFAULT_CAPACITY  # type: ignore[attr-defined]
-        return stream
-
-    return _open
-
-
 def _method(name: str, make: Callable[..., Any]) -> Target:
     fingerprints = tuple((other, f"{MODULE}:GreenFileIO.{other}") for other in (name, "_trampoline", "__init__"))
     return Target(MODULE, f"GreenFileIO.{name}", make, fingerprints, direct=True)
@@ -222,13 +203,12 @@ def _method(name: str, make: Callable[..., Any]) -> Target:
 
 PATCH = Patch(
     name="green_pipe",
-    summary="GreenPipe: large reads into one result, reads in place, larger buffers and pipes, fair to other greenlets",
+    summary="GreenPipe: large reads into one result, reads in place, larger pipes, fair to other greenlets",
     targets=(
         _method("read", make_read),
         _method("readall", make_readall),
         _method("readinto", make_readinto),
         _method("write", make_write),
-        Target(MODULE, "_open", make_open, (("_open", "_pyio:open"),)),
     ),
     requires=(_targets.EVENTLET,),
 )

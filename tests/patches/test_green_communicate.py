@@ -272,20 +272,24 @@ def test_a_descriptor_that_is_recycled_under_the_transfer(hub: Any, green: Modul
         assert counters.exchanges == 1
 
 
-def test_not_in_the_hub_itself(patched: Any, hub: Any, green: ModuleType) -> None:
-    popen = green.Popen(command(out(1, 10)), **OUTPUTS)
-    errors: list[BaseException] = []
+def test_not_in_the_hub_itself(hub: Any, green: ModuleType) -> None:
+    def go() -> Any:
+        popen = green.Popen(command(out(1, 10)), **OUTPUTS)
+        errors = eventlet.event.Event()
 
-    def in_the_hub() -> None:
-        try:
-            popen.communicate()
-        except RuntimeError as error:
-            errors.append(error)
+        def in_the_hub() -> None:
+            try:
+                errors.send(popen.communicate())
+            except Exception as error:
+                errors.send((type(error), str(error)))
 
-    hub.schedule_call_global(0, in_the_hub)
-    eventlet.sleep(0.01)
-    assert "mainloop" in str(errors[0])
-    assert popen.communicate() == (data(1, 10), b"")
+        hub.schedule_call_global(0, in_the_hub)
+        return errors.wait(), popen.communicate()
+
+    upstream = go()
+    assert "mainloop" in upstream[0][1]
+    with fastio.patched(strict=True):
+        assert go() == upstream
 
 
 @pytest.mark.skipif(MONKEY_PATCHED, reason="the processes are fresh ones, the same as without TEST_EVENTLET")

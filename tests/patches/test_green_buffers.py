@@ -1,0 +1,102 @@
+"""``green_buffers``: what reads with the default buffering has a larger buffer."""
+
+from __future__ import annotations
+
+import io
+import os
+import pathlib
+from typing import Any
+
+import pytest
+
+import fastio
+from fastio import counters
+from fastio.core import pipes
+from tests.child import Gate, command, data, out
+
+eventlet = pytest.importorskip("eventlet")
+
+from eventlet.green import subprocess as green  # noqa: E402
+from eventlet.greenio import GreenPipe  # noqa: E402
+
+pytestmark = [pytest.mark.fast_path("bytes_in"), pytest.mark.also("green_buffers")]
+
+BIG = 3_000_001
+LINE = b"123456789\n"
+
+
+@pytest.mark.parametrize("options", [{}, {"encoding": "ascii"}], ids=["bytes", "text"])
+def test_lines_cost_few_reads(patched: Any, hub: Any, options: dict[str, Any]) -> None:
+    popen = green.Popen(command(f"out:{10 * 30_000}:65536:{LINE.hex()}"), stdout=-1, bufsize=-1, **options)
+    counters.reset()
+    assert list(popen.stdout) == [LINE.decode() if options else LINE] * 30_000
+    # 300,000 bytes, as few as 5,000 of them at a time on average; upstream's 4 KiB take more.
+    assert counters.reads <= 60
+    popen.wait()
+
+
+def test_the_buffer_holds_what_a_default_pipe_holds(patched: Any, hub: Any) -> None:
+    popen = green.Popen(command(out(1, 60_000)), stdout=-1, bufsize=-1)
+    os.waitid(os.P_PID, popen.pid, os.WEXITED | os.WNOWAIT)
+    assert popen.stdout.peek(1) == data(1, 60_000)
+    assert popen.stdout.read() == data(1, 60_000)
+    popen.wait()
+
+
+def test_reads_are_whole(patched: Any, hub: Any) -> None:
+    popen = green.Popen(command(out(1, BIG, 1000)), stdout=-1, bufsize=-1)
+    assert popen.stdout.read(200_000) == data(1, BIG)[:200_000]
+    assert popen.stdout.readline() == data(1, BIG)[200_000:].split(b"\n")[0] + b"\n"
+    assert len(popen.stdout.read()) > 1_000_000
+    popen.wait()
+
+
+def test_a_reader_that_waits_for_little_gets_it(patched: Any, hub: Any, gate: Gate) -> None:
+    popen = green.Popen(command(out(1, 10), gate.wait, out(2, 10)), stdout=-1, bufsize=-1, pass_fds=gate.fds)
+    assert popen.stdout.read(10) == data(1, 10)
+    gate.open()
+    assert popen.stdout.read(100) == data(2, 10)
+    popen.wait()
+
+
+def sizes(path: pathlib.Path) -> dict[str, int | str]:
+    """How much each kind of GreenPipe has in its buffer after the first byte, of 60,000."""
+    found: dict[str, int | str] = {}
+    path.write_bytes(data(1, 60_000))
+
+    def look(name: str, file: Any, *rest: Any) -> None:
+        with GreenPipe(file, *rest) as stream:
+            if isinstance(stream, io.BufferedReader):
+                stream.read(1)
+                found[name] = len(stream.peek())
+            else:
+                found[name] = type(stream).__name__
+
+    for name, rest in {"default": ["rb"], "none": ["rb", 0], "5000": ["rb", 5000], "text": ["r"]}.items():
+        reader, writer = os.pipe()
+        os.write(writer, data(1, 60_000))
+        look(name, reader, *rest)
+        os.close(writer)
+    look("regular", os.open(path, os.O_RDONLY), "rb")
+    look("path", str(path), "rb")
+    reader, writer = os.pipe()
+    look("writer", writer, "wb")
+    os.close(reader)
+    return found
+
+
+@pytest.mark.no_fast_path(reason="half of it is upstream")
+def test_only_pipes_that_read_with_the_default(tmp_path: pathlib.Path) -> None:
+    upstream = sizes(tmp_path / "file")
+    with fastio.patched("green_buffers", strict=True):
+        found = sizes(tmp_path / "file")
+    assert found.pop("default") == 60_000 - 1 < pipes.DEFAULT_CAPACITY
+    assert upstream.pop("default") == 4096 - 1
+    assert found == upstream
+
+
+@pytest.mark.no_fast_path(reason="nothing is applied")
+def test_switched_off(tmp_path: pathlib.Path) -> None:
+    upstream = sizes(tmp_path / "file")
+    with fastio.patched(also="green_buffers", disabled="green_buffers"):
+        assert sizes(tmp_path / "file") == upstream
