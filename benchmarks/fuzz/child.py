@@ -1,0 +1,169 @@
+"""The child of a fuzzed program: ``child.py INDEX STEP…`` does its steps, one after the other.
+
+It is started by path, without site-packages, and imports next to nothing: there are thousands of them. It keeps in step
+with the worker through named pipes in its working directory, so that it inherits nothing but its standard streams:
+``tell.I`` says that it has come to a ``sync`` step, ``gate.I`` lets it go on. What it receives and finds out goes to the
+file ``report.I``.
+
+========================  ==============================================================================================
+``out:N:HEX``, ``err:…``  writes N bytes of the pattern to stdout or stderr
+``in:N``                  reads N bytes of stdin, or until its end if N is -1, and reports how many and their checksum
+``echo:N``                the same, and writes them to stdout
+``sync``                  tells the worker that it is here, and waits until it is let go on
+``close:FD``              closes one of its standard streams
+``grandchild:FDS``        leaves a process behind that holds these of its streams (digits) until it is released
+``ignore:SIG``            ignores a signal
+``onsignal:SIG:N``        exits with N at a signal
+``pause``                 waits for a signal
+``flags``                 reports what it was started with: blocking streams, signals, session, open descriptors
+``capacity:FD``           reports the size of a pipe
+``exit:N``, ``kill:SIG``  ends
+========================  ==============================================================================================
+"""
+
+import _signal
+import binascii
+import posix
+import sys
+
+#: Seconds after which a child ends that everybody has forgotten.
+_LIFE = 120
+#: The exit status where nobody reads what is written any more.
+_BROKEN_PIPE = 90
+_F_GETPIPE_SZ = 1032
+
+
+def _write(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[posix.write(fd, view) :]
+        except BrokenPipeError:
+            posix._exit(_BROKEN_PIPE)
+        except BlockingIOError:
+            # What most programs do then: they stop.
+            _report("EAGAIN on write")
+            posix._exit(91)
+
+
+def _read(size: int, echo: bool) -> None:
+    length, checksum = 0, 0
+    while size:
+        try:
+            data = posix.read(0, 65536 if size < 0 else min(size, 65536))
+        except BlockingIOError:
+            _report("EAGAIN on read")
+            posix._exit(92)
+        if not data:
+            break
+        length += len(data)
+        checksum = binascii.crc32(data, checksum)
+        if size > 0:
+            size -= len(data)
+        if echo:
+            _write(1, data)
+    _report(f"in {length} {checksum:08x}")
+
+
+def _report(text: str) -> None:
+    fd = posix.open(f"report.{sys.argv[1]}", posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND, 0o600)
+    posix.write(fd, text.encode() + b"\n")
+    posix.close(fd)
+
+
+def _sync() -> None:
+    try:
+        told = posix.open(f"tell.{sys.argv[1]}", posix.O_WRONLY | posix.O_NONBLOCK)
+    except OSError:
+        # The worker is gone.
+        posix._exit(93)
+    posix.write(told, b"!")
+    posix.close(told)
+    _wait(f"gate.{sys.argv[1]}")
+
+
+def _wait(name: str) -> None:
+    # Without O_NONBLOCK it would wait for a writer for ever, if the worker has gone.
+    fd = posix.open(name, posix.O_RDONLY | posix.O_NONBLOCK)
+    posix.set_blocking(fd, True)
+    posix.read(fd, 1)
+    posix.close(fd)
+
+
+def _grandchild(holds: str) -> None:
+    if posix.fork():
+        return
+    _signal.alarm(_LIFE)
+    for fd in (0, 1, 2):
+        if str(fd) not in holds:
+            try:
+                posix.close(fd)
+            except OSError:
+                pass
+    _wait("hold")
+    posix._exit(0)
+
+
+def _flags() -> None:
+    streams = []
+    for fd in (0, 1, 2):
+        try:
+            streams.append("blocking" if posix.get_blocking(fd) else "nonblocking")
+        except OSError:
+            streams.append("closed")
+    session = posix.getsid(0) == posix.getpid()
+    with open("/proc/self/status") as file:
+        ignored = next(line.split()[1] for line in file if line.startswith("SigIgn"))
+    fds = len(posix.listdir("/proc/self/fd"))
+    _report(f"flags {' '.join(streams)} session={session} ignored={ignored} fds={fds}")
+
+
+def _capacity(fd: int) -> None:
+    import fcntl
+
+    try:
+        _report(f"capacity {fcntl.fcntl(fd, _F_GETPIPE_SZ)}")
+    except OSError as error:
+        _report(f"capacity {error}")
+
+
+def _do(step: str) -> None:
+    name, *words = step.split(":")
+    if name in ("out", "err"):
+        size, pattern = int(words[0]), bytes.fromhex(words[1])
+        _write(1 if name == "out" else 2, (pattern * (size // len(pattern) + 1))[:size])
+    elif name in ("in", "echo"):
+        _read(int(words[0]), name == "echo")
+    elif name == "sync":
+        _sync()
+    elif name == "close":
+        try:
+            posix.close(int(words[0]))
+        except OSError:
+            pass
+    elif name == "grandchild":
+        _grandchild(words[0])
+    elif name == "ignore":
+        _signal.signal(int(words[0]), _signal.SIG_IGN)
+    elif name == "onsignal":
+        _signal.signal(int(words[0]), lambda *_: posix._exit(int(words[1])))
+    elif name == "pause":
+        _signal.pause()
+    elif name == "flags":
+        _flags()
+    elif name == "capacity":
+        _capacity(int(words[0]))
+    elif name == "exit":
+        posix._exit(int(words[0]))
+    elif name == "kill":
+        _signal.signal(int(words[0]), _signal.SIG_DFL) if int(words[0]) != _signal.SIGKILL else None
+        posix.kill(posix.getpid(), int(words[0]))
+    else:
+        raise ValueError(step)
+
+
+if __name__ == "__main__":
+    _signal.alarm(_LIFE)
+    for argument in sys.argv[2:]:
+        _do(argument)
+    posix._exit(0)

@@ -1,0 +1,152 @@
+"""The differences that the ``fix_`` patches are there for: everything else is a failure.
+
+A rule looks at the first difference between stock and patched code in a program under a hub; the oracle is what stock
+has natively, where a fix promises "as natively".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.fuzz.compare import Difference
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a rule judges."""
+
+    program: dict[str, Any]
+    found: Difference
+    stock: dict[str, Any]
+    patched: dict[str, Any]
+    #: what stock has natively; empty where the program cannot be run so
+    native: dict[str, Any]
+
+    @property
+    def operation(self) -> dict[str, Any]:
+        return {} if self.found.index is None else self.program["ops"][self.found.index]
+
+    def seen(self, outcome: dict[str, Any]) -> dict[str, Any]:
+        """What an outcome has for the operation."""
+        if self.found.index is None or "ops" not in outcome:
+            return {}
+        seen: dict[str, Any] = outcome["ops"][self.found.index]
+        return seen
+
+    @property
+    def popen(self) -> dict[str, Any]:
+        """How the operation's child is started."""
+        children = self.program.get("children", [])
+        number = self.operation.get("p", 0)
+        found: dict[str, Any] = children[number].get("popen", {}) if number < len(children) else {}
+        return found
+
+    @property
+    def as_natively(self) -> bool:
+        """The patched code has what stock has natively."""
+        native, patched = self.seen(self.native), self.seen(self.patched)
+        if not native or not patched:
+            return False
+        return all(native.get(key) == patched.get(key) for key in ("error", "value", "args", "output", "stderr"))
+
+    def before(self, test: Callable[[dict[str, Any], dict[str, Any]], bool]) -> bool:
+        """Whether an earlier operation, and what both sides saw of it, is such."""
+        end = len(self.program["ops"]) if self.found.index is None else self.found.index
+        seen = self.patched.get("ops", ())
+        return any(test(*pair) for pair in zip(self.program["ops"][:end], seen, strict=False))
+
+
+def _closed_stdin(case: Case) -> bool:
+    stock, patched = case.seen(case.stock), case.seen(case.patched)
+    if case.operation.get("op") != "communicate" or "stdin" not in stock.get("closed", ()):
+        return False
+    refused = stock.get("error") == "ValueError" and "closed file" in stock["args"]
+    return refused and patched.get("error") != "ValueError"
+
+
+def _input_resume(case: Case) -> bool:
+    def timed_out(operation: dict[str, Any], seen: dict[str, Any]) -> bool:
+        return bool(operation.get("input")) and seen.get("error") == "TimeoutExpired"
+
+    # The rest of the input is sent: the child gets more, and nobody may have to be helped who was not before.
+    if not case.before(timed_out) or "ops" not in case.patched:
+        return False
+    return sum(len(seen["rescued"]) for seen in case.patched["ops"]) <= sum(
+        len(seen["rescued"]) for seen in case.stock["ops"]
+    )
+
+
+def _input_items(case: Case) -> bool:
+    def is_array(operation: dict[str, Any]) -> bool:
+        return (operation.get("input") or [])[2:] == ["array"]
+
+    return is_array(case.operation) or case.before(lambda operation, _: is_array(operation))
+
+
+def _green_exceptions(case: Case) -> bool:
+    stock, patched = case.seen(case.stock), case.seen(case.patched)
+    if case.operation.get("op") == "run":
+        # check_output() and run() used a Popen that blocks.
+        return case.as_natively
+    same = {key: value for key, value in stock.items() if key != "caught"}
+    return {key: value for key, value in patched.items() if key != "caught"} == same and set(
+        stock.get("caught", ())
+    ) < set(patched.get("caught", ()))
+
+
+def _green_encoding(case: Case) -> bool:
+    return bool(case.popen.get("encoding") or case.popen.get("errors")) and case.as_natively
+
+
+_READS = ("read", "read1", "readline", "readlines", "readinto", "iterate")
+
+
+def _green_buffering(case: Case) -> bool:
+    if "bufsize" in case.popen:
+        return False
+    stock, patched = case.seen(case.stock), case.seen(case.patched)
+    if stock.get("error") == patched.get("error") == "ValueError":
+        # The same error in other words.
+        return "closed file" in stock["args"] and "closed file" in patched["args"]
+    return case.operation.get("f") in ("stdout", "stderr") and case.operation["op"] in _READS and case.as_natively
+
+
+def _green_pipelines(case: Case) -> bool:
+    def shares(child: dict[str, Any]) -> bool:
+        wires = (child.get("popen", {}).get(name) for name in ("stdin", "stdout", "stderr"))
+        return any(isinstance(wire, list) and wire[0] in ("child", "fifo") for wire in wires)
+
+    if not any(shares(child) for child in case.program.get("children", [])):
+        return False
+    # Where a child met EAGAIN it stopped, and everything after that is different.
+    reports = [line for name, lines in case.stock.get("left", {}).items() if "report" in name for line in lines]
+    return any("EAGAIN" in line or "nonblocking" in line for line in reports)
+
+
+def _green_epipe(case: Case) -> bool:
+    return case.operation.get("op") == "oswrite" and case.seen(case.patched).get("error") == "BrokenPipeError"
+
+
+RULES: dict[str, Callable[[Case], bool]] = {
+    "fix_closed_stdin": _closed_stdin,
+    "fix_green_buffering": _green_buffering,
+    "fix_green_encoding": _green_encoding,
+    "fix_green_epipe": _green_epipe,
+    "fix_green_exceptions": _green_exceptions,
+    "fix_green_pipelines": _green_pipelines,
+    "fix_input_items": _input_items,
+    "fix_input_resume": _input_resume,
+}
+
+
+#: Fixes after which a program goes on as in stock, so that the rest of it is compared, too.
+PASSING = ("fix_green_exceptions",)
+
+
+def explained(case: Case) -> str | None:
+    """The name of the fix that a difference is there for, or None. A hang is never meant."""
+    if case.found.field in ("hang", "died", "leaked"):
+        return None
+    return next((name for name, rule in RULES.items() if rule(case)), None)

@@ -1,0 +1,13 @@
+"""``communicate()`` loses the last byte of an output of more than 100 bytes."""
+
+import subprocess
+
+_communicate = subprocess.Popen._communicate
+
+
+def _broken(self, *args):
+    outputs = _communicate(self, *args)
+    return tuple(data[:-1] if data and len(data) > 100 else data for data in outputs)
+
+
+subprocess.Popen._communicate = _broken

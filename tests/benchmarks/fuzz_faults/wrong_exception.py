@@ -1,0 +1,15 @@
+"""``communicate()`` raises an OSError of its own when its time is up."""
+
+import subprocess
+
+_communicate = subprocess.Popen._communicate
+
+
+def _broken(self, *args):
+    try:
+        return _communicate(self, *args)
+    except subprocess.TimeoutExpired:
+        raise OSError("the time is up") from None
+
+
+subprocess.Popen._communicate = _broken

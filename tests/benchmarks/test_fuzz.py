@@ -1,0 +1,227 @@
+"""The fuzzer: a seed makes the same programs, planted faults are found and made small, committed programs pass."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import random
+import sys
+from typing import Any
+
+import pytest
+
+from benchmarks.fuzz import __main__ as command
+from benchmarks.fuzz import compare, programs, rules, sides
+from benchmarks.fuzz.shrink import shrink
+from tests.conftest import HAS_EVENTLET, needs_eventlet
+
+FAULTS = pathlib.Path(__file__).parent / "fuzz_faults"
+SEEDS = sorted(command.SEEDS.glob("*.json"))
+
+
+def run(tmp_path: pathlib.Path, *options: str) -> dict[str, Any]:
+    """Run the command; returns its summary, with the exit status as ``status``."""
+    summary = tmp_path / "summary.json"
+    status = command.main(
+        ["--keep", str(tmp_path / "failures"), "--summary", str(summary), "--seconds", "300", *options]
+    )
+    return {**json.loads(summary.read_text()), "status": status}
+
+
+def program(steps: list[str], popen: dict[str, Any], *ops: dict[str, Any]) -> programs.Program:
+    return {"children": [{"steps": steps, "popen": popen}], "ops": [{"op": "start", "p": 0}, *ops]}
+
+
+def replay(tmp_path: pathlib.Path, *made: programs.Program, options: tuple[str, ...] = ()) -> dict[str, Any]:
+    paths = []
+    for number, each in enumerate(made):
+        path = tmp_path / f"program-{number}.json"
+        path.write_text(json.dumps({"program": each}))
+        paths.append(str(path))
+    return run(tmp_path, "--jobs", "1", "--hub", "native", *options, "--replay", *paths)
+
+
+@pytest.mark.parametrize("kind", ["native", "green", "taken"])
+def test_the_same_seed_makes_the_same_programs(kind: str) -> None:
+    made = [[programs.generate(random.Random(f"7:{number}"), kind) for number in range(200)] for _ in range(2)]
+    assert made[0] == made[1]
+    assert json.loads(json.dumps(made[0])) == made[0]
+    assert programs.generate(random.Random("8:0"), kind) != made[0][0]
+    if kind == "native":
+        assert all(map(programs.runs_natively, made[0]))
+
+
+@pytest.mark.parametrize("kind", ["native", "green"])
+def test_programs_are_of_all_kinds(kind: str) -> None:
+    text = json.dumps([programs.generate(random.Random(f"1:{number}"), kind) for number in range(1000)])
+    wanted = {
+        "PIPE", "STDOUT", "DEVNULL", "file", "fifo", "child", "fileno", "alone", "bufsize", "encoding", "pipesize",
+        "preexec", "start_new_session", "close_fds", "restore_signals", "communicate", "wait", "poll", "kill",
+        "terminate", "signal", "select", "osread", "readline", "readinto", "read1", "iterate", "write", "flush",
+        "grandchild", "ignore", "onsignal", "timeout", "during", "interrupt", "array", "memoryview", "check_output",
+    }  # fmt: skip
+    if kind == "green":
+        wanted |= {"within", "pipe", "readall", "seek", "truncate", "green"}
+    assert {word for word in wanted if word not in text} == set()
+
+
+def test_nothing_is_found_where_nothing_is_broken(tmp_path: pathlib.Path) -> None:
+    summary = run(tmp_path, "--no-seeds", "--programs", "60", "--hub", "native", "--seed", "3", "--jobs", "2")
+    assert summary["failures"] == [] and summary["status"] == 0
+    assert summary["programs"] == {"native": 60}
+    assert not (tmp_path / "failures").exists()
+
+
+@pytest.mark.parametrize(
+    ("fault", "result", "operations"),
+    [
+        ("lost_data", "communicate: value", 3),
+        ("hang", "hang", 4),
+        ("wrong_exception", "communicate: error: TimeoutExpired -> OSError", 4),
+    ],
+)
+def test_a_planted_fault_is_found_and_made_small(
+    fault: str, result: str, operations: int, tmp_path: pathlib.Path
+) -> None:
+    summary = run(
+        tmp_path, "--no-seeds", "--programs", "40", "--hub", "native", "--seed", "1", "--jobs", "2",
+        "--shrinking", "8", "--plant", str(FAULTS / f"{fault}.py"),
+    )  # fmt: skip
+    assert summary["status"] == 1
+    found = [failure for failure in summary["failures"] if result in failure["kind"]]
+    assert found, [failure["kind"] for failure in summary["failures"]]
+    assert min(len(failure["program"]["ops"]) for failure in found) <= operations
+    # What was written can be run again, and shows the same; without the fault there is nothing to be seen.
+    path = next(path for path in (tmp_path / "failures").iterdir() if json.loads(path.read_text()) | {"after": 0} in [
+        {**failure, "after": 0} for failure in found
+    ])  # fmt: skip
+    again = ["--shrinking", "0", "--jobs", "1", "--replay", str(path)]
+    assert found[0]["kind"] in [
+        failure["kind"] for failure in run(tmp_path, *again, "--plant", str(FAULTS / f"{fault}.py"))["failures"]
+    ]
+    assert run(tmp_path, *again)["status"] == 0
+
+
+@needs_eventlet
+def test_a_blocked_hub_is_found(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "program.json"
+    path.write_text(json.dumps({"program": program(
+        ["sync", "exit:0"], {}, {"op": "await", "p": 0}, {"op": "wait", "timeout": 0.06}, {"op": "kill"},
+    )}))  # fmt: skip
+    options = ("--hub", "poll", "--flavour", "monkey", "--jobs", "1", "--shrinking", "10", "--replay", str(path))
+    assert run(tmp_path, *options)["status"] == 0
+    summary = run(tmp_path, "--plant", str(FAULTS / "blocked_hub.py"), *options)
+    assert {failure["kind"] for failure in summary["failures"]} == {
+        "strict, wait: others ran: True -> False", "fixed, wait: others ran: True -> False",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "groups", [("native", "monkey"), ("poll", "explicit"), ("epolls", "monkey,taken")], ids=lambda groups: groups[0]
+)
+def test_the_committed_programs_show_no_failure(groups: tuple[str, str], tmp_path: pathlib.Path) -> None:
+    if groups[0] != "native" and not HAS_EVENTLET:
+        pytest.skip("eventlet is not installed")
+    seeds = [str(path) for path in SEEDS]
+    options = ("--hub", groups[0], "--flavour", groups[1], "--shrinking", "0", "--replay")
+    summary = run(tmp_path, *options, *seeds)
+    assert summary["failures"] == []
+    assert sum(summary["programs"].values()) >= 3
+
+
+def test_what_is_a_matter_of_chance_is_no_failure(tmp_path: pathlib.Path) -> None:
+    # What the child is at is not waited for: poll() finds either.
+    racy = program(["out:5:78", "exit:0"], {"stdout": "PIPE"}, *[{"op": "poll"}] * 40)
+    assert replay(tmp_path, *[racy] * 5)["failures"] == []
+
+
+def test_a_program_that_would_wait_for_ever_is_helped_and_ends(tmp_path: pathlib.Path) -> None:
+    stuck = program(["sync", "in:-1"], {"stdin": "PIPE", "stdout": "PIPE"}, {"op": "read", "f": "stdout", "n": [5]})
+    summary = replay(tmp_path, stuck)
+    assert summary["status"] == 0 and summary["stock_hangs"] == 0
+
+
+def test_a_hub_that_does_not_exist_is_refused(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as raised:
+        run(tmp_path, "--hub", "native,kqueue")
+    assert raised.value.code == 2
+    assert "'kqueue' is none of native, epolls, poll, selects, asyncio" in capsys.readouterr().err
+
+
+def test_it_looks_into_another_checkout_with_another_python(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "fastio").mkdir()
+    code = "names = lambda: ['fix_x']\ndef patch(disabled): raise SystemExit(7)\n"
+    (tmp_path / "fastio" / "__init__.py").write_text(code)
+    with pytest.raises(RuntimeError, match="native .strict. does not start: {'died': 7}"):
+        replay(tmp_path, program([], {}), options=("--fastio-path", str(tmp_path), "--python", sys.executable))
+
+
+# The parts
+
+
+def outcome(*ops: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"ops": [{"rescued": [], **seen} for seen in ops], "left": {}, "leaked": 0, **more}
+
+
+READ = {"op": "read", "f": "stdout", "n": [5]}
+
+
+@pytest.mark.parametrize(
+    ("stock", "patched", "kind"),
+    [
+        (outcome({"value": 1}), outcome({"value": 1}), None),
+        (outcome({"value": 1}), outcome({"value": 2}), "read: value: int -> int"),
+        (outcome({"value": 1}), outcome({"error": "OSError"}), "read: result: value -> OSError"),
+        (outcome({"value": 1}), outcome({"value": 1, "rescued": ["kill"]}), "read: rescued: [] -> kill"),
+        (outcome({"value": 1, "rescued": ["kill"]}), outcome({"value": 1}), None),
+        (outcome({"value": 1}), {"hang": 0}, "read: hang: None -> hang"),
+        (outcome({"value": 1}), {"died": -11}, "?: died: None -> hang"),
+        ({"hang": 0}, outcome({"value": 1}), None),
+        (outcome({"value": 1}), outcome({"value": 1}, leaked=1), "program: leaked: int -> int"),
+        (outcome({"value": 1}, leaked=1), outcome({"value": 1}), None),
+        (outcome({"value": 1, "others ran": True}), outcome({"value": 1, "others ran": False}),
+         "read: others ran: True -> False"),
+        (outcome({"value": 1, "others ran": False}), outcome({"value": 1, "others ran": True}), None),
+        (outcome({"value": 1}, left={"report.0": ["in 5"]}), outcome({"value": 1}, left={"report.0": ["in 4"]}),
+         "report: left: in 5 -> in 4"),
+    ],
+)  # fmt: skip
+def test_differences(stock: Any, patched: Any, kind: str | None) -> None:
+    found = compare.difference({"ops": [READ]}, stock, patched)
+    assert (found and found.kind) == kind
+
+
+def test_a_rule_explains_only_what_its_fix_is_for() -> None:
+    made = program([], {"stdout": "PIPE"}, {"op": "communicate", "timeout": 0.06})
+    stock = outcome({"value": None}, {"error": "TimeoutExpired", "caught": [], "output": None})
+    patched = outcome({"value": None}, {"error": "TimeoutExpired", "caught": ["TimeoutExpired"], "output": None})
+    found = compare.difference(made, stock, patched)
+    assert found is not None
+    assert rules.explained(rules.Case(made, found, stock, patched, {})) == "fix_green_exceptions"
+    patched["ops"][1]["output"] = {"bytes": [1]}
+    found = compare.difference(made, stock, patched)
+    assert found is not None
+    assert rules.explained(rules.Case(made, found, stock, patched, {})) is None
+
+
+def test_every_rule_is_named_after_a_fix() -> None:
+    import fastio
+
+    assert set(rules.RULES) <= {name for name in fastio.names() if name.startswith("fix_")}
+
+
+def test_shrinking_leaves_what_the_failure_needs() -> None:
+    made = program(
+        ["out:100:78", "sync", "err:5000:6162"], {"stdin": "PIPE", "stdout": "PIPE", "text": True},
+        *[{"op": "poll"}] * 9, {"op": "kill"}, *[{"op": "poll"}] * 9,
+    )  # fmt: skip
+
+    def fails(candidate: programs.Program) -> bool:
+        child = candidate["children"][0]
+        big = any(step.startswith("err") and int(step.split(":")[1]) > 1000 for step in child["steps"])
+        return big and {"op": "kill"} in candidate["ops"] and "text" in child["popen"]
+
+    assert shrink(made, fails, 60) == {
+        "children": [{"steps": ["err:1250:78"], "popen": {"text": True}}], "ops": [{"op": "kill"}],
+    }  # fmt: skip
+    assert sides.NATIVE.kind == "native"
