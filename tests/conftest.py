@@ -22,6 +22,7 @@ if os.environ.get("TEST_EVENTLET", "0") == "1":
 import importlib
 import importlib.util
 import pathlib
+import signal
 import subprocess
 import sys
 import textwrap
@@ -72,6 +73,10 @@ every_settings = pytest.mark.parametrize(
 
 #: Decorator: ``fastio.patch()`` without names applies every patch in the test, those outside of the default as well.
 everything = pytest.mark.also(*registry.outside_the_default())
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell gives it to what runs in its background, and every child of a test would inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _PHASES = pytest.StashKey[dict[str, pytest.TestReport]]()
 _GREEN_MODULES = ("eventlet.green.subprocess", "eventlet.green.os", "eventlet.greenio.py3")

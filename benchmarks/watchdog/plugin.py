@@ -90,8 +90,10 @@ class Watchdog:
 
     def rearm(self) -> None:
         """Whoever uses faulthandler takes its only timer from us."""
-        if self._name and os.getpid() == self._pid:
-            faulthandler.dump_traceback_later(max(self._deadline - time.monotonic(), 0.001), file=self._dump)
+        left = self._deadline - time.monotonic()
+        # Once it is over the stacks are on their way.
+        if self._name and left > 0 and os.getpid() == self._pid:
+            faulthandler.dump_traceback_later(left, file=self._dump)
 
     @contextlib.contextmanager
     def limit(self, name: str, seconds: float) -> Iterator[None]:

@@ -17,7 +17,7 @@ import pytest
 from benchmarks.backends import dog
 
 OBJECT = 4 << 20
-SECONDS = 120  # until a test gives up on a child; nothing here takes even one
+SECONDS = 60  # until a test gives up on a child; nothing here takes even one
 ENDLESS_MS = 3_600_000  # a pause that no test waits for
 
 NO_VDI = b"Failed to open VDI nosuch (snapshot id: 0 snapshot tag: ): No VDI found\n"

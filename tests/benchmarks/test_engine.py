@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="nobody monkey patches th
 
 ROOT = Path(engine.__file__).parent.parent
 #: Seconds after which a test gives up on a process; none takes even a few.
-PATIENCE = 300
+PATIENCE = 100
 
 #: Variants for the engine: the process says who it is, fails, hangs ...
 SCRIPT = """

@@ -19,7 +19,7 @@ from tests.conftest import needs_eventlet, needs_oslo
 
 pytestmark = [needs_oslo, needs_eventlet]
 
-PATIENCE = 300
+PATIENCE = 100
 SIZE = 1 << 20
 
 #: Two whole chunks and a rest; neither they nor the rest are whole objects of 4 MiB.
