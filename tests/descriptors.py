@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import posix
+import struct
+import termios
+from collections.abc import Callable, Iterator
+from typing import Any
 
 
 def descriptors() -> set[tuple[int, int, int]]:
@@ -19,6 +25,42 @@ def descriptors() -> set[tuple[int, int, int]]:
             status = os.fstat(int(name))
             found.add((int(name), status.st_dev, status.st_ino))
     return found
+
+
+def unread(fd: int) -> int:
+    """How many bytes wait in a pipe or a socket."""
+    return struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, bytes(4)))[0]
+
+
+@contextlib.contextmanager
+def forgotten(opens: Callable[[], int]) -> Iterator[Any]:
+    """A greenlet that waits for a file which was closed without a word to the hub, and returns what it is told.
+
+    :param opens: opens something, closes it again, and returns the number that it had: the file's was the same
+    """
+    import eventlet
+    from eventlet import hubs
+
+    def wait(fd: int) -> Any:
+        try:
+            return hubs.trampoline(fd, read=True)
+        except hubs.IOClosed as error:
+            return type(error)
+
+    reader, writer = os.pipe()
+    number = opens()
+    os.dup2(reader, number)
+    # epoll knows files: this must have been the only descriptor of its own, and its number may not become free.
+    os.dup2(writer, reader)
+    waiting = eventlet.spawn(wait, number)
+    eventlet.sleep(0)
+    posix.close(number)
+    try:
+        yield waiting
+    finally:
+        waiting.kill()
+        posix.close(reader)
+        posix.close(writer)
 
 
 def recycled(fd: int, end: int = 0) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import threading
@@ -145,6 +146,38 @@ def test_no_turn_moves_more_than_its_share(pipe: Pipe) -> None:
     turns = [after - before for before, after in zip(moved, [*moved[1:], counters.bytes_in], strict=True)]
     assert max(turns) <= 70_001
     assert counters.yields > 0
+
+
+def test_no_turn_feeds_more_than_its_share(pipe: Pipe) -> None:
+    reader, writer = pipe()
+    os.set_blocking(writer, False)
+    child = Child()
+    received: list[bytes] = []
+    child.run(lambda: received.append(b"".join(iter(lambda: os.read(reader, 4096), b""))))
+    moved: list[int] = []
+
+    class Counting(Poll):
+        def wait(self, timeout: float | None) -> Iterable[int]:
+            moved.append(counters.bytes_out)
+            return super().wait(timeout)
+
+    # The chunk is larger than the share, and the pipe has room for many of them.
+    exchange([], Feed(writer, memoryview(data(1, BIG)), 0, MIB, MIB), Counting(), Peer(), lambda: 70_001)
+    child.join()
+    assert received == [data(1, BIG)]
+    turns = [after - before for before, after in zip(moved, [*moved[1:], counters.bytes_out], strict=True)]
+    assert max(turns) <= 70_001
+    assert counters.yields > 0
+
+
+def test_only_a_pipe_that_nobody_reads_ends_the_input() -> None:
+    full = os.open("/dev/full", os.O_WRONLY)
+    peer = Peer()
+    with pytest.raises(OSError) as caught:
+        exchange([], Feed(full, memoryview(b"x" * 100), 0, MIB, MIB), Poll(), peer, lambda: MIB)
+    assert caught.value.errno == errno.ENOSPC
+    assert peer.done == []
+    os.close(full)
 
 
 def test_nobody_reads_the_input(pipe: Pipe) -> None:

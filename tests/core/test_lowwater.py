@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import select
 import socket
-import struct
-import termios
 from collections.abc import Iterator
 
 import pytest
@@ -16,6 +13,7 @@ from hypothesis import strategies as st
 from fastio.core import lowwater
 from tests.conftest import MONKEY_PATCHED
 from tests.core.conftest import connection
+from tests.descriptors import unread
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -42,7 +40,7 @@ def level(sock: socket.socket) -> int:
 
 def arrived(sock: socket.socket, count: int) -> None:
     """Wait until ``count`` bytes are in the socket, whatever its mark."""
-    while struct.unpack("i", fcntl.ioctl(sock, termios.FIONREAD, bytes(4)))[0] < count:
+    while unread(sock.fileno()) < count:
         select.select([], [], [], 0.001)
 
 

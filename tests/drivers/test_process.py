@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import struct
 import sys
-import termios
 import time
 from collections.abc import Iterator
 
@@ -17,7 +14,7 @@ from hypothesis import strategies as st
 from fastio.core import pipes
 from fastio.drivers._process import Child
 from tests.conftest import MONKEY_PATCHED
-from tests.descriptors import descriptors
+from tests.descriptors import descriptors, forgotten, unread
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -125,7 +122,7 @@ def test_who_reads_without_waiting_gives_way(turns: list[int]) -> None:
         pipes.grow(child._fd, MIB)
         if pipes.capacity(child._fd) < MIB:
             pytest.skip("the system grants no pipe of 1 MiB")
-        while struct.unpack("i", fcntl.ioctl(child._fd, termios.FIONREAD, b"\0" * 4))[0] < MIB:
+        while unread(child._fd) < MIB:
             time.sleep(0.001)
         turns[0] = 0
         assert next(child.chunks(MIB)) == bytes(MIB)
@@ -140,3 +137,22 @@ def test_who_writes_without_waiting_gives_way(turns: list[int]) -> None:
         turns[0] = 0
         child.write(bytes(MIB))
     assert turns[0] >= MIB // (64 * KIB) - 1
+
+
+@pytest.mark.skipif(not MONKEY_PATCHED, reason="there is no hub")
+@pytest.mark.parametrize("feeds", [False, True])
+def test_its_pipe_has_a_number_that_the_hub_knows(feeds: bool) -> None:
+    """A file was closed while a greenlet waited for it, and nobody has told the hub."""
+    from eventlet import hubs
+
+    def opens() -> int:
+        with Child(["true"], feeds=feeds) as child:
+            return child._fd
+
+    with forgotten(opens) as waiting, Child(["cat" if feeds else "true"], feeds=feeds) as child:
+        if feeds:
+            child.write(b"x" * 3 * MIB)
+        else:
+            assert list(child.chunks(MIB)) == []
+        assert child.finish() == (0, "")
+        assert waiting.wait() is hubs.IOClosed

@@ -50,6 +50,12 @@ def native_subprocess() -> ModuleType:
     return importlib.import_module("eventlet.patcher").original("subprocess")
 
 
+def timers(hub: Any) -> int:
+    """How many timers of the hub are still to come."""
+    hub.prepare_timers()
+    return sum(not timer.called for _, timer in hub.timers)
+
+
 @pytest.fixture
 def hub() -> Any:
     """eventlet's hub of this thread, which must have no listeners left at the end."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import errno
 import fcntl
 import hashlib
@@ -147,6 +148,59 @@ def test_a_pipe_that_the_caller_closed(sp: ModuleType, which: str) -> None:
     with fastio.patched():
         counters.reset()
         assert go() == upstream
+        assert counters.exchanges == 1
+
+
+def full(buffering: int) -> Any:
+    """A file that takes nothing: a write to it fails with ENOSPC."""
+    return open("/dev/full", "wb", buffering)
+
+
+def closed_below(popen: Any) -> None:
+    os.close(popen.stdin.fileno())
+
+
+def replaced(popen: Any, by: Any) -> None:
+    popen.stdin.close()
+    popen.stdin = by
+
+
+def unflushed(popen: Any) -> None:
+    replaced(popen, full(-1))
+    popen.stdin.write(b"x")
+
+
+#: What makes stdin fail, when communicate() has which input, by another error than that nobody reads.
+ERRORS = {
+    "flush": (unflushed, b"input", errno.ENOSPC),
+    "close": (closed_below, None, errno.EBADF),
+    "write": (lambda popen: replaced(popen, full(0)), b"input", errno.ENOSPC),
+}
+
+
+@pytest.mark.parametrize("where", ERRORS)
+def test_only_a_pipe_that_nobody_reads_is_forgiven(sp: ModuleType, is_green: bool, where: str) -> None:
+    if where == "write" and is_green:
+        pytest.skip("epoll refuses what is always ready")
+    spoil, input, expected = ERRORS[where]
+
+    def go() -> Any:
+        popen = sp.Popen(command("in:-1"), bufsize=0, **PIPES)
+        spoil(popen)
+        with pytest.raises(OSError) as caught:
+            popen.communicate(input)
+        popen.kill()
+        popen.wait()
+        for stream in (popen.stdin, popen.stdout, popen.stderr):
+            with contextlib.suppress(OSError):
+                stream.close()
+        # How far it has come tells who raised.
+        return caught.type, caught.value.errno, hasattr(popen, "_fileobj2output")
+
+    assert go() == (OSError, expected, where == "write")
+    with fastio.patched():
+        counters.reset()
+        assert go() == (OSError, expected, where == "write")
         assert counters.exchanges == 1
 
 
@@ -301,6 +355,52 @@ def test_text_is_as_natively(
         counters.reset()
         assert sp.Popen(command("echo"), **PIPES, **options).communicate(text) == (stdout, "")
         assert counters.exchanges == 1
+
+
+#: What comes before a time-out and what comes after it, and the text that it is: no part can be decoded by itself.
+CUT = {
+    "utf-8": (b"a\xe2\x82", b"\xacb", "a\u20acb"),
+    "utf-16": ("\ufeff\u20ac".encode("utf-16-le")[:3], "\u20acb".encode("utf-16-le")[1:], "\u20acb"),
+    "newline": (b"a\r", b"\nb", "a\nb"),
+}
+
+
+@pytest.mark.parametrize("stream", ["out", "err"])
+@pytest.mark.parametrize("kind", CUT)
+def test_text_that_a_timeout_cuts(patched: Any, sp: ModuleType, gate: Gate, kind: str, stream: str) -> None:
+    before, after, text = CUT[kind]
+    steps = [f"{stream}:{len(before)}:9:{before.hex()}", gate.tell, gate.wait, f"{stream}:{len(after)}:9:{after.hex()}"]
+    encoding = "utf-16" if kind == "utf-16" else "utf-8"
+    popen = sp.Popen(command(*steps), pass_fds=gate.fds, encoding=encoding, **OUTPUTS)
+    gate.reached()
+    name = {"out": "stdout", "err": "stderr"}[stream]
+    errors = [timed_out(sp, popen, 0.2)]
+    until(lambda: getattr(errors[-1], name), lambda: errors.append(timed_out(sp, popen, 0.2)))
+    # It is told as bytes.
+    assert getattr(errors[-1], name) == before
+    gate.open()
+    assert popen.communicate() == ((text, "") if stream == "out" else ("", text))
+
+
+def test_text_is_decoded_once_the_child_has_ended(sp: ModuleType, gate: Gate) -> None:
+    """Who is told that the text is none finds a child that has been waited for, and in time, as upstream."""
+
+    def go() -> Any:
+        steps = [out(1, 1000), "close:1", "close:2", gate.tell, gate.wait, "settled", "exit:3"]
+        popen = sp.Popen(command(*steps), pass_fds=gate.fds, encoding="utf-8", **OUTPUTS)
+        gate.reached()
+        error = timed_out(sp, popen, 0.2)
+        assert popen.returncode is None and error.cmd == popen.args
+        gate.open()
+        with pytest.raises(UnicodeDecodeError):
+            popen.communicate()
+        return popen.returncode
+
+    assert go() == 3
+    with fastio.patched():
+        counters.reset()
+        assert go() == 3
+        assert counters.exchanges == 2
 
 
 def test_text_that_can_not_be_decoded(sp: ModuleType, native_subprocess: ModuleType) -> None:

@@ -15,6 +15,7 @@ from fastio.core import budget
 from tests.child import Gate, command, data, dump, err, out
 from tests.conftest import MONKEY_PATCHED, needs_oslo
 from tests.descriptors import recycled
+from tests.patches.conftest import timers
 
 eventlet = pytest.importorskip("eventlet")
 greenlet = pytest.importorskip("greenlet")
@@ -217,6 +218,13 @@ def test_a_timed_out_call_leaves_nothing(patched: Any, hub: Any, green: ModuleTy
     assert budget.shared.active() == 0 and not list(hub.get_readers()) and not list(hub.get_writers())
     gate.open()
     popen.communicate()
+
+
+def test_no_timer_is_left(patched: Any, hub: Any, green: ModuleType) -> None:
+    before = timers(hub)
+    assert green.Popen(command("echo"), **PIPES).communicate(data(1, BIG), timeout=1000) == (data(1, BIG), b"")
+    assert counters.waits > 1
+    assert timers(hub) <= before
 
 
 def test_a_child_that_closes_everything_leaves_nothing(patched: Any, hub: Any, green: ModuleType) -> None:

@@ -22,7 +22,7 @@ from fastio import counters
 from fastio.core import budget, pipes
 from tests.child import Gate, command, data, dump, err, out
 from tests.conftest import MONKEY_PATCHED, every_settings
-from tests.descriptors import recycled
+from tests.descriptors import recycled, unread
 
 eventlet = pytest.importorskip("eventlet")
 
@@ -191,6 +191,26 @@ def test_every_way_of_writing(patched: Any, hub: Any, green: Any, style: str, bu
 
 
 @pytest.mark.fast_path("bytes_out")
+@pytest.mark.parametrize("mode", ["wb", "w"])
+def test_a_writer_keeps_back_no_more_than_upstream(pipe: Any, mode: str) -> None:
+    """Who reads from the other side sees the bytes when upstream's writer lets go of them."""
+
+    def go() -> list[int]:
+        reader, writer = pipe("rb", mode)
+        arrived = []
+        # Less than the pipe holds.
+        for _ in range(60):
+            writer.write("x" * 1000 if mode == "w" else b"x" * 1000)
+            arrived.append(unread(raw(reader).fileno()))
+        writer.close()
+        return arrived
+
+    upstream = go()
+    assert 0 < upstream[-1] < 60_000
+    with fastio.patched():
+        assert go() == upstream
+
+
 def test_a_large_write_tells_its_size(patched: Any, pipe: Any) -> None:
     reader, writer = pipe(bufsize=0)
     sender = eventlet.spawn(writer.write, data(1, BIG))
@@ -264,6 +284,24 @@ def test_nobody_reads(pipe: Any, bufsize: int) -> None:
     assert upstream == (BrokenPipeError, (errno.EPIPE, "Broken pipe"))
     with fastio.patched():
         assert go() == upstream
+
+
+def test_a_writer_that_can_not_write(hub: Any) -> None:
+    """Only EAGAIN is waited for; any other error is what it is."""
+
+    def go() -> Any:
+        full = GreenPipe(os.open("/dev/full", os.O_WRONLY), "wb", 0)
+        with pytest.raises(OSError) as caught:
+            full.write(b"x" * 100)
+        full.close()
+        return type(caught.value), caught.value.args
+
+    expected = (OSError, (errno.ENOSPC, "No space left on device"))
+    if not MONKEY_PATCHED:
+        # Upstream's os.write() would wait for it in the hub there, which epoll refuses.
+        assert go() == expected
+    with fastio.patched():
+        assert go() == expected
 
 
 @pytest.mark.parametrize("buffer", [bytearray(5), bytearray(500), bytearray(0), array.array("I", [0] * 20)], ids=repr)

@@ -10,7 +10,9 @@ import pytest
 
 from tests.child import Gate, command
 from tests.conftest import MONKEY_PATCHED
-from tests.descriptors import descriptors
+from tests.descriptors import descriptors, forgotten
+from tests.outcome import until
+from tests.patches.conftest import timers
 
 eventlet = pytest.importorskip("eventlet")
 
@@ -119,14 +121,29 @@ def test_an_exception_thrown_into_a_waiting_greenlet(
 
 
 def test_no_timer_is_left(patched: Any, hub: Any, green: ModuleType) -> None:
-    def timers() -> int:
-        hub.prepare_timers()
-        return sum(not timer.called for _, timer in hub.timers)
-
-    before = timers()
+    before = timers(hub)
     for _ in range(10):
         assert green.Popen(command("sleep:0.01", "exit:3")).wait(NEVER) == 3
-    assert timers() <= before
+    assert timers(hub) <= before
+
+
+def test_its_descriptor_has_a_number_that_the_hub_knows(
+    patched: Any, hub: Any, green: ModuleType, gate: Gate
+) -> None:
+    """A file was closed while a greenlet waited for it, and nobody has told the hub."""
+    popen = green.Popen(command(gate.wait, "exit:3"), pass_fds=gate.fds)
+
+    def opens() -> int:
+        pidfd = os.pidfd_open(popen.pid)
+        os.close(pidfd)
+        return pidfd
+
+    with forgotten(opens) as waiting:
+        waiter = eventlet.spawn(popen.wait)
+        until(lambda: waiting.dead, lambda: eventlet.sleep(0.01))
+        assert waiting.wait() is eventlet.hubs.IOClosed
+        gate.open()
+        assert waiter.wait() == 3
 
 
 def test_in_the_hub_itself_only_what_needs_no_wait_works(patched: Any, hub: Any, green: ModuleType, gate: Gate) -> None:
