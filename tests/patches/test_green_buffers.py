@@ -13,6 +13,7 @@ import fastio
 from fastio import counters
 from fastio.core import pipes
 from tests.child import Gate, command, data, out
+from tests.descriptors import unread
 
 eventlet = pytest.importorskip("eventlet")
 
@@ -93,6 +94,27 @@ def test_only_pipes_that_read_with_the_default(tmp_path: pathlib.Path) -> None:
     assert found.pop("default") == 60_000 - 1 < pipes.DEFAULT_CAPACITY
     assert upstream.pop("default") == 4096 - 1
     assert found == upstream
+
+
+def arrivals(mode: str) -> list[int]:
+    """How many bytes have come to the other side of a pipe after each of sixty writes of 1,000, less than it holds."""
+    reader, writer = os.pipe()
+    found = []
+    with GreenPipe(writer, mode) as stream:
+        for _ in range(60):
+            stream.write("x" * 1000 if mode == "w" else b"x" * 1000)
+            found.append(unread(reader))
+    os.close(reader)
+    return found
+
+
+@pytest.mark.no_fast_path(reason="half of it is upstream")
+@pytest.mark.parametrize("mode", ["wb", "w"])
+def test_a_writer_keeps_back_no_more_than_upstream(mode: str) -> None:
+    upstream = arrivals(mode)
+    assert 0 < upstream[-1] < 60_000
+    with fastio.patched("green_buffers", strict=True):
+        assert arrivals(mode) == upstream
 
 
 @pytest.mark.no_fast_path(reason="nothing is applied")

@@ -22,7 +22,7 @@ from fastio import counters
 from fastio.core import budget, pipes
 from tests.child import Gate, command, data, dump, err, out
 from tests.conftest import MONKEY_PATCHED, every_settings
-from tests.descriptors import recycled, unread
+from tests.descriptors import recycled
 
 eventlet = pytest.importorskip("eventlet")
 
@@ -191,26 +191,6 @@ def test_every_way_of_writing(patched: Any, hub: Any, green: Any, style: str, bu
 
 
 @pytest.mark.fast_path("bytes_out")
-@pytest.mark.parametrize("mode", ["wb", "w"])
-def test_a_writer_keeps_back_no_more_than_upstream(pipe: Any, mode: str) -> None:
-    """Who reads from the other side sees the bytes when upstream's writer lets go of them."""
-
-    def go() -> list[int]:
-        reader, writer = pipe("rb", mode)
-        arrived = []
-        # Less than the pipe holds.
-        for _ in range(60):
-            writer.write("x" * 1000 if mode == "w" else b"x" * 1000)
-            arrived.append(unread(raw(reader).fileno()))
-        writer.close()
-        return arrived
-
-    upstream = go()
-    assert 0 < upstream[-1] < 60_000
-    with fastio.patched():
-        assert go() == upstream
-
-
 def test_a_large_write_tells_its_size(patched: Any, pipe: Any) -> None:
     reader, writer = pipe(bufsize=0)
     sender = eventlet.spawn(writer.write, data(1, BIG))

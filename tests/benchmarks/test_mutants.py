@@ -1,0 +1,175 @@
+"""The known faults: all of them are about the code that is here, and what the command says of each kind of them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("tomllib" if sys.version_info >= (3, 11) else "tomli")
+
+from benchmarks.mutants import __main__ as command
+from benchmarks.mutants import listed, trial
+
+MUTANTS = listed.read()
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_every_fault_is_one_of_the_code_that_is_here(mutant: listed.Mutant) -> None:
+    path = listed.ROOT / mutant.file
+    faulty = mutant.applied(path.read_text())
+    compile(faulty, mutant.file, "exec")
+    for test in mutant.tests:
+        file, _, name = test.partition("::")
+        assert f"def {name.partition('[')[0]}(" in (listed.ROOT / file).read_text() if name else (listed.ROOT / file)
+
+
+def test_one_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["a-feed-does-not-heed-its-limit"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("killed    a-feed-does-not-heed-its-limit: tests/core/test_feed.py::test_no_more_than_the")
+    assert said.splitlines()[-1].startswith("1 of 1 mutants are seen; ")
+
+
+SUM = """
+def total(numbers):
+    found = 0
+    for number in numbers:
+        found += number
+    return found
+"""
+
+TESTS = """
+import time
+import pytest
+from fastio.sums import total
+
+def test_nothing():
+    assert total([]) == 0
+
+def test_some():
+    assert total([1, 2]) == 3
+
+@pytest.fixture
+def summed():
+    total([1])
+
+def test_fixture(summed):
+    pass
+
+def test_wrong():
+    assert total([1]) == 2
+
+@pytest.mark.limit(0.25 * 120)
+def test_slow():
+    while total([1]) != 1:
+        time.sleep(0.01)
+
+@pytest.fixture
+def checked():
+    yield
+    assert total([1]) == 1
+
+def test_teardown(checked):
+    pass
+
+@pytest.mark.skip
+def test_skipped():
+    pass
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with one function and its tests."""
+    for folder in ("fastio", "tests"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "__init__.py").touch()
+    (tmp_path / "benchmarks").symlink_to(listed.ROOT / "benchmarks")
+    (tmp_path / "fastio" / "sums.py").write_text(SUM)
+    (tmp_path / "tests" / "conftest.py").write_text('pytest_plugins = ["benchmarks.watchdog.plugin"]\n')
+    (tmp_path / "tests" / "test_sums.py").write_text(TESTS)
+    # A quarter of it is the limit of the test that hangs.
+    monkeypatch.setattr(trial, "LIMIT", 20)
+    return tmp_path
+
+
+def mutant(name: str = "m", old: str = "found += number", new: str = "found -= number", *tests: str) -> str:
+    named = ", ".join(f'"tests/test_sums.py{"::" * bool(test)}{test}"' for test in tests or ("test_some",))
+    return f'[[mutant]]\nname = "{name}"\nfile = "fastio/sums.py"\nold = "{old}"\nnew = "{new}"\ntests = [{named}]\n'
+
+
+@pytest.mark.parametrize(
+    ("new", "tests", "word", "detail"),
+    [
+        ("found -= number", ["test_some"], "killed", "tests/test_sums.py::test_some: AssertionError: assert -3 == 3"),
+        ("found -= number", ["test_nothing", "test_some"], "killed", "tests/test_sums.py::test_some: "),
+        ("found -= number", [""], "killed", "tests/test_sums.py::test_some: "),
+        ("found -= number", ["test_teardown"], "killed", "tests/test_sums.py::test_teardown: AssertionError"),
+        ("found -= number", ["test_slow"], "killed", "tests/test_sums.py::test_slow: not ended within its limit"),
+        ("found -= number", ["test_nothing"], "SURVIVED", "1 tests pass with it"),
+        ("found -= number", ["test_wrong"], "UNSURE", "tests/test_sums.py::test_wrong does not pass without it:"),
+        ("found -= number", ["test_skipped"], "BROKEN", "no test was run; pytest ended with 0"),
+        ("found -= number", ["test_none"], "BROKEN", "no test was run; pytest ended with 4"),
+        ("found += nothing", ["test_some"], "BROKEN", "tests/test_sums.py::test_some: NameError: name 'nothing'"),
+        ("import nothing", ["test_some"], "BROKEN", "tests/test_sums.py::test_some: ModuleNotFoundError"),
+        ("found += 1 / 0", ["test_fixture"], "BROKEN", "tests/test_sums.py::test_fixture: ZeroDivisionError"),
+        ("found += (", ["test_some"], "BROKEN", "tests/test_sums.py: "),
+    ],
+)  # fmt: skip
+def test_what_becomes_of_a_mutant(checkout: Path, new: str, tests: list[str], word: str, detail: str) -> None:
+    (checkout / "list.toml").write_text(mutant("m", "found += number", new, *tests))
+    (found,) = listed.read(checkout / "list.toml")
+    with trial.Copy(checkout) as copy:
+        verdict = copy.judge(found)
+        assert (verdict.word, verdict.detail[: len(detail)]) == (word, detail)
+        assert verdict.good == (word == "killed")
+        # The next one finds the code as it was.
+        assert copy.judge(found).word == word
+    assert (checkout / "fastio" / "sums.py").read_text() == SUM
+
+
+def test_the_command(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = checkout / "list.toml"
+    lacking = mutant("lacking") + 'needs = ["no_such_module"]\n'
+    path.write_text(
+        mutant("good") + mutant("weak", "found += number", "found -= number", "test_nothing") + lacking
+        + mutant("gone", "no such text") + mutant("twice", "number")
+    )  # fmt: skip
+    where = ["--file", str(path), "--root", str(checkout), "--jobs", "2"]
+    assert command.main(["--list", *where]) == 0
+    assert capsys.readouterr().out.split() == ["good", "weak", "lacking", "gone", "twice"]
+    assert command.main(where) == 1
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in lines] == [
+        ["killed", "good:"], ["SURVIVED", "weak:"], ["skipped", "lacking:"], ["STALE", "gone:"], ["STALE", "twice:"],
+    ]  # fmt: skip
+    assert "fastio/sums.py has its old text 0 times, not once" in lines[3]
+    assert last.startswith("2 of 5 mutants are seen; ")
+    assert command.main(["good", "lacking", *where]) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[[mutant", "list.toml: "),
+        (mutant() + mutant(), "more than one mutant is called m"),
+        (mutant().replace("old", "odl"), "m: lacks old and has unknown odl"),
+        (mutant().replace('name = "m"\n', ""), "a mutant without a name: lacks name"),
+        (mutant(new="found += number"), "m: needs tests, an old text, and a new one that differs"),
+        (mutant().replace('"tests/test_sums.py::test_some"', ""), "m: needs tests"),
+    ],
+)
+def test_a_list_that_is_wrong(tmp_path: Path, text: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "list.toml").write_text(text)
+    assert command.main(["--file", str(tmp_path / "list.toml")]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_name_that_is_not_in_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["no-such-mutant"]) == 2
+    assert "no mutant is called no-such-mutant; --list shows their names" in capsys.readouterr().err
+    assert command.main(["--file", "/no/such/file"]) == 2
+    with pytest.raises(SystemExit):
+        command.main(["--jobs", "0"])
