@@ -20,8 +20,10 @@ from benchmarks.backends import dog_command
 
 PROGRAMS = ("dog", "collie")
 
+STORE_MS = dog_command.STORE_MS
+
 #: Pauses for :func:`environment`: storage that costs nothing, so that only the cost of processes and pipes is left.
-FAST: Mapping[str, float] = {"start_ms": 0, "fetch_ms": 0, "store_ms": 0}
+FAST: Mapping[str, float] = {"start_ms": 0, "fetch_ms": 0, "store_ms": 0, "new_ms": 0}
 
 # Only the launcher can tell when the command began, and whether its parent ignored SIGPIPE: Python always does.
 _LAUNCHER = """\
@@ -62,10 +64,12 @@ def environment(
     start_ms: float | None = None,
     fetch_ms: float | None = None,
     store_ms: float | None = None,
+    new_ms: float | None = None,
     port: int | None = None,
     daemon: str | None = None,
     die_after: int | None = None,
     hang_after: int | None = None,
+    cut: str | None = None,
     eagain: str | None = None,
 ) -> dict[str, str]:
     """What to add to ``os.environ`` so that ``dog`` and ``collie`` are found, with the store in *directory*.
@@ -79,10 +83,12 @@ def environment(
         "DOG_START_MS": start_ms,
         "DOG_FETCH_MS": fetch_ms,
         "DOG_STORE_MS": store_ms,
+        "DOG_NEW_MS": new_ms,
         "DOG_PORT": port,
         "DOG_DAEMON": daemon,
         "DOG_DIE_AFTER": die_after,
         "DOG_HANG_AFTER": hang_after,
+        "DOG_CUT": cut,
         "DOG_EAGAIN": eagain,
     }
     additions = {name: str(value) for name, value in values.items() if value is not None}
@@ -95,6 +101,11 @@ def environment(
 def image_file(directory: str | os.PathLike[str], name: str | bytes) -> Path:
     """The file that holds the image *name* in the store of *directory*, byte for byte."""
     return Path(dog_command.image_path(str(_state(Path(directory).absolute())), os.fsencode(name)))
+
+
+def orphans(directory: str | os.PathLike[str]) -> list[str]:
+    """The ids of the objects that belong to no image: what a ``write`` has left that was killed at the wrong time."""
+    return sorted(path.stem for path in _state(Path(directory).absolute()).glob(f"*{dog_command.ORPHAN}"))
 
 
 def create_image(directory: str | os.PathLike[str], name: str | bytes, source: str | os.PathLike[str]) -> Path:

@@ -14,14 +14,19 @@ Environment, beside ``DOG_STATE``; all times are in milliseconds:
 
 ``DOG_START_MS`` (21)
     ``read`` and ``write``: from exec to the first byte. Includes the start of Python, which is the lower limit.
-``DOG_FETCH_MS`` (3.7), ``DOG_STORE_MS`` (9)
-    Time to get or put one object of 4 MiB; a part of an object takes its share. 0: as fast as the disk.
+``DOG_FETCH_MS`` (3.7), ``DOG_STORE_MS`` (9), ``DOG_NEW_MS`` (22)
+    Time to get one object of 4 MiB, to put one that is there already, and to put a new one, which has to be entered
+    in the image as well; a part of an object takes its share. 0: as fast as the disk.
 ``DOG_PORT`` (7000)
     Where the daemon listens; on any other port the connection is refused.
 ``DOG_DAEMON`` (up)
     ``down``: nothing listens. ``stopped``: it accepts, and never answers. ``unformatted``: no cluster yet.
 ``DOG_DIE_AFTER``, ``DOG_HANG_AFTER`` (never)
     The daemon dies, or stops answering, after so many objects of one ``read`` or ``write``.
+``DOG_CUT`` (nowhere)
+    The connection breaks. ``create``: before the daemon has the request; ``created``, ``deleted``: the daemon has done
+    what it was asked, and its answer is lost; ``inode``: after the image was looked up, by whatever command; for
+    ``list`` that is each image; ``discarded``: the image to be deleted has lost its content, and no more.
 ``DOG_EAGAIN`` (spin)
     What a non-blocking standard input or output does: ``spin`` tries again at once, like the real one (right data,
     100 % CPU); ``fail`` is an error, to catch whoever made the child's end of a pipe non-blocking.
@@ -40,10 +45,16 @@ OBJECT = 4 << 20
 MAX_SIZE = OBJECT << 20
 MAX_NAME = 255
 
+# How the file ends that stands for an object without an image.
+ORPHAN = ".orphan"
+
 OK, FAILURE, SYSTEM_FAILURE, USAGE = 0, 1, 2, 64
 
 # Seconds from exec to the launcher's first line: what /bin/sh takes to start.
 LAUNCHER_START = 0.0005
+
+STORE_MS = 9.0
+NEW_MS = 22.0
 
 LIST_MS = 8
 LIST_FURTHER_MS = 0.2
@@ -107,11 +118,13 @@ class Settings:
         objects = "a number of whole objects, 0 or more"
         self.start = number("DOG_START_MS", 21.0, float, milliseconds) / 1000
         self.fetch = number("DOG_FETCH_MS", 3.7, float, milliseconds) / 1000
-        self.store = number("DOG_STORE_MS", 9.0, float, milliseconds) / 1000
+        self.store = number("DOG_STORE_MS", STORE_MS, float, milliseconds) / 1000
+        self.new = number("DOG_NEW_MS", NEW_MS, float, milliseconds) / 1000
         self.port = number("DOG_PORT", 7000, int, "a port number")
         self.daemon = choice("DOG_DAEMON", "up", "down", "stopped", "unformatted")
         self.die_after = number("DOG_DIE_AFTER", None, int, objects)
         self.hang_after = number("DOG_HANG_AFTER", None, int, objects)
+        self.cut = choice("DOG_CUT", "nowhere", "create", "created", "inode", "discarded", "deleted")
         self.spin = choice("DOG_EAGAIN", "spin", "fail") == "spin"
 
 
@@ -157,6 +170,10 @@ class Image:
 
     def object_id(self, index: int) -> int:
         return self.vid << 32 | index
+
+    @property
+    def inode_id(self) -> int:
+        return 0x80 << 56 | self.vid << 32
 
     def next_data(self, offset: int) -> int:
         """Where the first data at or after *offset* lie; the image's size when there are none."""
@@ -229,8 +246,22 @@ class Daemon:
             image_name(os.path.relpath(os.path.join(folder, file), state))
             for folder, _, files in os.walk(state)
             for file in files
+            if not file.endswith(ORPHAN)
         ]
         return sorted(names, key=vdi_id)
+
+    def read_inode(self, image: Image) -> list[str]:
+        """What is said when the connection breaks before the image's inode has come; nothing if it comes."""
+        if self.settings.cut != "inode":
+            return []
+        return ["failed to read a response", f"Failed to read object {image.inode_id:016x}"]
+
+    def open_inode(self, name: bytes, flags: int) -> Image:
+        """The image, after its inode was read."""
+        image = self.open(name, flags)
+        if lines := self.read_inode(image):
+            raise Exit(FAILURE, *lines, f"Failed to read a vdi {os.fsdecode(name)}")
+        return image
 
     def load_inode(self) -> None:
         """What every read and write begins with: 12 MiB of inode, whatever the image's size."""
@@ -238,23 +269,44 @@ class Daemon:
 
     def fetch(self, image: Image, index: int, piece: memoryview, offset: int) -> None:
         done = time.monotonic() + self.settings.fetch * len(piece) / OBJECT
-        self._fault("read", image.object_id(index))
+        self._fault(f"read object {image.object_id(index):016x}", "read VDI")
         os.preadv(image.fd, [piece], offset)
         sleep_until(done)
 
     def store(self, image: Image, index: int, piece: memoryview, offset: int) -> None:
-        done = time.monotonic() + self.settings.store * len(piece) / OBJECT
-        self._fault("write", image.object_id(index))
+        new = not image.allocated(index)
+        done = time.monotonic() + (self.settings.new if new else self.settings.store) * len(piece) / OBJECT
+        if self.objects == self.settings.die_after:
+            # An object is more than the socket takes, so that the end of the connection shows while it is sent.
+            broken_socket(image.object_id(index), len(piece))
+        self._fault()
+        orphan = os.path.join(self.settings.state, f"{image.object_id(index):016x}{ORPHAN}")
+        if new:
+            # Whoever is killed meanwhile leaves an object that no image has.
+            os.close(os.open(orphan, os.O_WRONLY | os.O_CREAT, 0o666))
         os.pwrite(image.fd, piece, offset)
         sleep_until(done)
+        if new:
+            os.unlink(orphan)
 
-    def _fault(self, verb: str, oid: int) -> None:
-        if self.objects == self.settings.die_after:
-            lines = "failed to read a response", f"Failed to {verb} object {oid:016x}", f"Failed to {verb} VDI"
-            raise Exit(FAILURE, *lines)
+    def _fault(self, *failed: str) -> None:
+        if failed and self.objects == self.settings.die_after:
+            raise Exit(FAILURE, "failed to read a response", *(f"Failed to {what}" for what in failed))
         if self.objects == self.settings.hang_after:
             hang()
         self.objects += 1
+
+
+def broken_socket(oid: int, length: int) -> None:
+    """What becomes of ``write`` once the connection is closed: SIGPIPE, which a parent may have had ignored."""
+    _signal.raise_signal(_signal.SIGPIPE)
+    raise Exit(
+        FAILURE,
+        "failed to write to socket: Broken pipe",
+        f"failed to send request 1, {length}: Broken pipe",
+        f"Failed to write object {oid:016x}",
+        "Failed to write VDI",
+    )
 
 
 def sleep_until(moment: float) -> None:
@@ -399,14 +451,16 @@ def parse_address(word: str) -> str:
 
 
 def parse_size(word: str, command: str) -> int:
-    """Bytes: a decimal number, cut to a whole one, with an optional suffix for its unit."""
+    """Bytes: a number as strtod() reads it, cut to a whole one, with an optional suffix for its unit."""
     number, shift = word, 0
-    if word[-1:].lower() in SUFFIXES:
+    hexadecimal = word.lstrip(" +-")[:2].lower() == "0x"
+    # A hexadecimal number takes its b, as a digit.
+    if word[-1:].lower() in SUFFIXES and not (hexadecimal and word[-1:] in "bB"):
         number, shift = word[:-1], SUFFIXES[word[-1].lower()]
     try:
         if "_" in number or number != number.rstrip():
             raise ValueError("float() takes what strtod() does not")
-        size = int(float(number or "0") * (1 << shift))
+        size = int((float.fromhex(number) if hexadecimal else float(number or "0")) * (1 << shift))
         return size if size >= 0 else size + (1 << 64)
     except (ValueError, OverflowError) as error:
         raise Exit(
@@ -457,6 +511,9 @@ def create(daemon: Daemon, operands: list[str], raw: bool) -> None:
             f" with size up to {readable(1 << 54, raw)} bytes or use '-z' to create larger object size volume",
             text=command_help("create"),
         )
+    lost = Exit(SYSTEM_FAILURE, "failed to read a response")
+    if daemon.settings.cut == "create":
+        raise lost
     path = image_path(daemon.settings.state, name)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     try:
@@ -464,6 +521,8 @@ def create(daemon: Daemon, operands: list[str], raw: bool) -> None:
     except FileExistsError as error:
         raise Exit(FAILURE, f"{failed}: VDI exists already") from error
     os.ftruncate(fd, size)
+    if daemon.settings.cut == "created":
+        raise lost
 
 
 def resize(daemon: Daemon, operands: list[str], raw: bool) -> None:
@@ -471,7 +530,7 @@ def resize(daemon: Daemon, operands: list[str], raw: bool) -> None:
     if not numbers:
         raise Exit(USAGE, "Please specify the new size for the VDI", text=command_help("resize"))
     size = parse_size(numbers[0], "resize")
-    image = daemon.open(name, os.O_RDWR)
+    image = daemon.open_inode(name, os.O_RDWR)
     if size > MAX_SIZE:
         line = f"New VDI size is too large. This volume's max size is {MAX_SIZE}"
         raise Exit(USAGE, line, text=command_help("resize"))
@@ -483,20 +542,31 @@ def resize(daemon: Daemon, operands: list[str], raw: bool) -> None:
 
 def delete(daemon: Daemon, operands: list[str], raw: bool) -> None:
     name, _ = required("delete", operands)
+    lost = "failed to read a response"
     try:
-        daemon.open(name, os.O_RDONLY)
+        image = daemon.open(name, os.O_RDWR)
     except Exit as failure:
         raise Exit(OK, *failure.lines) from failure
+    if lines := daemon.read_inode(image):
+        raise Exit(OK, *lines, f"failed to read inode object: {image.inode_id:016x}")
+    if daemon.settings.cut == "discarded":
+        os.ftruncate(image.fd, 0)
+        os.ftruncate(image.fd, image.size)
+        image.keep_creation_time()
+        lines = [f"Failed to write object {image.inode_id:016x}"]
+        raise Exit(OK, lost, *lines, f"failed to update inode for discarding objects: {image.inode_id:016x}")
     try:
         os.unlink(image_path(daemon.settings.state, name))
     except FileNotFoundError:
         pass  # deleted meanwhile
+    if daemon.settings.cut == "deleted":
+        raise Exit(OK, lost)
 
 
 def read(daemon: Daemon, operands: list[str], raw: bool) -> None:
     name, numbers = required("read", operands)
     wanted = [parse_size(number, "read") for number in numbers[:2]]
-    image = daemon.open(name, os.O_RDONLY)
+    image = daemon.open_inode(name, os.O_RDONLY)
     # Clearing the buffer takes a millisecond, which belongs to the start.
     buffer = memoryview(bytearray(OBJECT))
     daemon.load_inode()
@@ -519,7 +589,7 @@ def read(daemon: Daemon, operands: list[str], raw: bool) -> None:
 def write(daemon: Daemon, operands: list[str], raw: bool) -> None:
     name, numbers = required("write", operands)
     wanted = [parse_size(number, "write") for number in numbers[:2]]
-    image = daemon.open(name, os.O_RDWR)
+    image = daemon.open_inode(name, os.O_RDWR)
     # Clearing the buffer takes a millisecond, which belongs to the start.
     buffer = memoryview(bytearray(OBJECT))
     daemon.load_inode()
@@ -553,6 +623,7 @@ def list_images(daemon: Daemon, operands: list[str], raw: bool) -> None:
     if not daemon.connect():
         raise Exit(SYSTEM_FAILURE, text=text)
     names = daemon.images() if daemon.formatted else []
+    lines: list[str] = []
     for name in names:
         if operands and name != os.fsencode(operands[0]):
             continue
@@ -560,9 +631,12 @@ def list_images(daemon: Daemon, operands: list[str], raw: bool) -> None:
             image = Image(image_path(daemon.settings.state, name), name)
         except FileNotFoundError:
             continue  # deleted meanwhile
+        if unread := daemon.read_inode(image):
+            lines += [*unread, "Failed to read inode header"]
+            continue
         text += list_line(image, raw)
     sleep_until(daemon.started + (LIST_MS + LIST_FURTHER_MS * (len(names) - 1)) / 1000)
-    raise Exit(OK, text=text)
+    raise Exit(OK, *lines, text=text)
 
 
 def list_line(image: Image, raw: bool) -> str:

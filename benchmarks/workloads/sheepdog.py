@@ -64,8 +64,14 @@ def collie(command: str, offset: int, length: int) -> list[str]:
 
 
 def dog_environment(directory: Path, parameters: Mapping[str, Any]) -> dict[str, str]:
-    """What makes a process find the stand-in of ``directory``, with the pauses that the parameters ask for."""
-    pauses = dog.FAST if choice(parameters, "pauses", "real", "none") == "none" else {}
+    """What makes a process find the stand-in of ``directory``, with the pauses that the parameters ask for.
+
+    What is written replaces the objects of an image, as it did where the pauses were measured, or makes ``new`` ones.
+    """
+    if choice(parameters, "pauses", "real", "none") == "none":
+        pauses = dog.FAST
+    else:
+        pauses = {} if parameters.get("new") else {"new_ms": dog.STORE_MS}
     return dog.environment(directory, **pauses)
 
 

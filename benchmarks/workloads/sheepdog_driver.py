@@ -119,7 +119,7 @@ def run(green: bool, open_driver: Callable[..., Any], parameters: Mapping[str, A
             directory, payload = readable_cluster(parameters)
         else:
             directory, payload = stack.enter_context(writable_cluster(parameters))
-        os.environ.update(dog_environment(directory, parameters))
+        os.environ.update(dog_environment(directory, {**parameters, "new": True}))
         store = store_of(stack.enter_context(open_driver(parameters)))
         if task == "get":
             measured, size, right = get(store, payload.sha256)
@@ -131,7 +131,7 @@ def run(green: bool, open_driver: Callable[..., Any], parameters: Mapping[str, A
 def limit(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """One command for all of the image, from or to ``cat``."""
     task = "read" if choice(parameters, "task", "get", "add") == "get" else "write"
-    return limit_pipeline({**parameters, "task": task, "chunk": parameters["size"]})
+    return limit_pipeline({**parameters, "task": task, "chunk": parameters["size"], "new": True})
 
 
 VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import math
 import os
 import select
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from fastio import config, counters
@@ -18,6 +22,25 @@ from fastio.patches import _child
 #: Bytes of what a child says on errors that are kept.
 _MOST_ERRORS = 16 * 1024
 
+#: Seconds that a child may take to end once it was killed. One that the kernel holds in a system call takes longer,
+#: and is left to the next :class:`Child`.
+_DEATH = 1.0
+
+#: Seconds between two looks at a child where the kernel can not tell of its end.
+_LOOKS = 0.01
+
+#: Children that were killed and had not ended yet.
+_dying: list[subprocess.Popen[bytes]] = []
+
+
+def _reap() -> None:
+    """Take the status of those of ``_dying`` that have ended. It never waits."""
+    for popen in _dying[:]:
+        if popen.poll() is not None:
+            # Another thread may have done so meanwhile.
+            with contextlib.suppress(ValueError):
+                _dying.remove(popen)
+
 
 class _Waiter(Protocol):
     """How the running thread or greenlet waits."""
@@ -26,11 +49,22 @@ class _Waiter(Protocol):
         """``fd`` is new, whatever had that number before."""
         ...
 
-    def readable(self, fd: int) -> None: ...
+    #: Whether others run while it waits, so that a finalizer, which may run anywhere, must not wait.
+    switches: bool
+
+    def readable(self, fd: int, seconds: float | None) -> bool:
+        """Wait until ``fd`` is readable; False if that takes more than ``seconds``."""
+        ...
 
     def writable(self, fd: int) -> None: ...
 
-    def exited(self, popen: subprocess.Popen[bytes]) -> int: ...
+    def exited(self, popen: subprocess.Popen[bytes], seconds: float | None) -> bool:
+        """Wait for the end of a child, and take its status; False if that takes more than ``seconds``."""
+        ...
+
+    def apart(self, work: Callable[[], object], patience: float | None) -> None:
+        """Do ``work``, which goes on by itself if it takes more than ``patience`` seconds, where that is possible."""
+        ...
 
     def share(self) -> int:
         """Bytes that may be moved before ``give_way()``."""
@@ -40,22 +74,32 @@ class _Waiter(Protocol):
 
 
 class _Native:
+    switches = False
+
     def opened(self, fd: int) -> None:
         pass
 
-    def readable(self, fd: int) -> None:
-        self._wait(fd, select.POLLIN)
+    def readable(self, fd: int, seconds: float | None) -> bool:
+        return self._wait(fd, select.POLLIN, seconds)
 
     def writable(self, fd: int) -> None:
-        self._wait(fd, select.POLLOUT)
+        self._wait(fd, select.POLLOUT, None)
 
-    def _wait(self, fd: int, event: int) -> None:
+    def _wait(self, fd: int, event: int, seconds: float | None) -> bool:
         poll = select.poll()
         poll.register(fd, event)
-        poll.poll()
+        return bool(poll.poll(None if seconds is None else math.ceil(max(0, seconds) * 1000)))
 
-    def exited(self, popen: subprocess.Popen[bytes]) -> int:
-        return popen.wait()
+    def exited(self, popen: subprocess.Popen[bytes], seconds: float | None) -> bool:
+        try:
+            popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def apart(self, work: Callable[[], object], patience: float | None) -> None:
+        # Nothing can interrupt a thread, and so nobody waits for it to give up.
+        work()
 
     def share(self) -> int:
         return sys.maxsize
@@ -65,26 +109,47 @@ class _Native:
 
 
 class _Green:
+    switches = True
+
     def opened(self, fd: int) -> None:
         from eventlet import hubs
 
         hubs.notify_opened(fd)
 
-    def readable(self, fd: int) -> None:
-        from eventlet import hubs
+    def readable(self, fd: int, seconds: float | None) -> bool:
+        from fastio.patches import _hub
 
-        hubs.trampoline(fd, read=True)
+        return _hub.wait_readable(fd, seconds)
 
     def writable(self, fd: int) -> None:
         from eventlet import hubs
 
         hubs.trampoline(fd, write=True)
 
-    def exited(self, popen: subprocess.Popen[bytes]) -> int:
-        from fastio.patches import _hub
+    def exited(self, popen: subprocess.Popen[bytes], seconds: float | None) -> bool:
+        from eventlet import sleep
 
-        _child.until_exit(popen.pid, lambda pidfd: _hub.wait_readable(pidfd, None))
-        return popen.wait()
+        end = None if seconds is None else time.monotonic() + seconds
+        while popen.poll() is None:
+            left = None if end is None else end - time.monotonic()
+            if left is not None and left <= 0:
+                return False
+            waited = _child.until_exit(popen.pid, functools.partial(self._ended, seconds=left))
+            if waited is None and popen.poll() is None:
+                # The kernel has no pidfd for us. Popen.wait() may be the stock one, which would hold up the hub.
+                sleep(_LOOKS)
+        return True
+
+    def _ended(self, pidfd: int, seconds: float | None) -> bool:
+        self.opened(pidfd)
+        return self.readable(pidfd, seconds)
+
+    def apart(self, work: Callable[[], object], patience: float | None) -> None:
+        import eventlet
+
+        working = eventlet.spawn(work)
+        with eventlet.Timeout(patience, False):
+            working.wait()
 
     def share(self) -> int:
         return budget.shared.share(config.effective().yield_bytes)
@@ -101,19 +166,32 @@ def _waiter() -> _Waiter:
     return _Green() if patcher is not None and patcher.is_monkey_patched("select") else _Native()
 
 
+def apart(work: Callable[[], object], patience: float | None) -> None:
+    """Do ``work``, whatever becomes of the caller.
+
+    Under eventlet it has a greenlet of its own: neither a time-out nor ``kill()`` of the caller ends it, and whoever
+    has waited ``patience`` seconds goes on without it. A native thread does it itself. It must not raise.
+    """
+    _waiter().apart(work, patience)
+
+
 class Child:
     """A child with one pipe: from its standard output, or with ``feeds`` to its standard input.
 
     Its other streams are ``/dev/null``, but for the errors: those go to a file in memory, which never fills up as a
     pipe does that nobody reads. Leaving the context ends the child if it has not ended by itself.
 
+    :param limit: seconds after which :meth:`chunks` and :meth:`finish` raise TimeoutError rather than wait on
     :raises OSError: if it can not be started
     """
 
-    def __init__(self, arguments: list[str], *, feeds: bool = False) -> None:
+    def __init__(self, arguments: list[str], *, feeds: bool = False, limit: float | None = None) -> None:
+        _reap()
         self._settings = config.effective()
         self._waiter = _waiter()
         self._left = self._waiter.share()
+        self._limit = limit
+        self._end = None if limit is None else time.monotonic() + limit
         self._errors = os.memfd_create("errors")
         self._fd = -1
         reader = writer = -1
@@ -138,18 +216,28 @@ class Child:
     def __enter__(self) -> Child:
         return self
 
-    def __exit__(self, *exc_info: object) -> None:
-        self.stop()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # A generator that is thrown away ends on whatever greenlet runs just then, also on the hub's.
+        self.stop(wait=kind is not GeneratorExit)
 
-    def stop(self) -> None:
-        """End the child if it has not ended by itself, and close all that belongs to it."""
+    def stop(self, *, grace: float = 0.0, wait: bool = True) -> None:
+        """End the child if it has not ended by itself, and close all that belongs to it.
+
+        :param grace: seconds that it has to end by itself, now that its input has ended, before it is killed
+        :param wait: False where greenlets must not switch: then nothing waits under eventlet for the child to end
+        """
         self._close_pipe()
-        if self._popen.poll() is None:
-            self._popen.kill()
-            # This may run while a generator is thrown away, where greenlets must not switch; and it takes no time.
-            os.waitid(os.P_PID, self._popen.pid, os.WEXITED | os.WNOWAIT)
-            self._popen.poll()
-        os.close(self._errors)
+        try:
+            if self._popen.poll() is None and not (grace and self._waiter.exited(self._popen, grace)):
+                self._popen.kill()
+                if wait or not self._waiter.switches:
+                    self._waiter.exited(self._popen, _DEATH)
+        finally:
+            # Also if the wait was interrupted.
+            if self._popen.poll() is None:
+                self._popen.kill()
+                _dying.append(self._popen)
+            os.close(self._errors)
 
     def chunks(self, size: int) -> Iterator[bytes]:
         """The output in pieces of ``size`` bytes, of which only the last is shorter; none is empty."""
@@ -168,7 +256,8 @@ class Child:
                     count = drain.read(min(size, self._left))
                 except BlockingIOError:
                     counters.waits += 1
-                    self._waiter.readable(self._fd)
+                    if not self._waiter.readable(self._fd, self._remaining()):
+                        raise self._expired() from None
                     self._left = self._waiter.share()
                 else:
                     size -= count
@@ -206,9 +295,16 @@ class Child:
     def finish(self) -> tuple[int, str]:
         """End the input, or close the output, and wait for the child; its exit status, and what it said on errors."""
         self._close_pipe()
-        status = self._waiter.exited(self._popen)
+        if not self._waiter.exited(self._popen, self._remaining()):
+            raise self._expired()
         said = os.pread(self._errors, _MOST_ERRORS, 0)
-        return status, said.decode(errors="replace")
+        return self._popen.returncode, said.decode(errors="replace")
+
+    def _remaining(self) -> float | None:
+        return None if self._end is None else self._end - time.monotonic()
+
+    def _expired(self) -> TimeoutError:
+        return TimeoutError(f"it has not ended within {self._limit:g} seconds")
 
     def _close_pipe(self) -> None:
         if self._fd >= 0:

@@ -9,6 +9,7 @@ glance_store finds it by its entry point; install it with ``pip install fastio[s
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +22,7 @@ from glance_store.common import utils
 from oslo_config import cfg
 
 from fastio import config
-from fastio.drivers import _dog
+from fastio.drivers import _dog, _process
 from fastio.drivers._process import Child
 from fastio.errors import SettingError
 
@@ -32,6 +33,9 @@ MIB = 1 << 20
 #: An image of unknown size grows by so many bytes at a time, which are in memory until they are written: ``dog`` can
 #: not make an image smaller, and throws away what is written past its end.
 SEGMENT = 64 * MIB
+
+#: Seconds for which whoever was cancelled waits until the rest of an image is deleted, which then goes on by itself.
+_PATIENCE = 1.0
 
 _OPTIONS = [
     cfg.IntOpt(
@@ -245,21 +249,24 @@ class Store(glance_store.driver.Store):
         vdi = self._vdi(location.addr, location.port, location.image)
         hashes = [utils.get_hasher("md5", False), utils.get_hasher(hashing_algo, False)]
         source = _Source(utils.chunkreadable(image_file, self._chunk_size()), image_size, hashes, verifier)
-        vdi.create(image_size)
+        chunks = iter(source)
+        if image_size:
+            segments = iter([(0, chunks, image_size)])
+            least = image_size
+        else:
+            first = next(chunks, b"")
+            segments = _segments(itertools.chain([first] if first else [], chunks))
+            least = len(first)
         try:
-            if image_size:
-                vdi.write(iter(source), 0, image_size)
-            else:
-                for offset, chunks, length in _segments(iter(source)):
-                    vdi.resize(offset + length)
-                    vdi.write(iter(chunks), offset, length)
-        except BaseException:
-            # Also when the request is cancelled, which is no Exception under eventlet.
-            LOG.error("%s could not be stored, what there is of it is deleted", vdi)
-            try:
-                vdi.delete()
-            except Exception as error:
-                LOG.error("%s may be left behind: %s", vdi, error)
+            vdi.create(least)
+            for offset, segment, length in segments:
+                vdi.resize(offset + length)
+                vdi.write(segment, offset, length)
+        except BaseException as error:
+            if vdi.begun:
+                LOG.error("%s could not be stored, what there is of it is deleted", vdi)
+                # Whoever was cancelled, which is no Exception under eventlet, is not to be held up.
+                _process.apart(lambda: _discard(vdi), None if isinstance(error, Exception) else _PATIENCE)
             raise
         metadata = {"store": self.backend_group} if self.backend_group else {}
         checksum, multihash = (each.hexdigest() for each in hashes)
@@ -296,7 +303,14 @@ class _Source:
             raise exceptions.Invalid(f"Size mismatch: expected {self._announced} bytes, got {self.size} bytes")
 
 
-def _segments(chunks: Iterator[bytes]) -> Iterator[tuple[int, list[bytes], int]]:
+def _discard(vdi: _dog.Vdi) -> None:
+    try:
+        vdi.discard()
+    except Exception as error:
+        LOG.error("%s may be left behind: %s", vdi, error)
+
+
+def _segments(chunks: Iterator[bytes]) -> Iterator[tuple[int, Iterator[bytes], int]]:
     """Group ``chunks`` into segments: their offset, the chunks, how many bytes those have."""
     offset = 0
     segment: list[bytes] = []
@@ -305,7 +319,7 @@ def _segments(chunks: Iterator[bytes]) -> Iterator[tuple[int, list[bytes], int]]
         segment.append(chunk)
         length += len(chunk)
         if length >= SEGMENT:
-            yield offset, segment, length
+            yield offset, iter(segment), length
             offset, segment, length = offset + length, [], 0
     if segment:
-        yield offset, segment, length
+        yield offset, iter(segment), length

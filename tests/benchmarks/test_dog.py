@@ -236,6 +236,7 @@ class TestUsage:
             (["create", "new", "abc"], 813, b"Invalid size 'abc'\n" + SUFFIXES),
             (["create", "new", "1KB"], 813, b"Invalid size '1KB'\n" + SUFFIXES),
             (["create", "new", "1_0"], 813, b"Invalid size '1_0'\n" + SUFFIXES),
+            (["create", "new", "0x"], 813, b"Invalid size '0x'\n" + SUFFIXES),
             (["read"], 386, b""),
             (["read", "img1", "abc"], 386, b"Invalid size 'abc'\n" + SUFFIXES),
             (["read", "img1", "0", "abc"], 386, b"Invalid size 'abc'\n" + SUFFIXES),
@@ -355,7 +356,7 @@ def test_life_of_an_image(sheep, program):
 @pytest.mark.parametrize(
     "word, size",
     [("0", 0), ("", 0), ("1", 1), ("1.5", 1), ("1048576.0", 1 << 20), ("3b", 3), ("1.5K", 1536), ("2m", 2 << 20)]
-    + [("1G", 1 << 30), ("1e3", 1000)],
+    + [("1G", 1 << 30), ("1e3", 1000), ("0x10", 16), ("0X10", 16), ("0x10b", 267), ("0x10K", 16384), ("0x1p3", 8)],
 )
 def test_sizes(sheep, word, size):
     assert sheep("create", "new", word) == (0, b"", b"")
@@ -654,12 +655,18 @@ class TestWrite:
     def test_reads_nothing_while_it_stores(self, sheep, pipe):
         sheep.image("img", 2 * OBJECT)
         reader, writer = pipe
-        with sheep.running("write", "img", stdin=reader, settings={"store_ms": ENDLESS_MS}) as child:
+        with sheep.running("write", "img", stdin=reader, settings={"new_ms": ENDLESS_MS}) as child:
             writer.write(pattern(OBJECT) + b"next object")
             with open(sheep.file("img"), "rb") as file:
                 until(lambda: os.pread(file.fileno(), 10, OBJECT - 10) == pattern(OBJECT)[-10:], "the object")
             asleep(child, sheep.file("img"))
             assert unread(reader) == len("next object")
+
+    def test_a_new_object_has_a_pause_of_its_own(self, sheep):
+        sheep.image("img", OBJECT)
+        for data, other in ((b"a" * OBJECT, "store_ms"), (b"b" * OBJECT, "new_ms")):
+            assert sheep("write", "img", stdin=data, settings={other: ENDLESS_MS}) == (0, b"", b"")
+            assert sheep.file("img").read_bytes() == data
 
     def test_standard_input_is_closed(self, sheep):
         sheep.image("img", 10)
@@ -686,16 +693,71 @@ class TestFaults:
         sheep.image("big", pattern(OBJECT))
         assert sheep("read", "big", settings={"die_after": 1}) == (0, pattern(OBJECT), b"")
 
-    def test_daemon_dies_during_a_write(self, sheep):
+    @pytest.mark.parametrize("ignored", [False, True])
+    def test_daemon_dies_during_a_write(self, sheep, ignored):
+        """An object is too much to be sent to a connection that is closed; a request to read one is not."""
         sheep.image("big", 3 * OBJECT)
-        code, out, err = sheep("write", "big", stdin=b"\xff" * (3 * OBJECT), settings={"die_after": 1})
-        assert (code, out) == (1, b"")
-        assert err.decode().splitlines() == [
-            "failed to read a response",
+        code, out, err = sheep(
+            "write", "big", stdin=b"\xff" * (3 * OBJECT), settings={"die_after": 1}, restore_signals=not ignored
+        )
+        said = [
+            "failed to write to socket: Broken pipe",
+            "failed to send request 1, 4194304: Broken pipe",
             "Failed to write object 004fd25900000001",
             "Failed to write VDI",
         ]
+        assert (code, out) == (1 if ignored else -signal.SIGPIPE, b"")
+        assert err.decode().splitlines() == (said if ignored else [])
         assert sheep.file("big").read_bytes() == b"\xff" * OBJECT + bytes(2 * OBJECT)
+
+    @pytest.mark.parametrize("cut", ["create", "created"])
+    def test_answer_of_create_is_lost(self, sheep, cut):
+        assert sheep("create", "img", "5", settings={"cut": cut}) == (2, b"", b"failed to read a response\n")
+        assert sheep.file("img").exists() == (cut == "created")
+
+    @pytest.mark.parametrize(
+        "words, code, line",
+        [
+            (["list", "-r", "big"], 0, "Failed to read inode header"),
+            (["read", "big"], 1, "Failed to read a vdi big"),
+            (["write", "big"], 1, "Failed to read a vdi big"),
+            (["resize", "big", "3"], 1, "Failed to read a vdi big"),
+            (["delete", "big"], 0, "failed to read inode object: 804fd25900000000"),
+        ],
+    )
+    def test_connection_breaks_after_the_look_up(self, sheep, words, code, line):
+        sheep.image("big", b"ab")
+        said = ["failed to read a response", "Failed to read object 804fd25900000000", line]
+        assert sheep(*words, stdin=b"cd", settings={"cut": "inode"}) == (code, b"", ("\n".join(said) + "\n").encode())
+        assert sheep.file("big").read_bytes() == b"ab"
+
+    def test_connection_breaks_while_an_image_is_deleted(self, sheep):
+        sheep.image("big", b"ab")
+        code, out, err = sheep("delete", "big", settings={"cut": "discarded"})
+        assert (code, out) == (0, b"")
+        assert err.decode().splitlines() == [
+            "failed to read a response",
+            "Failed to write object 804fd25900000000",
+            "failed to update inode for discarding objects: 804fd25900000000",
+        ]
+        assert sheep("read", "big") == (0, bytes(2), b"")
+        assert sheep("delete", "big", settings={"cut": "deleted"}) == (0, b"", b"failed to read a response\n")
+        assert not sheep.file("big").exists()
+
+    @pytest.mark.parametrize("new", [True, False])
+    def test_an_orphan_of_a_write_that_is_killed(self, sheep, new):
+        """Only a new object has yet to be entered in the image."""
+        sheep.image("big", OBJECT if new else b"x" * OBJECT)
+        settings = {"new_ms": ENDLESS_MS, "store_ms": ENDLESS_MS}
+        with sheep.running("write", "big", stdin=subprocess.PIPE, settings=settings) as child:
+            child.stdin.write(b"y" * OBJECT)
+            child.stdin.flush()
+            until(lambda: sheep.file("big").read_bytes() == b"y" * OBJECT, "the object")
+            child.kill()
+        assert dog.orphans(sheep.directory) == (["004fd25900000000"] if new else [])
+        assert sheep("delete", "big") == (0, b"", b"")
+        assert len(dog.orphans(sheep.directory)) == new
+        assert sheep("list", "-r") == (0, b"", b"")
 
     def test_daemon_hangs_during_a_read(self, sheep, pipe):
         sheep.image("img", pattern(2 * OBJECT))
@@ -758,6 +820,8 @@ class TestFaults:
             ("DOG_START_MS", "soon", "a number of milliseconds, 0 or more"),
             ("DOG_FETCH_MS", "-1", "a number of milliseconds, 0 or more"),
             ("DOG_STORE_MS", "nan", "a number of milliseconds, 0 or more"),
+            ("DOG_NEW_MS", "inf", "a number of milliseconds, 0 or more"),
+            ("DOG_CUT", "", "nowhere, create, created, inode, discarded, deleted"),
             ("DOG_DIE_AFTER", "1.5", "a number of whole objects, 0 or more"),
             ("DOG_DAEMON", "asleep", "up, down, stopped, unformatted"),
             ("DOG_EAGAIN", "", "spin, fail"),

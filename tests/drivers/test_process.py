@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastio.core import pipes
+from fastio.drivers import _process
 from fastio.drivers._process import Child
 from tests.conftest import MONKEY_PATCHED
 from tests.descriptors import descriptors, forgotten, unread
@@ -87,6 +91,148 @@ def test_the_child_ends_with_the_context() -> None:
         pid = child._popen.pid
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+# --- children that do not end
+
+
+#: Holds the death of a process back from its parent: first its tracer has to hear of it. It is there for 30 s, or until
+#: its standard input ends.
+_TRACER = """
+import ctypes, select, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.ptrace.argtypes = [ctypes.c_long] * 4
+print(libc.ptrace(0x4206, int(sys.argv[1]), 0, 0), flush=True)  # PTRACE_SEIZE
+select.select([0], [], [], 30)
+"""
+
+
+@contextlib.contextmanager
+def deathless(child: Child) -> Iterator[Callable[[], bool]]:
+    """``SIGKILL`` seems to have no effect on ``child``; gives what tells whether that is still so."""
+    pid = str(child._popen.pid)
+    with subprocess.Popen(
+        [sys.executable, "-ISc", _TRACER, pid], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=0
+    ) as tracer:
+        assert tracer.stdin is not None
+        assert tracer.stdout is not None
+        try:
+            if tracer.stdout.readline().strip() != "0":
+                pytest.skip("no process may trace another here")
+            yield lambda: tracer.poll() is None
+        finally:
+            tracer.stdin.close()
+            tracer.wait()
+
+
+def reaped(pid: int) -> bool:
+    with Child(["true"]):
+        pass
+    return not os.path.exists(f"/proc/{pid}")
+
+
+def until(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("thrown_away", [False, True])
+def test_a_child_that_survives_its_end(thrown_away: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one does that the kernel holds in a system call: nobody waits for it, and the next child sees to it."""
+    monkeypatch.setattr(_process, "_DEATH", 0.2)
+    child = Child(["sleep", "1000"])
+    with deathless(child) as living:
+        child.stop(wait=not thrown_away)
+        assert living()
+        assert os.path.exists(f"/proc/{child._popen.pid}")
+    until(lambda: reaped(child._popen.pid))
+
+
+def test_others_run_while_a_child_ends(turns: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_process, "_DEATH", 0.2)
+    child = Child(["sleep", "1000"])
+    with deathless(child) as living:
+        turns[0] = 0
+        child.stop()
+        assert living()
+    assert turns[0]
+    until(lambda: reaped(child._popen.pid))
+
+
+def test_a_generator_may_be_thrown_away_in_the_hub() -> None:
+    """Natively the thread waits for the child; where there is a hub nobody can."""
+
+    def read() -> Iterator[bytes]:
+        with Child(python("import os; os.write(1, b'x'); os.read(0, 1); os.kill(os.getpid(), 19)")) as child:
+            pids.append(child._popen.pid)
+            yield from child.chunks(1)
+
+    pids: list[int] = []
+    reading = read()
+    assert next(reading) == b"x"
+    if not MONKEY_PATCHED:
+        reading.close()  # type: ignore[attr-defined]
+        assert not os.path.exists(f"/proc/{pids[0]}")
+        return
+    import eventlet
+
+    closed = eventlet.event.Event()
+
+    def close() -> None:
+        try:
+            reading.close()  # type: ignore[attr-defined]
+        except BaseException as error:
+            closed.send_exception(error)
+        else:
+            closed.send()
+
+    eventlet.hubs.get_hub().schedule_call_global(0, close)
+    closed.wait()
+    until(lambda: reaped(pids[0]))
+
+
+def test_a_child_has_time_to_end_by_itself() -> None:
+    code = "import os, sys; sys.stdin.read(); os.write(2, b'done')"
+    child = Child(python(code), feeds=True)
+    errors = os.dup(child._errors)
+    child.write(b"x")
+    child.stop(grace=60)
+    assert os.pread(errors, 10, 0) == b"done"
+    os.close(errors)
+    child = Child(python("import signal; signal.pause()"), feeds=True)
+    child.stop(grace=0.1)
+    assert child._popen.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("output", [b"", b"some"])
+@pytest.mark.parametrize("closes", [True, False])
+def test_a_limit(output: bytes, closes: bool) -> None:
+    """Of a child that goes on, whether or not its output has ended."""
+    code = f"import os, signal; os.write(1, {output!r}); {closes} and os.close(1); signal.pause()"
+    with Child(python(code), limit=0.3) as child, pytest.raises(TimeoutError, match="within 0.3 seconds"):
+        received = b"".join(child.chunks(100))
+        assert closes
+        assert received == output
+        child.finish()
+    with Child(python("print('x')"), limit=60) as child:
+        assert list(child.chunks(100)) == [b"x\n"]
+        assert child.finish() == (0, "")
+
+
+@pytest.mark.skipif(not MONKEY_PATCHED, reason="there is no hub")
+def test_no_pidfd_and_a_popen_that_blocks(turns: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a kernel before 5.3, with ``monkey_patch(subprocess=False)``."""
+    import eventlet
+
+    monkeypatch.delattr(os, "pidfd_open")
+    monkeypatch.setattr(subprocess, "Popen", eventlet.patcher.original("subprocess").Popen)
+    with Child(python("import os, time; os.close(1); time.sleep(0.3)")) as child:
+        assert list(child.chunks(1)) == []
+        turns[0] = 0
+        assert child.finish() == (0, "")
+    assert turns[0] > 5
 
 
 def test_the_end_of_the_child_blocks_its_own_end_only() -> None:
