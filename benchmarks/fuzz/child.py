@@ -2,8 +2,8 @@
 
 It is started by path, without site-packages, and imports next to nothing: there are thousands of them. It keeps in step
 with the worker through named pipes in its working directory, so that it inherits nothing but its standard streams:
-``tell.I`` says that it has come to a ``sync`` step, ``gate.I`` lets it go on. What it receives and finds out goes to the
-file ``report.I``.
+``tell.I`` says that it has come to a ``sync`` step, ``gate.I`` lets it go on. What it receives and finds out goes to
+the file ``report.I``.
 
 ========================  ==============================================================================================
 ``out:N:HEX``, ``err:…``  writes N bytes of the pattern to stdout or stderr

@@ -8,8 +8,8 @@ A program is what JSON can hold::
               "during": [{"op": "kill"}]}, …]}
 
 ``during`` are operations of somebody else, done while the program's line is blocked in this one. :mod:`child` says what
-the steps are; the operations are the methods ``do_…`` of :mod:`worker`, and those of Popen and of its streams. Time-outs
-below ten seconds are meant to expire, others never do.
+the steps are; the operations are the methods ``do_…`` of :mod:`worker`, and those of Popen and of its streams.
+Time-outs below ten seconds are meant to expire, others never do.
 
 What comes of a program must not be a matter of chance: what returns as much as there is (an unbuffered ``read(n)``,
 ``select``, ``os.read``) is only done while the child is held at a ``sync`` step or has ended; in between is only what
@@ -54,6 +54,8 @@ def generate(rng: random.Random, kind: str) -> Program:
         return _function_program(rng)
     if kind != "taken" and rng.random() < 0.1:
         return _pipeline_program(rng, kind)
+    if kind != "taken" and rng.random() < 0.15:
+        return _abandoned_program(rng)
     return _Maker(rng, kind).program()
 
 
@@ -149,10 +151,10 @@ class _Maker:
             steps.append("flags")
         if rng.random() < 0.15:
             steps.append(rng.choice(["ignore:15", "onsignal:15:7", "ignore:2", "ignore:13", "onsignal:10:5"]))
-        if "pipesize" in self.popen and rng.random() < 0.5:
-            steps.append(f"capacity:{rng.choice([0, 1])}")
         if "stdin" in self.pipes and rng.random() < (0.45 if last else 0.3):
             steps.append(self._reading(last))
+        if "pipesize" in self.popen and rng.random() < 0.7:
+            steps.append(f"capacity:{rng.choice([0, 1])}")
         for stream in rng.sample(["out", "err"], rng.choice([0, 1, 1, 1, 2])):
             size = min(rng.choice(_SIZES), self.room[stream])
             if self.popen.get("stderr") == "STDOUT":
@@ -327,6 +329,39 @@ class _Maker:
             add({"op": "wait", "timeout": LONG} if rng.random() < 0.5 else {"op": "wait"})
         if rng.random() < 0.1:
             self.ops += [{"op": "await", "p": 0}, {"op": "poll"}]
+
+
+def _abandoned_program(rng: random.Random) -> Program:
+    """A child whose time is up, what is done with it then, and what is left of it."""
+    text = rng.choice(_TEXTS) if rng.random() < 0.2 else {}
+    popen: dict[str, Any] = {"stdin": "PIPE", **text}
+    popen["stdout"] = rng.choice(["PIPE", "PIPE", "PIPE", "DEVNULL"])
+    popen["stderr"] = rng.choice(["PIPE", "PIPE", "STDOUT", "DEVNULL"])
+    if rng.random() < 0.3:
+        popen["pipesize"] = rng.choice([4096, 16384, 200_000])
+    steps = [f"out:{rng.choice([0, 10, 1000])}:{rng.choice(_PATTERNS).hex()}"]
+    if rng.random() < 0.5:
+        steps.append(f"grandchild:{rng.choice(['0', '0', '1', '2', '01', '02', '12', '012'])}")
+    if rng.random() < 0.3:
+        steps.append(rng.choice(["ignore:15", "onsignal:15:7"]))
+    steps.append("sync")
+    if "pipesize" in popen:
+        steps += ["in:100", "capacity:0"]
+    steps += [rng.choice(["in:-1", "echo:-1", "in:1000"]), f"out:10:{rng.choice(_PATTERNS).hex()}", "exit:3"]
+    first: dict[str, Any] = {"op": "communicate", "timeout": rng.choice([SHORT, SHORT, 0])}
+    if rng.random() < 0.8:
+        first["input"] = _input(rng, bool(text), [10, 5000, 100_000, 300_000])
+    ops = [{"op": "start", "p": 0}, {"op": "await", "p": 0}, first]
+    if rng.random() < 0.2:
+        ops.append({"op": "communicate", "timeout": SHORT})
+    for _ in range(rng.choice([1, 1, 2])):
+        what = rng.choice(["kill", "kill", "terminate", "close", "go"])
+        ops.append({"op": what, **({"f": rng.choice(["stdin", "stdin", "stdout"])} if what == "close" else {"p": 0})})
+        if what in ("kill", "terminate"):
+            ops.append({"op": "await", "p": 0, "signalled": True})
+    ends = [{"op": "communicate"}, {"op": "communicate", "timeout": LONG}, {"op": "wait"}, {"op": "exit"}]
+    ops.append(rng.choice(ends))
+    return {"children": [{"steps": steps, "popen": popen}], "ops": ops}
 
 
 def _pipeline_program(rng: random.Random, kind: str) -> Program:

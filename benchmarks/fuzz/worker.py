@@ -147,7 +147,11 @@ def _tell_error(error, timeout, args):
             # Waiting for the child at the end may have what was left of it.
             told["timeout"] = "whole" if error.timeout == timeout else "other"
     else:
-        text = ", ".join(repr(value) for value in error.args)
+        args = error.args
+        if isinstance(error, UnicodeError) and len(args) == 5:
+            # All that was being decoded is a matter of how much was read at a time.
+            args = (args[0], args[1][args[2] : args[3]], args[4])
+        text = ", ".join(repr(value)[:200] for value in args)
         told["args"] = re.sub(r"0x[0-9a-f]+|fd:? ?\d+|fileno ?\d+", "N", text)
     return told
 
@@ -253,13 +257,15 @@ class Run:
 
     def watch(self):
         """Until the program has ended: see to it that no operation is blocked for ever."""
-        quiet = 0
+        quiet, before = 0, None
         while not self.ended:
             self.sleep(0.005)
             self.ticks += 1
             operation, since = self.now, self.since
-            if operation is None:
-                quiet = 0
+            progress = operation and self.progress(operation)
+            if not progress or progress != before:
+                # Stock may need a trip through the hub for every byte: it is slow, and not blocked.
+                quiet, before = 0, progress
                 continue
             within = operation.get("within", 0) or operation.get("timeout", 0) or 0
             patience = self.patience + (within * self.scale if 0 < within < 10 else 0)
@@ -270,6 +276,26 @@ class Run:
             self.help(operation, states)
             self.since = _monotonic()
             quiet = 0
+
+    def progress(self, operation):
+        """What changes as long as an operation gets on; None while there is something that it has still to read."""
+        import fcntl
+        import struct
+        import termios
+
+        found = []
+        popen = self.popens.get(operation.get("p", 0))
+        for name in ("stdin", "stdout", "stderr", "r", "w"):
+            stream = self.files.get(name) if name in "rw" else getattr(popen, name, None)
+            try:
+                count = struct.unpack("i", fcntl.ioctl(stream.fileno(), termios.FIONREAD, bytes(4)))[0]
+            except (AttributeError, ValueError, OSError):
+                continue
+            reads = operation.get("f") == name or operation["op"] == "communicate" and name != "stdin"
+            if count and reads and operation["op"] != "write":
+                return None
+            found.append(count)
+        return [*found, getattr(popen, "_input_offset", 0)]
 
     def help(self, operation, states):
         done = len([item for item in self.others if item["during"] is operation])
