@@ -6,10 +6,10 @@ The status is 0 if every fault was seen, 1 if one was not, and 2 if the command 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -45,7 +45,7 @@ def _try_all(mutants: Sequence[Mutant], root: Path, jobs: int) -> int:
     begin = time.monotonic()
     copies: SimpleQueue[Copy] = SimpleQueue()
     made = [Copy(root) for _ in range(min(jobs, max(len(mutants), 1)))]
-    bad = 0
+    counted: Counter[str] = Counter()
     try:
         for copy in made:
             copies.put(copy)
@@ -60,19 +60,19 @@ def _try_all(mutants: Sequence[Mutant], root: Path, jobs: int) -> int:
         with ThreadPoolExecutor(len(made)) as pool:
             for mutant, verdict in zip(mutants, pool.map(try_one, mutants), strict=True):
                 print(f"{verdict.word:8}  {mutant.name}: {verdict.detail}", flush=True)
-                bad += not verdict.good
+                counted[verdict.word] += 1
     finally:
         for copy in made:
             copy.__exit__()
-    print(f"{len(mutants) - bad} of {len(mutants)} mutants are seen; {time.monotonic() - begin:.0f} s")
-    return 1 if bad else 0
+    seen, skipped = counted["killed"], counted["skipped"]
+    took = time.monotonic() - begin
+    print(f"{seen} of {len(mutants)} mutants are seen, {skipped} skipped; {took:.0f} s")
+    return 0 if seen + skipped == len(mutants) else 1
 
 
 def _try(mutant: Mutant, copy: Copy) -> Verdict:
-    missing = [name for name in mutant.needs if importlib.util.find_spec(name) is None]
-    if missing:
-        return Verdict("skipped", f"its tests need {', '.join(missing)}")
-    return copy.judge(mutant)
+    missing = mutant.why_not()
+    return Verdict("skipped", missing) if missing else copy.judge(mutant)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 LIST = Path(__file__).with_name("mutants.toml")
 
-_KEYS = {"name", "file", "old", "new", "tests", "eventlet", "needs"}
+_KEYS = {"name", "file", "old", "new", "tests", "eventlet", "needs", "python"}
 
 
 class ListError(ValueError):
@@ -31,6 +31,7 @@ class Mutant:
     :param tests: what pytest is given; at least one of these tests must fail
     :param eventlet: the tests run monkey patched (TEST_EVENTLET=1)
     :param needs: modules that the tests need, and without which they are skipped
+    :param python: the oldest Python that shows the fault, such as ``3.13``
     """
 
     name: str
@@ -40,6 +41,14 @@ class Mutant:
     tests: tuple[str, ...]
     eventlet: bool = False
     needs: tuple[str, ...] = ()
+    python: str = "3.10"
+
+    def why_not(self) -> str:
+        """Why its tests can not be run here; empty if they can."""
+        if sys.version_info[:2] < tuple(map(int, self.python.split("."))):
+            return f"only Python {self.python} and later show it"
+        missing = [name for name in self.needs if importlib.util.find_spec(name) is None]
+        return f"its tests need {', '.join(missing)}" if missing else ""
 
     def applied(self, text: str) -> str:
         """The text of the file with the fault.

@@ -23,6 +23,7 @@ from fastio.patches import oslo_spawn
 from fastio.report import Outcome
 from tests.child import command, data, out
 from tests.conftest import HAS_EVENTLET, MONKEY_PATCHED
+from tests.targets import import_targets
 
 processutils = pytest.importorskip("oslo_concurrency.processutils")
 
@@ -292,6 +293,7 @@ def changed(monkeypatch: pytest.MonkeyPatch, what: str) -> Any:
 @pytest.mark.parametrize("what", ["code", "default", "wrapper", "gone"])
 def test_another_setup_is_unknown_code(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the report would say that it is applied while it does nothing."""
+    import_targets()
     found = changed(monkeypatch, what)
     with fastio.patched("oslo_spawn") as report:
         for key in KEYS:
@@ -303,6 +305,7 @@ def test_another_setup_is_unknown_code(what: str, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("what", ["code", "wrapper", "gone"])
 def test_another_setup_since_it_was_patched(what: str) -> None:
+    import_targets()
     with fastio.patched("oslo_spawn", strict=True), pytest.MonkeyPatch.context() as monkeypatch:
         changed(monkeypatch, what)
         for key in KEYS:

@@ -575,11 +575,24 @@ def test_a_small_image_could_be_anybody_s(cluster: Cluster, caplog: pytest.LogCa
 
 
 @stand_in_only
+@pytest.mark.parametrize("recovers", [False, True])
 @pytest.mark.parametrize("operation", ["get", "get_size"])
-def test_an_image_that_can_not_be_read_is_not_missing(cluster: Cluster, operation: str) -> None:
+def test_an_image_that_can_not_be_read_is_not_missing(
+    cluster: Cluster, operation: str, recovers: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = cluster.store()
     where = cluster.located(cluster.add(b"data", store=store, name="a")[0], store)
     cluster.set(cut="inode")
+    if recovers:
+        run = _dog.Vdi._run
+
+        def later(self: _dog.Vdi, command: str, *operands: str, **options: Any) -> Any:
+            # After the list, in which the image was not.
+            if command == "read":
+                cluster.set()
+            return run(self, command, *operands, **options)
+
+        monkeypatch.setattr(_dog.Vdi, "_run", later)
     with pytest.raises(exceptions.BackendException, match="Failed to read object 80"):
         OPERATIONS[operation](cluster, store, where)
     cluster.set()
