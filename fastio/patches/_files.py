@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import errno
 import functools
 import os
 import stat
+import sys
 from typing import Any
 
 from fastio import config
+from fastio.core import libc
 from fastio.patches import _fair, _offload, _zeros
 
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
-_UNSUPPORTED = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
 #: File systems that have nothing but the page cache, and so never wait; not all of them know RWF_NOWAIT.
 _IN_MEMORY = {"tmpfs", "ramfs", "hugetlbfs"}
 
 #: A write of this size takes about as long as handing it to a thread and coming back.
 _SMALL = 64 * 1024
+
+#: Where the kernel does not count pages every so many bytes are looked at: half of what it reads ahead at the least.
+_PROBED = 64 * 1024
 
 
 @functools.lru_cache(maxsize=64)
@@ -42,24 +45,43 @@ class InMemory:
     def __init__(self, fileno: int) -> None:
         self._fileno = fileno
         self._nowait = bool(_NOWAIT)
-        self._memory: bool | None = None
+        self._counts = True
+        self._never_waits: bool | None = None
 
-    def until(self, end: int) -> bool:
-        """Whether the bytes before ``end`` are in memory: their last one is, and the kernel reads in order."""
+    def has(self, start: int, end: int) -> bool:
+        """Whether all bytes from ``start`` up to ``end``, or to the end of the file before it, are in memory."""
+        status = os.fstat(self._fileno)
+        if self._never_waits is None:
+            self._never_waits = _in_memory(status.st_dev)
+        if stat.S_ISREG(status.st_mode):
+            end = min(end, status.st_size)
+        if self._never_waits or end <= start:
+            return True
+        # The last byte tells most: the kernel reads in order, and a page that is being read counts as there below.
+        return self._is_there(end - 1) and self._are_there(start, end)
+
+    def _is_there(self, position: int) -> bool:
+        """Whether the byte at ``position`` is in memory; False where the system does not tell."""
         if self._nowait:
             try:
-                os.preadv(self._fileno, [bytearray(1)], end - 1, _NOWAIT)
+                os.preadv(self._fileno, [bytearray(1)], position, _NOWAIT)
             except BlockingIOError:
                 return False
-            except OSError as error:
-                if error.errno not in _UNSUPPORTED:
-                    return True
+            except (OSError, NotImplementedError):
+                # An old kernel, a file system without it, or a filter of system calls.
                 self._nowait = False
             else:
                 return True
-        if self._memory is None:
-            self._memory = _in_memory(os.fstat(self._fileno).st_dev)
-        return self._memory
+        return False
+
+    def _are_there(self, start: int, end: int) -> bool:
+        """Whether no page between the two was taken out of memory again."""
+        if self._counts:
+            missing = libc.missing_pages(self._fileno, start, end)
+            if missing is not None:
+                return not missing
+            self._counts = False
+        return all(self._is_there(position) for position in range(start, end, _PROBED))
 
 
 class _File(_fair.Fair):
@@ -69,32 +91,58 @@ class _File(_fair.Fair):
 
     def __init__(self, wrapped: Any, pace: _fair.Pace) -> None:
         super().__init__(wrapped, pace)
-        object.__setattr__(self, "_fastio_memory", None)
+        object.__setattr__(self, "_fastio_memory", InMemory(wrapped.fileno()))
 
     def read(self, size: int = -1) -> Any:
+        if size is None or size < 0:
+            return self._fastio_read_all(sys.maxsize)
+        if size > config.effective().yield_bytes:
+            return self._fastio_read_all(size)
+        return self._fastio_read(min(size, _fair.share()))
+
+    def _fastio_read(self, size: int) -> Any:
         file = self.__wrapped__
-        settings = config.effective()
-        if size < 0 or size > settings.yield_bytes:
-            return _offload.run(file.read, size)
-        size = min(size, _fair.share())
-        if self._fastio_at_hand(size):
-            return file.read(size)
-        return _offload.run(file.read, size)
+        position = file.tell()
+        fetch(file.fileno(), self._fastio_memory, position, position + size)
+        return file.read(size)
+
+    def _fastio_read_all(self, size: int) -> bytes:
+        """More than may be read in one turn: ``size`` bytes, or up to the end of the file."""
+        pace, parts = self._fastio_pace, []
+        while size > 0:
+            pace.give_way()
+            part = self._fastio_read(min(size, pace.left))
+            if not part:
+                break
+            pace.moved(len(part))
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
 
     def write(self, data: Any) -> Any:
-        write = self.__wrapped__.write
-        return write(data) if len(data) <= _SMALL else _offload.run(write, data)
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> Any:
-        # Where a file server is asked to have all of it by now.
-        return _offload.run(self.__wrapped__.__exit__, kind, error, traceback)
-
-    def _fastio_at_hand(self, size: int) -> bool:
-        """Whether the next ``size`` bytes are in memory."""
         file = self.__wrapped__
-        if self._fastio_memory is None:
-            object.__setattr__(self, "_fastio_memory", InMemory(file.fileno()))
-        return self._fastio_memory.until(file.tell() + size)
+        if len(data) <= _SMALL:
+            return file.write(data)
+        data = data if type(data) is bytes else bytes(data)
+        # What the file's own buffer has comes first.
+        file.flush()
+        written = 0
+        while written < len(data):
+            call = libc.write(file.fileno(), data, written)
+            count = -1 if call is None else _offload.run(*call)
+            if count <= 0:
+                # It succeeds now, or raises what upstream would have raised.
+                return written + file.write(data[written:])
+            written += count
+        return written
+
+
+def fetch(fileno: int, memory: InMemory, start: int, end: int) -> None:
+    """Have the bytes from ``start`` to ``end`` of a file in memory, so that nobody has to wait for them in the hub."""
+    if not memory.has(start, end):
+        call = libc.pread(fileno, end - start, start)
+        if call is not None:
+            _offload.run(*call)
 
 
 def wrap(file: Any) -> Any:

@@ -1,23 +1,16 @@
-"""The threads that hash for all patches of this process, and how a greenlet waits for them."""
+"""The threads that hash for all patches of this process, and how a greenlet waits for a native thread."""
 
 from __future__ import annotations
 
 import os
-import sys
+import posix
+from collections.abc import Iterator
 from typing import Any
 
+from fastio import native
 from fastio.core import hashing
+from fastio.core.threads import Bell, NativeBell, step
 from fastio.patches import _fair
-
-
-def native_threading() -> Any:
-    """``threading`` of the system's threads, also where eventlet has put its own in the place."""
-    patcher = sys.modules.get("eventlet.patcher")
-    if patcher is not None:
-        return patcher.original("threading")
-    import threading
-
-    return threading
 
 
 class HubBell:
@@ -26,32 +19,46 @@ class HubBell:
     def __init__(self) -> None:
         self._fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
-    def wait(self) -> None:
+    def ring(self) -> Iterator[Any]:
+        return step(os.eventfd_write, self._fd, 1)
+
+    def wait(self, seconds: float) -> bool:
         from eventlet import hubs
 
         from fastio.patches import _hub
 
         # The number may have been another file's a moment ago, which the hub must be told.
         hubs.notify_opened(self._fd)
-        _hub.wait_readable(self._fd, None)
+        return _hub.wait_readable(self._fd, seconds)
 
-    def ring(self) -> None:
-        os.eventfd_write(self._fd, 1)
-
-    def close(self) -> None:
-        os.close(self._fd)
+    def close(self) -> Iterator[Any]:
+        return step(posix.close, self._fd)
 
 
-def new_bell() -> hashing.Bell:
+class _PollingBell(NativeBell):
+    """The same where there are no descriptors left, or the system forbids this kind."""
+
+    #: Seconds between two looks: about as long as what is waited for takes.
+    INTERVAL = 0.002
+
+    def wait(self, seconds: float) -> bool:
+        from eventlet import sleep
+
+        while seconds > 0 and self.rung.empty():
+            sleep(self.INTERVAL)
+            seconds -= self.INTERVAL
+        return not self.rung.empty()
+
+
+def new_bell() -> Bell:
     """A wait in the hub for a greenlet that has one; a native thread (eventlet's tpool for one) is blocked."""
-    if _fair.hub() is not None:
-        try:
-            return HubBell()
-        except OSError:
-            # There are no descriptors left: as upstream, the hub waits as well.
-            pass
-    return hashing.NativeBell(native_threading().Lock())
+    if _fair.hub() is None:
+        return NativeBell()
+    try:
+        return HubBell()
+    except OSError:
+        return _PollingBell()
 
 
 #: The threads of this process.
-pool = hashing.Pool(native_threading, new_bell)
+pool = hashing.Pool(native.start_new_thread, new_bell)

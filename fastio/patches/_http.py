@@ -9,16 +9,15 @@ from __future__ import annotations
 import functools
 import http.client
 import io
-import select
 import socket
 import ssl
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from requests.adapters import HTTPAdapter
 from urllib3.poolmanager import PoolKey, PoolManager
 
+from fastio import native
 from fastio.core import lowwater, straight
 from fastio.patches import _fair
 
@@ -140,9 +139,9 @@ def read_straight(response: Any) -> None:
 def _wait(fd: int, seconds: float) -> bool:
     """Whether ``fd`` became readable within that time; other greenlets run meanwhile."""
     if _fair.hub() is None:
-        native = _native_select()
-        poll = native.poll()
-        poll.register(fd, native.POLLIN)
+        select = native.module("select")
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
         return bool(poll.poll(seconds * 1000))
     from eventlet.hubs import IOClosed
 
@@ -153,9 +152,3 @@ def _wait(fd: int, seconds: float) -> bool:
     except IOClosed:
         # Another greenlet closed it: eventlet's sockets put it so.
         raise EOFError from None
-
-
-def _native_select() -> Any:
-    """``select`` with its ``poll``, which eventlet takes away."""
-    patcher = sys.modules.get("eventlet.patcher")
-    return select if patcher is None else patcher.original("select")

@@ -1,69 +1,48 @@
-"""Calls that would hold the hub until they return, made in eventlet's pool of native threads (``eventlet.tpool``)."""
+"""Calls that would hold the hub until they return, made in native threads: see :mod:`fastio.core.threads`."""
 
 from __future__ import annotations
 
-import functools
+from collections import deque
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
+from fastio import native
+from fastio.core.threads import Mark, Workers, step
 from fastio.patches import _fair
+from fastio.patches._hashing import new_bell
 
-T = TypeVar("T")
+#: Calls at the same time: as many as eventlet's own pool (``EVENTLET_THREADPOOL_SIZE``) has threads.
+MOST = 20
+
+_workers = Workers(MOST, native.start_new_thread)
 
 
-def run(call: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """The result of ``call(*args, **kwargs)``; other greenlets run meanwhile. Natively, and in the hub, a plain call.
+def run(function: Callable[..., Any], *args: Any) -> Any:
+    """The result of ``function(*args)``; other greenlets run meanwhile. Natively, and in the hub, a plain call.
 
     An exception that arrives while it runs (a time-out, a kill) comes through once the call has ended, as it would if
     the hub had been held: nobody closes or reuses what a native thread is still working on.
+
+    :param function: written in C, and raises no exception: those of :mod:`fastio.core.libc` tell a failure by their
+        result
     """
-    if _fair.hub() is None:
-        return call(*args, **kwargs)
-    from eventlet import tpool
+    worker = _workers.idlest() if _fair.hub() is not None else None
+    if worker is None:
+        return function(*args)
+    results: deque[Any] = deque()
+    worker.submit(map(results.append, step(function, *args)))
+    with worker.mark(new_bell()) as mark:
+        _wait(mark)
+    return results[0]
 
-    if tpool._threads and not tpool._threads[0].is_alive():
-        # The pool is that of the process that forked us, and nobody would answer.
-        return call(*args, **kwargs)
-    lock = tpool.threading.Lock
-    taken, ended = lock(), lock()
-    ended.acquire()
 
-    def work() -> Any:
-        if not taken.acquire(False):
-            return None
-        try:
-            return call(*args, **kwargs)
-        finally:
-            ended.release()
-
+def _wait(mark: Mark) -> None:
     try:
-        return tpool.execute(work)
+        mark.wait()
     except BaseException:
-        if not taken.acquire(False):
-            ended.acquire()
+        while not mark.reached:
+            try:
+                mark.wait()
+            except BaseException:  # noqa: S112 - the first one counts
+                continue
         raise
-
-
-class Offloaded:
-    """Stands for an object of a native library: its methods run in the pool, everything else is the original's.
-
-    For objects that other calls of the library do not ask for: those want the original itself.
-    """
-
-    def __init__(self, wrapped: Any) -> None:
-        self._wrapped = wrapped
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self._wrapped, name)
-        return functools.partial(run, value) if callable(value) else value
-
-    def __enter__(self) -> Offloaded:
-        self._wrapped.__enter__()
-        return self
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> Any:
-        leave = self._wrapped.__exit__
-        if kind is None:
-            return run(leave, None, None, None)
-        # Perhaps the garbage collector ends a generator, and nothing may switch greenlets then.
-        return leave(kind, error, traceback)

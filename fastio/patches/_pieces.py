@@ -93,6 +93,7 @@ class PieceFile:
         self._last = Piece(self, start, min(size, there))
         return self._last
 
-    def in_memory(self, end: int) -> bool:
-        """Whether the bytes before ``end`` can be sent without waiting for a disk."""
-        return self._memory is not None and self._memory.until(end)
+    def fetch(self, start: int, end: int) -> None:
+        """Have these bytes in memory, so that they can be sent without waiting for a disk."""
+        if self._memory is not None:
+            _files.fetch(self._file.fileno(), self._memory, start, end)

@@ -8,7 +8,7 @@ nothing but glance's own counting lies between the file and the client, all but 
 
 The bytes are read, as before, where somebody has to see them: with another middleware around the body, over TLS, with
 chunked encoding, while the cache is filled; and from where ``sendfile()`` fails on, so that an error is the one that
-reading gives. What is not in the page cache is sent from a native thread, and each download gives way to others after
+reading gives. What is not in the page cache is read by a native thread first, and each download gives way to others after
 its share of ``yield_bytes``. Natively nothing is put in between.
 """
 
@@ -24,7 +24,7 @@ from typing import Any
 from fastio import counters
 from fastio.config import MIB
 from fastio.core import mapped
-from fastio.patches import _fair, _glance, _offload, _pieces, _stores, _targets, _wsgi
+from fastio.patches import _fair, _glance, _pieces, _stores, _targets, _wsgi
 from fastio.registry import Patch, Target
 
 SERVER = "eventlet.wsgi"
@@ -242,8 +242,7 @@ class Body:
 
     def _send_some(self, piece: _pieces.Piece, count: int) -> int:
         arguments = (self._connection.fileno(), piece.file.fileno(), piece.position, count)
-        if not piece.file.in_memory(piece.position + count):
-            return _offload.run(os.sendfile, *arguments)
+        piece.file.fetch(piece.position, piece.position + count)
         if self._local:
             with contextlib.suppress(mapped.NotMapped):
                 return mapped.send(*arguments)

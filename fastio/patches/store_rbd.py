@@ -1,12 +1,13 @@
-"""``store_rbd``: glance_store's rbd driver keeps librbd busy, and does not hold the hub while it is.
+"""``store_rbd``: glance_store's rbd driver keeps librbd busy, and does not hold the hub while data moves.
 
 Upstream reads or writes one chunk after the other and waits for each; under eventlet everything else in the process
-waits too, and so it does while an image is created, its snapshot is made, or all of its objects are deleted. Here
+waits too. Here
 
 * the next chunks of an image that is read in order are asked for while the consumer has the one before, and ``add()``
   reads and hashes while the chunks before are written (librbd's ``aio_read`` and ``aio_write``; no more than 4 chunks
   or 4 MiB at a time);
-* under eventlet librbd and librados are waited for in a native thread;
+* under eventlet these reads and writes are waited for in a native thread; opening, creating and deleting an image hold
+  the hub for as long as upstream's calls do, because a thread that makes them would run Python;
 * the chunk is what ``store_chunk_sizes`` says. It does not change the object size of new images, or by how much one of
   unknown size grows: those stay what ``rbd_store_chunk_size`` makes them;
 * with ``rbd_thin_provisioning`` a chunk of zeros is found by comparing memory rather than looking at each byte.
@@ -56,10 +57,7 @@ class _Library:
         return getattr(self._library, name)
 
     def Image(self, *args: Any, **kwargs: Any) -> Any:
-        return self._image(_offload.run(self._library.Image, *args, **kwargs))
-
-    def RBD(self) -> Any:
-        return _offload.Offloaded(self._library.RBD())
+        return self._image(self._library.Image(*args, **kwargs))
 
 
 def _with_images(image: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -73,39 +71,59 @@ class _Request:
     def __init__(self, offset: int, length: int) -> None:
         self.offset = offset
         self.length = length
-        self.data: bytes | None = None
         self.completion: Any = None
-        self._called_back = False
+        self._answers: dict[Any, bytes | None] = {}
 
-    def done(self, _completion: Any, data: bytes | None = None) -> None:
-        """Called by librbd, in a thread of its own: nothing here may take a lock."""
-        self.data = data
-        self._called_back = True
+    @property
+    def done(self) -> Callable[..., Any]:
+        """What librbd calls, in a thread of its own, with the completion and what was read: so it must be C."""
+        return self._answers.setdefault
 
     def wait(self) -> int:
         """The number that librbd returns, below 0 for an error; other greenlets run meanwhile."""
-        if self._called_back:
+        if self._answers:
             # It may yet be in the callback, which the completion must outlive.
-            self.completion.wait_for_complete_and_cb()
+            self.wait_natively()
         else:
             _offload.run(self.completion.wait_for_complete_and_cb)
         return self.completion.get_return_value()
 
     def end(self) -> bytes | None:
         """The data. Request and completion refer to each other, and would keep it until the next garbage collection."""
-        data, self.data, self.completion = self.data, None, None
+        data = self._answers.popitem()[1] if self._answers else None
+        self.completion = None
         return data
 
     def wait_natively(self) -> None:
         self.completion.wait_for_complete_and_cb()
 
 
-class ReadAhead(_offload.Offloaded):
+class _OpenImage:
+    """Stands for an image of librbd, for calls that do not want the original itself."""
+
+    def __init__(self, image: Any) -> None:
+        self._wrapped = image
+        self._under_way: deque[Any] = deque()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._wrapped, name)
+
+    def __enter__(self) -> _OpenImage:
+        self._wrapped.__enter__()
+        return self
+
+    def __exit__(self, *exc_info: Any) -> Any:
+        # Perhaps the garbage collector ends a generator, and nothing may switch greenlets then.
+        while self._under_way:
+            self._under_way.popleft().wait_natively()
+        return self._wrapped.__exit__(*exc_info)
+
+
+class ReadAhead(_OpenImage):
     """An image whose next chunks are read while the one before is used, once it is seen to be read in order."""
 
     def __init__(self, image: Any) -> None:
         super().__init__(image)
-        self._under_way: deque[_Request] = deque()
         #: where the next read in order begins, and where the next one ahead of it does
         self._next = 0
         self._next_ahead = 0
@@ -119,7 +137,7 @@ class ReadAhead(_offload.Offloaded):
         # another thread it gives back to the system after each chunk, and gets it again page by page.
         if flags or not length or not ahead and _fair.hub() is None:
             self._forget()
-            return _offload.run(self._wrapped.read, offset, length, *flags)
+            return self._wrapped.read(offset, length, *flags)
         if not self._under_way or (self._under_way[0].offset, self._under_way[0].length) != (offset, length):
             self._forget()
             self._ask(offset, length)
@@ -130,7 +148,8 @@ class ReadAhead(_offload.Offloaded):
         self._under_way.popleft()
         data = request.end()
         if count != length or data is None:
-            return _offload.run(self._wrapped.read, offset, length)
+            # Raises what it does, or makes up for it.
+            return self._wrapped.read(offset, length)
         return data
 
     def _ask(self, offset: int, length: int) -> None:
@@ -141,19 +160,31 @@ class ReadAhead(_offload.Offloaded):
 
     def _forget(self) -> None:
         while self._under_way:
-            self._under_way.popleft().wait_natively()
+            self._under_way[0].wait()
+            self._under_way.popleft().end()
 
-    def __exit__(self, *exc_info: Any) -> Any:
-        self._forget()
-        return super().__exit__(*exc_info)
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> Any:
+        try:
+            if kind is None:
+                self._forget()
+        finally:
+            closed = super().__exit__(kind, error, traceback)
+        return closed
 
 
-class WriteBehind(_offload.Offloaded):
+class _Write(_Request):
+    """One ``aio_write``, and what it writes."""
+
+    def __init__(self, offset: int, data: bytes) -> None:
+        super().__init__(offset, len(data))
+        self.data = data
+
+
+class WriteBehind(_OpenImage):
     """An image to which ``write`` returns before all is written; whatever else is done to it waits for that."""
 
     def __init__(self, image: Any) -> None:
         super().__init__(image)
-        self._under_way: deque[tuple[_Request, bytes]] = deque()
         self._size: int | None = None
 
     def write(self, data: bytes, offset: int, *flags: Any) -> int:
@@ -162,23 +193,22 @@ class WriteBehind(_offload.Offloaded):
         if flags or type(data) is not bytes or offset + len(data) > self._size:
             # What goes beyond the end is cut off without a word by aio_write, and an error of write.
             self._finish(0)
-            return _offload.run(self._wrapped.write, data, offset, *flags)
+            return self._wrapped.write(data, offset, *flags)
         self._finish(min(AHEAD, max(1, BEHIND_BYTES // max(1, len(data)))) - 1)
-        request = _Request(offset, len(data))
+        request = _Write(offset, data)
         request.completion = self._wrapped.aio_write(data, offset, request.done)
-        self._under_way.append((request, data))
+        self._under_way.append(request)
         return len(data)
 
     def _finish(self, left: int) -> None:
         """Wait until no more than ``left`` writes are under way."""
         while len(self._under_way) > left:
-            request, data = self._under_way[0]
+            request = self._under_way[0]
             count = request.wait()
-            self._under_way.popleft()
-            request.end()
+            self._under_way.popleft().end()
             if count < 0:
                 # Raises what it does, or makes up for it.
-                _offload.run(self._wrapped.write, data, request.offset)
+                self._wrapped.write(request.data, request.offset)
 
     def __getattr__(self, name: str) -> Any:
         self._finish(0)
@@ -190,8 +220,6 @@ class WriteBehind(_offload.Offloaded):
             if kind is None:
                 self._finish(0)
         finally:
-            while self._under_way:
-                self._under_way.popleft()[0].wait_natively()
             closed = super().__exit__(kind, error, traceback)
         return closed
 
@@ -243,36 +271,6 @@ def make_add(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
     return add
 
 
-def make_offloaded(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
-    """A function that calls librbd, with the calls in a native thread."""
-    return _names.replaced(below, rbd=_with_images(_offload.Offloaded))
-
-
-class _Rados:
-    """The module ``rados``, whose clients connect and shut down in a native thread."""
-
-    def __init__(self, library: Any) -> None:
-        self._library = library
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._library, name)
-
-    def Rados(self, *args: Any, **kwargs: Any) -> Any:
-        return _offload.Offloaded(self._library.Rados(*args, **kwargs))
-
-
-def make_get_connection(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
-    """``Store.get_connection`` (what is inside its ``contextmanager``) with clients that are waited for in a thread."""
-    offloaded = _names.replaced(below, rados=lambda library: None if library is None else _Rados(library))
-
-    def get_connection(self: Any, *args: Any, **kwargs: Any) -> Any:
-        # While a service configures its stores it has yet to fork, and eventlet's pool would not come along.
-        starting = "resize_amount" not in vars(self) and _fair.in_main_greenlet()
-        return (below if starting else offloaded)(self, *args, **kwargs)
-
-    return get_connection
-
-
 def make_configure_add(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
     """The wrapper of ``Store.configure_add``: what it derives from the option stays derived from it."""
 
@@ -289,7 +287,7 @@ _OPTION = _stores.Option("rbd_store_chunk_size", MIB)
 
 PATCH = Patch(
     name="store_rbd",
-    summary="glance_store's rbd: chunks read ahead and written behind, librbd in native threads, chunk size",
+    summary="glance_store's rbd: chunks read ahead and written behind without holding the hub, chunk size",
     targets=(
         _stores.method(MODULE, "Store.configure_add", make_configure_add),
         _stores.chunk_attribute(
@@ -298,10 +296,6 @@ PATCH = Patch(
         ),  # fmt: skip
         _stores.method(MODULE, "ImageIterator.__iter__", make_iter, "__init__"),
         _stores.method(MODULE, "Store.add", make_add, "_resize_on_write"),
-        _stores.method(MODULE, "Store._create_image", make_offloaded),
-        _stores.method(MODULE, "Store._delete_image", make_offloaded),
-        _stores.method(MODULE, "Store.get_size", make_offloaded),
-        _stores.method(MODULE, "Store.get_connection", make_get_connection),
     ),
     requires=(_stores.GLANCE_STORE,),
 )

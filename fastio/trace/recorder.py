@@ -16,7 +16,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from fastio.trace import native, resources
+from fastio import native
+from fastio.trace import resources
 from fastio.trace.files import Files, dump
 
 #: Seconds between two looks of the writer at the buffer: so much is lost of a process that is killed.

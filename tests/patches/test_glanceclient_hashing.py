@@ -17,8 +17,9 @@ pytest.importorskip("glanceclient", reason="python-glanceclient is not installed
 from glanceclient.common import utils  # noqa: E402
 
 import fastio  # noqa: E402
+from fastio import native  # noqa: E402
 from fastio.core.hashing import BATCH, LIMIT  # noqa: E402
-from fastio.patches._hashing import native_threading, pool  # noqa: E402
+from fastio.patches._hashing import pool  # noqa: E402
 from fastio.report import Outcome  # noqa: E402
 from tests.conftest import MONKEY_PATCHED  # noqa: E402
 from tests.patches.image_api import Image, client, content, image_api, outcome  # noqa: E402
@@ -38,8 +39,8 @@ RECORDS: dict[str, Any] = {
 def settled() -> Iterator[None]:
     """Threads have nothing to do at a test's end."""
     yield
-    while pool._jobs:
-        native_threading().Event().wait(0.001)
+    while pool.load():
+        native.module("threading").Event().wait(0.001)
 
 
 def pieces(data: bytes, size: int) -> Iterator[bytes]:
@@ -198,7 +199,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     def noting(self: Any, data: Any, /) -> None:
         nonlocal most
         update(self, data)
-        most = max(most, self._outstanding)
+        most = max(most, sum(self._unfinished))
 
     monkeypatch.setattr(hashing.BackgroundHash, "update", noting)
     whole = content(2 * MIB) * 16

@@ -50,4 +50,4 @@ def test_the_same_as_hashlib(algorithms: list[str], calls: list[Any]) -> None:
     stock = [hashlib.new(algorithm, usedforsecurity=False) for algorithm in algorithms]
     ours = [BackgroundHash(hash.copy(), _hashing.pool) for hash in stock]
     assert run(ours, calls) == run(stock, calls)
-    assert not _hashing.pool._jobs
+    assert not _hashing.pool.load()

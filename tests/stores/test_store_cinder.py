@@ -193,7 +193,7 @@ def test_devices_leave_the_hub(loop_store: Any, monkeypatch: pytest.MonkeyPatch)
         written = ticker.ticks
         # A device that is attached anew has nothing in the page cache.
         assert loop_store.read(url) == data
-    assert names.count("read") > 0
+    assert names.count("pread64") > 0
     assert written >= 8 and ticker.ticks > written
 
 

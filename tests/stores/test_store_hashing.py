@@ -12,6 +12,7 @@ import pathlib
 import pkgutil
 import sys
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,13 +23,15 @@ pytest.importorskip("glance_store")
 from glance_store.common import utils
 
 import fastio
-from fastio.core import hashing
+from fastio import native
 from fastio.core.hashing import BATCH, LIMIT, SMALL, BackgroundHash
+from fastio.core.threads import NativeBell
 from fastio.patches import _hashing
-from fastio.patches._hashing import native_threading, pool
+from fastio.patches._hashing import pool
 from fastio.report import Outcome
 from tests.child import tile
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
+from tests.core.gate import Gate
 from tests.descriptors import descriptors
 
 KIB = 1 << 10
@@ -38,8 +41,8 @@ CHUNK = 64 * KIB
 
 def settle() -> None:
     """Wait until the threads have nothing to do any more: what was begun for a failed upload is done to its end."""
-    while pool._jobs:
-        native_threading().Event().wait(0.001)
+    while pool.load():
+        native.module("threading").Event().wait(0.001)
 
 
 @pytest.fixture(autouse=True)
@@ -310,53 +313,40 @@ def test_many_uploads_at_once_in_threads(store: Any, hashing_patched: None) -> N
         if added.multihash != hashlib.sha512(data).hexdigest() or added.checksum != hashlib.md5(data).hexdigest():
             wrong.append(number)
 
-    threads = [native_threading().Thread(target=upload, args=(number,)) for number in range(12)]
+    threads = [native.module("threading").Thread(target=upload, args=(number,)) for number in range(12)]
     for thread in threads:
         thread.start()
     for thread in threads:
         while thread.is_alive():
             thread.join(0.01)
     assert not wrong
-    assert pool.threads <= pool.most_threads
+    assert len(pool.workers) <= pool.workers.most
 
 
 # Under eventlet
 
 
-class Held:
-    """A real hash object whose ``update()`` of much data waits until it is let through."""
-
-    def __init__(self, algorithm: str) -> None:
-        self._hash = hashlib.new(algorithm)
-        self._gate = native_threading().Event()
-
-    def update(self, data: Any) -> None:
-        if len(data) >= SMALL:
-            self._gate.wait()
-        self._hash.update(data)
-
-    def let_through(self) -> None:
-        self._gate.set()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._hash, name)
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    """The patch is in effect, and its threads stand still until they are let through."""
+    with fastio.patched("store_hashing", strict=True):
+        gate = Gate(pool.workers)
+        yield gate
+        gate.open()
 
 
 @pytest.fixture
-def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Held]]:
-    """The hash objects that add() uses from now on; their threads stand still until they are let through."""
-    made: list[Held] = []
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The waits for a thread that have begun."""
+    begun: list[Any] = []
+    make = pool.new_bell
 
-    def new(algorithm: str, *args: Any, **kwargs: Any) -> Held:
-        made.append(Held(algorithm))
-        return made[-1]
+    def new_bell() -> Any:
+        begun.append(make())
+        return begun[-1]
 
-    with fastio.patched("store_hashing", strict=True):
-        monkeypatch.setattr(utils, "hashlib", type("hashlib", (), {"new": new, "md5": lambda **_: new("md5")}))
-        yield made
-        monkeypatch.undo()
-        for hash in made:
-            hash.let_through()
+    monkeypatch.setattr(pool, "new_bell", new_bell)
+    return begun
 
 
 @pytest.fixture
@@ -364,7 +354,7 @@ def hub() -> Iterator[Any]:
     """eventlet's hub, which must have no listeners left at the end, and the process no more descriptors."""
     hubs = pytest.importorskip("eventlet.hubs")
     hub = hubs.get_hub()
-    _hashing.new_bell().close()
+    deque(_hashing.new_bell().close(), maxlen=0)
     # eventlet's pool of threads has one, once it was used.
     usual = [listener for event in (hub.READ, hub.WRITE) for listener in hub.listeners[event].values()]
     before = descriptors()
@@ -377,7 +367,7 @@ def hub() -> Iterator[Any]:
 
 
 @needs_eventlet
-def test_other_greenlets_run_while_an_upload_waits(store: Any, held: list[Held], hub: Any) -> None:
+def test_other_greenlets_run_while_an_upload_waits(store: Any, gate: Gate, hub: Any, waits: list[Any]) -> None:
     """The upload can not go on before the other greenlet has had its turns: a hub that is blocked never comes back."""
     import eventlet
 
@@ -386,24 +376,22 @@ def test_other_greenlets_run_while_an_upload_waits(store: Any, held: list[Held],
 
     def other() -> None:
         nonlocal turns
-        # update() waits for the one, hexdigest() for the other.
-        for hash in held:
-            for _ in range(100):
-                eventlet.sleep(0)
-                turns += 1
-            hash.let_through()
+        while not waits or turns < 100:
+            eventlet.sleep(0)
+            turns += 1
+        gate.open()
 
     eventlet.sleep(0)
     greenlet = eventlet.spawn_after(0, other)
     added = store.add(data)
     greenlet.wait()
-    assert len(held) == 2 and turns == 200
+    assert turns >= 100
     assert added.multihash == hashlib.sha512(data).hexdigest()
 
 
 @needs_eventlet
 @pytest.mark.parametrize("how", ["timeout", "kill", "throw"])
-def test_an_upload_is_cancelled(how: str, store: Any, held: list[Held], hub: Any) -> None:
+def test_an_upload_is_cancelled(how: str, store: Any, gate: Gate, hub: Any, waits: list[Any]) -> None:
     import eventlet
     import greenlet
 
@@ -421,11 +409,8 @@ def test_an_upload_is_cancelled(how: str, store: Any, held: list[Held], hub: Any
         except BaseException as error:
             raised.append(type(error))
 
-    def waits() -> bool:
-        return any(job._bells for job in tuple(pool._jobs))
-
     thread = eventlet.spawn(upload)
-    while not waits() and not raised:
+    while not waits and not raised:
         eventlet.sleep(0)
     if how == "kill":
         thread.kill()
@@ -434,11 +419,10 @@ def test_an_upload_is_cancelled(how: str, store: Any, held: list[Held], hub: Any
     while not raised:
         eventlet.sleep(0.001)
     assert raised == [{"timeout": eventlet.Timeout, "kill": greenlet.GreenletExit, "throw": KeyError}[how]]
-    assert not waits()
-    for hash in held:
-        hash.let_through()
-    while pool._jobs:
+    gate.open()
+    while pool.load():
         eventlet.sleep(0.001)
+    waits.clear()
     del thread
     gc.collect()
     # Nothing holds the image: neither a thread nor a queue.
@@ -456,7 +440,7 @@ def test_many_uploads_at_once_in_greenlets(store: Any, hashing_patched: None, hu
         return (added.checksum, added.multihash) == (hashlib.md5(data).hexdigest(), hashlib.sha512(data).hexdigest())
 
     assert all(eventlet.GreenPool(8).imap(upload, range(16)))
-    assert pool.threads <= pool.most_threads
+    assert len(pool.workers) <= pool.workers.most
 
 
 @needs_eventlet
@@ -483,7 +467,7 @@ def test_an_upload_from_elsewhere(where: str, store: Any, hashing_patched: None)
         while len(results) < 2:
             eventlet.sleep(0.001)
     else:
-        thread = native_threading().Thread(target=upload if where == "native thread" else with_hub)
+        thread = native.module("threading").Thread(target=upload if where == "native thread" else with_hub)
         thread.start()
         while thread.is_alive():
             eventlet.sleep(0.001)
@@ -493,8 +477,8 @@ def test_an_upload_from_elsewhere(where: str, store: Any, hashing_patched: None)
 
 
 @needs_eventlet
-def test_without_descriptors_the_hub_waits_too(
-    store: Any, hashing_patched: None, monkeypatch: pytest.MonkeyPatch
+def test_without_descriptors_other_greenlets_run_all_the_same(
+    store: Any, gate: Gate, waits: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import eventlet
 
@@ -503,8 +487,10 @@ def test_without_descriptors_the_hub_waits_too(
 
     eventlet.sleep(0)
     monkeypatch.setattr(os, "eventfd", eventfd)
+    eventlet.spawn_after(0.01, gate.open)
     data = payload(3 * LIMIT)
     assert store.add(data).multihash == hashlib.sha512(data).hexdigest()
+    assert waits and all(type(bell) is not NativeBell for bell in waits)
 
 
 @needs_eventlet
@@ -514,20 +500,17 @@ def test_a_greenlet_waits_in_the_hub_and_only_there() -> None:
     eventlet.sleep(0)
     bell = _hashing.new_bell()
     assert isinstance(bell, _hashing.HubBell)
-    native_threading().Thread(target=bell.ring).start()
-    bell.wait()
-    bell.close()
-    other = eventlet.tpool.execute(_hashing.new_bell)
-    assert isinstance(other, hashing.NativeBell)
+    assert not bell.wait(0.001)
+    deque(bell.ring(), maxlen=0)
+    assert bell.wait(60)
+    deque(bell.close(), maxlen=0)
+    assert type(eventlet.tpool.execute(_hashing.new_bell)) is NativeBell
 
 
-@pytest.mark.skipif(not MONKEY_PATCHED, reason="threading is the native one")
+@pytest.mark.skipif(not MONKEY_PATCHED, reason="threads are the native ones")
 def test_the_threads_are_native(hashing_patched: None, store: Any) -> None:
-    import threading
+    import _thread
 
+    assert native.start_new_thread() is not _thread.start_new_thread
     store.add(payload(MIB))
-    assert pool.native() is not threading
-    names = [thread.name for thread in pool.native().enumerate()]
-    assert "fastio-hashing" in names
-
-
+    assert len(os.listdir("/proc/self/task")) > len(pool.workers) > 0

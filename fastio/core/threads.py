@@ -1,0 +1,189 @@
+"""Native threads that run functions written in C, and no Python.
+
+Python collects garbage where a thread allocates (up to 3.11), or between two instructions of any thread (later), and
+runs the finalizers of what it finds right there. The finalizers of a service under eventlet belong into its own
+thread: a green lock that one of them takes elsewhere makes a second hub, and who waits for that lock waits for ever.
+So these threads never execute an instruction of Python and never allocate an object that the collector counts. Each
+works off iterators of :mod:`itertools`, whose steps are calls of C functions with arguments that were made before:
+results go where the last C function puts them, usually into a deque.
+
+Nothing here takes a lock, so a finalizer, a signal's handler or a fork may come at any time.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from _queue import Empty, SimpleQueue  # C, and native also where eventlet has replaced queue's
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, starmap
+from typing import Any, Protocol
+
+#: Seconds after which who waits looks whether the thread is still there.
+PATIENCE = 5.0
+
+
+def step(function: Callable[..., Any], *args: Any) -> Iterator[Any]:
+    """One call for a worker.
+
+    :param function: written in C, without side effects that call Python; an exception that it raises ends the thread
+    """
+    return starmap(function, (args,))
+
+
+class Bell(Protocol):
+    """One wait of a thread or greenlet for a worker."""
+
+    def ring(self) -> Iterator[Any]:
+        """The steps with which the worker rings."""
+        ...
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it rang, be it before the call; False after ``seconds``."""
+        ...
+
+    def close(self) -> Iterator[Any]:
+        """The steps that give back what the bell holds; nobody rings or waits any more then."""
+        ...
+
+
+class NativeBell:
+    """Blocks the thread that waits."""
+
+    def __init__(self) -> None:
+        self.rung: SimpleQueue[None] = SimpleQueue()
+
+    def ring(self) -> Iterator[Any]:
+        return step(self.rung.put, None)
+
+    def wait(self, seconds: float) -> bool:
+        try:
+            self.rung.get(timeout=seconds)
+        except Empty:
+            return False
+        return True
+
+    def close(self) -> Iterator[Any]:
+        return iter(())
+
+
+class Mark:
+    """A place in what a worker has to do: everything before it is done once it has been reached."""
+
+    def __init__(self, worker: Worker, bell: Bell) -> None:
+        self._worker = worker
+        self._bell = bell
+        self.reached = False
+        worker.submit(bell.ring())
+
+    def wait(self) -> None:
+        while not self.reached:
+            self.reached = self._bell.wait(PATIENCE)
+            self._worker.revive()
+
+    def __enter__(self) -> Mark:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self.reached:
+            deque(self._bell.close(), maxlen=0)
+        else:
+            # The worker has yet to ring.
+            self._worker.submit(self._bell.close())
+
+
+class Worker:
+    """One thread and what it has to do, in the order in which it was submitted.
+
+    :param start: ``_thread.start_new_thread`` of the system
+    :raises RuntimeError: the thread can not be started
+    """
+
+    def __init__(self, start: Callable[..., Any]) -> None:
+        self._start = start
+        self._jobs: SimpleQueue[Iterator[Any]] = SimpleQueue()
+        self._unfinished: deque[None] = deque()
+        #: a step has raised, which no step should, and what came after it in its job was lost
+        self.failed = False
+        self._start_thread()
+
+    def _start_thread(self) -> None:
+        # Takes what it is given and keeps nothing: the loop of the thread, in C.
+        sink: deque[Any] = deque(maxlen=0)
+        self._sink = weakref.ref(sink)
+        self._start(sink.extend, (chain.from_iterable(iter(self._jobs.get, None)),))
+
+    def revive(self) -> None:
+        """Have a thread go on with the next job where a step's exception has ended the one before."""
+        if self._sink() is None:
+            self.failed = True
+            # The lost job does not take itself away.
+            self._unfinished.pop()
+            self._start_thread()
+
+    def load(self) -> int:
+        """Jobs that are not finished."""
+        return len(self._unfinished)
+
+    def submit(self, *steps: Iterable[Any]) -> None:
+        """Have the thread take ``steps`` one after the other, once it has done what it was given before."""
+        self.revive()
+        self._unfinished.append(None)
+        self._jobs.put(chain(*steps, starmap(self._unfinished.pop, ((),))))
+
+    def mark(self, bell: Bell) -> Mark:
+        """What is reached after everything that was submitted so far; a context manager, which gives the bell back."""
+        return Mark(self, bell)
+
+    def finish(self, new_bell: Callable[[], Bell]) -> None:
+        """Wait for everything that was submitted so far."""
+        with self.mark(new_bell()) as mark:
+            mark.wait()
+
+
+class Workers:
+    """Up to ``most`` workers of this process, each started when those before it are busy.
+
+    :param native_start: gives ``_thread.start_new_thread`` of the system, also where eventlet has replaced it
+    """
+
+    def __init__(self, most: int, native_start: Callable[[], Callable[..., Any]]) -> None:
+        self.most = most
+        self._native_start = native_start
+        self._at_fork_registered = False
+        self._reset()
+
+    def _reset(self) -> None:
+        # In a forked child: the threads are the parent's.
+        self._workers: list[Worker] = []
+        self._to_start = [None] * self.most
+
+    def __iter__(self) -> Iterator[Worker]:
+        return iter(tuple(self._workers))
+
+    def __len__(self) -> int:
+        return len(self._workers)
+
+    def idlest(self) -> Worker | None:
+        """The worker with the least to do; None if there is none and none can be started."""
+        found = min(self._workers, key=Worker.load, default=None)
+        return found if found is not None and not found.load() else self._one_more() or found
+
+    def _one_more(self) -> Worker | None:
+        if not self._at_fork_registered:
+            self._at_fork_registered = True
+            os.register_at_fork(after_in_child=self._reset)
+        try:
+            # list.pop() and append() are atomic, which is all the locking that threads need here.
+            self._to_start.pop()
+        except IndexError:
+            return None
+        try:
+            worker = Worker(self._native_start())
+        except RuntimeError:
+            # The system's limit is reached, or the interpreter ends.
+            self._to_start.append(None)
+            return None
+        self._workers.append(worker)
+        return worker

@@ -1,0 +1,29 @@
+"""Workers that stand still until a test lets them go on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastio import native
+from fastio.core.threads import Workers, step
+
+
+class Gate:
+    """In the way of all of ``workers``, each of which is started; whatever they are given comes behind it."""
+
+    def __init__(self, workers: Workers) -> None:
+        # Of the operating system, and written in C, as all that a worker calls.
+        allocate_lock = native.module("_thread").allocate_lock
+        while (started := len(workers)) < workers.most:
+            assert workers._one_more() is not None and len(workers) == started + 1
+        self._locks: list[Any] = []
+        for worker in workers:
+            lock = allocate_lock()
+            lock.acquire()
+            self._locks.append(lock)
+            worker.submit(step(lock.acquire))
+
+    def open(self) -> None:
+        """Let them go on; a second call does nothing."""
+        while self._locks:
+            self._locks.pop().release()

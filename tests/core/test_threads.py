@@ -1,0 +1,269 @@
+"""Threads that run no Python: whatever a collection finds is not ended in them, and nothing is lost or left."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Iterator
+from itertools import repeat
+from typing import Any
+
+import pytest
+
+from fastio import native
+from fastio.core import threads
+from fastio.core.threads import NativeBell, Workers, step
+from tests.conftest import needs_eventlet
+from tests.core.gate import Gate
+
+
+@pytest.fixture
+def workers() -> Iterator[Workers]:
+    """Three of the test's own, which have nothing to do at its end."""
+    workers = Workers(3, native.start_new_thread)
+    yield workers
+    for worker in workers:
+        worker.finish(NativeBell)
+        assert worker.load() == 0
+
+
+def test_what_is_submitted_is_done_in_order(workers: Workers) -> None:
+    worker = workers.idlest()
+    assert worker is not None
+    done: deque[int] = deque()
+    for number in range(1000):
+        worker.submit(map(done.append, (number,)))
+    worker.finish(NativeBell)
+    assert list(done) == list(range(1000))
+
+
+def test_a_worker_is_started_when_the_others_are_busy(workers: Workers) -> None:
+    lock = native.module("_thread").allocate_lock()
+    lock.acquire()
+    used = []
+    for _ in range(5):
+        worker = workers.idlest()
+        assert worker is not None
+        worker.submit(step(lock.acquire), step(lock.release))
+        used.append(worker)
+    lock.release()
+    assert len(set(map(id, used))) == len(workers) == 3
+
+
+def test_a_mark_is_reached_after_what_came_before_it(workers: Workers) -> None:
+    gate = Gate(workers)
+    worker = workers.idlest()
+    assert worker is not None
+    with worker.mark(NativeBell()) as mark:
+        assert not mark._bell.wait(0.001)
+        gate.open()
+        mark.wait()
+        assert mark.reached
+
+
+def test_a_step_that_raises_does_not_end_the_others(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", lambda told: None)
+    monkeypatch.setattr(threads, "PATIENCE", 0.05)
+    worker = workers.idlest()
+    assert worker is not None
+    done: deque[int] = deque()
+    worker.submit(step([].remove, 1), step(done.append, 1))
+    # The one behind it, of somebody else, may already be in the queue.
+    worker.submit(step(done.append, 2))
+    worker.finish(NativeBell)
+    worker.finish(NativeBell)
+    assert list(done) == [2]
+    assert worker.failed and worker.load() == 0
+
+
+FINALIZERS = """
+import gc, hashlib, os, sys, _thread
+green = sys.argv[1] == "green"
+if green:
+    import eventlet
+    eventlet.monkey_patch()
+from fastio import native
+from fastio.core import libc
+from fastio.core.hashing import BackgroundHash
+from fastio.patches import _files, _hashing, _offload
+ident = native.module("_thread").get_ident
+main, elsewhere = ident(), 0
+
+class Cycle:
+    "Ended by the collector, wherever that runs."
+    def __init__(self):
+        self.me = self
+    def __del__(self):
+        global elsewhere
+        elsewhere += ident() != main
+
+def almost(number):
+    "So much garbage that the next few allocations, of whichever thread, make a collection."
+    while gc.get_count()[0] < 199 - number % 15:
+        Cycle()
+
+def work(number):
+    data = os.urandom(300_000)
+    stock, ours = hashlib.sha512(), BackgroundHash(hashlib.sha512(), _hashing.pool)
+    with open(f"image-{number}", "wb") as raw:
+        file = _files.wrap(raw)
+        for _ in range(10):
+            file.write(data)
+            almost(_)
+            ours.update(data)
+            stock.update(data)
+            almost(_)
+            file.write(data)
+    assert ours.hexdigest() == stock.hexdigest()
+    fd = os.open(f"image-{number}", os.O_RDONLY)
+    for start in range(0, 3_000_000, 300_000):
+        almost(start // 300_000)
+        assert _offload.run(*libc.pread(fd, 300_000, start)) == 300_000
+        assert os.pread(fd, 300_000, start) == data
+    os.close(fd)
+
+gc.set_threshold(200)
+if green:
+    pool = eventlet.GreenPool()
+    for number in range(4):
+        pool.spawn(work, number)
+    pool.waitall()
+else:
+    work(0)
+assert len(_hashing.pool.workers) > 0
+assert len(_offload._workers) > 0 or not green
+print(elsewhere)
+"""
+
+
+@pytest.mark.parametrize("mode", ["native", pytest.param("green", marks=needs_eventlet)])
+def test_no_finalizer_runs_in_a_thread_of_ours(run_python: Any, mode: str) -> None:
+    assert run_python(FINALIZERS, mode).stdout == "0\n"
+
+
+LOCKS = """
+import gc, hashlib
+import eventlet
+eventlet.monkey_patch()
+import threading
+from fastio.core.hashing import BackgroundHash
+from fastio.patches import _hashing
+lock = threading.Lock()
+
+class Ends:
+    "What a service's connection does when it is forgotten: it gives itself back to a pool."
+    def __init__(self):
+        self.me = self
+    def __del__(self):
+        with lock:
+            pass
+
+def holds():
+    while not done:
+        with lock:
+            eventlet.sleep(0)
+
+def work():
+    piece = bytes(300_000)
+    for _ in range(25):
+        ours = BackgroundHash(hashlib.sha512(), _hashing.pool)
+        for number in range(20):
+            # The next few allocations, of whichever thread, make a collection.
+            while gc.get_count()[0] < 199 - number % 15:
+                Ends()
+            ours.update(piece)
+        ours.hexdigest()
+
+done = False
+eventlet.spawn(holds)
+eventlet.sleep(0)
+gc.set_threshold(200)
+eventlet.spawn(work).wait()
+done = True
+print("ended")
+"""
+
+
+@needs_eventlet
+def test_a_finalizer_that_takes_a_green_lock_hangs_nothing(run_python: Any) -> None:
+    assert run_python(LOCKS, timeout=60).stdout == "ended\n"
+
+
+# What is offloaded
+
+
+@pytest.fixture
+def offloading() -> Iterator[Gate]:
+    """A gate before the threads of :mod:`fastio.patches._offload`, in a greenlet that has a hub."""
+    from fastio.patches import _offload
+
+    pytest.importorskip("eventlet").sleep(0)
+    gate = Gate(_offload._workers)
+    yield gate
+    gate.open()
+
+
+@needs_eventlet
+@pytest.mark.parametrize("how", ["kill", "timeout"])
+def test_an_offloaded_call_ends_before_an_exception_comes_through(offloading: Gate, how: str) -> None:
+    """Nobody closes or reuses what a thread is still working on; meanwhile others run."""
+    import eventlet
+
+    from fastio.patches import _offload
+
+    log: list[str] = []
+    called: list[int] = []
+
+    def call() -> None:
+        try:
+            with eventlet.Timeout(0.01 if how == "timeout" else None):
+                _offload.run(called.append, 1)
+        finally:
+            log.append(f"ended after {len(called)} calls")
+
+    thread = eventlet.spawn(call)
+    eventlet.sleep(0)
+    if how == "kill":
+        eventlet.spawn(thread.kill)
+    for _ in range(20):
+        eventlet.sleep(0.005)
+        log.append("others run")
+    offloading.open()
+    while not log[-1].startswith("ended"):
+        eventlet.sleep(0.001)
+    assert log == ["others run"] * 20 + ["ended after 1 calls"]
+    with pytest.raises(eventlet.Timeout) if how == "timeout" else pytest.raises(eventlet.greenlet.GreenletExit):
+        result = thread.wait()
+        raise result if isinstance(result, BaseException) else AssertionError(result)
+
+
+@needs_eventlet
+def test_many_calls_at_the_same_time_have_threads_of_their_own() -> None:
+    import eventlet
+
+    from fastio.patches import _offload
+
+    eventlet.sleep(0)
+    locks = [native.module("_thread").allocate_lock() for _ in range(_offload.MOST)]
+    for lock in locks:
+        lock.acquire()
+    threads = [eventlet.spawn(_offload.run, lock.acquire) for lock in locks]
+    eventlet.sleep(0)
+    assert len(_offload._workers) == _offload.MOST
+    # In another order than they began.
+    for lock, thread in reversed(list(zip(locks, threads, strict=True))):
+        lock.release()
+        assert thread.wait() is True
+
+
+def test_natively_it_is_a_plain_call() -> None:
+    from fastio.patches import _offload
+
+    before = len(_offload._workers)
+    found = [*map(_offload.run, repeat(native.module("_thread").get_ident, 3))]
+    # In this greenlet of a thread without a hub nothing is handed over; with one, somebody else did it.
+    from fastio.patches import _fair
+
+    if _fair.hub() is None:
+        assert set(found) == {native.module("_thread").get_ident()}
+        assert len(_offload._workers) == before
