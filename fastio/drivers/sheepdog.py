@@ -143,7 +143,8 @@ class ImageIterator:
 
     def __del__(self) -> None:
         if self._started is not None:
-            self._started.stop()
+            # Whatever greenlet lets go of it must not switch to another one.
+            self._started.stop(wait=False)
 
 
 class Store(glance_store.driver.Store):
@@ -264,7 +265,7 @@ class Store(glance_store.driver.Store):
                 vdi.write(segment, offset, length)
         except BaseException as error:
             if vdi.begun:
-                LOG.error("%s could not be stored, what there is of it is deleted", vdi)
+                LOG.error("%s could not be stored, what there is of it is deleted: %s", vdi, error)
                 # Whoever was cancelled, which is no Exception under eventlet, is not to be held up.
                 _process.apart(lambda: _discard(vdi), None if isinstance(error, Exception) else _PATIENCE)
             raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -19,6 +18,7 @@ from fastio.drivers import _process
 from fastio.drivers._process import Child
 from tests.conftest import MONKEY_PATCHED
 from tests.descriptors import descriptors, forgotten, unread
+from tests.tracer import deathless
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -96,35 +96,6 @@ def test_the_child_ends_with_the_context() -> None:
 # --- children that do not end
 
 
-#: Holds the death of a process back from its parent: first its tracer has to hear of it. It is there for 30 s, or until
-#: its standard input ends.
-_TRACER = """
-import ctypes, select, sys
-libc = ctypes.CDLL(None, use_errno=True)
-libc.ptrace.argtypes = [ctypes.c_long] * 4
-print(libc.ptrace(0x4206, int(sys.argv[1]), 0, 0), flush=True)  # PTRACE_SEIZE
-select.select([0], [], [], 30)
-"""
-
-
-@contextlib.contextmanager
-def deathless(child: Child) -> Iterator[Callable[[], bool]]:
-    """``SIGKILL`` seems to have no effect on ``child``; gives what tells whether that is still so."""
-    pid = str(child._popen.pid)
-    with subprocess.Popen(
-        [sys.executable, "-ISc", _TRACER, pid], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=0
-    ) as tracer:
-        assert tracer.stdin is not None
-        assert tracer.stdout is not None
-        try:
-            if tracer.stdout.readline().strip() != "0":
-                pytest.skip("no process may trace another here")
-            yield lambda: tracer.poll() is None
-        finally:
-            tracer.stdin.close()
-            tracer.wait()
-
-
 def reaped(pid: int) -> bool:
     with Child(["true"]):
         pass
@@ -143,7 +114,7 @@ def test_a_child_that_survives_its_end(thrown_away: bool, monkeypatch: pytest.Mo
     """As one does that the kernel holds in a system call: nobody waits for it, and the next child sees to it."""
     monkeypatch.setattr(_process, "_DEATH", 0.2)
     child = Child(["sleep", "1000"])
-    with deathless(child) as living:
+    with deathless(child._popen.pid) as living:
         child.stop(wait=not thrown_away)
         assert living()
         assert os.path.exists(f"/proc/{child._popen.pid}")
@@ -153,7 +124,7 @@ def test_a_child_that_survives_its_end(thrown_away: bool, monkeypatch: pytest.Mo
 def test_others_run_while_a_child_ends(turns: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_process, "_DEATH", 0.2)
     child = Child(["sleep", "1000"])
-    with deathless(child) as living:
+    with deathless(child._popen.pid) as living:
         turns[0] = 0
         child.stop()
         assert living()

@@ -11,6 +11,7 @@ import pathlib
 import random
 import signal
 import stat
+import sys
 import threading
 import time
 import uuid
@@ -24,6 +25,7 @@ from hypothesis import strategies as st
 from benchmarks.backends import dog
 from tests.conftest import MONKEY_PATCHED
 from tests.descriptors import descriptors
+from tests.tracer import deathless
 
 pytest.importorskip("glance_store", reason="glance_store is not installed: pip install fastio[sheepdog]")
 
@@ -260,6 +262,35 @@ def test_a_read_that_has_begun_ends_with_the_iterator(cluster: Cluster) -> None:
     del chunks
     until_all_have_ended()
     assert list(cluster.get(uri, offset=len(IMAGE))[0]) == []
+
+
+@pytest.mark.skipif(not MONKEY_PATCHED, reason="there is no hub")
+@pytest.mark.parametrize("iterated", [False, True])
+def test_a_read_that_has_begun_is_thrown_away_in_the_hub(
+    cluster: Cluster, iterated: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing may wait; an error of a finalizer would only be printed."""
+    import eventlet
+
+    unraisable: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    held: list[Any] = [cluster.get(cluster.add(IMAGE)[0])[0]]
+    if iterated:
+        held.append(iter(held[0]))
+        next(held[1])
+    let_go = eventlet.event.Event()
+
+    def let_it_go() -> None:
+        held.clear()
+        let_go.send()
+
+    (reading,) = pids()
+    with deathless(int(reading.name)) as living:
+        eventlet.hubs.get_hub().schedule_call_global(0, let_it_go)
+        let_go.wait()
+        assert living()
+    assert unraisable == []
+    until_all_have_ended()
 
 
 def test_no_read_goes_on_for_an_image_that_is_not_there(cluster: Cluster) -> None:
@@ -663,6 +694,35 @@ def test_a_time_out_does_not_wait_for_the_clean_up(
     # The clean-up goes on without us, and waits for the write that hangs.
     (writing,) = [pid for pid in pids() if b"write" in (pid / "cmdline").read_bytes()]
     assert "may be left behind" not in caplog.text
+    cluster.set()
+    os.kill(int(writing.name), signal.SIGKILL)
+    until(lambda: not cluster.exists("a"))
+
+
+@stand_in_only
+@pytest.mark.skipif(not MONKEY_PATCHED, reason="a thread can not be interrupted")
+def test_a_time_out_during_the_clean_up(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It comes back to whoever has set it, and the clean-up goes on."""
+    import eventlet
+
+    monkeypatch.setattr(_dog, "_ENDING", 60)
+    cluster.set(hang_after=0)
+
+    def source() -> Iterator[bytes]:
+        yield from stops_meanwhile(cluster, 4 * MIB)
+        timeout.start()
+        raise ValueError("the first error")
+
+    timeout = eventlet.Timeout(0.5)
+    timeout.cancel()
+    with pytest.raises(eventlet.Timeout) as caught:
+        cluster.add(source(), size=len(IMAGE), name="a")
+    assert caught.value is timeout
+    assert "image a at 127.0.0.1:7000 could not be stored" in caplog.text
+    assert "the first error" in caplog.text
+    (writing,) = [pid for pid in pids() if b"write" in (pid / "cmdline").read_bytes()]
     cluster.set()
     os.kill(int(writing.name), signal.SIGKILL)
     until(lambda: not cluster.exists("a"))
