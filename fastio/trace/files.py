@@ -5,6 +5,9 @@ from __future__ import annotations
 import io
 import json
 import os
+import posix  # what os has, also where eventlet has replaced it
+import re
+import shutil
 import socket
 import sys
 import time
@@ -13,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from fastio.trace import redaction
 from fastio.version import VERSION
 
 _COMPACT = (",", ":")
@@ -36,9 +40,8 @@ class Files:
         self._size = size
         self._total = total
         # What it takes to find the versions, imports above all, is nothing for the writer's thread.
-        self._about = {
-            "component": component or _guess(), "program": _program(), "versions": versions(), "boot": boot_id(),
-        }  # fmt: skip
+        self._about = {"component": component or _guess(), "program": _program(), "boot": boot_id()}
+        self._versions = versions()
         self._host = socket.gethostname()
         self._prefix = f"{_plain(self._host)}-{os.getpid()}-{time.time_ns() // 1_000_000}"
         self._number = 0
@@ -77,23 +80,19 @@ class Files:
         return self._directory / f"{self._prefix}-{self._number}.jsonl"
 
     def _open(self) -> io.FileIO:
-        # Not os.open() and os.write(), which are greenlets' under eventlet.
-        file = io.FileIO(self._path(), "xb")
-        # Paths and errors are nobody's business but the operator's.
-        os.fchmod(file.fileno(), 0o640)
+        file = io.FileIO(self._path(), "xb", opener=_create)
         self._written = self._events = 0
-        head = dump(
-            {
-                "fastio-trace": 1,
-                "host": self._host,
-                "pid": os.getpid(),
-                "parent": os.getppid(),
-                **self._about,
-                "monotonic": time.monotonic_ns(),
-                "wall": time.time_ns(),
-                "file": self._number,
-            }
-        )
+        about = {
+            "fastio-trace": 1,
+            "host": self._host,
+            "pid": os.getpid(),
+            "parent": os.getppid(),
+            **self._about,
+            "monotonic": time.monotonic_ns(),
+            "wall": time.time_ns(),
+            "file": self._number,
+        }
+        head = dump(redaction.head(about, self._versions))
         try:
             _write_all(file, head)
         except OSError:
@@ -116,6 +115,11 @@ class Files:
         return deleted
 
 
+def _create(path: str, flags: int) -> int:
+    # The errors of a service are nobody's business but the operator's, whose umask may allow less.
+    return posix.open(path, flags, 0o640)
+
+
 def _write_all(file: io.FileIO, data: bytes) -> None:
     view = memoryview(data)
     while view:
@@ -124,7 +128,7 @@ def _write_all(file: io.FileIO, data: bytes) -> None:
 
 def _plain(host: str) -> str:
     """A host's name as part of a file's name."""
-    return "".join(c if c.isalnum() or c in "._" else "_" for c in host)[:64] or "host"
+    return re.sub(r"[^A-Za-z0-9._]", "_", host)[:64] or "host"
 
 
 def _guess() -> str:
@@ -133,7 +137,9 @@ def _guess() -> str:
 
 
 def _program() -> str:
-    return os.path.basename(sys.argv[0]) if sys.argv else ""
+    """The name of the program, if there is one: who starts Python can put anything there."""
+    name = sys.argv[0] if sys.argv else ""
+    return os.path.basename(name) if os.path.isfile(name) or shutil.which(name) else ""
 
 
 def boot_id() -> str:

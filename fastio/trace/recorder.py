@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fastio import native
-from fastio.trace import resources
+from fastio.trace import redaction, resources
 from fastio.trace.files import Files, dump
 
 #: Seconds between two looks of the writer at the buffer: so much is lost of a process that is killed.
@@ -61,22 +61,24 @@ _encode = _encoder()
 
 
 def lines(events: list[Event]) -> bytes:
-    """The text of events, a line for each; their values are flat."""
+    """The text of what may be recorded of events, a line for each."""
+    return encode(list(map(redaction.event, events)))
+
+
+def encode(events: list[Event]) -> bytes:
+    """The text of events whose values are flat, a line for each."""
     try:
         text = _encode(events)
     except (TypeError, ValueError):
-        # A value that is none of JSON's: the others count.
-        return b"".join(map(_line, events))
+        # A number that is none of orjson's.
+        return b"".join(map(dump, events))
     # One call for all takes less than one for each. Within a string each quote has a backslash, so that only the end of
     # one event and the beginning of the next one look like this.
     return text[1:-1].replace(b'}],["', b'}]\n["') + b"\n"
 
 
-def _line(event: Event) -> bytes:
-    try:
-        return dump(event)
-    except (TypeError, ValueError):
-        return dump((*event[:6], {"outcome": "unknown"}))
+def _note(values: dict[str, Any]) -> bytes:
+    return dump(redaction.record(values))
 
 
 class Recorder:
@@ -179,7 +181,7 @@ class Recorder:
             self._write(files, lines([buffer.popleft() for _ in range(count)]), count)
         if self.lost > self._told:
             lost = self.lost
-            if self._write(files, dump({"lost": lost - self._told, "monotonic": _monotonic()}), 0):
+            if self._write(files, _note({"lost": lost - self._told, "monotonic": _monotonic()}), 0):
                 self._told = lost
 
     def _write(self, files: Files, text: bytes, events: int) -> bool:
@@ -198,7 +200,7 @@ class Recorder:
 
     def _finish(self, files: Files) -> None:
         end = {"end": True, "monotonic": _monotonic(), "events": self.written, "lost": self.lost}
-        self._write(files, dump(end), 0)
+        self._write(files, _note(end), 0)
         files.close()
 
 

@@ -1,90 +1,157 @@
-"""Taking secrets out of what is recorded: tokens, signatures, passwords, and all that follows the ``?`` of an address.
+"""The gate: what is recorded is what is known to be harmless.
 
-What is not known to be harmless goes: an error text serves to be grouped by its template, and there it makes no
-difference whether a long opaque word was a checksum or a key.
+Everything that goes into a file passes :func:`event` or :func:`record`, which know each field by its name and what it
+may look like. What is unknown, or looks different, becomes ``***``. Texts of errors and paths keep the words of
+:mod:`fastio.trace.vocabulary` and lose everything else, so that nobody has to know what a secret looks like.
 """
 
 from __future__ import annotations
 
+import errno
+import functools
+import http
+import os
 import re
+import shutil
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fastio.trace.vocabulary import COLLECTIONS, NAMES, SEGMENTS, STATUSES, WORDS, words
 
 #: Stands for what was taken out.
 MASK = "***"
 
-#: Characters of an error text that are looked at, and that are kept.
-_CONSIDERED = 4096
+#: Characters of a text that are looked at, and that are kept.
+_CONSIDERED = 2000
 _KEPT = 400
+#: Exceptions that are looked at, from one to the one that it came from.
+_CHAIN = 10
 
-#: What the name of a secret has in it. No pattern here takes more than linear time: a client may have made the text.
-_SENSITIVE = (
-    r"(?:token|passw(?:or)?d|passphrase|pwd|secret|signature|credential|authorization|cookie|api[_-]?key"
-    r"|access[_-]?key|private[_-]?key|account[_-]?key|session[_-]?key|temp_url_sig|x-amz-security)[\w.-]{0,60}"
+
+class Harmless(str):
+    """A text that has been through one of the functions here."""
+
+    __slots__ = ()
+
+
+# Texts. No pattern takes more than linear time: a client may have made the text.
+
+#: Words with little between them: nothing can hide in so few marks.
+_TOKEN = re.compile(
+    r"[\"'(\[{<]{0,3}-?[A-Za-z0-9]+(?:'[a-z]{1,2}(?![A-Za-z0-9]))?"
+    r"(?:[-._/:=,()'\"<>\[\]]{1,3}[A-Za-z0-9]+(?:'[a-z]{1,2}(?![A-Za-z0-9]))?)*[\"')\]}>,.:;!?]{0,4}"
 )
-_UUID = re.compile(r"(?:req-)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-_RULES = (
-    # The values that SQLAlchemy adds to an error of the database: whatever was to be written.
-    (re.compile(r"\[parameters: .*", re.DOTALL), f"[parameters: {MASK}]"),
-    # Header lines whose value has several words.
-    (re.compile(r"(?i)((?:authorization|cookie)[\"']?\s*[:=]\s*)[^\r\n]+"), rf"\1{MASK}"),
-    # user:password@ of an address; a password may have an @ itself
-    (re.compile(r"([a-zA-Z0-9+.-]{1,30}://)[^\s/?#'\"<>]*@"), rf"\1{MASK}@"),
-    # What follows the ? of an address, but not the ? of a statement of the database
-    (re.compile(r"\?(?![],)])[^\s'\"<>]+"), f"?{MASK}"),
-    # "password": "two words", token=..., X-Auth-Token: ...
-    (
-        re.compile(
-            rf"(?i)({_SENSITIVE}[\"']?\s*(?:[:=]|=>|\bis\b)\s*)"
-            r"(?:[bu]?\"(?:[^\"\\]|\\.)*\"?|[bu]?'(?:[^'\\]|\\.)*'?|[^\s,;&)}\]]+)"
-        ),
-        rf"\1{MASK}",
-    ),
-    (re.compile(r"(?i)\b(bearer|basic|digest)\s+[\w+/=.~:-]{8,}"), rf"\1 {MASK}"),
-    # Keystone's tokens, JSON web tokens, and long words in hexadecimal
-    (re.compile(r"gAAAA[\w=-]+"), MASK),
-    (re.compile(r"eyJ[\w-]+(?:\.[\w-]*){0,2}"), MASK),
-    (re.compile(r"(?<![\w-])[0-9a-fA-F]{32,}(?![\w-])"), MASK),
-    (re.compile(r"AKIA[0-9A-Z]{12,}"), MASK),
-)
-_LONG = re.compile(r"[\w+=-]{40,}")
+_PIECE = re.compile(r"[A-Za-z0-9]+(?:'[a-z]{1,2}(?![A-Za-z0-9]))?")
+#: After the word errno.
+_NUMBER = re.compile(r"-?[0-9]{1,3}\]")
+#: What is added to an error of the database: whatever was to be written.
+_STATEMENT = re.compile(r"\[(?:SQL|parameters): ")
+#: Of an address that is otherwise left out: it tells which service was meant.
+_SERVICES = (":5000", ":35357", "/identity", "/v3")
 
 
-def text(value: str) -> str:
-    """``value`` in one line of at most 400 characters, without secrets."""
-    value = value[:_CONSIDERED]
-    for pattern, replacement in _RULES:
-        value = pattern.sub(replacement, value)
-    value = " ".join(_LONG.sub(_opaque, value).split())
-    return value if len(value) <= _KEPT else value[: _KEPT - 3] + "..."
+def text(value: str) -> Harmless:
+    """``value`` in one line of at most 400 characters, with known words only."""
+    kept: list[str] = []
+    before = ""
+    for token in _STATEMENT.split(value[:_CONSIDERED], maxsplit=1)[0].split():
+        known = _known(token) or (before.lower().endswith("errno") and _NUMBER.fullmatch(token) is not None)
+        before = token
+        shown = token if known else _address(token) if "://" in token else MASK
+        if shown != MASK or kept[-1:] != [MASK]:
+            kept.append(shown)
+    found = " ".join(kept)
+    return Harmless(found if len(found) <= _KEPT else found[: _KEPT - 3] + "...")
 
 
-def _opaque(match: re.Match[str]) -> str:
-    """A long word that may be a key; not where all of it is of words and UUIDs."""
-    word = match[0]
-    rest = _UUID.sub("", word)
-    mixed = any(c.isdigit() for c in rest) and any(c.isalpha() for c in rest)
-    return MASK if mixed and len(rest) >= 20 else word
+def _known(token: str) -> bool:
+    return token in (MASK, "-") or (_TOKEN.fullmatch(token) is not None and all(map(_harmless, _PIECE.findall(token))))
 
 
-def error(exception: BaseException) -> str:
-    """Class and message of an exception, and of the one that it came from, without secrets."""
+def _harmless(word: str) -> bool:
+    if word in NAMES or word in STATUSES:
+        return True
+    lower = word.lower()
+    return lower in WORDS and word in (lower, lower.capitalize(), lower.upper())
+
+
+def _address(token: str) -> str:
+    return MASK + "".join(mark for mark in _SERVICES if re.search(re.escape(mark) + r"(?![0-9])", token))
+
+
+def error(exception: BaseException) -> Harmless:
+    """Class and message of an exception, and of the one that it came from."""
     found = _one(exception)
     first = _first(exception)
-    return found if first is exception else f"{found} (from {_one(first)})"
+    return Harmless(found if first is exception else f"{found} (from {_one(first)})")
+
+
+def status(code: int) -> Harmless:
+    """A status that a server has answered with, and what the standard calls it."""
+    try:
+        return Harmless(f"HTTP {code} {http.HTTPStatus(code).phrase}")
+    except ValueError:
+        return Harmless(f"HTTP {code}")
 
 
 def _one(exception: BaseException) -> str:
+    name = _class(type(exception).__name__)
     try:
-        # What is shown of a webob.exc.HTTPException is the standard's sentence on the status.
-        message = getattr(exception, "explanation", None) or str(exception)
+        message = _message(exception)
     except Exception:
         message = "its text can not be had"
-    name = type(exception).__name__
-    return f"{name}: {text(str(message))}" if message else name
+    return f"{name}: {message}" if message else name
+
+
+def _message(exception: BaseException) -> str:
+    """What is known to be harmless of an exception's text."""
+    inner = getattr(exception, "inner_exception", None)
+    if isinstance(inner, BaseException) and inner is not exception:
+        # Those of oslo.db have the text of the one within.
+        return _message(inner)
+    if hasattr(exception, "cmd"):
+        return _of_command(exception)
+    driver = getattr(exception, "orig", None)
+    if isinstance(driver, BaseException) and driver is not exception:
+        return _of_database(driver)
+    number = getattr(exception, "errno", None)
+    if isinstance(exception, OSError) and isinstance(number, int) and number in errno.errorcode:
+        meaning = os.strerror(number)
+        # Not SSL's errors, which have numbers of their own.
+        if exception.strerror in (meaning, errno.errorcode[number]):
+            return f"[Errno {number}] {meaning}"
+    # What is shown of a webob.exc.HTTPException is the standard's sentence on the status.
+    return text(str(getattr(exception, "explanation", None) or str(exception)))
+
+
+def _of_command(exception: Any) -> str:
+    """Of a command that failed: its text has all arguments, which may be secret, and what the command wrote."""
+    limit = getattr(exception, "timeout", None)
+    if type(limit) in (int, float):
+        return f"timed out after {limit} seconds"
+    code = getattr(exception, "returncode", getattr(exception, "exit_code", None))
+    return f"exit status {code}" if type(code) is int else ""
+
+
+def _of_database(driver: BaseException) -> str:
+    """Of the error of a database's driver that SQLAlchemy has wrapped, with the statement and its values."""
+    cls, number = type(driver), next(iter(driver.args), None)
+    name = _class(f"{cls.__module__}.{cls.__name__}")
+    message = " ".join(text(each) for each in driver.args if isinstance(each, str))
+    return f"({name}) {f'{number}, ' if type(number) is int else ''}{message}"
+
+
+_CLASS = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,79}")
+
+
+def _class(name: str) -> str:
+    return name if _CLASS.fullmatch(name) else MASK
 
 
 def _first(exception: BaseException) -> BaseException:
     """The exception that began it; a cycle, or a long chain, ends somewhere."""
-    for _ in range(10):
+    for _ in range(_CHAIN):
         before = exception.__cause__ or (None if exception.__suppress_context__ else exception.__context__)
         if before is None:
             break
@@ -92,24 +159,158 @@ def _first(exception: BaseException) -> BaseException:
     return exception
 
 
-#: Short words and UUIDs: nothing in it can be a secret, and each request has one.
-#: UUIDs first, which short words would go back from letter by letter.
-_USUAL_PATH = re.compile(
-    r"(?:/(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[a-z0-9_.]{0,20})){1,8}"
-)
+# Paths
+
+_UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_IS_UUID = re.compile(_UUID)
+#: Segments, at the most.
+_DEPTH = 12
+_IMAGE = f"(?:{'|'.join(COLLECTIONS)})/{_UUID}"
+_SEGMENT = "|".join(map(re.escape, sorted(SEGMENTS)))
+_USUAL_PATH = re.compile(f"(?:/(?:{_IMAGE}|(?:{_SEGMENT})?(?![^/]))){{1,{_DEPTH}}}")
 
 
-def path(value: str) -> str:
-    """The path of a request, without what follows a ``?`` or ``;``, in at most 200 characters."""
+def path(value: str) -> Harmless:
+    """The path of a request as far as it is a known route's, without what follows a ``?`` or ``;``."""
     if _USUAL_PATH.fullmatch(value):
+        return Harmless(value)
+    kept: list[str] = []
+    before = ""
+    for segment in re.split(r"[?;#]", value[:_CONSIDERED], maxsplit=1)[0].split("/", _DEPTH)[:_DEPTH]:
+        known = not segment or segment in SEGMENTS or (before in COLLECTIONS and _IS_UUID.fullmatch(segment))
+        kept.append(segment if known else MASK)
+        before = segment
+    return Harmless("/".join(kept))
+
+
+# What is known by its form
+
+_REQUEST_ID = re.compile(f"req-{_UUID}")
+_NAME = re.compile(r"[A-Za-z0-9._+-]{1,40}")
+_METHODS = {name: Harmless(name) for name in ("GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS")}
+_OTHER_METHOD = Harmless("other")
+
+
+def request_id(value: object) -> Harmless | None:
+    """A request id as OpenStack has it, ``req-`` and a UUID; None for anything else: a client may have put it there."""
+    return Harmless(value) if isinstance(value, str) and _REQUEST_ID.fullmatch(value) else None
+
+
+def method(value: object) -> Harmless:
+    """The method of a request; any that HTTP does not have may be anything."""
+    return _METHODS.get(str(value).upper(), _OTHER_METHOD)
+
+
+@functools.lru_cache(maxsize=1024)
+def peer(value: str) -> Harmless:
+    """An address of the Internet."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, value)
+        except (OSError, ValueError):
+            continue
+        return Harmless(value)
+    return Harmless(MASK if value else "")
+
+
+@functools.lru_cache(maxsize=256)
+def name(value: str) -> Harmless:
+    """The name of a store, of a host, of a release."""
+    return Harmless(value if _NAME.fullmatch(value) else MASK)
+
+
+def program(args: Any) -> Harmless:
+    """The name of the program that a child process runs, from the ``args`` of its Popen; no arguments."""
+    whole = isinstance(args, (str, bytes, os.PathLike))
+    first = os.fsdecode(args if whole else next(iter(args), ""))
+    if _is_program(first):
+        return Harmless(os.path.basename(first))
+    # One text with a blank in it: nothing but a shell has started that.
+    return Harmless("sh" if whole and " " in first.strip() else MASK)
+
+
+@functools.lru_cache(maxsize=256)
+def _is_program(name: str) -> bool:
+    """Whether it is that of an executable, and so nobody's secret."""
+    return _NAME.fullmatch(os.path.basename(name)) is not None and shutil.which(name) is not None
+
+
+def _versions(found: Any) -> Any:
+    return {
+        name(module): name(version) for module, version in found.items()
+        if isinstance(module, str) and isinstance(version, str)
+    }  # fmt: skip
+
+
+def _form(pattern: str) -> Callable[[str], str]:
+    matches = re.compile(pattern).fullmatch
+    return lambda value: value if matches(value) else MASK
+
+
+#: Fields that have a number.
+_NUMBERS = words(
+    """
+    bytes chunks busy_ns input_ns waits wait_ns status code wall cpu_s rss threads fds read write net_received net_sent
+    fastio-trace pid parent monotonic file lost end events
+    """
+)
+#: Fields that have a text, and what becomes of it.
+_TEXTS: dict[str, Callable[[str], str]] = {
+    "outcome": _form("ok|error|aborted|unknown"),
+    "method": method,
+    "path": path,
+    "peer": peer,
+    **dict.fromkeys(("request", "global", "message"), lambda value: request_id(value) or MASK),
+    **dict.fromkeys(("error", "recovered"), text),
+    **dict.fromkeys(("store", "component", "program", "host"), name),
+    "boot": _form(f"{_UUID}|"),
+}
+
+
+def _admitted(field: str, value: Any) -> Any:
+    """What may be recorded of one field."""
+    kind = type(value)
+    if kind in (int, float, bool) and field in _NUMBERS:
         return value
-    value = re.split(r"[?;#]", value, maxsplit=1)[0]
-    return text(value)[:200]
+    if isinstance(value, str) and field in _TEXTS:
+        return value if kind is Harmless else _TEXTS[field](str(value))
+    return MASK
 
 
-_REQUEST_ID = re.compile(r"req-[0-9A-Za-z-]{1,60}")
+def record(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What may be recorded of ``values``; a field that is not known keeps neither its name nor its value."""
+    return {
+        (field if field in _NUMBERS or field in _TEXTS else MASK): _admitted(field, value)
+        for field, value in values.items()
+    }
 
 
-def request_id(value: object) -> str | None:
-    """A request id as OpenStack has it, ``req-…``; None for anything else, which a client may have put there."""
-    return value if isinstance(value, str) and _REQUEST_ID.fullmatch(value) else None
+def head(values: Mapping[str, Any], versions: Mapping[str, str]) -> dict[str, Any]:
+    """The first line of a file."""
+    return {**record(values), "versions": _versions(versions)}
+
+
+_EVENT_NAME = re.compile(r"[a-z][a-z0-9_-]{0,40}(?:\.[a-z0-9_-]{1,40}){1,3}")
+
+
+@functools.lru_cache(maxsize=1024)
+def _event_name(name: str) -> str:
+    return name if _EVENT_NAME.fullmatch(name) else MASK
+
+
+def event(found: Any) -> Any:
+    """What may be recorded of an event; most often it is ``found`` itself."""
+    values = found[6]
+    for field, value in values.items():
+        kind = type(value)
+        if kind is int:
+            if field in _NUMBERS:
+                continue
+        elif kind is Harmless and field in _TEXTS:
+            continue
+        values = record(values)
+        break
+    else:
+        if _event_name(found[4]) == found[4]:
+            return found
+    return (*found[:4], _event_name(found[4]), found[5], values)

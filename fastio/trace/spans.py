@@ -25,7 +25,7 @@ except ImportError:
 #: ns of the clock that events have
 now = _monotonic
 
-OK, ERROR, ABORTED = "ok", "error", "aborted"
+OK, ERROR, ABORTED = map(redaction.Harmless, ("ok", "error", "aborted"))
 
 
 class Span:
@@ -121,7 +121,7 @@ def of_context() -> dict[str, str]:
     """The request ids of oslo.context, for what happens outside of a request's own greenlet or thread."""
     module = sys.modules.get("oslo_context.context")
     context = None if module is None else module.get_current()
-    found = {}
+    found: dict[str, str] = {}
     for key, attribute in (("request", "request_id"), ("global", "global_request_id")):
         value = redaction.request_id(getattr(context, attribute, None))
         if value is not None:

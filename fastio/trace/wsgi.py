@@ -14,7 +14,6 @@ from fastio.trace.spans import Span, current
 from fastio.trace.streams import Body, Passed
 
 _REQUEST_ID = "x-openstack-request-id"
-_METHODS = frozenset({"GET", "HEAD", "PUT", "POST", "PATCH", "DELETE", "OPTIONS"})
 
 
 def traced(application: Callable[..., Any], component: str, name: str | None = None) -> Callable[..., Any]:
@@ -42,11 +41,10 @@ class _Request:
     def __init__(self, environ: dict[str, Any], name: str, body_name: str) -> None:
         self._environ = environ
         self._body_name = body_name
-        method = environ.get("REQUEST_METHOD", "")
         values: dict[str, Any] = {
-            "method": method if method in _METHODS else "other",
+            "method": redaction.method(environ.get("REQUEST_METHOD", "")),
             "path": redaction.path(environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")),
-            "peer": str(environ.get("REMOTE_ADDR", "")),
+            "peer": redaction.peer(str(environ.get("REMOTE_ADDR", ""))),
         }
         identity = redaction.request_id(environ.get("HTTP_X_OPENSTACK_REQUEST_ID"))
         if identity is not None:
@@ -80,7 +78,6 @@ class _Request:
         values = self.span.values
         code = status[:3]
         values["status"] = int(code) if code.isdigit() else 0
-        values["reason"] = status[:60]
         for name, value in headers:
             # The length first: an answer has many headers, and this is once for each of them.
             if len(name) == len(_REQUEST_ID) and name.lower() == _REQUEST_ID:
@@ -100,10 +97,9 @@ class _Request:
 
     def _end(self, outcome: str) -> None:
         values = self.span.values
-        reason = values.pop("reason", "")
         if values.get("status", 0) >= 400:
             outcome = spans.ERROR if outcome == spans.OK else outcome
-            values.setdefault("error", redaction.text(f"HTTP {reason}"))
+            values.setdefault("error", redaction.status(values["status"]))
         else:
             # What went wrong on the way has not kept the client from its answer.
             if outcome == spans.OK and "error" in values:

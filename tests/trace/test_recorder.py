@@ -37,7 +37,7 @@ def start(tmp_path: pathlib.Path) -> Iterator[Callable[..., Recorder]]:
 
 
 def put(found: Recorder, number: int, name: str = "test.event") -> None:
-    found.put(("P", time.monotonic_ns(), number, None, name, 1, {"number": number}))
+    found.put(("P", time.monotonic_ns(), number, None, name, 1, {"bytes": number}))
 
 
 def wait_until(true: Callable[[], object]) -> None:
@@ -54,13 +54,30 @@ def test_what_is_recorded_is_in_the_file(start: Callable[..., Recorder], tmp_pat
         put(found, number)
     recorder.stop()
     (file,) = traces.read(tmp_path)
-    assert [event.values["number"] for event in file.events if event.name == "test.event"] == list(range(1000))
+    assert [event.values["bytes"] for event in file.events if event.name == "test.event"] == list(range(1000))
     assert file.head["pid"] == os.getpid()
     assert file.head["component"] == "a-service"
     assert file.head["file"] == 0
     assert file.ended
     assert (file.notes[-1]["events"], file.notes[-1]["lost"]) == (len(file.events), 0)
     assert file.path.stat().st_mode & 0o007 == 0
+
+
+@pytest.mark.parametrize(
+    ("umask", "file", "directory"), [(0o077, 0o600, 0o700), (0o022, 0o640, 0o750), (0, 0o640, 0o750)]
+)  # fmt: skip
+def test_the_umask_holds(
+    start: Callable[..., Recorder], tmp_path: pathlib.Path, umask: int, file: int, directory: int
+) -> None:
+    before = os.umask(umask)
+    try:
+        put(start(directory=str(tmp_path / "trace")), 1)
+        recorder.stop()
+    finally:
+        os.umask(before)
+    assert (tmp_path / "trace").stat().st_mode & 0o777 == directory
+    (path,) = (tmp_path / "trace").iterdir()
+    assert path.stat().st_mode & 0o777 == file
 
 
 def test_a_process_that_records_nothing_has_no_file(start: Callable[..., Recorder], tmp_path: pathlib.Path) -> None:
@@ -129,7 +146,7 @@ def test_files_are_rotated_and_the_oldest_deleted(start: Callable[..., Recorder]
     assert numbers[0] > 0
     # A file is a batch of events larger than its bound at most.
     assert sum(file.path.stat().st_size for file in files) <= (256 << 10) + (64 << 10)
-    kept = [event.values["number"] for file in files for event in file.events if event.name == "test.event"]
+    kept = [event.values["bytes"] for file in files for event in file.events if event.name == "test.event"]
     # The newest stay, in order, and what has gone is counted.
     assert kept == list(range(total - len(kept), total))
     end = files[-1].notes[-1]
@@ -147,28 +164,28 @@ signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 recorder.start({str(tmp_path)!r}, recorder.Limits(1 << 16, 1 << 30, 1 << 40))
 def put(name, count):
     for number in range(count):
-        recorder.active.put(("P", time.monotonic_ns(), number, None, name, 1, {{"number": number}}))
+        recorder.active.put(("P", time.monotonic_ns(), number, None, name, 1, {{"bytes": number}}))
         if number % 1000 == 0:
             time.sleep(0.01)
-put("before", 100)
+put("test.before", 100)
 time.sleep(1)
 soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
-put("full", 10_000)
+put("test.full", 10_000)
 time.sleep(1)
 assert "File too large" in recorder.active.failure, recorder.active.failure
 resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-put("after", 100)
+put("test.after", 100)
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=pathlib.Path(recorder.__file__).parents[2])
     (file,) = traces.read(tmp_path)
     names = [event.name for event in file.events]
-    assert names.count("before") == names.count("after") == 100
+    assert names.count("test.before") == names.count("test.after") == 100
     samples = names.count("process.resources")
-    assert 0 < names.count("full") < 10_000
-    assert file.lost >= 10_000 - names.count("full")
+    assert 0 < names.count("test.full") < 10_000
+    assert file.lost >= 10_000 - names.count("test.full")
     assert file.ended
-    assert file.notes[-1]["events"] == len(names) == 200 + names.count("full") + samples
+    assert file.notes[-1]["events"] == len(names) == 200 + names.count("test.full") + samples
 
 
 def test_each_child_has_a_file_of_its_own(start: Callable[..., Recorder], tmp_path: pathlib.Path) -> None:
@@ -188,7 +205,7 @@ def test_each_child_has_a_file_of_its_own(start: Callable[..., Recorder], tmp_pa
     files = traces.read(tmp_path)
     assert len(files) == 4
     numbers = {
-        file.head["pid"]: [event.values["number"] for event in file.events if event.name == "test.event"]
+        file.head["pid"]: [event.values["bytes"] for event in file.events if event.name == "test.event"]
         for file in files
     }
     assert numbers.pop(os.getpid()) == [0, 1]
@@ -254,7 +271,7 @@ import time
 from fastio.trace import recorder
 recorder.start({str(tmp_path)!r}, recorder.Limits(1 << 16, 1 << 30, 1 << 40))
 while True:
-    recorder.active.put(("P", time.monotonic_ns(), 1, None, "test.event", 1, {{"a": "b"}}))
+    recorder.active.put(("P", time.monotonic_ns(), 1, None, "test.event", 1, {{"bytes": 1}}))
     time.sleep(0.0005)
 """
     process = subprocess.Popen([sys.executable, "-c", code], cwd=pathlib.Path(recorder.__file__).parents[2])
@@ -270,12 +287,12 @@ def test_values_that_are_none_of_json_do_not_cost_the_others(
     start: Callable[..., Recorder], tmp_path: pathlib.Path
 ) -> None:
     found = start()
-    found.put(("E", 1, 1, None, "test.event", 1, {"odd": object()}))
+    found.put(("E", 1, 1, None, "test.event", 1, {"outcome": object()}))
     put(found, 2)
     recorder.stop()
     (file,) = traces.read(tmp_path)
     assert [event.values for event in file.events if event.name == "test.event"] == [
-        {"outcome": "unknown"}, {"number": 2},
+        {"outcome": "***"}, {"bytes": 2},
     ]  # fmt: skip
 
 
@@ -303,7 +320,7 @@ def test_a_line_is_what_json_says(
 ) -> None:
     event = (kind, when, span, parent, "test.event", thread, values)
     for count in (1, 2, 5):
-        found = recorder.lines([event] * count).split(b"\n")
+        found = recorder.encode([event] * count).split(b"\n")
         assert found.pop() == b""
         assert [json.loads(line) for line in found] == [list(event)] * count
 

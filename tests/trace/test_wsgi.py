@@ -131,7 +131,7 @@ def test_an_application_that_fails(recorded: Callable[[], list[traces.Event]]) -
     with pytest.raises(RuntimeError) as caught:
         call(application)
     assert caught.value is error
-    assert end(recorded()) == {"outcome": "error", "error": "RuntimeError: password=***"}
+    assert end(recorded()) == {"outcome": "error", "error": "RuntimeError: ***"}
 
 
 def test_a_status_of_an_error(recorded: Callable[[], list[traces.Event]]) -> None:

@@ -47,7 +47,8 @@ def _run(client: Any, method: Any, url: Any, kwargs: dict[str, Any], call: Calla
     if found is not None and not found.component:
         found.component = "client"
     identity = _identify(client, kwargs)
-    span = spans.begin("client.request", **{"method": str(method), "path": redaction.path(str(url)), **identity})
+    asked = {"method": redaction.method(method), "path": redaction.path(str(url))}
+    span = spans.begin("client.request", **asked, **identity)
     if identity:
         spans.point("message.sent", span, {"message": identity["global"]})
     before = current.get()

@@ -11,7 +11,7 @@ from typing import Any
 
 from fastio.patches import _stores
 from fastio.registry import Patch, Target
-from fastio.trace import spans
+from fastio.trace import redaction, spans
 from fastio.trace.spans import current
 from fastio.trace.streams import Passed, watch
 
@@ -106,7 +106,7 @@ def _make_delete(name: str) -> Callable[..., Any]:
 def _backend(store: Any) -> dict[str, str]:
     """The name of a store, where there may be several of a driver."""
     name = getattr(store, "backend_group", None)
-    return {"store": name} if isinstance(name, str) else {}
+    return {"store": redaction.name(name)} if isinstance(name, str) else {}
 
 
 #: Driver as the names of spans have it: module, class.

@@ -1,11 +1,10 @@
 """``trace_subprocess``: ``Popen.communicate()``, natively and under eventlet, as ``subprocess.communicate``.
 
-Of what is run only the program's name is recorded, no arguments: those may be secret.
+Of what is run only the program's name is recorded, no arguments: those may be secret. With a shell that is ``sh``.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +19,7 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
     def communicate(self: Any, input: Any = None, timeout: float | None = None) -> Any:
         if not spans.is_on():
             return below(self, input, timeout)
-        with spans.begin("subprocess.communicate", program=_program(self.args)) as span:
+        with spans.begin("subprocess.communicate", program=redaction.program(self.args)) as span:
             found = below(self, input, timeout)
             span.values["bytes"] = sum(len(data) for data in (input, *found) if data)
             span.values["chunks"] = _chunks(self)
@@ -28,12 +27,6 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
             return found
 
     return communicate
-
-
-def _program(args: Any) -> str:
-    first = args if isinstance(args, (str, bytes, os.PathLike)) else next(iter(args), "")
-    words = os.fsdecode(first).split(maxsplit=1)
-    return redaction.text(os.path.basename(words[0]))[:60] if words else ""
 
 
 def _chunks(popen: Any) -> int:

@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 pytest.importorskip("scipy", reason="scipy is not installed")
 pytest.importorskip("drain3", reason="drain3 is not installed")
 
+from fastio.trace import redaction
 from fastio.trace.analysis import failures, rules
 from fastio.trace.analysis.analysis import analyse
 from fastio.trace.analysis.model import TraceError
@@ -110,6 +113,27 @@ def test_category(component, text, category):
     assert rules.load().category(component, text) == category
 
 
+def recorded(text):
+    """As the recorder writes it, who has the class from the exception."""
+    cls, colon, message = text.partition(": ")
+    return f"{cls}: {redaction.text(message)}" if colon and " " not in cls else str(redaction.text(text))
+
+
+@pytest.mark.parametrize("component, text, category", WORDED, ids=[f"{text[:40]}" for _, text, _ in WORDED])
+def test_category_of_what_is_recorded(component, text, category):
+    """What is known to be harmless is enough to tell what went wrong."""
+    assert rules.load().category(component, recorded(text)) == category
+
+
+def test_every_word_that_is_looked_for_is_recorded():
+    """A pattern can not find what never is in a trace; names of classes are always recorded."""
+    patterns = [pattern.pattern for category in rules.load().categories for pattern in category.patterns]
+    literal = re.sub(r"\\[a-zA-Z]|\\[.*?\\]", " ", " ".join(patterns))
+    words = set(re.findall(r"[A-Za-z]{4,}", literal))
+    lost = {word for word in words if redaction.text(word) == redaction.MASK}
+    assert {word for word in lost if word.islower()} == set()
+
+
 def test_categories_of_glance_stores_own_exceptions():
     exceptions = pytest.importorskip("glance_store.exceptions", reason="glance_store is not installed")
     known = rules.load()
@@ -125,6 +149,7 @@ def test_categories_of_glance_stores_own_exceptions():
     ):
         made = cls(image="x") if "%(image)" in str(cls.message) else cls()
         assert known.category("store.filesystem", f"{cls.__name__}: {made}") == category
+        assert known.category("store.filesystem", redaction.error(made)) == category
 
 
 @pytest.mark.parametrize("error, status, outcome, category", [
