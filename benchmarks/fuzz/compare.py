@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-#: More than this does not fit into a default pipe: how much of it is taken at once is a matter of the pipe's size.
-MUCH = 60_000
+#: What fits into any default pipe, and into a small one.
+_MUCH, _LITTLE = 60_000, 512
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def difference(
         return Difference(index, name, "hang" if "hang" in patched else "died", None, "hang")
     much = ""
     for index, (operation, mine, other) in enumerate(zip(program["ops"], stock["ops"], patched["ops"], strict=True)):
-        if _is_much(operation):
+        if is_much(program, operation):
             much = "echo" if "echo:" in str(program.get("children")) else "input"
         if index < start:
             continue
@@ -80,24 +80,30 @@ def _first(mine: Any, other: Any) -> Any:
     return next((str(line) for i, line in enumerate(mine) if other[i : i + 1] != [line]), "nothing")
 
 
-def _is_much(operation: dict[str, Any]) -> bool:
-    """Whether an operation sends more than a default pipe holds, so that how much of it is sent is chance."""
+def is_much(program: dict[str, Any], operation: dict[str, Any]) -> bool:
+    """Whether an operation may end before all that it sends is in the pipe: how much that is depends on the pipe.
+
+    Into a pipe that the program has made smaller, stock under eventlet writes 512 bytes where 4,096 have room.
+    """
     data = operation.get("input") or operation.get("data") or [0]
-    return bool(data[0] > MUCH and (operation["op"] != "communicate" or operation.get("timeout", 99) < 10))
+    room = _LITTLE if "pipesize" in str(program.get("children")) else _MUCH
+    return bool(data[0] > room and (operation["op"] != "communicate" or operation.get("timeout", 99) < 10))
 
 
 def _of_operation(
     index: int, operation: dict[str, Any], stock: dict[str, Any], patched: dict[str, Any], much: str
 ) -> Difference | None:
     name = operation["op"]
-    less_help = stock["rescued"][: len(patched["rescued"])] == patched["rescued"]
+    less_help = set(patched["rescued"]) <= set(stock["rescued"])
+    if much and less_help and stock["rescued"] != patched["rescued"]:
+        return None
     for field in ("others", "rescued", "error", "value", *sorted({*stock, *patched})):
         if stock.get(field) == patched.get(field):
             continue
         if field == "rescued" and less_help:
             continue
-        if much and (field in ("closed", "timeout") or operation.get("f") == "stdin" or much == "echo"):
-            # How much of the input is sent decides whether stdin is closed, and what is left of the time.
+        if much and (field in ("caught", "closed", "timeout") or operation.get("f") == "stdin" or much == "echo"):
+            # How much of the input is sent decides whether stdin is closed, and where the time is up.
             continue
         if field == "others ran" and not stock.get(field):
             continue

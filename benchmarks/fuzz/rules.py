@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.fuzz.compare import MUCH, Difference
+from benchmarks.fuzz.compare import Difference, is_much
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,8 @@ class Case:
     patched: dict[str, Any]
     #: what stock has natively; empty where the program cannot be run so
     native: dict[str, Any]
+    #: the ``fix_`` patches that are applied
+    fixes: frozenset[str]
 
     @property
     def operation(self) -> dict[str, Any]:
@@ -93,7 +95,7 @@ def _green_exceptions(case: Case) -> bool:
         # check_output() and run() used a Popen that blocks.
         return case.as_natively
     may_differ = {"caught"}
-    if (case.operation.get("input") or [0])[0] > MUCH:
+    if is_much(case.program, case.operation):
         may_differ |= {"closed", "timeout"}
     keys = ({*stock} | {*patched}) - may_differ
     more = set(stock.get("caught", ())) < set(patched.get("caught", ()))
@@ -106,8 +108,8 @@ _READS = ("read", "read1", "readline", "readlines", "readinto", "iterate")
 def _green_encoding(case: Case) -> bool:
     decides = bool(case.popen.get("encoding") or case.popen.get("errors"))
     # What only greenlets can do has nothing native beside it.
-    reads = not case.native and case.operation.get("op") in _READS
-    return decides and (case.as_natively or reads)
+    alone = not case.native and case.operation.get("op") in (None, "communicate", *_READS)
+    return decides and (case.as_natively or alone)
 
 
 def _green_buffering(case: Case) -> bool:
@@ -156,4 +158,4 @@ def explained(case: Case) -> str | None:
     """The name of the fix that a difference is there for, or None. A hang is never meant."""
     if case.found.field in ("hang", "died", "leaked"):
         return None
-    return next((name for name, rule in RULES.items() if rule(case)), None)
+    return next((name for name, rule in RULES.items() if name in case.fixes and rule(case)), None)

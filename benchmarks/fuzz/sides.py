@@ -76,6 +76,8 @@ class Worker:
         self._rest = b""
         self._deadline = 0.0
         self._progress = -1
+        #: the ``fix_`` patches that are applied, once it runs
+        self.fixes: frozenset[str] = frozenset()
 
     def start(self) -> None:
         """Start the process, unless it runs."""
@@ -104,6 +106,7 @@ class Worker:
         ready = self.receive()
         if not ready.get("ready"):
             raise RuntimeError(f"the worker for {self.side.group} ({self.side.name}) does not start: {ready}")
+        self.fixes = frozenset(ready["fixes"])
 
     def send(self, program: dict[str, Any], scale: int) -> None:
         """Have a program run; :meth:`receive` returns its outcome."""
@@ -169,6 +172,10 @@ class Team:
         for worker in workers.values():
             worker.send(program, scale)
         return {name: worker.receive() for name, worker in workers.items()}
+
+    def fixes(self, name: str) -> frozenset[str]:
+        """The ``fix_`` patches that are applied on a side, once it has run something."""
+        return self._workers[Side(self.group, name)].fixes
 
     def stop(self) -> None:
         """End the workers."""

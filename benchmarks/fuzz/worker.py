@@ -21,6 +21,7 @@ import posix
 import sys
 import time
 
+# Taken before the monkey patch, which replaces them in place.
 _read, _write, _close, _open, _pipe, _kill = posix.read, posix.write, posix.close, posix.open, posix.pipe, posix.kill
 _monotonic, _pause = time.monotonic, time.sleep
 _F_GETPIPE_SZ = 1032
@@ -31,7 +32,7 @@ GREEN = HUB != "native"
 
 
 def _prepare():
-    """Monkey patch and patch as this side has it; returns the module whose Popen programs use."""
+    """Monkey patch and patch as this side has it; returns the module with the Popen to use, and the fixes applied."""
     import warnings
 
     warnings.simplefilter("ignore")
@@ -50,11 +51,14 @@ def _prepare():
         import eventlet.greenio
     import subprocess
 
+    fixes = []
     if CONFIG["patched"]:
         import fastio
 
         disabled = [] if CONFIG["fixes"] else [name for name in fastio.names() if name.startswith("fix_")]
-        fastio.patch(disabled=disabled)
+        report = fastio.patch(disabled=disabled)
+        applied = {entry.name for entry in report.entries if entry.outcome.value == "applied"}
+        fixes = sorted(name for name in applied if name.startswith("fix_"))
     if CONFIG["plant"]:
         import importlib.util
 
@@ -62,9 +66,7 @@ def _prepare():
         module = importlib.util.module_from_spec(spec)
         sys.modules["planted"] = module
         spec.loader.exec_module(module)
-    if FLAVOUR == "explicit":
-        return eventlet.green.subprocess
-    return subprocess
+    return (eventlet.green.subprocess if FLAVOUR == "explicit" else subprocess), fixes
 
 
 class _Line:
@@ -182,7 +184,6 @@ class Run:
         self.ended = False
         self.others = []
         self.ticks = 0
-        self.signals = 0
         self.select = sys.modules["eventlet.green.select" if GREEN and FLAVOUR == "explicit" else "select"]
         self.os = os
         if GREEN and FLAVOUR == "explicit":
@@ -363,7 +364,7 @@ class Run:
         """Time-outs that are to expire grow with ``scale``; others are as they are."""
         return timeout * self.scale if timeout is not None and 0 < timeout < 10 else timeout
 
-    def data(self, spec, text):
+    def data(self, spec):
         """What is written: ``[size, pattern]``, and the type that it has."""
         size, pattern, *kind = spec
         raw = bytes.fromhex(pattern)
@@ -462,7 +463,7 @@ class Run:
         if "timeout" in operation:
             keywords["timeout"] = self.seconds(operation["timeout"])
         if operation.get("input"):
-            keywords["input"] = self.data(operation["input"], False)
+            keywords["input"] = self.data(operation["input"])
             keywords.pop("stdin", None)
         for key in ("check", "capture_output"):
             if key in operation:
@@ -508,7 +509,7 @@ class Run:
     def do_communicate(self, operation):
         spec = operation.get("input")
         keywords = {"timeout": self.seconds(operation["timeout"])} if "timeout" in operation else {}
-        data = None if spec is None else self.data(spec, False)
+        data = None if spec is None else self.data(spec)
         return self.popen(operation).communicate(data, **keywords)
 
     def do_wait(self, operation):
@@ -523,7 +524,7 @@ class Run:
 
     def do_write(self, operation):
         stream = self.stream(operation)
-        return stream.write(self.data(operation["data"], False))
+        return stream.write(self.data(operation["data"]))
 
     def do_iterate(self, operation):
         stream, lines = self.stream(operation), []
@@ -543,7 +544,7 @@ class Run:
         return self.os.read(self.stream(operation).fileno(), operation["size"])
 
     def do_oswrite(self, operation):
-        return self.os.write(self.stream(operation).fileno(), self.data(operation["data"], False))
+        return self.os.write(self.stream(operation).fileno(), self.data(operation["data"]))
 
     def do_select(self, operation):
         stream = self.stream(operation)
@@ -576,7 +577,7 @@ class Run:
 
     def do_feed(self, operation):
         """Write to a named pipe from outside."""
-        return _write(self.peers[operation["name"]], self.data(operation["data"], False))
+        return _write(self.peers[operation["name"]], self.data(operation["data"]))
 
     def do_hangup(self, operation):
         """Close this end of a named pipe."""
@@ -710,13 +711,13 @@ def main():
     import signal
 
     faulthandler.enable(LINE.errors)
-    module = _prepare()
+    module, fixes = _prepare()
     signal.signal(signal.SIGUSR1, lambda *_: None)
     import gc
 
     gc.collect()
     gc.freeze()
-    LINE.send({"ready": True})
+    LINE.send({"ready": True, "fixes": fixes})
     while True:
         message = LINE.receive()
         if message is None:

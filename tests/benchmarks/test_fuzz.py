@@ -85,7 +85,7 @@ def test_a_planted_fault_is_found_and_made_small(
 ) -> None:
     summary = run(
         tmp_path, "--no-seeds", "--programs", "40", "--hub", "native", "--seed", "1", "--jobs", "2",
-        "--shrinking", "8", "--plant", str(FAULTS / f"{fault}.py"),
+        "--shrinking", "5", "--plant", str(FAULTS / f"{fault}.py"),
     )  # fmt: skip
     assert summary["status"] == 1
     found = [failure for failure in summary["failures"] if result in failure["kind"]]
@@ -197,11 +197,13 @@ def test_a_rule_explains_only_what_its_fix_is_for() -> None:
     patched = outcome({"value": None}, {"error": "TimeoutExpired", "caught": ["TimeoutExpired"], "output": None})
     found = compare.difference(made, stock, patched)
     assert found is not None
-    assert rules.explained(rules.Case(made, found, stock, patched, {})) == "fix_green_exceptions"
+    fixes = frozenset(rules.RULES)
+    assert rules.explained(rules.Case(made, found, stock, patched, {}, fixes)) == "fix_green_exceptions"
+    assert rules.explained(rules.Case(made, found, stock, patched, {}, fixes - {"fix_green_exceptions"})) is None
     patched["ops"][1]["output"] = {"bytes": [1]}
     found = compare.difference(made, stock, patched)
     assert found is not None
-    assert rules.explained(rules.Case(made, found, stock, patched, {})) is None
+    assert rules.explained(rules.Case(made, found, stock, patched, {}, fixes)) is None
 
 
 def test_every_rule_is_named_after_a_fix() -> None:
