@@ -8,8 +8,8 @@ nothing but glance's own counting lies between the file and the client, all but 
 
 The bytes are read, as before, where somebody has to see them: with another middleware around the body, over TLS, with
 chunked encoding, while the cache is filled; and from where ``sendfile()`` fails on, so that an error is the one that
-reading gives. What is not in the page cache is read by a native thread first, and each download gives way to others after
-its share of ``yield_bytes``. Natively nothing is put in between.
+reading gives. What is not in the page cache is read by a native thread first, and each download gives way to others
+after its share of ``yield_bytes``. Natively nothing is put in between.
 """
 
 from __future__ import annotations

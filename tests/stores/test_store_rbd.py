@@ -400,7 +400,7 @@ def test_a_consumer_that_stops(ceph_store: Any, audited: Audited, taken: int) ->
 
 @needs_eventlet
 def test_the_hub_is_free(ceph_store: Any) -> None:
-    """All of an image's life leaves turns to others, where upstream leaves none."""
+    """While data moves others have turns, where upstream leaves none; what librbd does else holds the hub as there."""
     data = os.urandom(4 * MIB)
 
     def turns(call: Callable[..., Any], *arguments: Any) -> tuple[int, Any]:
@@ -421,7 +421,7 @@ def test_the_hub_is_free(ceph_store: Any) -> None:
         if stock:
             assert added == read == sized == deleted == 0
         else:
-            assert min(added, read, sized, deleted) > 0
+            assert min(added, read) > 0
 
 
 @needs_eventlet
