@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import _socket
 import sys
+import types
 from collections import deque
 from collections.abc import Iterator
 from itertools import repeat
@@ -139,6 +141,35 @@ print(elsewhere)
 @pytest.mark.parametrize("mode", ["native", pytest.param("green", marks=needs_eventlet)])
 def test_no_finalizer_runs_in_a_thread_of_ours(run_python: Any, mode: str) -> None:
     assert run_python(FINALIZERS, mode).stdout == "0\n"
+
+
+@pytest.mark.parametrize("what", ["hash", pytest.param("offload", marks=needs_eventlet)])
+def test_no_frame_of_python_in_a_thread_of_ours(what: str) -> None:
+    """Whatever the collector does: where no instruction is executed no finalizer can run."""
+    from fastio.core.hashing import BackgroundHash
+    from fastio.patches import _hashing, _offload
+
+    data = bytes(16 << 20)
+    # C, and it blocks until somebody reads.
+    near, far = _socket.socketpair()
+    before = set(sys._current_frames())
+    if what == "hash":
+        BackgroundHash(types.SimpleNamespace(update=near.sendall), _hashing.pool).update(data)
+    else:
+        import eventlet
+
+        eventlet.sleep(0)
+        greenlet = eventlet.spawn(_offload.run, near.sendall, data)
+        eventlet.sleep(0)
+    # Now the thread is in the middle of it.
+    left = len(data) - len(far.recv(1))
+    assert set(sys._current_frames()) <= before
+    while left:
+        left -= len(far.recv(1 << 20))
+    if what == "offload":
+        greenlet.wait()
+    near.close()
+    far.close()
 
 
 LOCKS = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import itertools
 import mmap
 import os
 import pathlib
@@ -464,16 +465,15 @@ def test_zeros_are_as_any_has_it() -> None:
 # --- What is in memory
 
 
-@given(
-    size=st.integers(1, 40 * mmap.PAGESIZE),
-    start=st.integers(0, 40 * mmap.PAGESIZE),
-    length=st.integers(0, 40 * mmap.PAGESIZE),
-    missing=st.sets(st.integers(0, 40), max_size=2),
-    counts=st.booleans(),
-)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+#: The first bytes of three pages, the last ones before them, and those beside.
+EDGES = [page * mmap.PAGESIZE + beside for page in range(4) for beside in (-1, 0, 1) if page or beside >= 0]
+
+
+@pytest.mark.parametrize("counts", [True, False])
+@pytest.mark.parametrize("missing", [set(), {0}, {1}, {2}, {3}, {0, 2}], ids=str)
+@pytest.mark.parametrize("size", [3 * mmap.PAGESIZE, 3 * mmap.PAGESIZE + 1, 4 * mmap.PAGESIZE, 4 * mmap.PAGESIZE - 1])
 def test_every_page_of_a_range_is_looked_at(
-    tmp_path: pathlib.Path, size: int, start: int, length: int, missing: set[int], counts: bool
+    tmp_path: pathlib.Path, size: int, missing: set[int], counts: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Which pages the kernel keeps is not in a test's hands, so what it would tell of them is made up here."""
     path = tmp_path / "file"
@@ -487,14 +487,16 @@ def test_every_page_of_a_range_is_looked_at(
     def missing_pages(fd: int, start: int, end: int) -> int | None:
         return len(missing & set(range(start // mmap.PAGESIZE, -(-end // mmap.PAGESIZE)))) if counts else None
 
-    wanted = set(range(start, min(start + length, size)))
-    with pytest.MonkeyPatch.context() as patch, path.open("rb") as file:
-        patch.setattr(os, "preadv", preadv)
-        patch.setattr(libc, "missing_pages", missing_pages)
-        patch.setattr(_files, "_PROBED", mmap.PAGESIZE)
-        patch.setattr(_files, "_in_memory", lambda device: False)
-        memory = _files.InMemory(file.fileno())
-        assert memory.has(start, start + length) == (not {byte // mmap.PAGESIZE for byte in wanted} & missing)
+    monkeypatch.setattr(os, "preadv", preadv)
+    monkeypatch.setattr(libc, "missing_pages", missing_pages)
+    monkeypatch.setattr(_files, "_PROBED", mmap.PAGESIZE)
+    monkeypatch.setattr(_files, "_in_memory", lambda device: False)
+    with path.open("rb") as file:
+        for start, end in itertools.product(EDGES, [*EDGES, size - 1, size, size + 1, size + mmap.PAGESIZE]):
+            last = min(end, size) - 1
+            wanted = set(range(start // mmap.PAGESIZE, last // mmap.PAGESIZE + 1)) if start <= last else set()
+            has = _files.InMemory(file.fileno()).has(start, end)
+            assert has == (not wanted & missing), (start, end)
 
 
 def test_the_kernel_counts_pages(tmp_path: pathlib.Path) -> None:

@@ -32,7 +32,7 @@ from fastio.report import Outcome
 from tests.child import tile
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
 from tests.core.gate import Gate
-from tests.descriptors import descriptors
+from tests.descriptors import descriptors, forgotten
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -505,6 +505,25 @@ def test_a_greenlet_waits_in_the_hub_and_only_there() -> None:
     assert bell.wait(60)
     deque(bell.close(), maxlen=0)
     assert type(eventlet.tpool.execute(_hashing.new_bell)) is NativeBell
+
+
+@needs_eventlet
+def test_a_bell_has_a_number_that_the_hub_knows() -> None:
+    """A file was closed while a greenlet waited for it, and nobody has told the hub."""
+    from eventlet import hubs
+
+    def opens() -> int:
+        bell = _hashing.HubBell()
+        deque(bell.close(), maxlen=0)
+        return bell._fd
+
+    with forgotten(opens) as waiting:
+        bell = _hashing.HubBell()
+        assert not bell.wait(0.001)
+        deque(bell.ring(), maxlen=0)
+        assert bell.wait(60)
+        assert waiting.wait() is hubs.IOClosed
+        deque(bell.close(), maxlen=0)
 
 
 @pytest.mark.skipif(not MONKEY_PATCHED, reason="threads are the native ones")
