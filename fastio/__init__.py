@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from fastio.version import VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from contextlib import AbstractContextManager
     from typing import Any
 
@@ -82,22 +82,9 @@ def patched(
 
     On leaving it, the patches that it applied are taken back and the settings before it are in force again.
     """
-    from contextlib import contextmanager
+    from fastio import engine
 
-    @contextmanager
-    def context() -> Iterator[Report]:
-        from fastio import config, engine
-
-        settings_before, options_before, wanted_before = config.in_force(), config.options(), engine.wanted()
-        report = engine.apply(names, strict, settings, _options(conf))
-        try:
-            yield report
-        finally:
-            engine.revert(sorted(engine.wanted() - wanted_before))
-            config.put_in_force(settings_before)
-            config.put_options(options_before)
-
-    return context()
+    return engine.applied(names, strict, settings, _options(conf))
 
 
 def status() -> Report:

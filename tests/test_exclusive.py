@@ -1,0 +1,349 @@
+"""Patching in several threads, in signal handlers, in greenlets, during imports and across forks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from fastio.exclusive import Exclusive
+from tests.conftest import needs_eventlet, needs_oslo, needs_wrapt
+
+RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def test_work_that_is_left_meanwhile_is_done_before_it_lets_go() -> None:
+    turns, done = Exclusive(), []
+
+    def work() -> str:
+        assert turns.inside
+        turns.leave(lambda: done.append(turns.inside))
+        assert done == []
+        return "result"
+
+    assert turns.run(work) == "result"
+    assert (done, turns.inside) == ([True], False)
+
+
+def test_work_is_done_at_once_where_nobody_is_inside() -> None:
+    turns, done = Exclusive(), []
+    turns.leave(lambda: done.append(turns.inside))
+    assert (done, turns.inside) == ([True], False)
+
+
+def test_work_is_done_although_that_of_others_fails() -> None:
+    turns, done = Exclusive(), []
+
+    def work() -> None:
+        turns.leave(lambda: done.append("left"))
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        turns.run(work)
+    assert (done, turns.inside) == (["left"], False)
+    assert turns.run(lambda: 1) == 1
+
+
+PROGRAM = """
+import sys, threading
+if {monkey}:
+    import eventlet
+    eventlet.monkey_patch()
+import fastio
+from fastio import native
+from tests.targets import attributes, import_targets
+import_targets()
+start_new_thread = native.module("_thread").start_new_thread
+allocate_lock = native.module("_thread").allocate_lock
+errors = []
+def native_threads(*functions):
+    "Run them in threads of the operating system's, and wait."
+    locks = []
+    def run(function, lock):
+        try:
+            function()
+        except BaseException as error:
+            errors.append(repr(error))
+        finally:
+            lock.release()
+    for function in functions:
+        locks.append(allocate_lock())
+        locks[-1].acquire()
+        start_new_thread(run, (function, locks[-1]))
+    for lock in locks:
+        assert lock.acquire(timeout=100)
+def check(report, what):
+    "What the report says of each target holds."
+    for entry in report.entries:
+        if entry.found == "the original is in place" and ours(entry.target):
+            errors.append(f"{{what}}: {{entry.name}} {{entry.target}}: {{entry.outcome.value}}, {{entry.found}}")
+def ours(key):
+    value = attributes().get(key)
+    return getattr(getattr(value, "__code__", None), "co_name", "") == "gate"
+originals = attributes()
+# A child that is forked while another thread imports something never gets it, whoever imports.
+fastio.patch()
+fastio.unpatch()
+"""
+
+
+def run(run_python: RunPython, monkey: bool, code: str) -> list[str]:
+    done = run_python(PROGRAM.format(monkey=monkey) + code, options=("-W", "ignore"))
+    return done.stdout.splitlines()
+
+
+MONKEY = [False, pytest.param(True, marks=needs_eventlet)]
+
+
+@pytest.mark.parametrize("monkey", MONKEY)
+@pytest.mark.parametrize("threads", [2, 4])
+def test_threads_that_patch_and_take_back(threads: int, monkey: bool, run_python: RunPython) -> None:
+    code = f"""
+sys.setswitchinterval(1e-6)
+names = ["communicate", "green_communicate", "fix_input_items", "fix_closed_stdin", "wait", "green_wait", "oslo_spawn"]
+def loop():
+    for number in range(25):
+        fastio.patch(names)
+        fastio.status()
+        fastio.unpatch(names)
+native_threads(*[loop] * {threads})
+sys.setswitchinterval(0.005)
+check(fastio.unpatch(), "unpatch")
+check(fastio.status(), "status")
+left = [key for key, value in attributes().items() if value is not originals.get(key)]
+print(errors, left)
+fastio.patch(names, strict=True)
+print({{entry.outcome.value for entry in fastio.status().entries if entry.name in names}} - {{"absent"}})
+fastio.unpatch()
+print([key for key, value in attributes().items() if value is not originals.get(key)])
+"""
+    assert run(run_python, monkey, code) == ["[] []", "{'applied'}", "[]"]
+
+
+@pytest.mark.parametrize("monkey", MONKEY)
+def test_contexts_of_several_threads_take_back_their_own(monkey: bool, run_python: RunPython) -> None:
+    code = """
+sys.setswitchinterval(1e-6)
+def loop(name):
+    def go():
+        for number in range(25):
+            with fastio.patched(name) as report:
+                found = {entry.outcome.value for entry in fastio.status().entries if entry.name == name} - {"absent"}
+                if found != {"applied"}:
+                    errors.append(f"{name}: {found}")
+    return go
+native_threads(*map(loop, ["green_communicate", "fix_input_items", "green_wait"]))
+print(errors, [key for key, value in attributes().items() if value is not originals.get(key)])
+"""
+    if "eventlet" not in sys.modules:
+        pytest.importorskip("eventlet")
+    assert run(run_python, monkey, code) == ["[] []"]
+
+
+IMPORTS = """
+# The package itself is imported by the main thread: threads that end while it is are never joined, whoever imports it.
+import _thread, sys
+import eventlet
+import fastio
+sys.setswitchinterval(1e-6)
+errors = []
+def patch():
+    for number in range(30):
+        fastio.patch()
+        if number % 3 == 0:
+            fastio.unpatch()
+    fastio.patch()
+def imports(*modules):
+    def go():
+        for module in modules:
+            __import__(module)
+    return go
+def start(function):
+    def go():
+        try:
+            function()
+        except BaseException as error:
+            errors.append(repr(error))
+        finally:
+            lock.release()
+    lock = _thread.allocate_lock()
+    lock.acquire()
+    _thread.start_new_thread(go, ())
+    return lock
+first = ["eventlet.green.os", "eventlet.greenio.py3", "oslo_concurrency.processutils", "eventlet.wsgi"]
+second = ["oslo_concurrency.processutils", "eventlet.green.subprocess", "eventlet.greenio.py3"]
+for lock in [start(patch), start(imports(*first)), start(imports(*second))]:
+    assert lock.acquire(timeout=60)
+found = {entry.outcome.value for entry in fastio.status().entries if entry.target.partition(":")[0] in sys.modules}
+print(errors, sorted(found - {"absent", "off"}))
+"""
+
+
+@needs_eventlet
+@needs_oslo
+@needs_wrapt
+def test_targets_are_imported_meanwhile(run_python: RunPython) -> None:
+    """Neither waits for the other for ever, and all that was imported is patched in the end."""
+    for _ in range(3):
+        assert run_python(IMPORTS, options=("-W", "ignore")).stdout == "[] ['applied']\n"
+
+
+@needs_wrapt
+def test_an_import_that_wants_to_patch_while_a_hook_of_ours_does(run_python: RunPython, tmp_path) -> None:
+    """A module that calls patch() while it is imported, and a thread in patch() that comes to that module."""
+    body = "import fastio\nfor _ in range(20):\n    fastio.patch()\n    fastio.unpatch()\n"
+    (tmp_path / "service.py").write_text(body)
+    code = """
+import sys, threading
+import fastio
+sys.setswitchinterval(1e-6)
+def loop():
+    for _ in range(20):
+        fastio.patch()
+        __import__("service")
+        fastio.unpatch()
+threads = [threading.Thread(target=loop) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join(100)
+    assert not thread.is_alive()
+print("done")
+"""
+    assert run_python(code, path=(str(tmp_path),), options=("-W", "ignore")).stdout == "done\n"
+
+
+@pytest.mark.parametrize("monkey", MONKEY)
+def test_a_child_forked_meanwhile_can_patch(monkey: bool, run_python: RunPython) -> None:
+    code = """
+import os
+stop = []
+def loop():
+    while not stop:
+        fastio.patch(["communicate", "fix_input_items", "oslo_spawn", "green_pipe"])
+        fastio.unpatch()
+def forks():
+    for number in range(40):
+        child = os.fork()
+        if child == 0:
+            try:
+                # The thread that may have been at it is not in this process.
+                fastio.unpatch()
+                check(fastio.status(), "child")
+                fastio.patch()
+                left = {entry.outcome.value for entry in fastio.status().entries} - {"absent", "off"}
+                fastio.unpatch()
+                stays = [key for key, value in attributes().items() if value is not originals.get(key)]
+                if left != {"applied"} or errors or stays:
+                    print(left, errors, stays, file=sys.stderr)
+                    os._exit(1)
+                os._exit(0)
+            except BaseException as error:
+                print(repr(error), file=sys.stderr)
+                os._exit(2)
+        if os.waitpid(child, 0)[1]:
+            errors.append("a child failed")
+            break
+    stop.append(True)
+sys.setswitchinterval(1e-6)
+native_threads(loop, forks)
+print(errors)
+"""
+    assert run(run_python, monkey, code) == ["[]"]
+
+
+@pytest.mark.parametrize("monkey", MONKEY)
+@pytest.mark.parametrize("call", ["status()", "patch()", "unpatch()", "patch(strict=True)"])
+def test_a_signal_handler_in_the_middle(call: str, monkey: bool, run_python: RunPython) -> None:
+    """It gets an answer at once, and what it asked for is done when the call that it interrupted is."""
+    code = f"""
+import signal, fastio.slots
+calls = []
+def handler(*_):
+    report = fastio.{call}
+    calls.append(engine._turns.inside)
+    str(report), check(report, "handler")
+from fastio import engine
+signal.signal(signal.SIGALRM, handler)
+before = fastio.settings()
+for number in range(1, 60):
+    # At a later point of the call each time, whatever that is on this machine.
+    signal.setitimer(signal.ITIMER_REAL, number * 0.0002)
+    fastio.patch(["communicate", "fix_input_items", "green_communicate"])
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.setitimer(signal.ITIMER_REAL, number * 0.00002)
+    fastio.unpatch()
+    signal.setitimer(signal.ITIMER_REAL, 0)
+# And surely in the middle.
+real = engine._apply_target
+def interrupted(patch, target):
+    if patch.name == "fix_input_items" and not calls:
+        signal.raise_signal(signal.SIGALRM)
+    return real(patch, target)
+del calls[:]
+engine._apply_target = interrupted
+fastio.patch(["communicate", "fix_input_items", "green_communicate"])
+engine._apply_target = real
+assert calls and all(calls), calls
+applied = fastio.status().outcome("communicate" if not {monkey} else "green_communicate").value
+fastio.unpatch()
+check(fastio.status(), "end")
+print(errors, [key for key, value in attributes().items() if value is not originals.get(key)], applied)
+"""
+    expected = "reverted" if call == "unpatch()" else "applied"
+    assert run(run_python, monkey, code) == [f"[] [] {expected}"]
+
+
+@needs_eventlet
+def test_another_greenlet_in_the_middle(run_python: RunPython) -> None:
+    code = """
+import eventlet
+from fastio import engine
+real = engine._apply_target
+def interrupted(patch, target):
+    # As a finalizer may, that runs wherever memory is allocated.
+    eventlet.sleep(0.001)
+    return real(patch, target)
+engine._apply_target = interrupted
+def other():
+    for _ in range(10):
+        check(fastio.status(), "other")
+        fastio.patch("green_wait")
+        eventlet.sleep(0)
+        fastio.unpatch("green_wait")
+greenlets = [eventlet.spawn(fastio.patch), eventlet.spawn(other), eventlet.spawn(other)]
+for greenlet in greenlets:
+    greenlet.wait()
+engine._apply_target = real
+found = {entry.name: entry.outcome.value for entry in fastio.status().entries}
+print(errors, found["green_communicate"], found["oslo_spawn"])
+fastio.unpatch()
+print([key for key, value in attributes().items() if value is not originals.get(key)])
+"""
+    assert run(run_python, True, code) == ["[] applied applied", "[]"]
+
+
+def test_a_thread_that_is_interrupted_while_it_waits() -> None:
+    """Its handler does not wait behind it for ever."""
+    turns, order = Exclusive(), []
+    entered, go = threading.Event(), threading.Event()
+
+    def long() -> None:
+        entered.set()
+        assert go.wait(100)
+        order.append("long")
+
+    other = threading.Thread(target=turns.run, args=(long,))
+    other.start()
+    assert entered.wait(100)
+    # What a handler does that runs before this thread has the lock.
+    turns._inside.add(threading.get_ident())
+    assert turns.inside
+    turns.leave(lambda: order.append("handler"))
+    turns._inside.clear()
+    go.set()
+    other.join(100)
+    assert order == ["long", "handler"]
