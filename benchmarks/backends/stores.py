@@ -184,6 +184,11 @@ def configured(accesses: Mapping[str, Mapping[str, Any]]) -> Iterator[Any]:
         conf.set_override("enabled_backends", {**before, **enabled})
         glance_store.register_store_opts(conf)
         for name, access in accesses.items():
+            if access["driver"] == "sheepdog":
+                from fastio.drivers import sheepdog
+
+                # The store itself registers them, but here they are set before.
+                conf.register_opts(sheepdog._OPTIONS, group=name)
             for option, value in access["options"].items():
                 conf.set_override(option, value, group=name)
                 stack.callback(_clear_override, conf, option, name)

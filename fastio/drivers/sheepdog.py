@@ -153,10 +153,13 @@ class Store(glance_store.driver.Store):
     _CAPABILITIES = (
         capabilities.BitMasks.RW_ACCESS | capabilities.BitMasks.READ_RANDOM | capabilities.BitMasks.DRIVER_REUSABLE
     )
-    OPTIONS = _OPTIONS
+    #: Only where there is a store: glance_store lists the options of all drivers that are installed, and fastio adds
+    #: none to those of programs that have no sheepdog.
+    OPTIONS: list[Any] | None = None
     EXAMPLE_URL = "sheepdog://addr:port:image"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.OPTIONS = _OPTIONS
         super().__init__(*args, **kwargs)
         self._options = _options(self.conf, self.backend_group)
         self._program: str | None = None

@@ -996,7 +996,7 @@ def test_names_that_can_not_be(cluster: Cluster, name: str) -> None:
 def parse(uri: str, store: Any = None) -> tuple[str, int, str]:
     conf = cfg.ConfigOpts()
     conf([], default_config_files=[])
-    conf.register_opts(sheepdog.Store.OPTIONS, group="glance_store")
+    conf.register_opts(sheepdog._OPTIONS, group="glance_store")
     parsed = sheepdog.StoreLocation({}, conf)
     parsed.parse_uri(uri)
     return parsed.addr, parsed.port, parsed.image
@@ -1048,11 +1048,56 @@ def test_a_location_says_which_cluster(cluster: Cluster) -> None:
 # --- as glance_store finds it
 
 
+def test_it_adds_no_options_to_glance_store_s() -> None:
+    """Installing fastio must not change what other programs list and write into their sample files."""
+    from glance_store import backend, multi_backend
+
+    found = [*(options for _, options in backend._list_opts()), *multi_backend._list_driver_opts().values()]
+    listed = [option.name for options in found for option in options]
+    assert "filesystem_store_datadir" in listed
+    assert not [name for name in listed if name.startswith("sheepdog")]
+
+
+CONFIGURED = """
+from oslo_config import cfg
+import glance_store, sys
+from glance_store import multi_backend
+conf = cfg.CONF
+if sys.argv[2] == "several":
+    conf.register_opts([cfg.DictOpt("enabled_backends")])
+    conf(["--config-file", sys.argv[1]])
+    glance_store.register_store_opts(conf)
+    glance_store.create_multi_stores(conf)
+    store = multi_backend.get_store_from_store_identifier("flock")
+else:
+    glance_store.register_opts(conf)
+    conf(["--config-file", sys.argv[1]])
+    glance_store.create_stores(conf)
+    from glance_store import backend
+    store = backend.get_store_from_scheme("sheepdog")
+print(store._options.sheepdog_store_address, store._options.sheepdog_store_port)
+"""
+
+
+@pytest.mark.parametrize("kind", ["single", "several"])
+def test_the_options_of_a_configuration_file(kind: str, tmp_path: pathlib.Path, run_python: Any) -> None:
+    lines = {
+        "single": "[glance_store]\nstores = sheepdog\ndefault_store = sheepdog\n",
+        "several": "[DEFAULT]\nenabled_backends = flock:sheepdog\n[glance_store]\ndefault_backend = flock\n[flock]\n",
+    }
+    path = tmp_path / "glance-api.conf"
+    path.write_text(lines[kind] + "sheepdog_store_address = 192.0.2.7\nsheepdog_store_port = 7077\n")
+    done = run_python(CONFIGURED, str(path), kind, options=("-W", "ignore"))
+    assert done.stdout == "192.0.2.7 7077\n", done.stderr
+
+
 def test_a_single_store(cluster: Cluster) -> None:
     import glance_store
 
     conf = cfg.CONF
     glance_store.register_opts(conf)
+    # Here they are set before there is a store; those of a file are read whenever the store registers them.
+    conf.register_opts(sheepdog._OPTIONS, group="glance_store")
     options = {
         "stores": ["sheepdog"], "default_store": "sheepdog",
         "sheepdog_store_address": cluster.address, "sheepdog_store_port": cluster.port,
