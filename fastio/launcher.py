@@ -7,11 +7,14 @@ PYTHONPATH begins with ``fastio/bootstrap``, whose ``sitecustomize`` patches and
 
 from __future__ import annotations
 
+import builtins
 import os
 import runpy
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 
@@ -27,10 +30,21 @@ class ProgramError(FastioError):
     """What is to be run can not be run in this way; the message says what can be done."""
 
 
+#: How a new interpreter goes on with a run: the options of the script's first line hold from its start.
+_RESUME = """\
+import sys
+path = list(sys.path)
+sys.path.append(sys.argv[1])
+from fastio import launcher
+sys.path[:] = path
+launcher.resume(sys.argv[2:])
+"""
+
+
 def run(program: Sequence[str], settings: Mapping[str, str], *, module: bool = False, children: bool = False) -> None:
     """Patch, and run ``program`` with its arguments; returns when it does, unless it is exec'd.
 
-    :param program: a Python script (looked up in PATH), or the name of a module, and its arguments
+    :param program: a Python script (a name is looked up in PATH), or the name of a module, and its arguments
     :param settings: texts by the name of the setting; they win over the environment, also in children
     :param module: ``program[0]`` is the name of a module, as with ``python -m``
     :param children: patch the Pythons that the program starts as well; then it need not be Python itself
@@ -38,8 +52,8 @@ def run(program: Sequence[str], settings: Mapping[str, str], *, module: bool = F
     :raises ProgramError: if there is no such program, or it can not be run like that
     """
     path = "" if module else _find(program[0])
-    is_python = module or _runs_here(path)
-    if not is_python and not children:
+    options = [] if module else _options(path)
+    if options is None and not children:
         raise ProgramError(
             f"{path} is no script of this Python ({sys.executable}): it can be run with --children, which patches the "
             "Pythons that it starts, if fastio is installed there"
@@ -53,41 +67,92 @@ def run(program: Sequence[str], settings: Mapping[str, str], *, module: bool = F
     if children:
         paths = [str(BOOTSTRAP), *filter(None, [os.environ.get("PYTHONPATH")])]
         os.environ["PYTHONPATH"] = os.pathsep.join(paths)
-    if not is_python:
+    if options is None:
         os.execv(path, list(program))
-    fastio.patch()
-    service.follow()
+    if options:
+        root = str(Path(fastio.__file__).parent.parent)
+        # What the first line asks for counts from the start of an interpreter.
+        os.execv(sys.executable, [sys.executable, *options, "-c", _RESUME, root, path, *program[1:]])
+    sys.orig_argv[1:] = ["-m", *program] if module else [path, *program[1:]]
+    _patch()
     if module:
         _run_module(program)
     else:
         _run_script(path, program)
 
 
+def resume(program: Sequence[str]) -> None:
+    """Go on with a run in an interpreter that was started with the options of the script's first line."""
+    del sys.orig_argv[-len(program) - 3 :]
+    sys.orig_argv += program
+    try:
+        _patch()
+    except FastioError as error:
+        print(f"fastio: {error}", file=sys.stderr)
+        sys.exit(2)
+    _run_script(program[0], program)
+
+
+def _patch() -> None:
+    fastio.patch()
+    service.follow()
+
+
 def _find(program: str) -> str:
-    path = shutil.which(program) or program
+    """The path of the program: as a shell finds it, and as ``python script.py`` does.
+
+    Of the current directory a name is only taken if it ends in ``.py`` or ``.pyz`` and is not in PATH.
+    """
+    path = program
+    if os.path.dirname(program) == "":
+        found = shutil.which(program)
+        if found is None and not (program.endswith((".py", ".pyz")) and os.path.isfile(program)):
+            raise ProgramError(f"there is no program {program!r} in PATH; a file needs a path, such as ./{program}")
+        path = found or program
     if not os.path.exists(path):
-        raise ProgramError(f"there is no program {program!r} in PATH")
+        raise ProgramError(f"there is no file {path!r}")
+    if not os.access(path, os.R_OK):
+        raise ProgramError(f"{path!r} can not be read")
+    if not path.endswith((".py", ".pyz")) and not os.path.isdir(path) and not os.access(path, os.X_OK):
+        raise ProgramError(f"{path!r} is not executable; a script has to be, or its name to end in .py or .pyz")
     return path
 
 
-def _runs_here(path: str) -> bool:
-    """Whether ``path`` is a script that this interpreter, with this site-packages, would run if started directly."""
-    if path.endswith((".py", ".pyz")) or os.path.isdir(path):
-        return True
+def _options(path: str) -> list[str] | None:
+    """What the first line tells the interpreter, if that is this one, with this site-packages; None if it is not."""
+    if os.path.isdir(path):
+        return []
     with open(path, "rb") as file:
         first = file.readline(256)
         # pip's launcher for long paths and blanks: a shell line that gives way to Python
         second = file.readline(1024)
+    words = _interpreter(first, second)
+    if words and "python" in os.path.basename(words[0]):
+        found = shutil.which(words[0])
+        # Not samefile(): every virtual environment links to the same file.
+        if found is not None and _prefix(found) == _prefix(sys.executable):
+            return words[1:]
+    # With this name it is this Python's whatever its first line says, as with python script.py.
+    return [] if path.endswith((".py", ".pyz")) else None
+
+
+def _interpreter(first: bytes, second: bytes) -> list[str]:
+    """The interpreter and its options as the kernel, or ``env``, would have them."""
     if not first.startswith(b"#!"):
-        return False
-    words = (second.split(b"'''exec'")[-1] if first.startswith(b"#!/bin/sh") else first[2:]).split()
-    if words and os.path.basename(words[0]) == b"env":
-        words = [word for word in words[1:] if not word.startswith(b"-")]
-    if not words or b"python" not in os.path.basename(words[0]):
-        return False
-    interpreter = shutil.which(os.fsdecode(words[0].strip(b'"')))
-    # Not samefile(): every virtual environment links to the same file.
-    return interpreter is not None and _prefix(interpreter) == _prefix(sys.executable)
+        return []
+    line = os.fsdecode(first[2:]).strip()
+    if line.startswith("/bin/sh") and b"'''exec'" in second:
+        words = shlex.split(os.fsdecode(second).partition("'''exec'")[2])
+        return [word for word in words if word not in ("$0", "$@")]
+    # The kernel hands over all after the interpreter as one argument.
+    words = line.split(None, 1)
+    if words and os.path.basename(words[0]) == "env":
+        rest = words[1] if len(words) > 1 else ""
+        for split in ("-S", "--split-string=", "-vS"):
+            if rest.startswith(split):
+                return [word for word in shlex.split(rest[len(split) :]) if "=" not in word or word.startswith("-")]
+        return [rest] if rest and not rest.startswith("-") else []
+    return words
 
 
 def _prefix(interpreter: str) -> str:
@@ -98,23 +163,35 @@ def _prefix(interpreter: str) -> str:
     return os.path.realpath(os.path.join(directory, name))
 
 
+def _begin_path_with(*entry: str) -> None:
+    """Have sys.path begin as it does for the program; with ``-P`` or ``-I`` it has no such entry, and ours neither."""
+    if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
+        sys.path[:1] = entry
+
+
 def _run_module(program: Sequence[str]) -> None:
     sys.argv[:] = program
-    # As python -m has it.
-    sys.path[0] = os.getcwd()
+    _begin_path_with(os.getcwd())
     runpy.run_module(program[0], run_name="__main__", alter_sys=True)
 
 
 def _run_script(path: str, program: Sequence[str]) -> None:
     sys.argv[:] = [path, *program[1:]]
     if path.endswith(".pyz") or os.path.isdir(path):
+        # It adds the entry itself.
+        _begin_path_with()
         runpy.run_path(path, run_name="__main__")
         return
-    sys.path[0] = os.path.dirname(os.path.realpath(path))
+    _begin_path_with(os.path.dirname(os.path.realpath(path)))
     # A module of its own, kept alive: runpy would clear its globals while threads and atexit still use them.
     main = ModuleType("__main__")
+    main.__loader__ = SourceFileLoader("__main__", path)
+    if sys.version_info < (3, 14):
+        main.__annotations__ = {}
+    # The module, as a script has it; elsewhere it is a dictionary.
+    vars(main)["__builtins__"] = builtins
     main.__file__ = path
-    vars(main)["__builtins__"] = __builtins__
+    vars(main)["__cached__"] = None
     sys.modules["__main__"] = main
     with open(path, "rb") as file:
         code = compile(file.read(), path, "exec", dont_inherit=True)

@@ -105,7 +105,7 @@ def test_threads_that_patch_and_take_back(threads: int, monkey: bool, run_python
 sys.setswitchinterval(1e-6)
 names = ["communicate", "green_communicate", "fix_input_items", "fix_closed_stdin", "wait", "green_wait", "oslo_spawn"]
 def loop():
-    for number in range(25):
+    for number in range(8):
         fastio.patch(names)
         fastio.status()
         fastio.unpatch(names)
@@ -129,7 +129,7 @@ def test_contexts_of_several_threads_take_back_their_own(monkey: bool, run_pytho
 sys.setswitchinterval(1e-6)
 def loop(name):
     def go():
-        for number in range(25):
+        for number in range(8):
             with fastio.patched(name) as report:
                 found = {entry.outcome.value for entry in fastio.status().entries if entry.name == name} - {"absent"}
                 if found != {"applied"}:
@@ -226,7 +226,7 @@ def loop():
         fastio.patch(["communicate", "fix_input_items", "oslo_spawn", "green_pipe"])
         fastio.unpatch()
 def forks():
-    for number in range(40):
+    for number in range(12):
         child = os.fork()
         if child == 0:
             try:
@@ -269,7 +269,7 @@ def handler(*_):
 from fastio import engine
 signal.signal(signal.SIGALRM, handler)
 before = fastio.settings()
-for number in range(1, 60):
+for number in range(1, 30):
     # At a later point of the call each time, whatever that is on this machine.
     signal.setitimer(signal.ITIMER_REAL, number * 0.0002)
     fastio.patch(["communicate", "fix_input_items", "green_communicate"])

@@ -169,6 +169,86 @@ def test_pip_s_launcher_for_long_paths_is_known(script: Callable[..., pathlib.Pa
     assert json.loads(run(path).stdout)["outcome"] == "applied"
 
 
+LOOKS = """
+import json, sys
+print(json.dumps([
+    sys.argv, sys.path, list(sys.flags), sorted(globals()), type(__builtins__).__name__, type(__loader__).__name__,
+    __name__, __file__, repr(__spec__), repr(__package__), repr(__doc__), sys.warnoptions, sys._xoptions,
+    sys.dont_write_bytecode, sys.orig_argv[1:], sys.modules["__main__"].__dict__ is globals(),
+]))
+"""
+SHEBANGS = [
+    "#!{python}", "#!{python} -I", "#!{python} -s", "#!{python} -sE", "#!{python} -Wignore", "#!{python} -W ignore",
+    "#!{python} -B", "#!{python} -O", "#!{python} -u", "#!{python} -Xdev", "#! {python}   -sB",
+    "#!/usr/bin/env -S {python} -s -E -W error::ResourceWarning", "#!/usr/bin/env {python}",
+    "#!/usr/bin/env -S A=b {python} -X utf8",
+    *(["#!{python} -P", "#!{python} -sP"] if sys.version_info >= (3, 11) else []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["service", "service.py"])
+@pytest.mark.parametrize("shebang", SHEBANGS)
+def test_the_first_line_holds(shebang: str, name: str, script: Callable[..., pathlib.Path]) -> None:
+    """The same script, started directly and by ``fastio run``, sees the same."""
+    path = script(LOOKS, name, shebang.format(python=sys.executable))
+    env = environment()
+    directly = subprocess.run([path, "-x", "y"], capture_output=True, text=True, env=env, timeout=100)
+    done = run(path, "-x", "y", env=env)
+    assert json.loads(done.stdout) == json.loads(directly.stdout), done.stderr
+
+
+def test_a_first_line_with_options_leaves_the_settings(script: Callable[..., pathlib.Path]) -> None:
+    path = script(REPORT, shebang=f"#!{sys.executable} -I")
+    done = run("--chunk-size", "64KiB", path)
+    found = json.loads(done.stdout)
+    assert (found["outcome"], found["chunk_size"]) == ("applied", 65536)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="PYTHONSAFEPATH came with Python 3.11")
+@pytest.mark.parametrize("kind", ["script", "module"])
+def test_a_safe_path_stays_safe(kind: str, script: Callable[..., pathlib.Path], tmp_path: pathlib.Path) -> None:
+    path = script(LOOKS, "service_module.py")
+    env = environment(PYTHONSAFEPATH="1")
+    if kind == "module":
+        env["PYTHONPATH"] += f":{tmp_path}"
+    arguments = ["-m", "service_module"] if kind == "module" else [str(path)]
+    command = [sys.executable, *arguments] if kind == "module" else arguments
+    directly = subprocess.run(command, capture_output=True, text=True, env=env, timeout=100, cwd="/")
+    done = run(*arguments, env=env, cwd="/")
+    assert json.loads(done.stdout)[1] == json.loads(directly.stdout)[1], done.stderr
+
+
+class TestWhatIsRun:
+    """A name is looked up in PATH, a path is a path."""
+
+    def test_a_file_of_the_current_directory(self, script: Callable[..., pathlib.Path]) -> None:
+        path = script(REPORT, "my-service")
+        done = run("my-service", cwd=path.parent)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "./my-service" in done.stderr
+        assert json.loads(run("./my-service", cwd=path.parent).stdout)["outcome"] == "applied"
+
+    def test_one_that_ends_in_py(self, script: Callable[..., pathlib.Path]) -> None:
+        path = script(REPORT, "service.py")
+        path.chmod(0o644)
+        for name in ("service.py", "./service.py"):
+            assert json.loads(run(name, cwd=path.parent).stdout)["argv"] == [name]
+
+    def test_one_in_path_comes_first(self, script: Callable[..., pathlib.Path], tmp_path: pathlib.Path) -> None:
+        (tmp_path / "service.py").write_text("print('the wrong one')")
+        (tmp_path / "bin").mkdir()
+        path = script(REPORT, "bin/service.py")
+        done = run("service.py", cwd=tmp_path, env=environment(PATH=f"{path.parent}:{os.environ['PATH']}"))
+        assert json.loads(done.stdout)["argv"] == [str(path)]
+
+    def test_one_that_is_not_executable(self, script: Callable[..., pathlib.Path]) -> None:
+        path = script(REPORT)
+        path.chmod(0o644)
+        done = run(path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "not executable" in done.stderr
+
+
 class TestChildren:
     def test_pythons_that_the_program_starts(self, script: Callable[..., pathlib.Path]) -> None:
         path = script(REPORT)
@@ -225,6 +305,8 @@ class TestChildren:
         (["--chunk-size", "12 parsecs", "-m", "this"], ["chunk_size", "'12 parsecs'", "option --chunk-size", "4 KiB"]),
         (["--store-chunk-sizes", "tape=1M", "-m", "this"], ["store_chunk_sizes", "option --store-chunk-sizes"]),
         (["no-such-program"], ["no-such-program", "PATH"]),
+        (["./no-such-program"], ["'./no-such-program'", "there is no file"]),
+        (["no-such-program.py"], ["no-such-program.py", "PATH"]),
         (["ls"], ["ls", "--children"]),
         ([], ["no program given"]),
     ],
