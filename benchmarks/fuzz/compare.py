@@ -95,14 +95,18 @@ def _of_operation(
 ) -> Difference | None:
     name = operation["op"]
     less_help = set(patched["rescued"]) <= set(stock["rescued"])
-    if much and less_help and stock["rescued"] != patched["rescued"]:
+    stuck = less_help and stock["rescued"] != patched["rescued"]
+    if much and stuck:
         return None
-    for field in ("others", "rescued", "error", "value", *sorted({*stock, *patched})):
+    # Where stock was stuck its children were killed and its pipes closed: only what the operation did counts.
+    rest = () if stuck else sorted({*stock, *patched})
+    for field in ("others", "rescued", "error", "value", *rest):
         if stock.get(field) == patched.get(field):
             continue
         if field == "rescued" and less_help:
             continue
-        if much and (field in ("caught", "closed", "timeout") or operation.get("f") == "stdin" or much == "echo"):
+        on_stdin = operation.get("f") == "stdin" and name != "capacity"
+        if much and (field in ("caught", "closed", "timeout") or on_stdin or much == "echo"):
             # How much of the input is sent decides whether stdin is closed, and where the time is up.
             continue
         if field == "others ran" and not stock.get(field):

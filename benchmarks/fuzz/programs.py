@@ -350,8 +350,11 @@ def _abandoned_program(rng: random.Random) -> Program:
     steps += [rng.choice(["in:-1", "echo:-1", "in:1000"]), f"out:10:{rng.choice(_PATTERNS).hex()}", "exit:3"]
     first: dict[str, Any] = {"op": "communicate", "timeout": rng.choice([SHORT, SHORT, 0])}
     if rng.random() < 0.8:
-        first["input"] = _input(rng, bool(text), [10, 5000, 100_000, 300_000])
+        # The last is more than the largest pipe has room for.
+        first["input"] = _input(rng, bool(text), [10, 5000, 100_000, 2_000_000])
     ops = [{"op": "start", "p": 0}, {"op": "await", "p": 0}, first]
+    if "pipesize" in popen:
+        ops.append({"op": "capacity", "f": rng.choice(["stdin", "stdin", "stdout"])})
     if rng.random() < 0.2:
         ops.append({"op": "communicate", "timeout": SHORT})
     for _ in range(rng.choice([1, 1, 2])):

@@ -158,6 +158,10 @@ def _tell_error(error, timeout, args):
     return told
 
 
+#: Operations that find a child as it is at that moment.
+_LOOKS = ("poll", "kill", "terminate", "signal")
+
+
 class _Gone(Exception):
     """The program names something that it does not have, because what made it failed."""
 
@@ -596,6 +600,10 @@ class Run:
         self.seen = []
         for index, operation in enumerate(self.program["ops"]):
             LINE.at(index)
+            expires = operation["op"] in ("wait", "communicate") and operation.get("timeout", 99) < 10
+            if expires or operation["op"] in _LOOKS:
+                # A child that has closed its pipes may be about to end.
+                self.settle()
             ticks, began = self.ticks, _monotonic()
             self.since, self.now = began, operation
             seen = self.perform(operation)
@@ -604,8 +612,8 @@ class Run:
             seen["rescued"] = [what for where, what in self.rescued if where is operation]
             if "kill" in seen["rescued"]:
                 # What ends an operation is that the pipes are closed, a moment before the child can be waited for.
-                for number in self.popens:
-                    self.do_await({"p": number, "signalled": True})
+                self.sleep(0.02 * self.scale)
+                self.settle()
             did = [item["did"] for item in self.others if item["during"] is operation]
             if did:
                 seen["others"] = did
@@ -617,6 +625,10 @@ class Run:
             seen["closed"] = self.closed(popen)
             self.seen.append(seen)
         # Children that nobody waited for may still be at work on what they report.
+        self.settle()
+
+    def settle(self):
+        """Until every child is at rest."""
         for number in self.popens:
             self.do_await({"p": number})
 
