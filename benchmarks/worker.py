@@ -22,6 +22,7 @@ import platform
 import random
 import resource
 import selectors
+import stat
 import sys
 import tempfile
 import time
@@ -49,10 +50,22 @@ class Payload(NamedTuple):
 
 
 def cache_directory() -> Path:
-    """The directory of the payload files, made if need be, for this user only."""
-    chosen = os.environ.get(CACHE_VARIABLE)
-    path = Path(chosen) if chosen else Path(tempfile.gettempdir()) / f"fastio-benchmarks-{os.getuid()}"
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """The directory of the payload files, made if need be, for this user only.
+
+    :raises PermissionError: if somebody else has made it in the temporary directory, where everybody may
+    """
+    if chosen := os.environ.get(CACHE_VARIABLE):
+        path = Path(chosen)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return path
+    path = Path(tempfile.gettempdir()) / f"fastio-benchmarks-{os.getuid()}"
+    path.mkdir(mode=0o700, exist_ok=True)
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+        raise PermissionError(
+            f"{path} is not a directory that belongs to this user and that nobody else may write to: "
+            f"remove it, or name another one in {CACHE_VARIABLE}"
+        )
     return path
 
 
