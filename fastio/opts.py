@@ -27,6 +27,8 @@ _OPTIONS = [
         setting.name,
         help=f"{setting.help} Allowed: {setting.allowed}.",
         sample_default=_sample(setting.default) or "<none>",
+        # They count at once when a service mutates its configuration at SIGHUP.
+        mutable=True,
     )
     for setting in SETTINGS
 ]

@@ -39,22 +39,32 @@ def _follow_configuration(cfg: Any) -> None:
             fastio.patch(conf=conf)
         return result
 
-    def read_again(wrapped: Any, conf: Any, args: Any, kwargs: Any) -> Any:
+    def take_over(conf: Any) -> None:
+        from fastio import opts
+
+        try:
+            # Also where no option is left: those of before do not count any more.
+            if opts.read(conf) != config.options():
+                fastio.patch(conf=conf)
+        except FastioError as error:
+            # The service runs: unlike at its start, it goes on with what it has.
+            LOG.error("fastio: the settings stay as they were: %s", error)
+
+    def reload(wrapped: Any, conf: Any, args: Any, kwargs: Any) -> Any:
         succeeded = wrapped(*args, **kwargs)
         if succeeded:
-            from fastio import opts
-
-            try:
-                # Also where no option is left: those of before do not count any more.
-                if opts.read(conf) != config.options():
-                    fastio.patch(conf=conf)
-            except FastioError as error:
-                # The service runs: unlike at its start, it goes on with what it has.
-                LOG.error("fastio: the settings stay as they were: %s", error)
+            take_over(conf)
         return succeeded
 
+    def mutate(wrapped: Any, conf: Any, args: Any, kwargs: Any) -> Any:
+        # What services do at SIGHUP: it raises where it fails.
+        result = wrapped(*args, **kwargs)
+        take_over(conf)
+        return result
+
     wrapt.wrap_function_wrapper(cfg, "ConfigOpts.__call__", read)
-    wrapt.wrap_function_wrapper(cfg, "ConfigOpts.reload_config_files", read_again)
+    wrapt.wrap_function_wrapper(cfg, "ConfigOpts.reload_config_files", reload)
+    wrapt.wrap_function_wrapper(cfg, "ConfigOpts.mutate_config_files", mutate)
 
 
 def _follow_logging(log: Any) -> None:
