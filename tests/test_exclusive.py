@@ -77,11 +77,11 @@ def native_threads(*functions):
         assert lock.acquire(timeout=100)
 def check(report, what):
     "What the report says of each target holds."
+    found = attributes()
     for entry in report.entries:
-        if entry.found == "the original is in place" and ours(entry.target):
+        if entry.found == "the original is in place" and ours(found.get(entry.target)):
             errors.append(f"{{what}}: {{entry.name}} {{entry.target}}: {{entry.outcome.value}}, {{entry.found}}")
-def ours(key):
-    value = attributes().get(key)
+def ours(value):
     return getattr(getattr(value, "__code__", None), "co_name", "") == "gate"
 originals = attributes()
 # A child that is forked while another thread imports something never gets it, whoever imports.
@@ -265,7 +265,8 @@ calls = []
 def handler(*_):
     report = fastio.{call}
     calls.append(engine._turns.inside)
-    str(report), check(report, "handler")
+    # What the report says is of a moment that is over: only that there is one is looked at.
+    str(report)
 from fastio import engine
 signal.signal(signal.SIGALRM, handler)
 before = fastio.settings()
