@@ -9,6 +9,11 @@ from typing import Any
 _MUCH, _LITTLE = 60_000, 512
 
 
+#: How much of the input is sent decides whether stdin is closed, where the time is up, and how far the child comes.
+_BY_INPUT = ("caught", "closed", "timeout", "returncode")
+_LOOKS = ("poll", "wait", "kill", "terminate")
+
+
 @dataclass(frozen=True)
 class Difference:
     """The first difference of two outcomes."""
@@ -106,8 +111,7 @@ def _of_operation(
         if field == "rescued" and less_help:
             continue
         on_stdin = operation.get("f") == "stdin" and name != "capacity"
-        if much and (field in ("caught", "closed", "timeout") or on_stdin or much == "echo"):
-            # How much of the input is sent decides whether stdin is closed, and where the time is up.
+        if much and (field in _BY_INPUT or on_stdin or name in _LOOKS or much == "echo"):
             continue
         if field == "others ran" and not stock.get(field):
             continue

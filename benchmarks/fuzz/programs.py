@@ -84,7 +84,7 @@ class _Maker:
         self.text = any(key in self.popen for key in ("text", "encoding", "errors", "universal_newlines"))
         self.pipes = [name for name in ("stdin", "stdout", "stderr") if self.popen.get(name) == "PIPE"]
         self.outputs = [name for name in self.pipes if name != "stdin"]
-        self.buffered = self.text or self.popen.get("bufsize", 0) > 1
+        self.buffered = self.text or self.popen.get("bufsize", -1 if kind == "native" else 0) not in (0, 1)
         self.stdin_open = "stdin" in self.pipes
         self.sent = 0
 
@@ -134,7 +134,7 @@ class _Maker:
             self._to_sync()
         big = rng.random() < 0.15 and "pipesize" not in self.popen
         steps += self._phase(last=True, big=big)
-        self._ending(big, held="sync" in steps)
+        self._ending(big)
         program: Program = {"children": [{"steps": steps, "popen": self.popen}], "ops": self.ops}
         if self.files:
             program["files"] = self.files
@@ -281,7 +281,7 @@ class _Maker:
             operation["within"] = SHORT
         return operation
 
-    def _ending(self, big: bool, held: bool) -> None:
+    def _ending(self, big: bool) -> None:
         rng = self.rng
         text = self.text
         add = self._add
@@ -297,15 +297,14 @@ class _Maker:
                 if self.outputs:
                     stream = rng.choice(self.outputs)
                     add(rng.choice([self._read(stream), {"op": "select", "f": stream, "timeout": 0.0}]))
-        elif self.outputs and rng.random() < 0.3:
-            # Only what does not depend on how far the child is.
-            stream = rng.choice(self.outputs)
-            add(
-                self._blocked({"op": "readline", "f": stream})
-                if not self.buffered or rng.random() < 0.5
-                else {"op": "read", "f": stream, "n": [rng.choice(_READS)]}
-            )
         end = rng.choice(["communicate"] * 6 + ["read", "wait", "exit"])
+        if not ended and self.outputs and rng.random() < 0.3:
+            # Only what does not depend on how far the child is: what is in a buffer does, and communicate() leaves it.
+            stream = rng.choice(self.outputs)
+            if self.buffered and end == "read" and rng.random() < 0.5:
+                add({"op": "read", "f": stream, "n": [rng.choice(_READS)]})
+            elif not self.buffered or end == "read":
+                add(self._blocked({"op": "readline", "f": stream}))
         if big and end in ("wait", "exit"):
             end = "communicate"
         if end == "communicate":
