@@ -723,7 +723,13 @@ def main():
     import signal
 
     faulthandler.enable(LINE.errors)
-    module, fixes = _prepare()
+    try:
+        module, fixes = _prepare()
+    except Exception:
+        import traceback
+
+        _write(LINE.errors, traceback.format_exc().encode())
+        posix._exit(1)
     signal.signal(signal.SIGUSR1, lambda *_: None)
     import gc
 
