@@ -9,10 +9,28 @@ from collections.abc import Callable
 
 import pytest
 
+from fastio import native
 from fastio.exclusive import Exclusive
 from tests.conftest import needs_eventlet, needs_oslo, needs_wrapt
 
 RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def test_one_thread_waits_for_the_other() -> None:
+    exclusive = Exclusive()
+    log: list[str] = []
+    threading = native.module("threading")
+    second = threading.Thread(target=exclusive.run, args=(lambda: log.append("second"),))
+
+    def first() -> None:
+        second.start()
+        # It can not end before this one does.
+        second.join(0.5)
+        log.append("first")
+
+    exclusive.run(first)
+    second.join()
+    assert log == ["first", "second"]
 
 
 def test_work_that_is_left_meanwhile_is_done_before_it_lets_go() -> None:
