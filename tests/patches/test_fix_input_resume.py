@@ -13,7 +13,7 @@ from fastio import counters
 from tests.child import Gate, command, data, out
 from tests.outcome import ATTEMPTS, Call, observe, until
 
-pytestmark = pytest.mark.fast_path("exchanges")
+pytestmark = [pytest.mark.fast_path("exchanges"), pytest.mark.also("fix_input_resume")]
 
 BIG = 3_000_001
 PIPES = {"stdin": -1, "stdout": -1, "stderr": -1}
