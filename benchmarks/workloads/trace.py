@@ -72,13 +72,14 @@ def _in_bursts(count: int) -> Iterator[int]:
 
 def spans(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Spans with what an image's have: two events each."""
-    from fastio.trace import spans
+    from fastio.trace import redaction, spans
 
     count = parameters["count"]
+    store = redaction.name("images")
 
     def work() -> int:
         for number in _in_bursts(count):
-            with spans.begin("store.filesystem.get", store="images") as span:
+            with spans.begin("store.filesystem.get", store=store) as span:
                 span.values.update(bytes=16 * MIB, chunks=number, busy_ns=1_234_567)
         return 2 * count
 
@@ -88,10 +89,10 @@ def spans(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def points(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Messages that are sent and received: one event each."""
-    from fastio.trace import spans
+    from fastio.trace import redaction, spans
 
     count = parameters["count"]
-    identity = "req-5ba9f1b2-6a0c-4f0e-9a42-4ef5b8e0a1c3"
+    identity = redaction.request_id("req-5ba9f1b2-6a0c-4f0e-9a42-4ef5b8e0a1c3")
 
     def work() -> int:
         for _ in _in_bursts(count):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -17,14 +18,14 @@ _PAGE = 4096
 
 
 @functools.cache
-def _function(name: str) -> Callable[..., int] | None:
+def _function(name: str, result: Any = ctypes.c_ssize_t) -> Callable[..., int] | None:
     """``name`` of the C library, or the one with offsets of 64 bits; None if it has none."""
     try:
         library = ctypes.CDLL(None)
         function = getattr(library, name + "64", None) or getattr(library, name)
     except (OSError, AttributeError):
         return None
-    function.restype = ctypes.c_ssize_t
+    function.restype = result
     found: Callable[..., int] = function
     return found
 
@@ -48,6 +49,31 @@ def write(fd: int, data: Any, start: int) -> tuple[Any, ...] | None:
     size = len(data) - start
     address = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
     return function, ctypes.c_int(fd), ctypes.c_void_p(address + start), ctypes.c_size_t(size), data
+
+
+def pwrite(fd: int, data: bytes, start: int, offset: int) -> tuple[Any, ...] | None:
+    """The same at ``offset`` of the file: made twice, it is as made once."""
+    function = _function("pwrite")
+    if function is None:
+        return None
+    size = len(data) - start
+    address = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
+    place = ctypes.c_void_p(address + start)
+    return function, ctypes.c_int(fd), place, ctypes.c_size_t(size), ctypes.c_int64(offset), data
+
+
+def open_file(path: str, flags: int, mode: int) -> tuple[Any, ...] | None:
+    """A call that opens a file, and returns its descriptor; below 0 is a failure."""
+    function = _function("open", ctypes.c_int)
+    if function is None:
+        return None
+    return function, ctypes.c_char_p(os.fsencode(path)), ctypes.c_int(flags), ctypes.c_uint(mode)
+
+
+def unlink(path: str) -> tuple[Any, ...] | None:
+    """A call that removes a file; below 0 is a failure."""
+    function = _function("unlink", ctypes.c_int)
+    return None if function is None else (function, ctypes.c_char_p(os.fsencode(path)))
 
 
 class _Range(ctypes.Structure):

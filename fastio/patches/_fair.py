@@ -21,10 +21,15 @@ from fastio.core.transparent import SPECIAL, Transparent, special
 SHARE = 256 * KIB
 
 
+def hub_of_thread() -> Any:
+    """This thread's hub; None natively. A finalizer may ask, also in the middle of an import of eventlet."""
+    threadlocal = getattr(sys.modules.get("eventlet.hubs"), "_threadlocal", None)
+    return getattr(threadlocal, "hub", None)
+
+
 def hub() -> Any:
     """The hub that other greenlets of this thread wait for; None natively, and in the hub itself."""
-    hubs = sys.modules.get("eventlet.hubs")
-    found = None if hubs is None else getattr(hubs._threadlocal, "hub", None)
+    found = hub_of_thread()
     if found is None or found.greenlet is sys.modules["greenlet"].getcurrent():
         return None
     return found
@@ -38,8 +43,7 @@ def in_main_greenlet() -> bool:
 
 def is_green() -> bool:
     """Whether greenlets may move bytes here: this thread has a hub, or eventlet has monkey patched the process."""
-    patcher = sys.modules.get("eventlet.patcher")
-    return hub() is not None or bool(patcher is not None and patcher.already_patched)
+    return hub() is not None or bool(getattr(sys.modules.get("eventlet.patcher"), "already_patched", None))
 
 
 def share(floor: int = SHARE) -> int:

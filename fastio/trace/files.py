@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import posix  # what os has, also where eventlet has replaced it
@@ -12,9 +11,10 @@ import socket
 import sys
 import time
 from collections import deque
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from fastio.trace import redaction
 from fastio.version import VERSION
@@ -27,8 +27,56 @@ def dump(value: Any) -> bytes:
     return json.dumps(value, separators=_COMPACT).encode() + b"\n"
 
 
+#: As that of Python's "xb".
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+#: The errors of a service are nobody's business but the operator's, whose umask may allow less.
+_MODE = 0o640
+
+
+class Way(Protocol):
+    """How a writer makes the calls that may wait, and has others run; each may raise an exception instead."""
+
+    def open(self, path: str, flags: int, mode: int) -> int:
+        """As ``os.open``."""
+        ...
+
+    def write(self, fd: int, data: bytes, start: int, offset: int) -> int:
+        """Write the bytes of ``data`` from ``start`` on at ``offset``; returns how many."""
+        ...
+
+    def unlink(self, path: str) -> None:
+        """Remove a file, if it is there."""
+        ...
+
+    def give_way(self) -> None:
+        """Called every so often."""
+        ...
+
+
+class Natively:
+    """The calls as they are: in a thread of the operating system, or where nobody else is to run."""
+
+    def open(self, path: str, flags: int, mode: int) -> int:
+        return posix.open(path, flags, mode)
+
+    def write(self, fd: int, data: bytes, start: int, offset: int) -> int:
+        return posix.pwrite(fd, memoryview(data)[start:], offset)
+
+    def unlink(self, path: str) -> None:
+        try:
+            posix.unlink(path)
+        except FileNotFoundError:
+            pass
+
+    def give_way(self) -> None:
+        pass
+
+
 class Files:
     """What a process writes; the newest files stay if all together are too large.
+
+    A writer may be left for good within each call of its way, and another one then makes the same call of this object
+    again: nothing is told as done before it is.
 
     :param directory: where the files are
     :param size: bytes of a file, give or take what is written at a time
@@ -36,52 +84,77 @@ class Files:
     """
 
     def __init__(self, directory: str, size: int, total: int, component: str) -> None:
-        self._directory = Path(directory)
+        self._directory = directory
         self._size = size
         self._total = total
-        # What it takes to find the versions, imports above all, is nothing for the writer's thread.
-        self._about = {"component": component or _guess(), "program": _program(), "boot": boot_id()}
-        self._versions = versions()
+        self._component = component
+        self._about: dict[str, Any] = {}
+        self._versions: dict[str, str] = {}
         self._host = socket.gethostname()
         self._prefix = f"{_plain(self._host)}-{os.getpid()}-{time.time_ns() // 1_000_000}"
         self._number = 0
-        self._file: io.FileIO | None = None
+        self._fd: int | None = None
         self._written = 0
         #: full files: path, bytes, events
-        self._full: deque[tuple[Path, int, int]] = deque()
+        self._full: deque[tuple[str, int, int]] = deque()
         self._events = 0
+        #: events that were in files that have been removed
+        self.deleted = 0
 
-    def write(self, lines: bytes, events: int) -> int:
-        """Write ``lines`` with so many events; returns how many events were deleted with old files.
+    def write(self, lines: bytes, events: int, way: Way) -> None:
+        """Write ``lines`` with so many events.
 
         After an error nothing of ``lines`` is in the file.
 
         :raises OSError: if there is no room, or the directory is gone
         """
-        if self._file is None:
-            self._file = self._open()
-        position = self._written
+        if self._fd is None:
+            self._open(way)
+        assert self._fd is not None
         try:
-            _write_all(self._file, lines)
+            self._write_all(self._fd, lines, self._written, way)
         except OSError:
-            self._file.seek(position)
-            self._file.truncate()
+            posix.ftruncate(self._fd, self._written)
             raise
         self._written += len(lines)
         self._events += events
-        return self._rotate() if self._written >= self._size else 0
+
+    def rotate(self, way: Way) -> None:
+        """Begin another file if this one is full, and remove those that are too many."""
+        if self._written < self._size or self._fd is None:
+            return
+        self.close()
+        self._full.append((self._path(), self._written, self._events))
+        self._number += 1
+        while len(self._full) > 1 and sum(size for _, size, _ in self._full) + self._size > self._total:
+            path, _, events = self._full.popleft()
+            self.deleted += events
+            way.unlink(path)
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            posix.close(fd)
 
-    def _path(self) -> Path:
-        return self._directory / f"{self._prefix}-{self._number}.jsonl"
+    def _path(self) -> str:
+        return os.path.join(self._directory, f"{self._prefix}-{self._number}.jsonl")
 
-    def _open(self) -> io.FileIO:
-        file = io.FileIO(self._path(), "xb", opener=_create)
-        self._written = self._events = 0
+    def _open(self, way: Way) -> None:
+        if not self._about:
+            # What it takes to find the versions takes a millisecond each.
+            for module, version in versions():
+                self._versions[module] = version
+                way.give_way()
+            program = _program()
+            component = self._component or ("glance-api" if "glance.common.wsgi" in sys.modules else program)
+            self._about = {"component": component, "program": program, "boot": boot_id()}
+        while True:
+            try:
+                fd = way.open(self._path(), _FLAGS, _MODE)
+                break
+            except FileExistsError:
+                # By a writer that was left meanwhile.
+                self._number += 1
         about = {
             "fastio-trace": 1,
             "host": self._host,
@@ -94,46 +167,24 @@ class Files:
         }
         head = dump(redaction.head(about, self._versions))
         try:
-            _write_all(file, head)
-        except OSError:
-            # A file without its first line could not be read.
-            file.close()
-            self._path().unlink(missing_ok=True)
+            self._write_all(fd, head, 0, way)
+        except BaseException as error:
+            posix.close(fd)
+            if isinstance(error, OSError):
+                # A file without its first line could not be read.
+                way.unlink(self._path())
             raise
-        self._written = len(head)
-        return file
+        self._written, self._events, self._fd = len(head), 0, fd
 
-    def _rotate(self) -> int:
-        self.close()
-        self._full.append((self._path(), self._written, self._events))
-        self._number += 1
-        deleted = 0
-        while len(self._full) > 1 and sum(size for _, size, _ in self._full) + self._size > self._total:
-            path, _, events = self._full.popleft()
-            path.unlink(missing_ok=True)
-            deleted += events
-        return deleted
-
-
-def _create(path: str, flags: int) -> int:
-    # The errors of a service are nobody's business but the operator's, whose umask may allow less.
-    return posix.open(path, flags, 0o640)
-
-
-def _write_all(file: io.FileIO, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[file.write(view) or 0 :]
+    def _write_all(self, fd: int, data: bytes, offset: int, way: Way) -> None:
+        done = 0
+        while done < len(data):
+            done += way.write(fd, data, done, offset + done)
 
 
 def _plain(host: str) -> str:
     """A host's name as part of a file's name."""
     return re.sub(r"[^A-Za-z0-9._]", "_", host)[:64] or "host"
-
-
-def _guess() -> str:
-    """What the process is, if its first event comes before that is known, such as of a child at its start."""
-    return "glance-api" if "glance.common.wsgi" in sys.modules else _program()
 
 
 def _program() -> str:
@@ -150,9 +201,10 @@ def boot_id() -> str:
         return ""
 
 
-def versions() -> dict[str, str]:
+def versions() -> Iterator[tuple[str, str]]:
     """Releases of what has been imported."""
-    found = {"fastio": VERSION, "python": ".".join(map(str, sys.version_info[:3]))}
+    yield "fastio", VERSION
+    yield "python", ".".join(map(str, sys.version_info[:3]))
     for module, distribution in (
         ("glance", "glance"),
         ("glance_store", "glance_store"),
@@ -161,7 +213,6 @@ def versions() -> dict[str, str]:
     ):
         if module in sys.modules:
             try:
-                found[module] = metadata.version(distribution)
+                yield module, metadata.version(distribution)
             except metadata.PackageNotFoundError:
                 pass
-    return found

@@ -1,15 +1,26 @@
-"""The recorder of a process: a bounded buffer, and a thread of the operating system that empties it to files.
+"""The recorder of a process: a bounded buffer, and a writer that empties it to files.
 
 Who records an event appends to the buffer and goes on. If the writer can not keep up, or the disk is full, events are
 lost and counted; the service never waits. A forked child begins anew with its first event: with a file, a writer and
 a buffer of its own.
+
+An event may be recorded by a finalizer, wherever the collector runs, or by the handler of a signal. So nothing here
+that records takes a lock, imports or switches greenlets; what only one may do is done by who takes the one element of a
+list.
+
+The writer is a thread of the operating system where there is no hub. Finalizers run in whatever thread allocates, and
+those of a service under eventlet belong in the hub's; so in a process with a hub the writer is a greenlet of it, which
+has native threads make the calls that wait (:mod:`fastio.core.threads`). It is there while there are events.
 """
 
 from __future__ import annotations
 
 import atexit
+import itertools
 import json
 import os
+import posix
+import sys
 import threading  # noqa: F401 - whichever thread imports it first is its main thread, which must not be the writer
 import time
 from collections import deque
@@ -17,17 +28,21 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fastio import native
+from fastio.core import libc
+from fastio.patches import _fair, _offload
 from fastio.trace import redaction, resources
-from fastio.trace.files import Files, dump
+from fastio.trace.files import Files, Natively, dump
 
 #: Seconds between two looks of the writer at the buffer: so much is lost of a process that is killed.
 INTERVAL = 0.25
 #: Seconds between two samples of what the process uses.
 SAMPLES = 1.0
-#: Events that are turned into text at a time; others run in between.
-_BATCH = 256
+#: Bytes of text that are written at a time.
+_PIECE = 256 * 1024
 #: Seconds that the end of a process waits for the writer.
 _PATIENCE = 5.0
+#: Seconds after which a writer in another hub counts as gone.
+_STALE = 10.0
 
 #: kind, ns, span, parent, name, thread, values
 Event = tuple[str, int, int, "int | None", str, int, dict[str, Any]]
@@ -62,7 +77,7 @@ _encode = _encoder()
 
 def lines(events: list[Event]) -> bytes:
     """The text of what may be recorded of events, a line for each."""
-    return encode(list(map(redaction.event, events)))
+    return encode(redaction.events(events))
 
 
 def encode(events: list[Event]) -> bytes:
@@ -81,35 +96,115 @@ def _note(values: dict[str, Any]) -> bytes:
     return dump(redaction.record(values))
 
 
-class Recorder:
-    """Records the events of a process, and of those that it forks."""
+class _TakenOver(Exception):
+    """Somebody else has gone on with what this writer was doing."""
 
-    def __init__(self, directory: str, limits: Limits) -> None:
+
+class _InHub:
+    """The way of a writer that is a greenlet: it waits in the hub, and its calls are made elsewhere."""
+
+    #: Events that are turned into text at a time, and seconds after which others run.
+    batch = 16
+    TURN = 0.0001
+
+    def __init__(self, hub: Any, recorder: Recorder) -> None:
+        self._hub = hub
+        self._here = sys.modules["greenlet"].getcurrent
+        self._recorder = recorder
+        self.thread = native.module("_thread").get_ident()
+        self._began = time.monotonic()
+
+    def open(self, path: str, flags: int, mode: int) -> int:
+        fd = self._call(libc.open_file(path, flags, mode))
+        if fd < 0:
+            return posix.open(path, flags, mode)
+        if self._recorder.way is not self:
+            posix.close(fd)
+            posix.unlink(path)
+            raise _TakenOver
+        return fd
+
+    def write(self, fd: int, data: bytes, start: int, offset: int) -> int:
+        count = self._call(libc.pwrite(fd, data, start, offset))
+        self._check()
+        return count if count > 0 else posix.pwrite(fd, memoryview(data)[start:], offset)
+
+    def unlink(self, path: str) -> None:
+        self._call(libc.unlink(path))
+        self._check()
+
+    def give_way(self) -> None:
+        if time.monotonic() - self._began > self.TURN:
+            self.sleep(0)
+            self._check()
+
+    def sleep(self, seconds: float) -> None:
+        timer = self._hub.schedule_call_global(seconds, self._here().switch)
+        try:
+            self._hub.switch()
+        finally:
+            timer.cancel()
+        self._began = time.monotonic()
+
+    def _call(self, call: tuple[Any, ...] | None) -> int:
+        result: int = -1 if call is None else _offload.run(*call)
+        self._began = time.monotonic()
+        return result
+
+    def _check(self) -> None:
+        if self._recorder.way is not self:
+            raise _TakenOver
+
+
+class _InThread(Natively):
+    batch = 256
+
+
+class Recorder:
+    """Records the events of a process.
+
+    :param before: that of the process that this one was forked from
+    """
+
+    def __init__(self, directory: str, limits: Limits, before: Recorder | None = None) -> None:
         self.directory = directory
         self.limits = limits
         #: what the process is, as far as is known when the first event comes
-        self.component = ""
+        self.component: str = "" if before is None else before.component
         #: the last error of the writer, "" if all went well
         self.failure = ""
         self.written = 0
-        self._ended = False
-        self._begin()
-
-    def _begin(self) -> None:
+        #: as the writer knew it last
+        self.lost = 0
         self.buffer: deque[Event] = deque()
-        #: events that ``buffer`` takes now: none before there is a writer, and none after the end
+        #: events that ``buffer`` takes without a look at the writer; 0 to have somebody look
         self.room = 0
-        self.written = self.lost = 0
-        self._told = 0
-        # Bare locks: what threading makes of them becomes greenlets' when the service monkey patches later.
-        allocate_lock = native.module("_thread").allocate_lock
-        self._lock = allocate_lock()
-        #: held until the writer is to end
-        self._ending = allocate_lock()
-        self._ending.acquire()
-        #: held while there is a writer
-        self._writing = allocate_lock()
+        self._ended = False
+        #: a hub was seen
+        self._green: bool = before is not None and before._green
+        # The system's, found now: whoever records must not import.
+        self._system: _System = _system() if before is None else before._system
+        self._thread_tickets: list[None] = [None]
+        self._hub_tickets: list[None] = [None]
+        #: that of the writer, and when it was last seen at work
+        self._hub: Any = None
+        self._seen = 0.0
+        # The writer's side.
+        self._losses = itertools.count()
+        self._looks = 0
+        self._dropped = self._told = 0
         self._files: Files | None = None
+        #: text that is not in the file yet, and its events
+        self._text: list[bytes] = []
+        self._events = 0
+        self._next_sample = 0.0
+        #: of a writer in the hub that is at it
+        self.way: _InHub | None = None
+        #: Held by the writer that is at it. Only the end waits for it, and not for ever.
+        self._turn = self._system.allocate_lock()
+        #: Held until the end. Only the thread waits for it.
+        self._ending = self._system.allocate_lock()
+        self._ending.acquire()
 
     def put(self, event: Event) -> None:
         """Record an event. :func:`fastio.trace.spans.event` does the same without this call where there is room."""
@@ -119,89 +214,205 @@ class Recorder:
             self.put_without_room(event)
 
     def put_without_room(self, event: Event) -> None:
-        """The first event of the process, which makes the writer, and those that find the buffer full."""
-        with self._lock:
-            if self._ended:
-                return
-            if self._files is None:
-                self._files = Files(self.directory, self.limits.file_size, self.limits.total_size, self.component)
-                self._writing.acquire()
-                native.module("_thread").start_new_thread(self._run, (self._files,))
-                self.room = self.limits.buffer
-            if len(self.buffer) < self.room:
-                self.buffer.append(event)
-            else:
-                self.lost += 1
+        """The first event of the process, which has a writer made, and those that find the buffer full."""
+        if self._ended:
+            return
+        self._see_to_a_writer()
+        if len(self.buffer) < self.limits.buffer:
+            self.buffer.append(event)
+        else:
+            next(self._losses)
 
-    def forked(self) -> None:
-        """In a child: what the parent had to write is the parent's."""
+    def _see_to_a_writer(self) -> None:
+        hub = _fair.hub_of_thread()
+        if hub is not None:
+            self._green = True
+            if _take(self._hub_tickets) or (hub is not self._hub and time.monotonic() - self._seen > _STALE):
+                # The second is for a hub that is gone, and the writer with it.
+                self._hub, self._seen = hub, time.monotonic()
+                # Appends to a list; whatever waits or allocates much comes later, in the hub.
+                hub.schedule_call_global(INTERVAL, self._begin_in_hub, hub)
+        elif self._green or _fair.is_green():
+            # A thread beside the hub's: the writer comes with the next event of the hub's thread.
+            return
+        elif _take(self._thread_tickets):
+            try:
+                self._system.start_new_thread(self._write_in_thread, ())
+            except RuntimeError:
+                # The system's limit is reached, or the interpreter ends.
+                self._thread_tickets.append(None)
+                return
+        self.room = self.limits.buffer
+        if self._ended:
+            self.room = 0
+
+    def abandon(self) -> None:
+        """In a child, of the parent's: what the parent had to write is the parent's."""
+        self._ended = True
+        self.room = 0
+        self.way = None
         if self._files is not None:
             self._files.close()
-        self._begin()
 
     def end(self) -> None:
-        """Write what there is, and end the files."""
-        with self._lock:
-            if self._ended:
-                return
-            self._ended = True
-            self.room = 0
+        """Write what there is, in this thread and at once, and end the files."""
+        if self._ended:
+            return
+        self._ended = True
+        self.room = 0
         self._ending.release()
-        if self._files is not None:
-            self._writing.acquire(timeout=_PATIENCE)
+        # A greenlet of this thread does not run while we do: what it was doing is done again, and it is told so.
+        taken_over = self.way is not None and self.way.thread == self._system.get_ident()
+        if taken_over:
+            self.way = None
+        elif not self._turn.acquire(timeout=_PATIENCE):
+            return
+        if self._files is not None or self.buffer:
+            self._next_sample = 0.0
+            way = _InThread()
+            self._round(way)
+            end = {"end": True, "monotonic": _monotonic(), "events": self.written, "lost": self.lost}
+            self._text.append(_note(end))
+            self._flush(way)
+            # A native thread may still be writing for the greenlet, who closes it.
+            if not taken_over and self._files is not None:
+                self._files.close()
+        self._turn.release()
 
     # The writer's side. Nothing here may log: the locks of a service's log are greenlets' under eventlet.
 
-    def _run(self, files: Files) -> None:
-        try:
-            self._write_until_end(files)
-        finally:
-            self._writing.release()
-
-    def _write_until_end(self, files: Files) -> None:
-        next_sample = 0.0
-        while True:
-            ending = self._ending.acquire(timeout=INTERVAL)
-            now = time.monotonic()
-            if now >= next_sample or ending:
-                next_sample = now + SAMPLES
-                self.buffer.append(("P", _monotonic(), 0, None, "process.resources", 0, resources.sample()))
-            self._drain(files)
-            if ending:
-                self._finish(files)
+    def _write_in_thread(self) -> None:
+        way = _InThread()
+        while not self._ending.acquire(timeout=INTERVAL):
+            if self._green or _fair.is_green():
+                self.room = 0
                 return
+            if self._turn.acquire(False):
+                try:
+                    self._round(way)
+                finally:
+                    self._turn.release()
+            if "eventlet.hubs" in sys.modules:
+                # The next one who records looks whether there is a hub by now.
+                self.room = 0
 
-    def _drain(self, files: Files) -> None:
-        buffer = self.buffer
-        # Not more than there is now: the writer must come to an end also where events come faster than it writes.
-        left = len(buffer)
-        while left > 0:
-            count = min(left, _BATCH)
-            left -= count
-            self._write(files, lines([buffer.popleft() for _ in range(count)]), count)
-        if self.lost > self._told:
-            lost = self.lost
-            if self._write(files, _note({"lost": lost - self._told, "monotonic": _monotonic()}), 0):
-                self._told = lost
+    def _begin_in_hub(self, hub: Any) -> None:
+        sys.modules["greenlet"].greenlet(self._write_in_hub, hub.greenlet).switch(hub)
 
-    def _write(self, files: Files, text: bytes, events: int) -> bool:
+    def _write_in_hub(self, hub: Any) -> None:
+        way = _InHub(hub, self)
         try:
-            deleted = files.write(text, events)
+            while not self._ended:
+                self._seen = time.monotonic()
+                if self._turn.acquire(False):
+                    self.way = way
+                    had = bool(self.buffer)
+                    if had:
+                        self._round(way)
+                    self.way = None
+                    self._turn.release()
+                    if not had:
+                        break
+                way.sleep(INTERVAL)
+        except _TakenOver:
+            if self._files is not None:
+                self._files.close()
+        except BaseException as error:
+            self.failure = f"{type(error).__name__}: {error}"
+            if self.way is way:
+                self.way = None
+                self._turn.release()
+            if not isinstance(error, Exception):
+                # Not meant for a writer, such as the KeyboardInterrupt of a signal that came just now.
+                raise
+        finally:
+            self.room = 0
+            self._hub_tickets = [None]
+
+    def _round(self, way: _InThread | _InHub) -> None:
+        """Write what there is now, and no more: it must come to an end also where events come faster."""
+        self._flush(way)
+        now = time.monotonic()
+        if now >= self._next_sample:
+            self._next_sample = now + SAMPLES
+            self.buffer.append(("P", _monotonic(), 0, None, "process.resources", 0, resources.sample()))
+        buffer = self.buffer
+        left = len(buffer)
+        size = 0
+        while left > 0:
+            count = min(left, way.batch)
+            left -= count
+            events = [buffer.popleft() for _ in range(count)]
+            try:
+                text = lines(events)
+            except Exception as error:
+                self.failure = f"{type(error).__name__}: {error}"
+                self._dropped += count
+                continue
+            self._text.append(text)
+            self._events += count
+            size += len(text)
+            if size > _PIECE:
+                self._flush(way)
+                size = 0
+            way.give_way()
+        self._flush(way)
+        self._tell_lost(way)
+
+    def _tell_lost(self, way: _InThread | _InHub) -> None:
+        # The only way to read a counter that all threads share is to count with it.
+        missed = next(self._losses) - self._looks
+        self._looks += 1
+        deleted = 0 if self._files is None else self._files.deleted
+        self.lost = missed + self._dropped + deleted
+        if self.lost > self._told:
+            before, self._told = self._told, self.lost
+            self._text.append(_note({"lost": self.lost - before, "monotonic": _monotonic()}))
+            if not self._flush(way):
+                self._told = before
+
+    def _flush(self, way: _InThread | _InHub) -> bool:
+        if not self._text:
+            return True
+        text = b"".join(self._text)
+        # Whoever takes over finds it, and then writes it at the same place.
+        self._text[:] = [text]
+        try:
+            if self._files is None:
+                limits = self.limits
+                self._files = Files(self.directory, limits.file_size, limits.total_size, self.component)
+            self._files.write(text, self._events, way)
         except OSError as error:
             self.failure = f"{type(error).__name__}: {error}"
-            with self._lock:
-                self.lost += events
+            self._dropped += self._events
+            self._text, self._events = [], 0
             return False
-        self.written += events
-        if deleted:
-            with self._lock:
-                self.lost += deleted
+        self.written += self._events
+        self._text, self._events = [], 0
+        self._files.rotate(way)
         return True
 
-    def _finish(self, files: Files) -> None:
-        end = {"end": True, "monotonic": _monotonic(), "events": self.written, "lost": self.lost}
-        self._write(files, _note(end), 0)
-        files.close()
+
+def _take(tickets: list[None]) -> bool:
+    """Whether the caller is the one who got it."""
+    try:
+        tickets.pop()
+    except IndexError:
+        return False
+    return True
+
+
+class _System(NamedTuple):
+    """What ``_thread`` of the standard library has, also where eventlet has replaced it."""
+
+    start_new_thread: Callable[..., Any]
+    allocate_lock: Callable[[], Any]
+    get_ident: Callable[[], int]
+
+
+def _system() -> _System:
+    module = native.module("_thread")
+    return _System(module.start_new_thread, module.allocate_lock, module.get_ident)
 
 
 #: The recorder that is on; None while tracing is off.
@@ -212,12 +423,14 @@ _hooked = False
 def start(directory: str, limits: Limits) -> None:
     """Record into ``directory`` from now on; one that was on with other values ends."""
     global active, _hooked
-    if active is not None:
-        if (active.directory, active.limits) == (directory, limits):
-            return
-        stop()
+    before = active
+    if before is not None and (before.directory, before.limits) == (directory, limits):
+        return
     os.makedirs(directory, mode=0o750, exist_ok=True)
+    # Whole before anybody sees it: who records may come at any moment.
     active = Recorder(directory, limits)
+    if before is not None:
+        before.end()
     if not _hooked:
         _hooked = True
         os.register_at_fork(after_in_child=_forked)
@@ -233,5 +446,8 @@ def stop() -> None:
 
 
 def _forked() -> None:
-    if active is not None:
-        active.forked()
+    global active
+    before = active
+    if before is not None:
+        active = Recorder(before.directory, before.limits, before)
+        before.abandon()

@@ -1,6 +1,6 @@
 """The gate: what is recorded is what is known to be harmless.
 
-Everything that goes into a file passes :func:`event` or :func:`record`, which know each field by its name and what it
+Everything that goes into a file passes :func:`events` or :func:`record`, which know each field by its name and what it
 may look like. What is unknown, or looks different, becomes ``***``. Texts of errors and paths keep the words of
 :mod:`fastio.trace.vocabulary` and lose everything else, so that nobody has to know what a secret looks like.
 """
@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from fastio.trace.vocabulary import COLLECTIONS, NAMES, SEGMENTS, STATUSES, WORDS, words
@@ -166,7 +166,8 @@ _IS_UUID = re.compile(_UUID)
 #: Segments, at the most.
 _DEPTH = 12
 _IMAGE = f"(?:{'|'.join(COLLECTIONS)})/{_UUID}"
-_SEGMENT = "|".join(map(re.escape, sorted(SEGMENTS)))
+# Those of most requests first, which is what is tried first.
+_SEGMENT = "|".join(map(re.escape, ("v2", "images", "file", *sorted(SEGMENTS))))
 _USUAL_PATH = re.compile(f"(?:/(?:{_IMAGE}|(?:{_SEGMENT})?(?![^/]))){{1,{_DEPTH}}}")
 
 
@@ -290,27 +291,33 @@ def head(values: Mapping[str, Any], versions: Mapping[str, str]) -> dict[str, An
     return {**record(values), "versions": _versions(versions)}
 
 
+#: What nearly all values are: to look at the type is enough then.
+_KINDS: dict[str, type] = {**dict.fromkeys(_NUMBERS, int), **dict.fromkeys(_TEXTS, Harmless)}
 _EVENT_NAME = re.compile(r"[a-z][a-z0-9_-]{0,40}(?:\.[a-z0-9_-]{1,40}){1,3}")
+#: Those that were seen.
+_event_names: set[str] = set()
+_MOST_NAMES = 1024
 
 
-@functools.lru_cache(maxsize=1024)
-def _event_name(name: str) -> str:
-    return name if _EVENT_NAME.fullmatch(name) else MASK
-
-
-def event(found: Any) -> Any:
-    """What may be recorded of an event; most often it is ``found`` itself."""
-    values = found[6]
-    for field, value in values.items():
-        kind = type(value)
-        if kind is int:
-            if field in _NUMBERS:
+def events(found: Iterable[Any]) -> list[Any]:
+    """What may be recorded of events; most often each is as it was."""
+    kind_of, known = _KINDS.get, _event_names
+    admitted = []
+    for each in found:
+        if each[4] in known:
+            for field, value in each[6].items():
+                if kind_of(field) is not type(value):
+                    break
+            else:
+                admitted.append(each)
                 continue
-        elif kind is Harmless and field in _TEXTS:
-            continue
-        values = record(values)
-        break
-    else:
-        if _event_name(found[4]) == found[4]:
-            return found
-    return (*found[:4], _event_name(found[4]), found[5], values)
+        admitted.append((*each[:4], _event_name(each[4]), each[5], record(each[6])))
+    return admitted
+
+
+def _event_name(name: str) -> str:
+    if _EVENT_NAME.fullmatch(name) is None:
+        return MASK
+    if len(_event_names) < _MOST_NAMES:
+        _event_names.add(name)
+    return name

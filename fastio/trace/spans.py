@@ -5,6 +5,8 @@ The current span of a greenlet, or of a thread, is in a context variable: each g
 
 from __future__ import annotations
 
+import _thread
+import functools
 import itertools
 import sys
 import time
@@ -20,7 +22,8 @@ try:
     # What tells greenlets apart, and threads, too: each has a greenlet of its own.
     from greenlet import getcurrent as _here
 except ImportError:
-    from threading import current_thread as _here  # type: ignore[assignment]
+    # Not threading.current_thread(), which takes a lock in a thread that it does not know.
+    _here = functools.partial(getattr, _thread._local(), "__dict__")
 
 #: ns of the clock that events have
 now = _monotonic

@@ -326,10 +326,14 @@ def test_nothing_of_a_real_command_s_arguments(tmp_path: pathlib.Path) -> None:
 
 def test_a_field_that_is_not_known_keeps_nothing() -> None:
     event = ("P", 1, 1, None, "test.event", 1, {"bytes": 1, "hunter2": "hunter2", "status": "hunter2", "path": 7})
-    assert redaction.event(event)[6] == {"bytes": 1, "***": "***", "status": "***", "path": "***"}
-    assert redaction.event((*event[:4], "Hunter2!", *event[5:]))[4] == "***"
+    nothing = ("P", 1, 1, None, "Hunter2!", 1, {})
+    found, unnamed = redaction.events([event, nothing])
+    assert found[6] == {"bytes": 1, "***": "***", "status": "***", "path": "***"}
+    assert unnamed[4] == "***"
 
 
 def test_what_is_harmless_is_handed_on_as_it_is() -> None:
     event = ("E", 1, 1, None, "test.event", 1, {"bytes": 1, "outcome": spans.OK, "path": redaction.path("/v2/images")})
-    assert redaction.event(event) is event
+    assert redaction.events([event])[0] == event
+    # Once the name is known.
+    assert redaction.events([event])[0] is event

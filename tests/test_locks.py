@@ -1,0 +1,47 @@
+"""Every lock and every thread of fastio's has been looked at: who may want it, and what may run meanwhile."""
+
+from __future__ import annotations
+
+import ast
+import pathlib
+from collections import Counter
+from collections.abc import Iterator
+
+import fastio
+
+ROOT = pathlib.Path(fastio.__file__).parent
+MAKE = {
+    "Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Event", "Thread", "Timer", "allocate_lock",
+    "start_new_thread", "ThreadPoolExecutor",
+}  # fmt: skip
+
+#: What is made where, how often, and why it harms nobody.
+REVIEWED = {
+    # Patching is the caller's own, and the lock is its thread's again in a handler or a finalizer.
+    ("exclusive.py", "allocate_lock"): 1,
+    # For threads whose loop is C: core/threads.py.
+    ("native.py", "start_new_thread"): 1,
+    ("patches/_hashing.py", "start_new_thread"): 1,
+    ("patches/_offload.py", "start_new_thread"): 1,
+    # Recording waits for neither lock. The writer's turn is taken without waiting but at the end, which has a limit,
+    # and the other one is the thread's to wait for. The thread is there only while there is no hub.
+    ("trace/recorder.py", "allocate_lock"): 4,
+    ("trace/recorder.py", "start_new_thread"): 3,
+    # As the driver's own, which bounds how many parts are read ahead; each upload has its own.
+    ("patches/store_s3.py", "Semaphore"): 1,
+}
+
+
+def made() -> Iterator[tuple[str, str]]:
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            # Also where it is only handed on.
+            name = getattr(node, "attr", "") if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+            # The recorder's events are called so, too.
+            if name in MAKE and (name, type(node)) != ("Event", ast.Name):
+                yield str(path.relative_to(ROOT)), name
+
+
+def test_every_lock_and_thread_is_reviewed() -> None:
+    """A new one: no collection, handler of a signal or fork may want it while it is held; no Python in a thread."""
+    assert Counter(made()) == REVIEWED
