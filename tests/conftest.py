@@ -143,6 +143,7 @@ def patched(request: pytest.FixtureRequest, fastio_settings: dict[str, Any]) -> 
     ``@pytest.mark.no_fast_path(reason=...)`` is for tests of what is left to upstream.
     """
     import_targets()
+    hide_hub()
     counters.reset()
     report = fastio.patch(strict=True, **fastio_settings)
     try:
@@ -166,6 +167,24 @@ def require_fast_path(node: pytest.Item) -> None:
         missing = [] if any(counts.values()) else list(counts)
     if missing:
         pytest.fail(f"the fast path did not run: {', '.join(missing)} did not move in {counts}")
+
+
+def hide_hub() -> None:
+    """Have no hub in this thread until somebody asks for one, as in a process of native threads; it is the same then.
+
+    The tests of one process share a thread, and with a hub the native Popen is left to upstream.
+    """
+    hubs = sys.modules.get("eventlet.hubs")
+    if hubs is not None and not MONKEY_PATCHED:
+        hub = vars(hubs._threadlocal).pop("hub", None)
+        if hub is not None:
+            hubs._threadlocal.Hub = lambda: hub
+
+
+@pytest.fixture(autouse=True)
+def starts_without_a_hub() -> None:
+    """No test has the hub of the one before."""
+    hide_hub()
 
 
 @pytest.fixture

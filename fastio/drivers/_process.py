@@ -17,7 +17,7 @@ from fastio import config, counters
 from fastio.core import budget
 from fastio.core.drain import Drain
 from fastio.core.feed import Feed
-from fastio.patches import _child
+from fastio.patches import _child, _hubs
 
 #: Bytes of what a child says on errors that are kept.
 _MOST_ERRORS = 16 * 1024
@@ -162,8 +162,7 @@ class _Green:
 
 
 def _waiter() -> _Waiter:
-    patcher: Any = sys.modules.get("eventlet.patcher")
-    return _Green() if patcher is not None and patcher.is_monkey_patched("select") else _Native()
+    return _Green() if _hubs.is_green() else _Native()
 
 
 def apart(work: Callable[[], object], patience: float | None) -> None:

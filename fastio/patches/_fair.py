@@ -15,35 +15,17 @@ from fastio import config, counters
 from fastio.config import KIB
 from fastio.core import budget
 from fastio.core.transparent import SPECIAL, Transparent, special
+from fastio.patches._hubs import hub, is_green
 
 #: The least that one of many images' transfers moves in a turn, in bytes, unless ``yield_bytes`` is less. A turn of
 #: glance's costs more than one of a pipe's: twenty downloads at a time with 64 KiB in each were slower than stock's.
 SHARE = 256 * KIB
 
 
-def hub_of_thread() -> Any:
-    """This thread's hub; None natively. A finalizer may ask, also in the middle of an import of eventlet."""
-    threadlocal = getattr(sys.modules.get("eventlet.hubs"), "_threadlocal", None)
-    return getattr(threadlocal, "hub", None)
-
-
-def hub() -> Any:
-    """The hub that other greenlets of this thread wait for; None natively, and in the hub itself."""
-    found = hub_of_thread()
-    if found is None or found.greenlet is sys.modules["greenlet"].getcurrent():
-        return None
-    return found
-
-
 def in_main_greenlet() -> bool:
     """Whether this is the code that the thread began with, in a service its start-up, and no request."""
     greenlet = sys.modules.get("greenlet")
     return greenlet is None or greenlet.getcurrent().parent is None
-
-
-def is_green() -> bool:
-    """Whether greenlets may move bytes here: this thread has a hub, or eventlet has monkey patched the process."""
-    return hub() is not None or bool(getattr(sys.modules.get("eventlet.patcher"), "already_patched", None))
 
 
 def share(floor: int = SHARE) -> int:

@@ -19,7 +19,7 @@ from urllib3.poolmanager import PoolKey, PoolManager
 
 from fastio import native
 from fastio.core import lowwater, straight
-from fastio.patches import _fair
+from fastio.patches import _fair, _hubs
 
 
 def _enlarge(manager: PoolManager, size: int) -> None:
@@ -125,7 +125,7 @@ def read_straight(response: Any) -> None:
     if type(sock) not in (socket.socket, ssl.SSLSocket) or sock.gettimeout() == 0:
         return
     before = after = None
-    if _fair.is_green():
+    if _hubs.is_green():
         pace = _fair.Pace()
         before, after = pace.give_way, pace.moved
     raw: straight.Straight
@@ -138,7 +138,10 @@ def read_straight(response: Any) -> None:
 
 def _wait(fd: int, seconds: float) -> bool:
     """Whether ``fd`` became readable within that time; other greenlets run meanwhile."""
-    if _fair.hub() is None:
+    if _hubs.hub() is None:
+        if not _hubs.may_block():
+            # The hub itself runs this, or it is another library's: upstream's read knows what to do.
+            return False
         select = native.module("select")
         poll = select.poll()
         poll.register(fd, select.POLLIN)

@@ -3,7 +3,8 @@
 Upstream reads 32 KiB at a time into a list that is joined at the end, from a pipe of 64 KiB, and
 writes 4 KiB at a time. Here the pipe is made larger once the child shows that it has much to say,
 everything that a pipe holds is read at once into one growing result, and input goes out in slices
-as large as the pipe takes. Input that can not be sliced by bytes is left to upstream's code.
+as large as the pipe takes. Input that can not be sliced by bytes is left to upstream's code, and so
+is everything in a thread that has a hub.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import selectors
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fastio.patches import _popen, _targets
+from fastio.patches import _hubs, _popen, _targets
 from fastio.registry import Patch
 
 
@@ -45,7 +46,12 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
         with namespace["_PopenSelector"]() as selector:
             yield _NativeSelector(selector)
 
-    return _popen.replacement(below, slot, open_selector, lambda settings: settings.chunk_size)
+    fast = _popen.replacement(below, slot, open_selector, lambda settings: settings.chunk_size)
+
+    def _communicate(self: Any, input: Any, endtime: float | None, orig_timeout: float | None) -> tuple[Any, Any]:
+        return (fast if _hubs.may_block() else below)(self, input, endtime, orig_timeout)
+
+    return _communicate
 
 
 PATCH = Patch(

@@ -21,7 +21,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
-from fastio.patches import _stores
+from fastio.patches import _hubs, _stores
 from fastio.registry import Patch
 
 _MODULE = "glance_store._drivers.s3"
@@ -141,9 +141,8 @@ def _state(path: str | None) -> Any:
 
 
 def _thread() -> int:
-    """The native thread where eventlet is in force: its locks are good for the greenlets of one only. Else 0."""
-    patcher = sys.modules.get("eventlet.patcher")
-    return threading.get_native_id() if patcher is not None and patcher.is_monkey_patched("thread") else 0
+    """The native thread where greenlets may be: eventlet's locks are good for those of one thread only. Else 0."""
+    return threading.get_native_id() if _hubs.is_green() else 0
 
 
 def _keep_more_connections(client: Any) -> None:

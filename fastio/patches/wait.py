@@ -1,7 +1,8 @@
 """``wait``: ``subprocess.Popen._wait`` with a timeout, on native threads.
 
 Upstream looks at the child after 1, 2, 4 … and then every 50 ms. Here a pidfd tells when it has
-exited; then, or where there is no pidfd, upstream's code runs.
+exited; then, or where there is no pidfd, upstream's code runs. So it does in a thread that has a
+hub: its ``time.sleep`` may be the one that lets other greenlets run.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import selectors
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patches import _child, _targets
+from fastio.patches import _child, _hubs, _targets
 from fastio.registry import Patch
 
 
@@ -19,9 +20,9 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
     namespace = slot.original.__globals__
 
     def _wait(self: Any, timeout: float | None) -> Any:
-        if timeout is None:
-            # waitpid() itself does not poll.
-            return below(self, timeout=None)
+        # Without a timeout upstream does not poll: it is in waitpid() until the child has exited.
+        if timeout is None or not _hubs.may_block():
+            return below(self, timeout=timeout)
 
         def watch(pidfd: int) -> bool:
             with namespace["_PopenSelector"]() as selector:

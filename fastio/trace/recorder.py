@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from fastio import native
 from fastio.core import libc
-from fastio.patches import _fair, _offload
+from fastio.patches import _hubs, _offload
 from fastio.trace import redaction, resources
 from fastio.trace.files import Files, Natively, dump
 
@@ -224,7 +224,7 @@ class Recorder:
             next(self._losses)
 
     def _see_to_a_writer(self) -> None:
-        hub = _fair.hub_of_thread()
+        hub = _hubs.hub_of_thread()
         if hub is not None:
             self._green = True
             if _take(self._hub_tickets) or (hub is not self._hub and time.monotonic() - self._seen > _STALE):
@@ -232,7 +232,7 @@ class Recorder:
                 self._hub, self._seen = hub, time.monotonic()
                 # Appends to a list; whatever waits or allocates much comes later, in the hub.
                 hub.schedule_call_global(INTERVAL, self._begin_in_hub, hub)
-        elif self._green or _fair.is_green():
+        elif self._green or _hubs.is_green():
             # A thread beside the hub's: the writer comes with the next event of the hub's thread.
             return
         elif _take(self._thread_tickets):
@@ -284,7 +284,7 @@ class Recorder:
     def _write_in_thread(self) -> None:
         way = _InThread()
         while not self._ending.acquire(timeout=INTERVAL):
-            if self._green or _fair.is_green():
+            if self._green or _hubs.is_green():
                 self.room = 0
                 return
             if self._turn.acquire(False):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.child import Gate
-from tests.conftest import MONKEY_PATCHED
+from tests.conftest import MONKEY_PATCHED, hide_hub
 from tests.outcome import until
 
 
@@ -24,6 +24,7 @@ def sp(request: pytest.FixtureRequest) -> ModuleType:
     if request.param == "native":
         if MONKEY_PATCHED:
             pytest.skip("subprocess is the green one here")
+        hide_hub()
         return importlib.import_module("subprocess")
     pytest.importorskip("eventlet")
     return importlib.import_module("subprocess" if MONKEY_PATCHED else "eventlet.green.subprocess")

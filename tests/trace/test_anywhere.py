@@ -220,7 +220,7 @@ import threading
 recorder.start(directory, LIMITS)
 spans.point("test.first", None, {})
 import eventlet
-from fastio.patches import _fair
+from fastio.patches import _hubs
 eventlet.sleep(0)
 before = len(os.listdir("/proc/self/task"))
 deadline = time.monotonic() + 60
@@ -236,7 +236,7 @@ while recorder.active._hub_tickets == []:
     assert time.monotonic() < deadline
     eventlet.sleep(0.01)
 assert not recorder.active.buffer and recorder.active.room == 0
-hub = _fair.hub_of_thread()
+hub = _hubs.hub_of_thread()
 assert all(timer.called for _, timer in hub.timers + hub.next_timers)
 spans.point("test.last", None, {})
 while recorder.active.buffer:

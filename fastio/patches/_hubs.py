@@ -1,0 +1,41 @@
+"""Whether the running thread has a hub: the one answer for all who wait.
+
+Where it has one, a wait in the kernel stops every greenlet of the thread. So whoever waits either does it in the hub,
+or leaves it to upstream's code. Where it has none there is no other greenlet to stop, whatever was monkey patched.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def hub_of_thread() -> Any:
+    """eventlet's hub of this thread, or None; none is made. A finalizer may ask, also while eventlet is imported."""
+    threadlocal = getattr(sys.modules.get("eventlet.hubs"), "_threadlocal", None)
+    return getattr(threadlocal, "hub", None)
+
+
+def _of_gevent() -> Any:
+    """gevent's hub of this thread, or None; none is made."""
+    local = sys.modules.get("gevent._hub_local")
+    find = getattr(local, "get_hub_if_exists", None)
+    return None if find is None else find()
+
+
+def hub() -> Any:
+    """eventlet's hub that other greenlets of this thread wait for; None natively, and in the hub itself."""
+    found = hub_of_thread()
+    if found is None or found.greenlet is sys.modules["greenlet"].getcurrent():
+        return None
+    return found
+
+
+def may_block() -> bool:
+    """Whether a wait in the kernel stops nobody else: this thread has no hub, neither eventlet's nor gevent's."""
+    return hub_of_thread() is None and _of_gevent() is None
+
+
+def is_green() -> bool:
+    """Whether greenlets may move bytes here: this thread has a hub, or eventlet has monkey patched the process."""
+    return hub_of_thread() is not None or bool(getattr(sys.modules.get("eventlet.patcher"), "already_patched", None))
