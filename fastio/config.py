@@ -156,8 +156,8 @@ SETTINGS = (
     _size_setting(
         "pipe_size", MIB, 4 * KIB, GIB,
         "Capacity asked of the kernel for a pipe that carries much. A pipe is never made smaller; where "
-        "the kernel refuses (pipe-max-size, pipe-user-pages-soft) half of it is tried, and so on. The "
-        "active transfers of a hub share it, at least 64 KiB each.",
+        "the kernel refuses (pipe-max-size, pipe-user-pages-soft) half of it is tried, and so on. "
+        "Active transfers share it, at least 64 KiB each; all pipes of a process have four times as much.",
     ),
     _size_setting(
         "yield_bytes", MIB, 4 * KIB, 256 * MIB,

@@ -135,7 +135,9 @@ def fastio_settings() -> dict[str, Any]:
 
 
 @pytest.fixture
-def patched(request: pytest.FixtureRequest, fastio_settings: dict[str, Any]) -> Iterator[Report]:
+def patched(
+    request: pytest.FixtureRequest, fastio_settings: dict[str, Any], starts_without_a_hub: bool
+) -> Iterator[Report]:
     """Everything of the default that is installed is patched, strictly, during the test; the counters start at zero.
 
     The test fails if no counter has moved at its end, for then the fast path did not really run, and
@@ -143,7 +145,8 @@ def patched(request: pytest.FixtureRequest, fastio_settings: dict[str, Any]) -> 
     ``@pytest.mark.no_fast_path(reason=...)`` is for tests of what is left to upstream.
     """
     import_targets()
-    hide_hub()
+    if starts_without_a_hub:
+        hide_hub()
     counters.reset()
     report = fastio.patch(strict=True, **fastio_settings)
     try:
@@ -182,9 +185,10 @@ def hide_hub() -> None:
 
 
 @pytest.fixture(autouse=True)
-def starts_without_a_hub() -> None:
+def starts_without_a_hub() -> bool:
     """No test has the hub of the one before."""
     hide_hub()
+    return True
 
 
 @pytest.fixture

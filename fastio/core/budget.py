@@ -3,36 +3,48 @@
 A hub resumes every greenlet that is ready before it looks at timers again. With a fixed amount per
 greenlet the time of such a turn, and so the lateness of everything else, grows with the number of
 transfers; hence one amount for all of them, shared equally.
+
+Only who moves bytes takes part. A transfer that waits for its peer for longer than a turn, or whose
+thread has ended in the middle of it, is forgotten by itself: nobody has to tell, and so there is no
+lock here that code which runs at any time (a finalizer, a signal's handler, a fork) could want.
 """
 
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
 
 #: The least that one transfer moves in a turn, in bytes: what a default pipe holds. Below it the
 #: cost of the turn itself (two system calls and the switch) outweighs the bytes.
 FLOOR = 64 * 1024
 
+#: Seconds, many turns. Who has moved nothing for two of them at most, and for one at least, is forgotten.
+PERIOD = 0.05
+
 
 class Budget:
     """Counts the active transfers and tells each of them its share of ``yield_bytes``."""
 
-    def __init__(self) -> None:
-        self._active: set[int] = set()
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        #: transfer -> the period in which it said last that it moves bytes. Each operation on it is
+        #: atomic; what two threads do at the same time makes the count close, not exact.
+        self._active: dict[int, int] = {}
+        self._period = 0
         self._pid = os.getpid()
 
     def enter(self, transfer: object) -> None:
-        """``transfer`` starts to move bytes."""
-        self._after_fork()
-        self._active.add(id(transfer))
+        """``transfer`` moves bytes now; to be said again in each turn."""
+        self._active[id(transfer)] = self._now()
 
     def leave(self, transfer: object) -> None:
-        """``transfer`` has ended, or waits for its peer for longer than a turn."""
-        self._active.discard(id(transfer))
+        """``transfer`` has ended."""
+        self._active.pop(id(transfer), None)
 
     def active(self) -> int:
         """How many transfers share the budget now."""
-        self._after_fork()
+        self._now()
         return len(self._active)
 
     def share(self, yield_bytes: int, more: int = 0, floor: int = FLOOR) -> int:
@@ -54,12 +66,19 @@ class Budget:
     def _part(size: int, active: int, floor: int) -> int:
         return size if active <= 1 else max(min(floor, size), size // active)
 
-    def _after_fork(self) -> None:
-        # The parent's transfers do not go on in the child.
+    def _now(self) -> int:
+        period = int(self._clock() / PERIOD)
+        if period != self._period:
+            self._period = period
+            for transfer, last in list(self._active.items()):
+                if last < period - 1:
+                    self._active.pop(transfer, None)
         pid = os.getpid()
         if pid != self._pid:
+            # A fork: the parent's transfers do not go on in the child.
             self._active.clear()
             self._pid = pid
+        return period
 
 
 #: The budget that every fast path uses.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+from posix import read as _read  # os.read may have been replaced by a green one, which waits
 
 from fastio import counters
-from fastio.core import budget, pipes, scratch
+from fastio.core import pipes, scratch, syscalls
 
 
 class Drain:
@@ -20,21 +21,21 @@ class Drain:
     :param chunk_size: bytes asked for in one read
     :param pipe_size: capacity asked of the kernel once the child shows that it has much to say, for
         one active transfer; a short answer costs no extra system call and nothing of the user's
-        pipe memory (``pipe-user-pages-soft``)
+        pipe memory (``pipe-user-pages-soft``). 0 leaves the pipe as it is
     """
 
-    __slots__ = ("fd", "chunk_size", "pipe_size", "nonblocking", "eof", "emptied", "_sink", "_grown")
+    __slots__ = ("fd", "chunk_size", "nonblocking", "eof", "emptied", "_sink", "_growth", "_has_much")
 
     def __init__(self, fd: int, chunk_size: int, pipe_size: int) -> None:
         self.fd = fd
         self.chunk_size = chunk_size
-        self.pipe_size = pipe_size
-        self.nonblocking = not os.get_blocking(fd)
+        self.nonblocking = not syscalls.is_blocking(fd)
         self.eof = False
         #: the last read got less than it asked for, so nothing was left
         self.emptied = False
         self._sink = io.BytesIO()
-        self._grown = False
+        self._growth = pipes.Growth(fd, pipe_size)
+        self._has_much = False
 
     def read(self, limit: int) -> int:
         """Read once, at most ``limit`` bytes; returns their number, sets ``eof`` at the end.
@@ -43,23 +44,29 @@ class Drain:
         """
         # The first reads come from a default pipe, and are mostly the only ones.
         size = min(limit, self.chunk_size)
-        if not self._grown:
+        if not self._has_much:
             size = min(size, pipes.DEFAULT_CAPACITY)
         buffer = scratch.borrow(size)
         try:
             count = os.readv(self.fd, [buffer[:size]])
-            counters.reads += 1
-            if count == 0:
-                self.eof = True
-                return 0
             self._sink.write(buffer[:count])
+        except BlockingIOError:
+            raise
+        except OSError as error:
+            if not syscalls.refused(error):
+                raise
+            count = self._sink.write(_read(self.fd, size))
         finally:
             scratch.give_back(buffer)
+        counters.reads += 1
+        if count == 0:
+            self.eof = True
+            return 0
         self.emptied = count < size
         counters.bytes_in += count
-        if not self._grown and count >= min(self.chunk_size, pipes.DEFAULT_CAPACITY // 2):
-            self._grown = True
-            pipes.grow(self.fd, budget.shared.pipe_size(self.pipe_size))
+        if count >= min(self.chunk_size, pipes.DEFAULT_CAPACITY // 2):
+            self._has_much = True
+            self._growth.ask()
         return count
 
     def take(self) -> bytes:

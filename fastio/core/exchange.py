@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from fastio import counters
+from fastio.core import budget
 from fastio.core.drain import Drain
 from fastio.core.feed import Feed
 
@@ -52,25 +53,30 @@ def exchange(
         selector.watch_read(fd)
     if feed is not None:
         selector.watch_write(feed.fd)
-    while open_drains or feed is not None:
-        ready = selector.wait(peer.remaining())
-        counters.waits += 1
-        # The time is looked at again before anything is moved, as the standard library does.
-        peer.remaining()
-        for fd in ready:
-            if feed is not None and fd == feed.fd:
-                finished = _feed_some(feed, share())
-                peer.fed(feed.offset)
-                if finished:
+    try:
+        while open_drains or feed is not None:
+            ready = selector.wait(peer.remaining())
+            counters.waits += 1
+            # The time is looked at again before anything is moved, as the standard library does.
+            peer.remaining()
+            if ready:
+                budget.shared.enter(open_drains)
+            for fd in ready:
+                if feed is not None and fd == feed.fd:
+                    finished = _feed_some(feed, share())
+                    peer.fed(feed.offset)
+                    if finished:
+                        selector.forget(fd)
+                        # The child sees the end of its input only when nobody has the pipe open any more.
+                        feed.close()
+                        feed = None
+                        peer.ended(fd)
+                elif _drain_some(open_drains[fd], share()):
+                    del open_drains[fd]
                     selector.forget(fd)
-                    # The child sees the end of its input only when nobody has the pipe open any more.
-                    feed.close()
-                    feed = None
                     peer.ended(fd)
-            elif _drain_some(open_drains[fd], share()):
-                del open_drains[fd]
-                selector.forget(fd)
-                peer.ended(fd)
+    finally:
+        budget.shared.leave(open_drains)
 
 
 def _feed_some(feed: Feed, limit: int) -> bool:

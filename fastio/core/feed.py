@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import select
 from collections.abc import Callable
 from posix import write as _write  # os.write may have been replaced by a green one, which hides EPIPE
 
 from fastio import counters
-from fastio.core import budget, pipes
+from fastio.core import pipes, syscalls
 
 _NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
-_UNSUPPORTED = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.ESPIPE}
 _PIPE_BUF = getattr(select, "PIPE_BUF", 512)
 
 
@@ -21,17 +19,18 @@ class Feed:
 
     A blocking descriptor must stay blocking: its open file description may be shared with another
     process, which would suddenly see EAGAIN. So the write itself is made non-blocking (``pwritev2``
-    with ``RWF_NOWAIT``, which pipes know since Linux 6.5); on older kernels the pipe is opened a
-    second time through /proc, which gives an open file description of our own; and where that fails
-    too the slices are those of the standard library (PIPE_BUF bytes never block once poll says that
-    the pipe is writable).
+    with ``RWF_NOWAIT``, which pipes know since Linux 6.5). On older kernels, and where a filter or
+    the C library does not allow it, the pipe is opened a second time through /proc, which gives an
+    open file description of our own. Where that fails too the slices are those of the standard
+    library (PIPE_BUF bytes never block once poll says that the pipe is writable).
 
     :param fd: writable descriptor, blocking or not
     :param data: what to write, as bytes-like of single bytes
     :param offset: bytes of ``data`` that are written already
+    :param pipe_size: as a :class:`fastio.core.drain.Drain` has it
     """
 
-    __slots__ = ("fd", "offset", "chunk_size", "may_block", "_data", "_own_fd", "_write_some")
+    __slots__ = ("fd", "offset", "chunk_size", "may_block", "_data", "_growth", "_own_fd", "_write_some")
 
     def __init__(self, fd: int, data: memoryview, offset: int, chunk_size: int, pipe_size: int) -> None:
         self.fd = fd
@@ -43,9 +42,10 @@ class Feed:
         self.may_block = False
         self._data = data
         self._own_fd = -1
+        self._growth = pipes.Growth(fd, pipe_size)
         if len(data) - offset > pipes.DEFAULT_CAPACITY:
-            pipes.grow(fd, budget.shared.pipe_size(pipe_size))
-        if not os.get_blocking(fd):
+            self._growth.ask()
+        if not syscalls.is_blocking(fd):
             self._write_some = Feed._write_nonblocking
         elif _NOWAIT:
             self._write_some = Feed._write_nowait
@@ -66,6 +66,8 @@ class Feed:
         end = self.offset + min(limit, self.chunk_size)
         count = self._write_some(self, self._data[self.offset : end])
         self.offset += count
+        if len(self._data) - self.offset > pipes.DEFAULT_CAPACITY:
+            self._growth.ask()
         counters.writes += 1
         counters.bytes_out += count
         return count
@@ -83,8 +85,10 @@ class Feed:
     def _write_nowait(self, data: memoryview) -> int:
         try:
             return os.pwritev(self.fd, [data], -1, _NOWAIT)
-        except OSError as error:
-            if error.errno not in _UNSUPPORTED:
+        except BlockingIOError:
+            raise
+        except (OSError, NotImplementedError) as error:
+            if not syscalls.refused(error):
                 raise
         self._write_some = self._choose_fallback()
         return self._write_some(self, data)

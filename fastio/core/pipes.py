@@ -8,8 +8,14 @@ from __future__ import annotations
 
 import fcntl
 
+from fastio.core import budget
+
 #: What Linux gives a new pipe (16 pages), and so the sign of a child that has much to say.
 DEFAULT_CAPACITY = 64 * 1024
+
+#: What all pipes of a process together are made larger by, as a multiple of what one may have. Without privileges a
+#: user's pipes share 64 MiB (``pipe-user-pages-soft``): beyond it everybody else's new pipes hold 8 KiB.
+MOST = 4
 
 _GET = getattr(fcntl, "F_GETPIPE_SZ", None)
 _SET = getattr(fcntl, "F_SETPIPE_SZ", None)
@@ -23,6 +29,55 @@ def capacity(fd: int) -> int:
         return fcntl.fcntl(fd, _GET)
     except OSError:
         return 0
+
+
+#: Descriptors of pipes that were made larger; some may have been closed, and be other files' by now.
+_grown: set[int] = set()
+
+
+def _held() -> int:
+    """Bytes by which the pipes that were made larger are so still: the kernel is asked, for nobody tells of a close."""
+    held = 0
+    for fd in tuple(_grown):
+        more = capacity(fd) - DEFAULT_CAPACITY
+        if more > 0:
+            held += more
+        else:
+            _grown.discard(fd)
+    return held
+
+
+class Growth:
+    """The larger pipe that one transfer asks for once it carries much: alone ``size``, with others its share.
+
+    Only a pipe of the default capacity is touched: one of another was made so by somebody, or by a kernel that had no
+    more to give. When there are fewer others later on, it is asked for more.
+
+    :param size: in bytes; 0 leaves the pipe as it is
+    """
+
+    __slots__ = ("fd", "_size", "_asked", "_capacity")
+
+    def __init__(self, fd: int, size: int) -> None:
+        self.fd = fd
+        self._size = size
+        self._asked = 0
+        self._capacity = DEFAULT_CAPACITY
+
+    def ask(self) -> None:
+        """The transfer still carries much; costs next to nothing where all has been granted."""
+        if self._asked >= self._size:
+            return
+        wanted = budget.shared.pipe_size(self._size)
+        if wanted < 2 * self._asked:
+            return
+        self._asked = wanted
+        if wanted > self._capacity and capacity(self.fd) == self._capacity:
+            own = self._capacity - DEFAULT_CAPACITY
+            left = MOST * self._size - (_held() - own)
+            self._capacity = grow(self.fd, min(wanted, left))
+            if self._capacity > DEFAULT_CAPACITY:
+                _grown.add(self.fd)
 
 
 def grow(fd: int, size: int) -> int:

@@ -8,8 +8,6 @@ from typing import Any
 from eventlet import hubs
 from eventlet.support import greenlets
 
-from fastio.core import budget
-
 
 class HubSelector:
     """A :class:`fastio.core.exchange.Selector` that lets other greenlets run while it waits.
@@ -31,11 +29,9 @@ class HubSelector:
         self._waiting = False
 
     def __enter__(self) -> HubSelector:
-        budget.shared.enter(self)
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        budget.shared.leave(self)
         for fd in list(self._listeners):
             self.forget(fd)
 

@@ -137,16 +137,18 @@ def communicate(
     popen._save_input(input)
 
     talk = _Communication(popen, endtime, orig_timeout)
+    # What the caller asked for stays.
+    pipe_size = 0 if getattr(popen, "pipesize", -1) > 0 else settings.pipe_size
     for stream, chunks in ((popen.stdout, stdout), (popen.stderr, stderr)):
         if stream and chunks is not None and not stream.closed:
-            drain = Drain(stream.fileno(), settings.chunk_size, settings.pipe_size)
+            drain = Drain(stream.fileno(), settings.chunk_size, pipe_size)
             talk.files[drain.fd] = stream
             talk.outputs.append((drain, chunks))
     feed = None
     if popen.stdin and (input if not dialect.resumes_input else popen._input and not popen.stdin.closed):
         fd = popen.stdin.fileno()
         talk.files[fd] = popen.stdin
-        feed = Feed(fd, memoryview(popen._input), popen._input_offset, settings.chunk_size, settings.pipe_size)
+        feed = Feed(fd, memoryview(popen._input), popen._input_offset, settings.chunk_size, pipe_size)
     try:
         with open_selector() as selector:
             exchange([drain for drain, _ in talk.outputs], feed, selector, talk, share)

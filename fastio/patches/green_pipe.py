@@ -18,7 +18,7 @@ from posix import write as _write
 from typing import Any
 
 from fastio import config, counters
-from fastio.core import budget, pipes
+from fastio.core import budget, pipes, syscalls
 from fastio.core.drain import Drain
 from fastio.patches import _fair, _targets
 from fastio.registry import Patch, Target
@@ -74,10 +74,11 @@ def _pace(file: Any) -> None:
 
 
 def _grow(file: Any) -> None:
-    """Ask for a larger pipe, once."""
-    if "_fastio_grown" not in file.__dict__:
-        file._fastio_grown = True
-        pipes.grow(file._fileno, budget.shared.pipe_size(config.effective().pipe_size))
+    """Ask for a larger pipe."""
+    growth = file.__dict__.get("_fastio_growth")
+    if growth is None or growth.fd != file._fileno:
+        growth = file._fastio_growth = pipes.Growth(file._fileno, config.effective().pipe_size)
+    growth.ask()
 
 
 def make_read(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -131,6 +132,7 @@ def make_readall(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
                     if left <= 0:
                         _let_others_run(self)
                 if left <= 0:
+                    budget.shared.enter(drain)
                     left = budget.shared.share(settings.yield_bytes)
         finally:
             budget.shared.leave(drain)
@@ -153,6 +155,8 @@ def make_readinto(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
             except BlockingIOError:
                 _wait(self, read=True)
             except OSError as e:
+                if syscalls.refused(e):
+                    return below(self, b)
                 raise OSError(*e.args)  # noqa: B904 - as upstream
             else:
                 counters.reads += 1

@@ -6,9 +6,29 @@ import os
 
 import pytest
 
-from fastio.core.budget import FLOOR, Budget
+from fastio.core.budget import FLOOR, PERIOD, Budget
 
 MIB = 1 << 20
+
+
+class Clock:
+    """Stands still unless a test has it go on."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def budget(clock: Clock) -> Budget:
+    return Budget(clock)
 
 
 def enter(budget: Budget, count: int) -> list[object]:
@@ -21,16 +41,14 @@ def enter(budget: Budget, count: int) -> list[object]:
 @pytest.mark.parametrize(
     "active, share", [(0, MIB), (1, MIB), (2, MIB // 2), (3, MIB // 3), (16, 65536), (17, FLOOR), (1000, FLOOR)]
 )
-def test_shares(active: int, share: int) -> None:
-    budget = Budget()
+def test_shares(budget: Budget, active: int, share: int) -> None:
     transfers = enter(budget, active)
     assert budget.active() == active
     assert budget.share(MIB) == budget.pipe_size(MIB) == share
     del transfers
 
 
-def test_together_they_move_what_one_alone_would() -> None:
-    budget = Budget()
+def test_together_they_move_what_one_alone_would(budget: Budget) -> None:
     for count in range(1, 16):
         transfers = enter(budget, count)
         assert count * budget.share(MIB) <= MIB
@@ -39,8 +57,7 @@ def test_together_they_move_what_one_alone_would() -> None:
     assert budget.active() == 0
 
 
-def test_less_than_the_floor_stays_what_it_is() -> None:
-    budget = Budget()
+def test_less_than_the_floor_stays_what_it_is(budget: Budget) -> None:
     transfers = enter(budget, 3)
     assert budget.share(4096) == 4096
     assert budget.share(FLOOR) == FLOOR
@@ -49,16 +66,14 @@ def test_less_than_the_floor_stays_what_it_is() -> None:
     del transfers
 
 
-def test_those_that_have_not_entered_count_where_they_ask() -> None:
-    budget = Budget()
+def test_those_that_have_not_entered_count_where_they_ask(budget: Budget) -> None:
     assert budget.share(MIB, more=1) == MIB
     transfers = enter(budget, 3)
     assert budget.share(MIB, more=1) == MIB // 4
     del transfers
 
 
-def test_entering_and_leaving_twice() -> None:
-    budget = Budget()
+def test_entering_and_leaving_twice(budget: Budget) -> None:
     (transfer,) = enter(budget, 1)
     budget.enter(transfer)
     assert budget.active() == 1
@@ -68,8 +83,7 @@ def test_entering_and_leaving_twice() -> None:
     budget.leave(object())
 
 
-def test_a_forked_child_starts_without_the_parents_transfers() -> None:
-    budget = Budget()
+def test_a_forked_child_starts_without_the_parents_transfers(budget: Budget) -> None:
     transfers = enter(budget, 8)
     pid = os.fork()
     if pid == 0:
@@ -81,3 +95,32 @@ def test_a_forked_child_starts_without_the_parents_transfers() -> None:
         os._exit(0 if fine and budget.active() == 1 else 1)
     assert os.waitpid(pid, 0)[1] == 0
     assert budget.active() == 8
+
+
+def test_who_waits_longer_than_a_turn_does_not_count(budget: Budget, clock: Clock) -> None:
+    transfers = enter(budget, 40)
+    for _ in range(4):
+        clock.now += PERIOD
+        budget.enter(transfers[0])
+    assert budget.active() == 1
+    assert budget.share(MIB) == budget.pipe_size(MIB) == MIB
+    # It takes part again as soon as it moves bytes.
+    budget.enter(transfers[1])
+    assert budget.active() == 2
+
+
+def test_who_moves_in_each_turn_counts_for_as_long_as_it_does(budget: Budget, clock: Clock) -> None:
+    transfers = enter(budget, 3)
+    for _ in range(100):
+        clock.now += PERIOD * 0.9
+        for transfer in transfers:
+            budget.enter(transfer)
+            assert budget.active() == 3
+
+
+def test_a_thread_that_ends_in_the_middle_takes_nothing_with_it(budget: Budget, clock: Clock) -> None:
+    """Nobody calls leave(): its greenlets are never resumed."""
+    enter(budget, 16)
+    clock.now += 2 * PERIOD
+    assert budget.active() == 0
+    assert budget.share(MIB, more=1) == MIB

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pathlib
 import tracemalloc
 from collections.abc import Callable
 from posix import write  # the functions of os may be green ones, which wait
+from typing import Any
 
 import pytest
 
 from fastio import counters
+from fastio.core import drain as drain_module
 from fastio.core import pipes
 from fastio.core.drain import Drain
 from tests.child import data
@@ -146,3 +149,31 @@ def test_the_payload_is_in_memory_once(pipe: Pipe) -> None:
     assert len(taken) == 32 * MIB
     # While BytesIO grows by realloc, tracemalloc counts a block once; it asks for an eighth more than it needs.
     assert peak <= 1.15 * len(taken) + 2 * MIB
+
+
+@pytest.mark.parametrize("error", [errno.ENOSYS, errno.EPERM, errno.EACCES, errno.ENOMEM], ids=errno.errorcode.get)
+@pytest.mark.parametrize("blocking", [True, False])
+def test_without_readv(pipe: Pipe, monkeypatch: pytest.MonkeyPatch, error: int, blocking: bool) -> None:
+    def readv(fd: int, buffers: Any) -> int:
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(drain_module.os, "readv", readv)
+    reader, writer = pipe()
+    os.set_blocking(reader, blocking)
+    drain = Drain(reader, MIB, MIB)
+    if not blocking:
+        with pytest.raises(BlockingIOError):
+            drain.read(MIB)
+    assert write(writer, data(1, 50_000)) == 50_000
+    assert (drain.read(10_000), drain.emptied) == (10_000, False)
+    assert (drain.read(MIB), drain.emptied) == (40_000, True)
+    os.close(writer)
+    assert drain.read(MIB) == 0 and drain.eof
+    assert drain.take() == data(1, 50_000)
+
+
+def test_other_errors_are_raised(pipe: Pipe) -> None:
+    _, writer = pipe()
+    with pytest.raises(OSError) as caught:
+        Drain(writer, MIB, MIB).read(MIB)
+    assert caught.value.errno == errno.EBADF

@@ -164,11 +164,29 @@ def test_its_own_descriptor_is_not_inherited(pipe: Pipe, monkeypatch: pytest.Mon
     feed.close()
 
 
-@pytest.mark.parametrize("error", [errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL])
+@pytest.mark.parametrize(
+    "error",
+    [
+        errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.ESPIPE, errno.EPERM, errno.EACCES, errno.ENOMEM,
+        errno.EMFILE,
+    ],
+    ids=errno.errorcode.get,
+)  # fmt: skip
 def test_every_way_to_say_that_the_flag_is_unknown(pipe: Pipe, monkeypatch: pytest.MonkeyPatch, error: int) -> None:
     refuse_nowait(monkeypatch, error)
     reader, _, feed = make(pipe, "own description", data(1, 1000))
     assert feed.write(MIB) == 1000
+    feed.close()
+
+
+def test_a_c_library_without_the_call(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pwritev(fd: int, buffers: Any, offset: int, flags: int = 0) -> int:
+        raise NotImplementedError("pwritev2: flags unavailable on this platform")
+
+    monkeypatch.setattr(feed_module.os, "pwritev", pwritev)
+    reader, _, feed = make(pipe, "own description", data(1, 1000))
+    assert feed.write(MIB) == 1000
+    assert read_all(reader) == data(1, 1000)
     feed.close()
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from fastio.core import pipes
+from fastio.core.budget import Budget
 
 Pipe = Callable[..., tuple[int, int]]
 
@@ -75,6 +76,88 @@ def test_what_is_no_pipe(tmp_path: pathlib.Path) -> None:
     one.close()
     other.close()
     assert pipes.capacity(10**6) == pipes.grow(10**6, MIB) == 0
+
+
+@pytest.fixture
+def transfers(monkeypatch: pytest.MonkeyPatch) -> Budget:
+    """A budget of the test's own, whose time stands still, and no pipe that is large already."""
+    budget = Budget(lambda: 0.0)
+    monkeypatch.setattr(pipes.budget, "shared", budget)
+    monkeypatch.setattr(pipes, "_grown", set())
+    return budget
+
+
+def test_one_alone_gets_all_that_it_asks_for(pipe: Pipe, transfers: Budget) -> None:
+    reader, _ = pipe()
+    growth = pipes.Growth(reader, MIB)
+    for _ in range(3):
+        growth.ask()
+        assert pipes.capacity(reader) == MIB
+
+
+def test_with_fewer_others_it_gets_more(pipe: Pipe, transfers: Budget) -> None:
+    others = [object() for _ in range(40)]
+    for other in others:
+        transfers.enter(other)
+    reader, _ = pipe()
+    growth = pipes.Growth(reader, MIB)
+    growth.ask()
+    assert pipes.capacity(reader) == pipes.DEFAULT_CAPACITY
+    for other in others[:-4]:
+        transfers.leave(other)
+    growth.ask()
+    assert pipes.capacity(reader) == MIB // 4
+    for other in others:
+        transfers.leave(other)
+    growth.ask()
+    assert pipes.capacity(reader) == MIB
+
+
+def test_all_together_take_no_more_than_a_few_would(pipe: Pipe, transfers: Budget) -> None:
+    """Also those that were busy one after the other, when nobody else was, and are quiet now."""
+    readers = [pipe()[0] for _ in range(20)]
+    for reader in readers:
+        pipes.Growth(reader, MIB).ask()
+    grown = [pipes.capacity(reader) - pipes.DEFAULT_CAPACITY for reader in readers]
+    assert grown[0] == MIB - pipes.DEFAULT_CAPACITY
+    assert 3 * MIB < sum(grown) <= pipes.MOST * MIB
+    # What is closed can be had by others, whoever closed it.
+    for reader in readers[:10]:
+        os.close(reader)
+    fresh, _ = pipe()
+    pipes.Growth(fresh, MIB).ask()
+    assert pipes.capacity(fresh) == MIB
+
+
+@pytest.mark.parametrize("size", [4096, 8192, 128 * 1024, 2 * MIB])
+def test_a_size_that_somebody_chose_stays(pipe: Pipe, transfers: Budget, size: int) -> None:
+    reader, _ = pipe()
+    try:
+        fcntl.fcntl(reader, pipes._SET, size)
+    except PermissionError:
+        pytest.skip("this user may have no such pipe")
+    pipes.Growth(reader, MIB).ask()
+    assert pipes.capacity(reader) == size
+
+
+def test_a_size_that_somebody_chose_later_stays(pipe: Pipe, transfers: Budget) -> None:
+    transfers.enter(object_1 := object())
+    transfers.enter(object_2 := object())
+    reader, _ = pipe()
+    growth = pipes.Growth(reader, MIB)
+    growth.ask()
+    assert pipes.capacity(reader) == MIB // 2
+    fcntl.fcntl(reader, pipes._SET, 4096)
+    transfers.leave(object_1)
+    transfers.leave(object_2)
+    growth.ask()
+    assert pipes.capacity(reader) == 4096
+
+
+def test_no_size_leaves_the_pipe_alone(pipe: Pipe, transfers: Budget) -> None:
+    reader, _ = pipe()
+    pipes.Growth(reader, 0).ask()
+    assert pipes.capacity(reader) == pipes.DEFAULT_CAPACITY
 
 
 def test_systems_that_do_not_tell(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -153,3 +153,9 @@ def vmware_store(open_store: Callable[..., Any]) -> Any:
 def pytest_configure(config: pytest.Config) -> None:
     # swiftclient's Keystone v3 goes through what keystoneclient has deprecated.
     config.addinivalue_line("filterwarnings", "ignore::DeprecationWarning:keystoneclient")
+
+
+@pytest.fixture(autouse=True)
+def starts_without_a_hub() -> bool:
+    """The hub stays from test to test: what a store does under eventlet is tested in native processes, too."""
+    return False

@@ -1,0 +1,145 @@
+"""The capacity of a child's pipes: what a caller chose stays, and all of them together take little of a user's."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import threading
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from fastio import counters
+from fastio.core import pipes
+from tests.child import Gate, command, data, dump, out
+from tests.conftest import MONKEY_PATCHED
+
+pytestmark = pytest.mark.fast_path("bytes_in")
+
+MIB = 1 << 20
+PIPES = {"stdin": -1, "stdout": -1, "stderr": -1}
+
+
+def kept(popen: Any, *names: str) -> list[int]:
+    """Descriptors of these pipes for reading, which keep nobody from seeing an end."""
+    return [os.open(f"/proc/self/fd/{getattr(popen, name).fileno()}", os.O_RDONLY | os.O_NONBLOCK) for name in names]
+
+
+@pytest.mark.parametrize("size", [4096, 65536])
+def test_the_size_that_popen_was_given_stays(patched: Any, sp: ModuleType, size: int) -> None:
+    popen = sp.Popen(command("echo"), pipesize=size, **PIPES)
+    fds = kept(popen, "stdin", "stdout", "stderr")
+    try:
+        assert popen.communicate(data(1, 3 * MIB)) == (data(1, 3 * MIB), b"")
+        assert [pipes.capacity(fd) for fd in fds] == [size] * 3
+    finally:
+        for fd in fds:
+            os.close(fd)
+
+
+def test_without_one_both_become_larger(patched: Any, sp: ModuleType) -> None:
+    popen = sp.Popen(command("echo"), **PIPES)
+    fds = kept(popen, "stdin", "stdout")
+    try:
+        assert popen.communicate(data(1, 3 * MIB)) == (data(1, 3 * MIB), b"")
+        assert min(pipes.capacity(fd) for fd in fds) > pipes.DEFAULT_CAPACITY
+    finally:
+        for fd in fds:
+            os.close(fd)
+
+
+def test_a_green_pipe_keeps_it_as_well(patched: Any, sp: ModuleType, is_green: bool) -> None:
+    if not is_green:
+        pytest.skip("natively the files are io's own")
+    popen = sp.Popen(command(out(1, MIB)), stdout=-1, pipesize=4096, bufsize=0)
+    chunks = list(iter(lambda: popen.stdout.read(MIB), b""))
+    assert b"".join(chunks) == data(1, MIB) and max(map(len, chunks)) <= 4096
+    popen.wait()
+
+
+QUIET = 40
+
+
+def test_quiet_calls_take_nothing_from_a_busy_one(
+    patched: Any, sp: ModuleType, is_green: bool, tmp_path: pathlib.Path
+) -> None:
+    """Each of them has moved bytes, and waits for its child from then on."""
+    path = tmp_path / "data"
+    path.write_bytes(os.urandom(MIB) * 16)
+    with Gate() as gate:
+        children = [
+            sp.Popen(command("in:100", gate.tell, gate.wait), pass_fds=gate.fds, **PIPES) for _ in range(QUIET)
+        ]
+        if is_green:
+            import eventlet
+
+            waiting: list[Any] = [eventlet.spawn(child.communicate, data(1, 100)) for child in children]
+            give_way: Callable[[], Any] = lambda: eventlet.sleep(0.01)  # noqa: E731
+            join = [greenlet.wait for greenlet in waiting]
+        else:
+            threads = [threading.Thread(target=child.communicate, args=(data(1, 100),)) for child in children]
+            for thread in threads:
+                thread.start()
+            give_way = lambda: None  # noqa: E731
+            join = [thread.join for thread in threads]
+        for _ in range(QUIET):
+            gate.reached(give_way if is_green else None)
+        # Longer than a turn: only then is one quiet.
+        from fastio.core import budget
+
+        while budget.shared.active():
+            (__import__("eventlet").sleep if is_green else __import__("time").sleep)(0.01)
+        counters.reset()
+        stdout, _ = sp.Popen(dump(path), stdout=-1, stderr=-1).communicate()
+        seen = counters.snapshot()
+        for _ in range(QUIET):
+            gate.open()
+        for wait in join:
+            wait()
+    assert stdout == path.read_bytes()
+    assert seen["waits"] <= 4 * 16 and seen["reads"] <= 4 * 16, seen
+
+
+MANY = """
+import fcntl, json, os, resource, subprocess, threading, time
+import fastio
+from fastio.core import pipes
+from tests.child import Gate
+fastio.patch(["communicate"], strict=True)
+resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+os.setgroups([])
+os.setresgid(64323, 64323, 64323)
+os.setresuid(64323, 64323, 64323)
+gate = Gate()
+wait, tell = gate.fds
+# Python itself may be where this user can not go.
+script = f"head -c 3000000 /dev/zero; printf ! >&{tell}; head -c 1 <&{wait}"
+children = [
+    subprocess.Popen(["/bin/sh", "-c", script], stdout=-1, stderr=-1, pass_fds=gate.fds) for _ in range(70)
+]
+threads = [threading.Thread(target=child.communicate) for child in children]
+for thread in threads:
+    thread.start()
+for _ in children:
+    gate.reached()
+# All pipes of all of them are open still.
+reader, writer = os.pipe()
+held = sum(pipes.capacity(child.stdout.fileno()) - pipes.DEFAULT_CAPACITY for child in children)
+print(json.dumps([pipes.capacity(reader), held]))
+for _ in children:
+    gate.open()
+for thread in threads:
+    thread.join()
+"""
+
+
+@pytest.mark.skipif(MONKEY_PATCHED, reason="native threads, in a process of their own")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become a user who has no other pipes")
+@pytest.mark.no_fast_path(reason="it runs in another process")
+def test_seventy_busy_children_leave_others_their_pipes(run_python: Callable[..., Any]) -> None:
+    others, held = json.loads(run_python(MANY, options=("-W", "ignore")).stdout)
+    assert others == pipes.DEFAULT_CAPACITY
+    assert 0 < held <= pipes.MOST * MIB
