@@ -201,7 +201,7 @@ def test_select_keeps_the_order_of_the_table() -> None:
 def test_what_is_not_in_the_default() -> None:
     """The patches that can not hold what upstream's users rely on."""
     outside = registry.outside_the_default()
-    assert outside == ("fix_green_buffering", "green_buffers", "fix_input_resume")
+    assert outside == ("fix_green_buffering", "green_buffers")
     assert [patch.name for patch in registry.select(None)] == [name for name in fastio.names() if name not in outside]
     assert [patch.name for patch in registry.select("wait", also=outside)] == ["wait", *outside]
 

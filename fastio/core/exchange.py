@@ -41,12 +41,22 @@ class Peer(Protocol):
         ...
 
 
+#: Seconds after which ``is_over`` is asked again: as often as upstream looks whether a child has exited.
+LOOK = 0.05
+
+
 def exchange(
-    drains: Iterable[Drain], feed: Feed | None, selector: Selector, peer: Peer, share: Callable[[], int]
+    drains: Iterable[Drain],
+    feed: Feed | None,
+    selector: Selector,
+    peer: Peer,
+    share: Callable[[], int],
+    is_over: Callable[[], bool] | None = None,
 ) -> None:
     """Move bytes until every drain is at its end and the feed is done.
 
     :param share: how many bytes one descriptor may move before the selector is asked again
+    :param is_over: asked while nothing but the feed is left: whether the rest of it is not worth waiting for
     """
     open_drains = {drain.fd: drain for drain in drains}
     for fd in open_drains:
@@ -55,7 +65,12 @@ def exchange(
         selector.watch_write(feed.fd)
     try:
         while open_drains or feed is not None:
-            ready = selector.wait(peer.remaining())
+            patience = peer.remaining()
+            if is_over is not None and not open_drains:
+                if is_over():
+                    break
+                patience = LOOK if patience is None else min(LOOK, patience)
+            ready = selector.wait(patience)
             counters.waits += 1
             # The time is looked at again before anything is moved, as the standard library does.
             peer.remaining()

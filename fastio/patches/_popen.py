@@ -99,17 +99,33 @@ def plain_bytes(data: Any) -> bool:
     return view.itemsize == 1 and view.ndim == 1 and view.contiguous
 
 
+@dataclass(frozen=True)
+class Mode:
+    """How one class of Popen waits, and is fair."""
+
+    #: gives a context manager, which is a :class:`fastio.core.exchange.Selector`
+    open_selector: Callable[[], Any]
+    #: bytes that one descriptor may move before the selector is asked again
+    share: Callable[[Settings], int]
+    #: whether it may wait in the running thread; else upstream's code is to
+    may_wait: Callable[[], bool]
+
+
 def communicate(
     popen: Any,
     input: Any,
     endtime: float | None,
     orig_timeout: float | None,
     dialect: Dialect,
-    settings: Settings,
-    open_selector: Callable[[], Any],
-    share: Callable[[], int],
+    mode: Mode,
+    resumes: bool,
 ) -> tuple[Any, Any]:
-    """What ``Popen._communicate`` does, with ``open_selector`` (a context manager) to wait and ``share`` to be fair."""
+    """What ``Popen._communicate`` does.
+
+    :param resumes: the rest of an earlier call's input is sent, as long as upstream would be waiting as well: until
+        the outputs have ended and the child has exited
+    """
+    settings = config.effective()
     counters.exchanges += 1
     if popen.stdin and not popen._communication_started:
         try:
@@ -145,13 +161,16 @@ def communicate(
             talk.files[drain.fd] = stream
             talk.outputs.append((drain, chunks))
     feed = None
-    if popen.stdin and (input if not dialect.resumes_input else popen._input and not popen.stdin.closed):
+    sends_rest = resumes or dialect.resumes_input
+    if popen.stdin and (popen._input and not popen.stdin.closed if sends_rest else input):
         fd = popen.stdin.fileno()
         talk.files[fd] = popen.stdin
         feed = Feed(fd, memoryview(popen._input), popen._input_offset, settings.chunk_size, pipe_size)
     try:
-        with open_selector() as selector:
-            exchange([drain for drain, _ in talk.outputs], feed, selector, talk, share)
+        with mode.open_selector() as selector:
+            drains = [drain for drain, _ in talk.outputs]
+            is_over = (lambda: popen.poll() is not None) if resumes else None
+            exchange(drains, feed, selector, talk, lambda: mode.share(settings), is_over)
     finally:
         if feed is not None:
             popen._input_offset = feed.offset
@@ -168,22 +187,15 @@ def communicate(
     return _result(popen, popen.stdout, stdout), _result(popen, popen.stderr, stderr)
 
 
-def replacement(
-    below: Callable[..., Any],
-    slot: Any,
-    open_selector: Callable[[], Any],
-    share: Callable[[Settings], int],
-) -> Callable[..., Any]:
-    """A ``_communicate`` that exchanges through ``open_selector``, ``share(settings)`` bytes per turn."""
+def replacement(below: Callable[..., Any], slot: Any, mode: Mode, resumes: bool = False) -> Callable[..., Any]:
+    """A ``_communicate`` that exchanges in ``mode``; see :func:`communicate`."""
     dialect = dialect_of(slot.release)
 
     def _communicate(self: Any, input: Any, endtime: float | None, orig_timeout: float | None) -> tuple[Any, Any]:
-        if input and not self.text_mode and not plain_bytes(input):
+        to_send = self._input if resumes else None if self.text_mode else input
+        if to_send and not plain_bytes(to_send) or not mode.may_wait():
             return below(self, input, endtime, orig_timeout)
-        settings = config.effective()
-        return communicate(
-            self, input, endtime, orig_timeout, dialect, settings, open_selector, lambda: share(settings)
-        )
+        return communicate(self, input, endtime, orig_timeout, dialect, mode, resumes)
 
     return _communicate
 

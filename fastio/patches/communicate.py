@@ -37,8 +37,8 @@ class _NativeSelector:
         return [key.fd for key, _ in self._selector.select(timeout)]
 
 
-def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
-    """The replacement of ``Popen._communicate``."""
+def mode(slot: Any) -> _popen.Mode:
+    """How the Popen of native threads waits, with the selector class of its module."""
     namespace = slot.original.__globals__
 
     @contextlib.contextmanager
@@ -46,12 +46,12 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
         with namespace["_PopenSelector"]() as selector:
             yield _NativeSelector(selector)
 
-    fast = _popen.replacement(below, slot, open_selector, lambda settings: settings.chunk_size)
+    return _popen.Mode(open_selector, lambda settings: settings.chunk_size, _hubs.may_block)
 
-    def _communicate(self: Any, input: Any, endtime: float | None, orig_timeout: float | None) -> tuple[Any, Any]:
-        return (fast if _hubs.may_block() else below)(self, input, endtime, orig_timeout)
 
-    return _communicate
+def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The replacement of ``Popen._communicate``."""
+    return _popen.replacement(below, slot, mode(slot))
 
 
 PATCH = Patch(

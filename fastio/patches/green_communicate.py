@@ -15,13 +15,18 @@ from fastio.patches import _popen, _targets
 from fastio.registry import Patch
 
 
-def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
-    """The replacement of the green ``Popen._communicate``."""
+def mode(slot: Any) -> _popen.Mode:
+    """How eventlet's Popen waits."""
     from fastio.patches import _hub
 
-    return _popen.replacement(
-        below, slot, _hub.HubSelector, lambda settings: budget.shared.share(settings.yield_bytes)
+    return _popen.Mode(
+        _hub.HubSelector, lambda settings: budget.shared.share(settings.yield_bytes), may_wait=lambda: True
     )
+
+
+def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The replacement of the green ``Popen._communicate``."""
+    return _popen.replacement(below, slot, mode(slot))
 
 
 PATCH = Patch(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
+import signal
 from types import ModuleType
 from typing import Any
 
@@ -13,7 +16,7 @@ from fastio import counters
 from tests.child import Gate, command, data, out
 from tests.outcome import ATTEMPTS, Call, observe, until
 
-pytestmark = [pytest.mark.fast_path("exchanges"), pytest.mark.also("fix_input_resume")]
+pytestmark = pytest.mark.fast_path("exchanges")
 
 BIG = 3_000_001
 PIPES = {"stdin": -1, "stdout": -1, "stderr": -1}
@@ -104,6 +107,73 @@ def test_no_input_at_all(patched: Any, sp: ModuleType, gate: Gate) -> None:
         popen.communicate(timeout=0.1)
     gate.open()
     assert popen.communicate() == (digest(b""), b"")
+
+
+def test_a_process_left_behind_holds_stdin(patched: Any, sp: ModuleType, gate: Gate) -> None:
+    """Upstream returns once the outputs have ended and the child has exited."""
+    popen = sp.Popen(command("close:1", "close:2", gate.grandchild, gate.tell, gate.wait), pass_fds=gate.fds, **PIPES)
+    gate.reached()
+    with pytest.raises(sp.TimeoutExpired):
+        popen.communicate(data(1, BIG), timeout=0.2)
+    sent = popen._input_offset
+    popen.kill()
+    assert popen.communicate() == (b"", b"")
+    assert popen.returncode == -signal.SIGKILL
+    # As upstream leaves them.
+    assert not popen.stdin.closed and sent <= popen._input_offset < BIG
+    popen.stdin.close()
+    gate.open()
+
+
+def test_a_process_left_behind_by_a_shell(patched: Any, sp: ModuleType) -> None:
+    script = "exec 3<&0; sleep 600 <&3 >/dev/null 2>&1 & echo x; wait"
+    popen = sp.Popen(["/bin/sh", "-c", script], start_new_session=True, **PIPES)
+    try:
+        with pytest.raises(sp.TimeoutExpired):
+            popen.communicate(data(1, BIG), timeout=0.5)
+        popen.kill()
+        assert popen.communicate() == (b"x\n", b"")
+        popen.stdin.close()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(popen.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("timeout", [None, 100])
+def test_the_outputs_end_before_the_input_does(
+    patched: Any, sp: ModuleType, gate: Gate, timeout: float | None
+) -> None:
+    """The child is there and reads: it gets all of it."""
+    steps = ["close:1", "close:2", gate.wait, f"in:{BIG}", "in:1", "exit:4"]
+    popen = sp.Popen(command(*steps), pass_fds=gate.fds, **PIPES)
+    with pytest.raises(sp.TimeoutExpired):
+        popen.communicate(data(1, BIG), timeout=0.2)
+    gate.open()
+    assert popen.communicate(timeout=timeout) == (b"", b"")
+    assert (popen.returncode, popen._input_offset, popen.stdin.closed) == (4, BIG, True)
+
+
+def test_time_outs_go_on_while_only_input_is_left(patched: Any, sp: ModuleType, gate: Gate) -> None:
+    popen = sp.Popen(command("close:1", "close:2", gate.wait, "in:-1"), pass_fds=gate.fds, **PIPES)
+    for number in range(3):
+        with pytest.raises(sp.TimeoutExpired) as caught:
+            popen.communicate(None if number else data(1, BIG), timeout=0.2)
+        assert caught.value.timeout == 0.2 and popen.returncode is None
+    gate.open()
+    assert popen.communicate() == (b"", b"")
+    assert popen._input_offset == BIG
+
+
+@pytest.mark.parametrize("disabled", [["communicate", "green_communicate"], []], ids=["alone", "with the others"])
+def test_without_the_patches_beneath(sp: ModuleType, gate: Gate, disabled: list[str]) -> None:
+    with fastio.patched(disabled=disabled):
+        counters.reset()
+        popen = sp.Popen(command(gate.wait, "digest"), pass_fds=gate.fds, **PIPES)
+        with pytest.raises(sp.TimeoutExpired):
+            popen.communicate(data(1, BIG), timeout=0.2)
+        gate.open()
+        assert popen.communicate() == (digest(data(1, BIG)), b"")
+        assert counters.exchanges == (1 if disabled else 2)
 
 
 def test_switched_off(sp: ModuleType) -> None:
