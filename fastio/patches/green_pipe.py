@@ -47,9 +47,9 @@ def _renew(file: Any) -> None:
     file._fastio_left = budget.shared.share(config.effective().yield_bytes, more=1)
 
 
-def _wait(file: Any, read: bool = False, write: bool = False) -> None:
+def _wait_to_read(file: Any) -> None:
     counters.waits += 1
-    file._trampoline(file, read=read, write=write)
+    file._trampoline(file, read=True)
     _renew(file)
 
 
@@ -92,7 +92,7 @@ def make_read(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
             try:
                 data = _read(self._fileno, size)
             except BlockingIOError:
-                _wait(self, read=True)
+                _wait_to_read(self)
             except OSError as e:
                 raise OSError(*e.args)  # noqa: B904 - as upstream
             else:
@@ -122,7 +122,7 @@ def make_readall(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
                 try:
                     left -= drain.read(left)
                 except BlockingIOError:
-                    _wait(self, read=True)
+                    _wait_to_read(self)
                     left = 0
                 except OSError as e:
                     raise OSError(*e.args)  # noqa: B904 - as upstream
@@ -153,7 +153,7 @@ def make_readinto(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
             try:
                 count = os.readv(self._fileno, [b])
             except BlockingIOError:
-                _wait(self, read=True)
+                _wait_to_read(self)
             except OSError as e:
                 if syscalls.refused(e):
                     return below(self, b)
@@ -171,6 +171,7 @@ def make_readinto(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 
 def make_write(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
     """The replacement of ``GreenFileIO.write``."""
+    from eventlet.hubs import trampoline
 
     def write(self: Any, data: Any) -> int:
         view = memoryview(data)
@@ -187,7 +188,10 @@ def make_write(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
             try:
                 written = _write(self._fileno, view[offset : offset + chunk])
             except BlockingIOError:
-                _wait(self, write=True)
+                counters.waits += 1
+                # Upstream's own for writers: the file does not count as closed after IOClosed, as it does for readers.
+                trampoline(self, write=True)
+                _renew(self)
             except OSError as e:
                 raise OSError(*e.args)  # noqa: B904 - as upstream
             else:
