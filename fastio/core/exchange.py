@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Protocol
 
 from fastio import counters
@@ -20,8 +20,8 @@ class Selector(Protocol):
 
     def forget(self, fd: int) -> None: ...
 
-    def wait(self, timeout: float | None) -> Iterable[int]:
-        """Descriptors that are ready; none after ``timeout`` seconds."""
+    def wait(self, timeout: float | None) -> Collection[int]:
+        """Descriptors that are ready, in the order in which they were watched; none after ``timeout`` seconds."""
         ...
 
 
@@ -59,10 +59,13 @@ def exchange(
     :param is_over: asked while nothing but the feed is left: whether the rest of it is not worth waiting for
     """
     open_drains = {drain.fd: drain for drain in drains}
-    for fd in open_drains:
-        selector.watch_read(fd)
     if feed is not None:
         selector.watch_write(feed.fd)
+    for fd in open_drains:
+        selector.watch_read(fd)
+    # The input's turn comes first, as in the standard library: where closing it fails, the outputs are left as they are.
+    # A hub that has several streams ready may tell of any of them first.
+    untried = feed
     try:
         while open_drains or feed is not None:
             patience = peer.remaining()
@@ -76,6 +79,9 @@ def exchange(
             peer.remaining()
             if ready:
                 budget.shared.enter(open_drains)
+                if untried is not None and untried.nonblocking and untried.fd not in ready:
+                    ready = [untried.fd, *ready]
+                untried = None
             for fd in ready:
                 if feed is not None and fd == feed.fd:
                     finished = _feed_some(feed, share())

@@ -30,7 +30,7 @@ class Feed:
     :param pipe_size: as a :class:`fastio.core.drain.Drain` has it
     """
 
-    __slots__ = ("fd", "offset", "chunk_size", "may_block", "_data", "_growth", "_own_fd", "_write_some")
+    __slots__ = ("fd", "offset", "chunk_size", "may_block", "nonblocking", "_data", "_growth", "_own_fd", "_write_some")
 
     def __init__(self, fd: int, data: memoryview, offset: int, chunk_size: int, pipe_size: int) -> None:
         self.fd = fd
@@ -45,7 +45,9 @@ class Feed:
         self._growth = pipes.Growth(fd, pipe_size)
         if len(data) - offset > pipes.DEFAULT_CAPACITY:
             self._growth.ask()
-        if not syscalls.is_blocking(fd):
+        #: a write never waits in the kernel, whether or not the pipe has room
+        self.nonblocking = not syscalls.is_blocking(fd)
+        if self.nonblocking:
             self._write_some = Feed._write_nonblocking
         elif _NOWAIT:
             self._write_some = Feed._write_nowait

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from eventlet import hubs
@@ -48,7 +47,7 @@ class HubSelector:
         self._ready.discard(fd)
         self._hub.remove(self._listeners.pop(fd))
 
-    def wait(self, timeout: float | None) -> Iterable[int]:
+    def wait(self, timeout: float | None) -> list[int]:
         timer = None
         if timeout is not None:
             timer = self._hub.schedule_call_global(timeout, self._resume)
@@ -64,7 +63,7 @@ class HubSelector:
         if self._thrown is not None:
             thrown, self._thrown = self._thrown, None
             raise thrown[0] if len(thrown) == 1 else thrown[1]
-        return list(self._ready)
+        return [fd for fd in self._listeners if fd in self._ready]
 
     def _on_ready(self, fd: int) -> None:
         self._ready.add(fd)

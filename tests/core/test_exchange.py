@@ -6,7 +6,7 @@ import errno
 import os
 import select
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import pytest
 
@@ -44,7 +44,7 @@ class Poll:
         self._poll.unregister(fd)
         self.watched.remove(fd)
 
-    def wait(self, timeout: float | None) -> Iterable[int]:
+    def wait(self, timeout: float | None) -> list[int]:
         return [fd for fd, _ in self._poll.poll(None if timeout is None else int(timeout * 1000))]
 
 
@@ -135,7 +135,7 @@ def test_no_turn_moves_more_than_its_share(pipe: Pipe) -> None:
     moved: list[int] = []
 
     class Counting(Poll):
-        def wait(self, timeout: float | None) -> Iterable[int]:
+        def wait(self, timeout: float | None) -> list[int]:
             moved.append(counters.bytes_in)
             return super().wait(timeout)
 
@@ -157,7 +157,7 @@ def test_no_turn_feeds_more_than_its_share(pipe: Pipe) -> None:
     moved: list[int] = []
 
     class Counting(Poll):
-        def wait(self, timeout: float | None) -> Iterable[int]:
+        def wait(self, timeout: float | None) -> list[int]:
             moved.append(counters.bytes_out)
             return super().wait(timeout)
 
@@ -187,6 +187,35 @@ def test_nobody_reads_the_input(pipe: Pipe) -> None:
     exchange([], Feed(writer, memoryview(data(1, BIG)), 0, MIB, MIB), Poll(), peer, lambda: MIB)
     assert peer.done == [writer]
     assert peer.offsets[-1] == 0
+
+
+@pytest.mark.parametrize("tells_of_the_input", [True, False])
+def test_the_input_comes_first(pipe: Pipe, tells_of_the_input: bool) -> None:
+    # Closing it may fail, and what is in the outputs must be there then.
+    (out_reader, out_writer), (in_reader, in_writer) = pipe(), pipe()
+    os.set_blocking(in_writer, False)
+    os.write(out_writer, b"output")
+    os.close(out_writer)
+    os.close(in_reader)
+
+    class Told(Poll):
+        """Several are ready, and it may tell of any of them first, as hubs do."""
+
+        def wait(self, timeout: float | None) -> list[int]:
+            return [fd for fd in super().wait(timeout) if tells_of_the_input or fd == out_reader]
+
+    class Fails(Peer):
+        def ended(self, fd: int) -> None:
+            if fd == in_writer:
+                raise BrokenPipeError
+            super().ended(fd)
+
+    peer = Fails()
+    feed = Feed(in_writer, memoryview(b"x"), 0, 4096, 0)
+    with pytest.raises(BrokenPipeError):
+        exchange([Drain(out_reader, 4096, 0)], feed, Told(), peer, lambda: MIB)
+    assert os.read(out_reader, 100) == b"output"
+    assert peer.done == []
 
 
 def test_nothing_to_do() -> None:

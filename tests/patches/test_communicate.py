@@ -726,17 +726,19 @@ def test_data_written_before_communicate_comes_first(patched: Any, sp: ModuleTyp
 @pytest.mark.parametrize("input", [None, b"more"])
 def test_broken_pipe_at_the_flush(sp: ModuleType, input: bytes | None) -> None:
     def go() -> Any:
-        popen = sp.Popen(command("exit:3"), bufsize=100_000, **PIPES)
+        popen = sp.Popen(command(out(1, 1000), err(2, 1000), "exit:3"), bufsize=100_000, **PIPES)
         popen.stdin.write(b"buffered")
         popen.wait()
         try:
             return popen.communicate(input), popen.returncode
         except BrokenPipeError as error:
             # Upstream closes stdin once more where the child does not read, and does not expect data in its buffer.
-            return str(error), popen.returncode
+            # That comes first: nothing of the outputs is lost.
+            return str(error), popen.returncode, popen.stdout.read(), popen.stderr.read()
 
     # Under eventlet upstream spins for ever; natively it is so.
-    expected = ((b"", b""), 3) if input is None else ("[Errno 32] Broken pipe", 3)
+    outputs = data(1, 1000), data(2, 1000)
+    expected = (outputs, 3) if input is None else ("[Errno 32] Broken pipe", 3, *outputs)
     if sp.__name__ == "subprocess" and not MONKEY_PATCHED:
         assert go() == expected
     with fastio.patched():
