@@ -42,8 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             directory,
         )
         finder = search.Search(
-            installation, groups, options.seed, lambda line: print(line, flush=True), options.keep, options.shrinking
-        )
+            installation, groups, options.seed, lambda line: print(line, flush=True), options.keep, options.shrinking,
+            options.side,
+        )  # fmt: skip
         if options.replay:
             if options.show:
                 for name, program, group in _read(options.replay):
@@ -73,6 +74,8 @@ def _parser() -> argparse.ArgumentParser:
         help="native, and hubs of eventlet: epolls, poll, selects, asyncio (all)")  # fmt: skip
     add("--flavour", type=_some(FLAVOURS), default=FLAVOURS, metavar="LIST",
         help="how a program under a hub comes by Popen: monkey, explicit, taken (all)")  # fmt: skip
+    add("--side", type=_some(search.SIDES), default=search.SIDES, metavar="LIST",
+        help="what is compared with stock: strict (without the fix_ patches), fixed (as by default) (both)")  # fmt: skip
     add("--python", default=sys.executable, metavar="PYTHON", help="the Python that the programs run in (this one)")
     add("--fastio-path", default=str(HERE.parent.parent), metavar="DIR", help="another checkout of fastio to search in")
     add("--replay", type=pathlib.Path, nargs="+", metavar="FILE", help="run only these programs")

@@ -19,6 +19,9 @@ the file ``report.I``.
 ``capacity:FD``           reports the size of a pipe
 ``exit:N``, ``kill:SIG``  ends
 ========================  ==============================================================================================
+
+What it writes of its own accord it writes in one piece; nothing else is to be seen of it. A step that fails ends it
+without a word, as a traceback comes in as many pieces as there are lines.
 """
 
 import _signal
@@ -30,6 +33,8 @@ import sys
 _LIFE = 120
 #: The exit status where nobody reads what is written any more.
 _BROKEN_PIPE = 90
+#: The exit status where a step fails, such as one that reads a stream that is closed.
+_FAILED = 94
 _F_GETPIPE_SZ = 1032
 
 
@@ -47,7 +52,7 @@ def _write(fd: int, data: bytes) -> None:
 
 
 def _read(size: int, echo: bool) -> None:
-    length, checksum = 0, 0
+    length, checksum, kept = 0, 0, b""
     while size:
         try:
             data = posix.read(0, 65536 if size < 0 else min(size, 65536))
@@ -60,8 +65,12 @@ def _read(size: int, echo: bool) -> None:
         checksum = binascii.crc32(data, checksum)
         if size > 0:
             size -= len(data)
-        if echo:
+        if echo and size < 0:
             _write(1, data)
+        elif echo:
+            kept += data
+    if kept:
+        _write(1, kept)
     _report(f"in {length} {checksum:08x}")
 
 
@@ -162,8 +171,17 @@ def _do(step: str) -> None:
         raise ValueError(step)
 
 
-if __name__ == "__main__":
+def _main() -> None:
     _signal.alarm(_LIFE)
-    for argument in sys.argv[2:]:
-        _do(argument)
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+    try:
+        for argument in sys.argv[2:]:
+            _do(argument)
+    except BaseException:
+        posix._exit(_FAILED)
     posix._exit(0)
+
+
+if __name__ == "__main__":
+    _main()

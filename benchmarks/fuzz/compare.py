@@ -8,10 +8,8 @@ from typing import Any
 #: What fits into any default pipe, and into a small one.
 _MUCH, _LITTLE = 60_000, 512
 
-
-#: How much of the input is sent decides whether stdin is closed, where the time is up, and how far the child comes.
-_BY_INPUT = ("caught", "closed", "timeout", "returncode")
-_LOOKS = ("poll", "wait", "kill", "terminate")
+#: What may come of an operation once the sides are in different states, whatever stock has: see :func:`difference`.
+_ANY_STATE = ("BrokenPipeError", "Timeout", "TimeoutExpired", "UnicodeDecodeError", "ValueError")
 
 
 @dataclass(frozen=True)
@@ -46,6 +44,12 @@ def difference(
 
     Where stock itself hangs or dies there is nothing to compare with. To need less help than stock, to let others run
     where stock does not, and to leave fewer descriptors open is no fault.
+
+    How much of an input was sent when the time is up follows from the size of the pipe, which patched code makes
+    larger: it decides whether stdin is closed, how far the child comes, what it writes. And where closing stdin fails
+    it is a matter of chance under a hub which of the outputs were read by then: eventlet's hubs keep who is ready in a
+    set. From there on the two sides are in different states, and only that counts which holds in every state: nothing
+    hangs, no exception comes out that is not meant to, others run, and no descriptor is left open.
     """
     if "ops" not in stock:
         return None
@@ -53,29 +57,62 @@ def difference(
         index = patched.get("hang", -1)
         name = "?" if index < 0 else program["ops"][index]["op"]
         return Difference(index, name, "hang" if "hang" in patched else "died", None, "hang")
-    much = ""
+    parted = False
     for index, (operation, mine, other) in enumerate(zip(program["ops"], stock["ops"], patched["ops"], strict=True)):
-        if is_much(program, operation):
-            much = "echo" if "echo:" in str(program.get("children")) else "input"
+        parted = parted or _cuts_short(program, operation, mine, other) or _breaks(operation, stock, mine, other)
         if index < start:
             continue
-        found = _of_operation(index, operation, mine, other, much)
+        found = (_of_parted if parted else _of_operation)(program, index, mine, other)
         if found is not None:
             return found
         if mine["rescued"] != other["rescued"]:
             # Stock was stuck where the patched code went on: from here on they are in different states.
             return None
-    if not much and stock["left"] != patched["left"]:
-        name = next(
-            name
-            for name in (*stock["left"], *patched["left"])
-            if stock["left"].get(name) != patched["left"].get(name)
-        )
-        mine, other = stock["left"].get(name), patched["left"].get(name)
-        return Difference(None, name.split(".")[0], "left", _first(mine, other), _first(other, mine))
+    if not parted:
+        for name in (*stock["left"], *patched["left"]):
+            mine, other = (_comparable(program, name, seen["left"].get(name)) for seen in (stock, patched))
+            if mine != other:
+                return Difference(None, name.split(".")[0], "left", _first(mine, other), _first(other, mine))
     if patched["leaked"] > stock["leaked"]:
         return Difference(None, "program", "leaked", stock["leaked"], patched["leaked"])
     return None
+
+
+def _cuts_short(
+    program: dict[str, Any], operation: dict[str, Any], stock: dict[str, Any], patched: dict[str, Any]
+) -> bool:
+    """Whether an operation ended before all that it sends was in the pipe: how much that is depends on the pipe.
+
+    Into a pipe that the program has made smaller, stock under eventlet writes 512 bytes where 4,096 have room.
+    """
+    data = operation.get("input") or operation.get("data") or [0]
+    room = _LITTLE if "pipesize" in str(program.get("children")) else _MUCH
+    if data[0] <= room:
+        return False
+    timed_out = {"TimeoutExpired", "Timeout"} & {stock.get("error"), patched.get("error")}
+    return bool(timed_out) or operation["op"] != "communicate" or stock["rescued"] != patched["rescued"]
+
+
+def _breaks(
+    operation: dict[str, Any], outcome: dict[str, Any], stock: dict[str, Any], patched: dict[str, Any]
+) -> bool:
+    """Whether closing stdin failed in the exchange with a child, where the order of its streams is not determined."""
+    errors = {stock.get("error"), patched.get("error")}
+    return bool(outcome.get("green")) and operation["op"] == "communicate" and errors == {"BrokenPipeError"}
+
+
+def _chose_size(program: dict[str, Any], number: int) -> bool:
+    """Whether the program says how large the pipes of a child are; else that is a matter of the code, and may differ."""
+    children = program.get("children", [])
+    return number < len(children) and "pipesize" in children[number].get("popen", {})
+
+
+def _comparable(program: dict[str, Any], name: str, left: Any) -> Any:
+    """What counts of a file that a program left: all of it but the sizes of pipes that it did not choose."""
+    report, _, number = name.partition(".")
+    if report == "report" and left is not None and not _chose_size(program, int(number)):
+        return [line for line in left if not line.startswith("capacity")]
+    return left
 
 
 def _first(mine: Any, other: Any) -> Any:
@@ -85,24 +122,13 @@ def _first(mine: Any, other: Any) -> Any:
     return next((str(line) for i, line in enumerate(mine) if other[i : i + 1] != [line]), "nothing")
 
 
-def is_much(program: dict[str, Any], operation: dict[str, Any]) -> bool:
-    """Whether an operation may end before all that it sends is in the pipe: how much that is depends on the pipe.
-
-    Into a pipe that the program has made smaller, stock under eventlet writes 512 bytes where 4,096 have room.
-    """
-    data = operation.get("input") or operation.get("data") or [0]
-    room = _LITTLE if "pipesize" in str(program.get("children")) else _MUCH
-    return bool(data[0] > room and (operation["op"] != "communicate" or operation.get("timeout", 99) < 10))
-
-
 def _of_operation(
-    index: int, operation: dict[str, Any], stock: dict[str, Any], patched: dict[str, Any], much: str
+    program: dict[str, Any], index: int, stock: dict[str, Any], patched: dict[str, Any]
 ) -> Difference | None:
+    operation = program["ops"][index]
     name = operation["op"]
     less_help = set(patched["rescued"]) <= set(stock["rescued"])
     stuck = less_help and stock["rescued"] != patched["rescued"]
-    if much and stuck:
-        return None
     # Where stock was stuck its children were killed and its pipes closed: only what the operation did counts.
     rest = () if stuck else sorted({*stock, *patched})
     for field in ("others", "rescued", "error", "value", *rest):
@@ -110,17 +136,30 @@ def _of_operation(
             continue
         if field == "rescued" and less_help:
             continue
-        on_stdin = operation.get("f") == "stdin" and name != "capacity"
-        if much and (field in _BY_INPUT or on_stdin or name in _LOOKS or much == "echo"):
-            continue
         if field == "others ran" and not stock.get(field):
             continue
         if field == "others" and stock["rescued"] != patched["rescued"]:
             continue
         if field in ("error", "value") and ("error" in stock) != ("error" in patched):
             return Difference(index, name, "result", _result(stock), _result(patched))
+        if name == "capacity" and field == "value" and not _chose_size(program, operation.get("p", 0)):
+            continue
         return Difference(index, name, field, stock.get(field), patched.get(field))
     return None
+
+
+def _of_parted(
+    program: dict[str, Any], index: int, stock: dict[str, Any], patched: dict[str, Any]
+) -> Difference | None:
+    operation = program["ops"][index]
+    name = operation["op"]
+    if stock.get("others ran") and patched.get("others ran") is False:
+        return Difference(index, name, "others ran", True, False)
+    error = patched.get("error")
+    # What others do meanwhile, they do only if it waits, and that may be different.
+    if error in (None, stock.get("error"), *_ANY_STATE) or "during" in operation:
+        return None
+    return Difference(index, name, "result", _result(stock), error)
 
 
 def _result(seen: dict[str, Any]) -> Any:

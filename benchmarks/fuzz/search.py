@@ -83,6 +83,7 @@ class Search:
         tell: Callable[[str], None] = lambda _: None,
         keep: pathlib.Path | None = None,
         shrinking: float = SHRINKING,
+        sides: Sequence[str] = SIDES,
     ) -> None:
         self.tally = Tally()
         self._installation = installation
@@ -91,6 +92,7 @@ class Search:
         self._tell = tell
         self._keep = keep
         self._shrinking = shrinking
+        self._sides = sides
         self._began = time.monotonic()
         self._lock = threading.Lock()
         #: kinds of failures of which one is at hand, and need not be made smaller again
@@ -159,13 +161,13 @@ class Search:
             raise errors[0]
 
     def _one(self, team: Team, program: Program, origin: str) -> None:
-        seen = team.run(program, ("stock", *SIDES))
+        seen = team.run(program, ("stock", *self._sides))
         with self._lock:
             self.tally.programs[str(team.group)] += 1
             if "ops" not in seen["stock"]:
                 self.tally.stock_hangs += 1
                 return
-        for side in SIDES:
+        for side in self._sides:
             found = _judged(team, program, side, seen)
             if isinstance(found, str):
                 with self._lock:

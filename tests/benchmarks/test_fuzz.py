@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pathlib
 import random
+import subprocess
 import sys
 from typing import Any
 
@@ -66,37 +67,41 @@ def test_programs_are_of_all_kinds(kind: str) -> None:
 
 
 def test_nothing_is_found_where_nothing_is_broken(tmp_path: pathlib.Path) -> None:
-    summary = run(tmp_path, "--no-seeds", "--programs", "60", "--hub", "native", "--seed", "9", "--jobs", "2")
+    summary = run(tmp_path, "--no-seeds", "--programs", "30", "--hub", "native", "--seed", "9", "--jobs", "2")
     assert summary["failures"] == [] and summary["status"] == 0
-    assert summary["programs"] == {"native": 60}
+    assert summary["programs"] == {"native": 30}
     assert not (tmp_path / "failures").exists()
 
 
 @pytest.mark.parametrize(
-    ("fault", "result", "operations"),
+    ("fault", "result", "operations", "seed", "shrinking"),
     [
-        ("lost_data", "communicate: value", 3),
-        ("hang", "hang", 4),
-        ("wrong_exception", "communicate: error: TimeoutExpired -> OSError", 4),
+        ("lost_data", "communicate: value", 3, "5", "60"),
+        # Every smaller program that hangs as well takes seconds.
+        ("hang", "hang", 7, "2", "0"),
+        ("wrong_exception", "communicate: error: TimeoutExpired -> OSError", 4, "1", "60"),
     ],
 )
 def test_a_planted_fault_is_found_and_made_small(
-    fault: str, result: str, operations: int, tmp_path: pathlib.Path
+    fault: str, result: str, operations: int, seed: str, shrinking: str, tmp_path: pathlib.Path
 ) -> None:
+    # A seed each that comes by the fault within its first programs.
     summary = run(
-        tmp_path, "--no-seeds", "--programs", "40", "--hub", "native", "--seed", "1", "--jobs", "2",
-        "--shrinking", "5", "--plant", str(FAULTS / f"{fault}.py"),
+        tmp_path, "--no-seeds", "--programs", "2", "--hub", "native", "--side", "strict", "--seed", seed,
+        "--jobs", "1", "--shrinking", shrinking, "--plant", str(FAULTS / f"{fault}.py"),
     )  # fmt: skip
     assert summary["status"] == 1
     found = [failure for failure in summary["failures"] if result in failure["kind"]]
     assert found, [failure["kind"] for failure in summary["failures"]]
     assert min(len(failure["program"]["ops"]) for failure in found) <= operations
     # What was written can be run again, and shows the same; without the fault there is nothing to be seen.
-    path = next(path for path in (tmp_path / "failures").iterdir() if json.loads(path.read_text()) | {"after": 0} in [
-        {**failure, "after": 0} for failure in found
-    ])  # fmt: skip
-    again = ["--shrinking", "0", "--jobs", "1", "--replay", str(path)]
-    assert found[0]["kind"] in [
+    path, written = next(
+        (path, written)
+        for path in (tmp_path / "failures").iterdir()
+        if {**(written := json.loads(path.read_text())), "after": 0} in [{**failure, "after": 0} for failure in found]
+    )
+    again = ["--shrinking", "0", "--side", "strict", "--jobs", "1", "--replay", str(path)]
+    assert written["kind"] in [
         failure["kind"] for failure in run(tmp_path, *again, "--plant", str(FAULTS / f"{fault}.py"))["failures"]
     ]
     assert run(tmp_path, *again)["status"] == 0
@@ -108,7 +113,7 @@ def test_a_blocked_hub_is_found(tmp_path: pathlib.Path) -> None:
     path.write_text(json.dumps({"program": program(
         ["sync", "exit:0"], {}, {"op": "await", "p": 0}, {"op": "wait", "timeout": 0.06}, {"op": "kill"},
     )}))  # fmt: skip
-    options = ("--hub", "poll", "--flavour", "monkey", "--jobs", "1", "--shrinking", "10", "--replay", str(path))
+    options = ("--hub", "poll", "--flavour", "monkey", "--jobs", "1", "--shrinking", "0", "--replay", str(path))
     assert run(tmp_path, *options)["status"] == 0
     summary = run(tmp_path, "--plant", str(FAULTS / "blocked_hub.py"), *options)
     assert {failure["kind"] for failure in summary["failures"]} == {
@@ -189,6 +194,68 @@ READ = {"op": "read", "f": "stdout", "n": [5]}
 def test_differences(stock: Any, patched: Any, kind: str | None) -> None:
     found = compare.difference({"ops": [READ]}, stock, patched)
     assert (found and found.kind) == kind
+
+
+BIG = {"op": "communicate", "timeout": 0.06, "input": [100_000, "78"]}
+EXPIRED = {"error": "TimeoutExpired", "others ran": True}
+
+
+@pytest.mark.parametrize(
+    ("first", "stock", "patched", "kind"),
+    [
+        # How much was sent decides what comes of everything after it …
+        (EXPIRED, {"value": 1, "closed": []}, {"value": 2, "closed": ["stdin"]}, None),
+        (EXPIRED, {"value": 1}, {"error": "ValueError"}, None),
+        (EXPIRED, {"value": 1}, {"error": "BrokenPipeError"}, None),
+        (EXPIRED, {"error": "KeyError"}, {"error": "KeyError"}, None),
+        # … but not whether what comes of it has any sense.
+        (EXPIRED, {"value": 1}, {"error": "TypeError"}, "read: result: value -> TypeError"),
+        (EXPIRED, EXPIRED, {**EXPIRED, "others ran": False}, "read: others ran: True -> False"),
+        # All of it was sent: nothing may be different.
+        ({"value": 1}, {"value": 1}, {"value": 2}, "read: value: int -> int"),
+    ],
+)
+def test_once_an_input_is_cut_short_the_sides_may_part(first: Any, stock: Any, patched: Any, kind: str | None) -> None:
+    found = compare.difference({"ops": [BIG, READ]}, outcome(first, stock), outcome(first, patched))
+    assert (found and found.kind) == kind
+    ends = [outcome(first, {"value": 1}, left={"report.0": [line]}) for line in ("in 65536", "in 100000")]
+    found = compare.difference({"ops": [BIG, READ]}, *ends)
+    assert (found is None) == (first is EXPIRED)
+    assert compare.difference({"ops": [BIG, READ]}, outcome(first, stock), {"hang": 1}) is not None
+    found = compare.difference({"ops": [BIG, READ]}, outcome(first, stock), outcome(first, stock, leaked=1))
+    assert found is not None and found.field == "leaked"
+
+
+@pytest.mark.parametrize(("popen", "differs"), [({}, False), ({"pipesize": 4096}, True)])
+def test_the_size_of_a_pipe_counts_where_the_program_chose_it(popen: dict[str, Any], differs: bool) -> None:
+    made = {"children": [{"steps": [], "popen": popen}], "ops": [{"op": "capacity", "f": "stdin"}]}
+    small, large = ({"report.0": [f"capacity {size}"]} for size in (65536, 1 << 20))
+    found = compare.difference(made, outcome({"value": 65536}), outcome({"value": 1 << 20}))
+    assert (found is not None) == differs
+    found = compare.difference(made, outcome({"value": 1}, left=small), outcome({"value": 1}, left=large))
+    assert (found is not None) == differs
+
+
+def test_under_a_hub_it_is_chance_which_outputs_were_read_when_stdin_breaks() -> None:
+    made = {"ops": [{"op": "communicate"}]}
+    broken = {"error": "BrokenPipeError", "closed": []}
+    for green in (True, False):
+        found = compare.difference(
+            made, outcome(broken, green=green), outcome({**broken, "closed": ["stdout"]}, green=green)
+        )
+        assert (found is None) == green
+
+
+@pytest.mark.parametrize(
+    "steps", [["close:0", "in:5"], ["close:1", "out:5:78"], ["no such step"], ["sync"]], ids=lambda steps: steps[-1]
+)
+def test_a_child_that_fails_writes_nothing(steps: list[str], tmp_path: pathlib.Path) -> None:
+    # In the last one there is no worker.
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", str(sides.HERE / "child.py"), "0", *steps], cwd=tmp_path,
+        stdin=subprocess.DEVNULL, capture_output=True, timeout=60,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == (b"", b"") and done.returncode in (93, 94)
 
 
 def test_a_rule_explains_only_what_its_fix_is_for() -> None:
