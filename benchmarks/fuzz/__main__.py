@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--flavour", type=_some(FLAVOURS), default=FLAVOURS, metavar="LIST",
         help="how a program under a hub comes by Popen: monkey, explicit, taken (all)")  # fmt: skip
     add("--side", type=_some(search.SIDES), default=search.SIDES, metavar="LIST",
-        help="what is compared with stock: strict (without the fix_ patches), fixed (as by default) (both)")  # fmt: skip
+        help="what is compared with stock: strict (without fix_ patches), fixed (as by default) (both)")  # fmt: skip
     add("--python", default=sys.executable, metavar="PYTHON", help="the Python that the programs run in (this one)")
     add("--fastio-path", default=str(HERE.parent.parent), metavar="DIR", help="another checkout of fastio to search in")
     add("--replay", type=pathlib.Path, nargs="+", metavar="FILE", help="run only these programs")

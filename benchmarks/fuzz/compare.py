@@ -65,7 +65,7 @@ def difference(
         found = (_of_parted if parted else _of_operation)(program, index, mine, other)
         if found is not None:
             return found
-        if mine["rescued"] != other["rescued"]:
+        if mine["rescued"] != other["rescued"] or ("others" in mine and "others" not in other):
             # Stock was stuck where the patched code went on: from here on they are in different states.
             return None
     if not parted:
@@ -102,7 +102,7 @@ def _breaks(
 
 
 def _chose_size(program: dict[str, Any], number: int) -> bool:
-    """Whether the program says how large the pipes of a child are; else that is a matter of the code, and may differ."""
+    """Whether the program says how large the pipes of a child are; else that is up to the code, and may differ."""
     children = program.get("children", [])
     return number < len(children) and "pipesize" in children[number].get("popen", {})
 
@@ -128,7 +128,9 @@ def _of_operation(
     operation = program["ops"][index]
     name = operation["op"]
     less_help = set(patched["rescued"]) <= set(stock["rescued"])
-    stuck = less_help and stock["rescued"] != patched["rescued"]
+    # A bad argument may be refused without waiting for others, too.
+    no_others = "others" in stock and "others" not in patched
+    stuck = less_help and (stock["rescued"] != patched["rescued"] or no_others)
     # Where stock was stuck its children were killed and its pipes closed: only what the operation did counts.
     rest = () if stuck else sorted({*stock, *patched})
     for field in ("others", "rescued", "error", "value", *rest):
@@ -138,7 +140,7 @@ def _of_operation(
             continue
         if field == "others ran" and not stock.get(field):
             continue
-        if field == "others" and stock["rescued"] != patched["rescued"]:
+        if field == "others" and (stock["rescued"] != patched["rescued"] or no_others):
             continue
         if field in ("error", "value") and ("error" in stock) != ("error" in patched):
             return Difference(index, name, "result", _result(stock), _result(patched))

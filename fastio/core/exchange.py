@@ -63,8 +63,8 @@ def exchange(
         selector.watch_write(feed.fd)
     for fd in open_drains:
         selector.watch_read(fd)
-    # The input's turn comes first, as in the standard library: where closing it fails, the outputs are left as they are.
-    # A hub that has several streams ready may tell of any of them first.
+    # The input's turn comes first, as in the standard library: where closing it fails, the outputs are left as they
+    # are. A hub that has several streams ready may tell of any of them first.
     untried = feed
     try:
         while open_drains or feed is not None:

@@ -179,6 +179,9 @@ READ = {"op": "read", "f": "stdout", "n": [5]}
         (outcome({"value": 1}), outcome({"error": "OSError"}), "read: result: value -> OSError"),
         (outcome({"value": 1}), outcome({"value": 1, "rescued": ["kill"]}), "read: rescued: [] -> kill"),
         (outcome({"value": 1, "rescued": ["kill"]}), outcome({"value": 1}), None),
+        (outcome({"error": "TypeError", "others": [1], "closed": ["w"]}), outcome({"error": "TypeError"}), None),
+        (outcome({"error": "TypeError", "others": [1]}), outcome({"value": 1}), "read: result: TypeError -> value"),
+        (outcome({"error": "TypeError"}), outcome({"error": "TypeError", "others": [1]}), "read: others: None -> int"),
         (outcome({"value": 1}), {"hang": 0}, "read: hang: None -> hang"),
         (outcome({"value": 1}), {"died": -11}, "?: died: None -> hang"),
         ({"hang": 0}, outcome({"value": 1}), None),
@@ -271,6 +274,16 @@ def test_a_rule_explains_only_what_its_fix_is_for() -> None:
     found = compare.difference(made, stock, patched)
     assert found is not None
     assert rules.explained(rules.Case(made, found, stock, patched, {}, fixes)) is None
+
+
+def test_text_of_another_length_breaks_at_another_time() -> None:
+    made = program([], {"stdin": "PIPE", "encoding": "utf-16"}, {"op": "close", "f": "stdin"})
+    stock, patched = outcome({"value": None}, {"error": "BrokenPipeError"}), outcome({"value": None}, {"value": None})
+    for first, second in ((stock, patched), (patched, stock)):
+        found = compare.difference(made, first, second)
+        assert found is not None
+        case = rules.Case(made, found, first, second, {}, frozenset(rules.RULES))
+        assert rules.explained(case) == "fix_green_encoding"
 
 
 def test_every_rule_is_named_after_a_fix() -> None:
