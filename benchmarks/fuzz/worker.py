@@ -162,6 +162,10 @@ def _tell_error(error, timeout, args):
 _LOOKS = ("poll", "kill", "terminate", "signal")
 
 
+#: Operations that close a pipe, or find out that it is closed.
+_BREAKS = ("close", "exit", "write", "flush")
+
+
 class _Gone(Exception):
     """The program names something that it does not have, because what made it failed."""
 
@@ -601,8 +605,8 @@ class Run:
         for index, operation in enumerate(self.program["ops"]):
             LINE.at(index)
             expires = operation["op"] in ("wait", "communicate") and operation.get("timeout", 99) < 10
-            if expires or operation["op"] in _LOOKS:
-                # A child that has closed its pipes may be about to end.
+            if expires or operation["op"] in (*_LOOKS, *_BREAKS) or self.sends(operation):
+                # A child that has closed its pipes may be about to end, and one that writes meets an open pipe or not.
                 self.settle()
             ticks, began = self.ticks, _monotonic()
             self.since, self.now = began, operation
@@ -626,6 +630,11 @@ class Run:
             self.seen.append(seen)
         # Children that nobody waited for may still be at work on what they report.
         self.settle()
+
+    def sends(self, operation):
+        """Whether an operation may find out that the child reads no more."""
+        popen = self.popens.get(operation.get("p", 0))
+        return operation["op"] == "communicate" and popen is not None and popen.stdin is not None
 
     def settle(self):
         """Until every child is at rest."""
