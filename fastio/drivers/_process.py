@@ -9,12 +9,13 @@ import os
 import select
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from fastio import config, counters
-from fastio.core import budget
+from fastio.core import budget, syscalls
 from fastio.core.drain import Drain
 from fastio.core.feed import Feed
 from fastio.patches import _child, _hubs
@@ -31,6 +32,20 @@ _LOOKS = 0.01
 
 #: Children that were killed and had not ended yet.
 _dying: list[subprocess.Popen[bytes]] = []
+
+
+def _new_file() -> int:
+    """The descriptor of an empty file without a name: in memory, or where that is refused in the temporary directory.
+
+    :raises OSError: neither can be had
+    """
+    try:
+        return os.memfd_create("errors")
+    except OSError as error:
+        if not syscalls.refused(error):
+            raise
+    with tempfile.TemporaryFile(buffering=0) as file:
+        return os.dup(file.fileno())
 
 
 def _reap() -> None:
@@ -177,8 +192,9 @@ def apart(work: Callable[[], object], patience: float | None) -> None:
 class Child:
     """A child with one pipe: from its standard output, or with ``feeds`` to its standard input.
 
-    Its other streams are ``/dev/null``, but for the errors: those go to a file in memory, which never fills up as a
-    pipe does that nobody reads. Leaving the context ends the child if it has not ended by itself.
+    Its other streams are ``/dev/null``, but for the errors: those go to a file, in memory where that can be had,
+    which never fills up as a pipe does that nobody reads. Leaving the context ends the child if it has not ended by
+    itself.
 
     :param limit: seconds after which :meth:`chunks` and :meth:`finish` raise TimeoutError rather than wait on
     :raises OSError: if it can not be started
@@ -191,7 +207,7 @@ class Child:
         self._left = self._waiter.share()
         self._limit = limit
         self._end = None if limit is None else time.monotonic() + limit
-        self._errors = os.memfd_create("errors")
+        self._errors = _new_file()
         self._fd = -1
         reader = writer = -1
         try:

@@ -1,0 +1,90 @@
+"""Where a system call is forbidden that upstream does not make, everything comes out as it does with upstream.
+
+Small programs in a process each, once per call and error; ``tox -e denied`` runs the tests of io under each of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import fastio
+from benchmarks.denied import filters
+from tests.conftest import MONKEY_PATCHED, needs_eventlet
+
+pytestmark = [
+    pytest.mark.skipif(not filters.supported(), reason="the numbers of the system calls are not known here"),
+    pytest.mark.skipif(
+        MONKEY_PATCHED or any(map(os.environ.get, ("TEST_DISABLED", "TEST_DENIED"))),
+        reason="the processes are the same without it",
+    ),
+]
+
+WORLDS = ["native", pytest.param("green", marks=needs_eventlet)]
+
+Ask = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
+    """``ask(world, patched, denial)``: what each program showed."""
+    root = pathlib.Path(fastio.__file__).parent.parent
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("FASTIO", "COV_"))}
+    directory = tmp_path_factory.mktemp("denied")
+    with contextlib.ExitStack() as stack:
+
+        @functools.cache
+        def worker(world: str, patched: str) -> Any:
+            started = stack.enter_context(subprocess.Popen(
+                [sys.executable, "-W", "ignore", "-m", "tests.denied_worker", world, patched], cwd=directory,
+                env={**environ, "PYTHONPATH": str(root)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            ))  # fmt: skip
+            assert started.stdin is not None
+            stack.callback(started.stdin.close)
+            return started
+
+        @functools.cache
+        def asked(world: str, patched: str, denial: str) -> dict[str, Any]:
+            process = worker(world, patched)
+            print(denial, file=process.stdin, flush=True)
+            return json.loads(process.stdout.readline())
+
+        yield asked
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("denial", filters.DENIALS)
+def test_it_comes_out_as_with_upstream(ask: Ask, world: str, denial: str) -> None:
+    stock = ask(world, "stock", "nothing")
+    # What only fastio has does what it does where nothing is forbidden.
+    expected = {**ask(world, "patched", "nothing"), **stock}
+    assert not [said for said in expected.values() if "raises" in str(said)]
+    assert ask(world, "patched", denial) == expected
+
+
+def test_a_call_is_forbidden_to_children_too(ask: Ask) -> None:
+    code = """
+import subprocess, sys
+from benchmarks.denied import filters
+filters.deny(sys.argv[1])
+subprocess.run([sys.executable, "-c", "import os; os.memfd_create('it')"], check=True)
+"""
+    root = pathlib.Path(fastio.__file__).parent.parent
+    done = subprocess.run([sys.executable, "-c", code, "memfd_create:EMFILE"], cwd=root, capture_output=True, text=True)
+    assert done.returncode
+    assert "Too many open files" in done.stderr
+
+
+@pytest.mark.parametrize("denial", ["pwritev2", "pwritev2:EWRONG", "open:EPERM"])
+def test_what_can_not_be_forbidden(denial: str) -> None:
+    with pytest.raises(ValueError, match="is no CALL:ERROR"):
+        filters.deny(denial)
