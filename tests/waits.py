@@ -1,0 +1,148 @@
+"""Every call in fastio that may wait, found in its source, and why none of them can hold a hub.
+
+A wait in the kernel on a thread that has a hub stops every greenlet of it, so each of them was looked at. A new one
+fails ``tests/test_hub.py`` until it is on one of these lists, with its reason.
+"""
+
+from __future__ import annotations
+
+import ast
+import pathlib
+from collections.abc import Iterator
+
+import fastio
+
+ROOT = pathlib.Path(fastio.__file__).parent
+
+#: Methods and functions that wait, or do so with some arguments.
+WAITING = frozenset({
+    "accept", "acquire", "communicate", "connect", "flock", "join", "lockf", "poll", "readv", "recv", "run", "select",
+    "sendall", "sendfile", "sleep", "wait", "wait3", "wait4", "wait_for_complete", "wait_for_complete_and_cb", "waitid",
+    "waitpid",
+})  # fmt: skip
+
+#: Calls that only have the name: of a function of ours, or of a setting.
+NOT_WAITING = {
+    ("engine.py:_change", "_turns.run(work)"): "see exclusive.py",
+    ("engine.py:_choose", "registry.select(names, settings.disabled, settings.also)"): "names of patches",
+    ("engine.py:_select_known", "registry.select([name for name in asked if name not in own])"): "names of patches",
+    ("trace/wsgi.py:traced.trace", "_Request(environ, *names).run(application, start_response)"): "the application",
+    ("patches/_popen.py:replacement._communicate",
+     "communicate(self, input, endtime, orig_timeout, dialect, mode, resumes)"): "see _popen.communicate",
+    ("places.py:find.look", "accept(value)"): "a question about a function",
+}  # fmt: skip
+
+#: Calls that return at once, whatever comes: on any thread.
+AT_ONCE = {
+    ("drivers/_process.py:_reap", "popen.poll()"): "WNOHANG",
+    ("drivers/_process.py:_Green.exited", "popen.poll()"): "WNOHANG",
+    ("drivers/_process.py:Child.stop", "self._popen.poll()"): "WNOHANG",
+    ("patches/_popen.py:communicate", "popen.poll()"): "WNOHANG",
+    ("patches/_child.py:until_exit", "os.waitid(os.P_PID, pid, _WAITABLE)"): "WNOHANG is in _WAITABLE",
+    ("patches/fix_green_pipelines.py:_other_end_is_gone", "poll.poll(0)"): "no time at all",
+    ("patches/glance_sendfile.py:Body._send_some", "os.sendfile(*arguments)"):
+        "the socket does not block, and the bytes are in memory: else a worker's turn has fetched them",
+    ("core/drain.py:Drain.read", "os.readv(self.fd, [buffer[:size]])"):
+        "the selector has said that it is readable, as before upstream's os.read()",
+    ("patches/green_pipe.py:make_readinto.readinto", "os.readv(self._fileno, [b])"):
+        "a GreenPipe's descriptor does not block",
+    ("trace/recorder.py:Recorder.__init__", "self._ending.acquire()"): "the lock was made a moment ago",
+}  # fmt: skip
+
+#: Calls that let the other greenlets run, or go to a function that is elsewhere on these lists.
+IN_THE_HUB = {
+    ("core/exchange.py:exchange", "selector.wait(patience)"): "HubSelector under eventlet, else see _NativeSelector",
+    ("core/hashing.py:BackgroundHash._hand_over", "mark.wait()"): "the bell that _hashing.new_bell() makes",
+    ("core/threads.py:Mark.wait", "self._bell.wait(PATIENCE)"): "the bell that _hashing.new_bell() makes",
+    ("core/threads.py:Worker.finish", "mark.wait()"): "the bell that _hashing.new_bell() makes",
+    ("patches/_offload.py:_wait", "mark.wait()"): "the bell that _hashing.new_bell() makes",
+    ("drivers/_process.py:_Green.exited", "sleep(_LOOKS)"): "eventlet's",
+    ("drivers/_process.py:_Green.apart", "working.wait()"): "a greenlet's",
+    ("drivers/_process.py:_Green.give_way", "sleep(0)"): "eventlet's",
+    ("patches/_child.py:until_exit", "wait(pidfd)"): "who calls says how: see wait.py, green_wait.py and _process.py",
+    ("patches/_fair.py:Pace.give_way", "sleep(0)"): "eventlet's",
+    ("patches/_files.py:_File.write", "_offload.run(*call)"): "a worker's",
+    ("patches/_files.py:fetch", "_offload.run(*call)"): "a worker's",
+    ("patches/_hashing.py:_PollingBell.wait", "sleep(self.INTERVAL)"): "eventlet's",
+    ("patches/_popen.py:communicate", "popen.wait(timeout=popen._remaining_time(endtime))"):
+        "upstream's, or see wait.py and green_wait.py",
+    ("patches/green_pipe.py:_let_others_run", "sleep(0)"): "eventlet's",
+    ("patches/green_wait.py:make.wait",
+     "_child.wait(self, timeout, watch, reap, namespace['TimeoutExpired'])"): "the hub watches",
+    ("patches/store_rbd.py:_Request.wait", "_offload.run(self.completion.wait_for_complete_and_cb)"): "a worker's",
+    ("patches/store_rbd.py:ReadAhead.read", "request.wait()"): "a worker's",
+    ("patches/store_rbd.py:ReadAhead._forget", "self._under_way[0].wait()"): "a worker's",
+    ("patches/store_rbd.py:WriteBehind._finish", "request.wait()"): "a worker's",
+    ("trace/recorder.py:_InHub.give_way", "self.sleep(0)"): "eventlet's",
+    ("trace/recorder.py:_InHub._call", "_offload.run(*call)"): "a worker's",
+    ("trace/recorder.py:Recorder._write_in_hub", "way.sleep(INTERVAL)"): "eventlet's",
+}  # fmt: skip
+
+#: Calls that wait in the kernel, and what keeps them from a thread that has a hub.
+NATIVE = {
+    ("core/threads.py:NativeBell.wait", "self.rung.get(timeout=seconds)"):
+        "_hashing.new_bell() makes it without a hub; before a fork it waits for hashing, some milliseconds",
+    ("drivers/_process.py:_Native._wait", "poll.poll(None if seconds is None else math.ceil(max(0, seconds) * 1000))"):
+        "_waiter() is _Green where _hubs.is_green()",
+    ("drivers/_process.py:_Native.exited", "popen.wait(seconds)"): "_waiter() is _Green where _hubs.is_green()",
+    ("exclusive.py:Exclusive.run", "with self._lock"): "patching; see there who holds it, and for how long",
+    ("patches/_http.py:_wait", "poll.poll(seconds * 1000)"): "_hubs.may_block()",
+    ("patches/communicate.py:_NativeSelector.wait", "self._selector.select(timeout)"): "_hubs.may_block(), by Mode",
+    ("patches/wait.py:make._wait.watch", "selector.select(timeout)"): "_hubs.may_block()",
+    ("patches/wait.py:make._wait",
+     "_child.wait(self, timeout, watch, lambda left: below(self, timeout=left), namespace['TimeoutExpired'])"):
+        "_hubs.may_block()",
+    ("patches/store_rbd.py:_Request.wait_natively", "self.completion.wait_for_complete_and_cb()"):
+        "what librbd has called back for already, or while an image is thrown away, where greenlets must not switch",
+    ("trace/recorder.py:Recorder.end", "self._turn.acquire(timeout=_PATIENCE)"):
+        "the end of the process, and then for a writer that is in the middle of a write",
+    ("trace/recorder.py:Recorder._write_in_thread", "self._ending.acquire(timeout=INTERVAL)"):
+        "the writer's own thread, which has no hub",
+}  # fmt: skip
+
+#: Programs of the command line, which have no hub; and the reports that they write.
+TOOLS = ("checkout.py", "cli.py", "launcher.py", "matrix.py", "page.py", "trace/analysis/")
+
+
+def waits() -> list[tuple[str, str]]:
+    """``(module and function, call)`` of each, as often as it is there."""
+    found = []
+    for path in sorted(ROOT.rglob("*.py")):
+        name = path.relative_to(ROOT).as_posix()
+        if not name.startswith(TOOLS):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            found += [(f"{name}:{function}", call) for function, call in _in(tree, "")]
+    return found
+
+
+def _in(node: ast.AST, function: str) -> Iterator[tuple[str, str]]:
+    for child in ast.iter_child_nodes(node):
+        inside = function
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            inside = f"{function}.{child.name}".lstrip(".")
+        elif isinstance(child, ast.Call) and _may_wait(child):
+            yield function, ast.unparse(child)
+        elif isinstance(child, ast.With):
+            for item in child.items:
+                if not isinstance(item.context_expr, ast.Call) and "lock" in ast.unparse(item.context_expr).lower():
+                    yield function, f"with {ast.unparse(item.context_expr)}"
+        yield from _in(child, inside)
+
+
+def _may_wait(call: ast.Call) -> bool:
+    called = call.func
+    name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+    of = ast.unparse(called.value) if isinstance(called, ast.Attribute) else ""
+    if name == "get":
+        return "queue" in of.lower() or any(keyword.arg in ("block", "timeout") for keyword in call.keywords)
+    if name not in WAITING:
+        return False
+    if name == "join":
+        # Of text, and of paths.
+        return not (isinstance(called, ast.Attribute) and isinstance(called.value, ast.Constant)) and of != "os.path"
+    if name == "acquire":
+        return not call.args or ast.unparse(call.args[0]) != "False"
+    if name in ("waitid", "waitpid"):
+        return "WNOHANG" not in ast.unparse(call)
+    # The constructor of an object that polls.
+    return not (name == "poll" and of.rstrip("')\"").endswith("select"))
