@@ -54,7 +54,7 @@ def times_out(subprocess):
 
 
 def communicate_times_out(subprocess):
-    """Under eventlet it waits for the child in spite of that with upstream."""
+    """Under eventlet it can be caught by its name only with ``fix_green_exceptions``."""
     with subprocess.Popen(["sleep", "60"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         yield expired(subprocess, lambda: child.communicate(timeout=0.01))
         child.kill()
