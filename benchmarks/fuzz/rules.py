@@ -154,8 +154,21 @@ RULES: dict[str, Callable[[Case], bool]] = {
 PASSING = ("fix_green_exceptions",)
 
 
+def _goes_on_where_stock_raised(case: Case) -> bool:
+    """Whether stock refused communicate() because stdin is closed: with the fix it waits for the child, which may wait."""
+    return any(
+        operation.get("op") == "communicate"
+        and seen.get("error") == "ValueError"
+        and "closed file" in str(seen.get("args"))
+        and "stdin" in seen.get("closed", ())
+        for operation, seen in zip(case.program["ops"], case.stock.get("ops", ()), strict=False)
+    )
+
+
 def explained(case: Case) -> str | None:
-    """The name of the fix that a difference is there for, or None. A hang is never meant."""
+    """The name of the fix that a difference is there for, or None. A hang is never meant, but for one reason."""
+    if case.found.field == "hang" and "fix_closed_stdin" in case.fixes and _goes_on_where_stock_raised(case):
+        return "fix_closed_stdin"
     if case.found.field in ("hang", "died", "leaked"):
         return None
     return next((name for name, rule in RULES.items() if name in case.fixes and rule(case)), None)
