@@ -155,7 +155,7 @@ PASSING = ("fix_green_exceptions",)
 
 
 def _goes_on_where_stock_raised(case: Case) -> bool:
-    """Whether stock refused communicate() because stdin is closed: with the fix it waits for the child, which may wait."""
+    """Whether stock refused communicate() because stdin is closed: with the fix it goes on, and waits for the child."""
     return any(
         operation.get("op") == "communicate"
         and seen.get("error") == "ValueError"
