@@ -1,8 +1,9 @@
 """Native threads that run functions written in C, and no Python.
 
 Python collects garbage where a thread allocates (up to 3.11), or between two instructions of any thread (later), and
-runs the finalizers of what it finds right there. The finalizers of a service under eventlet belong into its own
-thread: a green lock that one of them takes elsewhere makes a second hub, and who waits for that lock waits for ever.
+runs the finalizers of what it finds in that same thread. The finalizers of a service under eventlet belong in the
+service's own thread. A green lock that one of them takes elsewhere makes a second hub, and whoever waits for that lock
+waits for ever.
 So these threads never execute an instruction of Python and never allocate an object that the collector counts. Each
 works off iterators of :mod:`itertools`, whose steps are calls of C functions with arguments that were made before:
 results go where the last C function puts them, usually into a deque.
@@ -20,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, starmap
 from typing import Any, Protocol
 
-#: Seconds after which who waits looks whether the thread is still there.
+#: Seconds after which whoever waits checks that the thread is still there.
 PATIENCE = 5.0
 
 

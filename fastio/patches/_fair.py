@@ -7,7 +7,6 @@ so a transfer from or to one of them would run from the first byte to the last b
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,12 +19,6 @@ from fastio.patches._hubs import hub, is_green
 #: The least that one of many images' transfers moves in a turn, in bytes, unless ``yield_bytes`` is less. A turn of
 #: glance's costs more than one of a pipe's: twenty downloads at a time with 64 KiB in each were slower than stock's.
 SHARE = 256 * KIB
-
-
-def in_main_greenlet() -> bool:
-    """Whether this is the code that the thread began with, in a service its start-up, and no request."""
-    greenlet = sys.modules.get("greenlet")
-    return greenlet is None or greenlet.getcurrent().parent is None
 
 
 def share(floor: int = SHARE) -> int:
