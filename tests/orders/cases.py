@@ -6,7 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 
 #: What can be imported explicitly; the question is asked of everything that is imported, whichever of these it was.
-TARGETS = ("subprocess", "eventlet.green.subprocess", "eventlet.greenio", "eventlet.wsgi")
+TARGETS = (
+    "subprocess",
+    "oslo_concurrency.processutils",
+    "eventlet.green.subprocess",
+    "eventlet.greenio",
+    "eventlet.wsgi",
+)
 STEPS = ("import", "patch", "patch", "unpatch", "unpatch", "monkey_patch")
 
 

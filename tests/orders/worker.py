@@ -104,9 +104,15 @@ class Questions:
         return found
 
     def popen(self, popen):
-        names = ["_communicate", "_execute_child"]
+        names = ["_communicate"]
         names += ["_wait"] if popen is self.early else ["wait", "__init__", "_check_timeout", "_get_handles"]
+        oslo = "oslo_concurrency.processutils" in sys.modules
+        if popen is not self.early or oslo:
+            # oslo_spawn is the only patch at the native one, and waits for what it relies on.
+            names.append("_execute_child")
         found = self.attributes(id(popen), popen, *names)
+        found["oslo"] = oslo
+        found["hub"] = has_hub()
         data = b"\x00fastio\n" * 4096
         before = counts()
         process = popen(["cat"], stdin=-1, stdout=-1, stderr=-1)
@@ -182,6 +188,12 @@ class Questions:
 def is_ours(value):
     code = getattr(value, "__code__", None)
     return code is not None and os.sep + os.path.join("fastio", "") in code.co_filename
+
+
+def has_hub():
+    """Whether this thread has a hub by now; asking does not make one."""
+    hubs = sys.modules.get("eventlet.hubs")
+    return hubs is not None and getattr(hubs._threadlocal, "hub", None) is not None
 
 
 def counts():
