@@ -155,16 +155,19 @@ class _Maker:
             steps.append(self._reading(last))
         if "pipesize" in self.popen and rng.random() < 0.7:
             steps.append(f"capacity:{rng.choice([0, 1])}")
+        written = {"out"} if any(step.startswith("echo:") for step in steps) else set()
         for stream in rng.sample(["out", "err"], rng.choice([0, 1, 1, 1, 2])):
-            size = min(rng.choice(_SIZES), self.room[stream])
-            if self.popen.get("stderr") == "STDOUT":
-                size = min(size, self.room["out"] // 2)
-                self.room["out"] -= size
+            pipe = "out" if self.popen.get("stderr") == "STDOUT" else stream
+            size = min(rng.choice(_SIZES), self.room[pipe])
             if big and stream == "out" and self.outputs == ["stdout"]:
                 size = rng.choice([70_000, 131_072, 300_000])
-            else:
-                self.room[stream] -= size
-            steps.append(f"{stream}:{size}:{rng.choice(_PATTERNS).hex()}")
+            step = f"{stream}:{size}:{rng.choice(_PATTERNS).hex()}"
+            if pipe in written:
+                # An unbuffered read that waits may return with the first piece, or with both.
+                continue
+            written.add(pipe)
+            steps.append(step)
+            self.room[pipe] -= min(size, self.room[pipe])
         if rng.random() < 0.08:
             steps.append(f"close:{rng.choice([0, 1, 1, 2])}")
         if rng.random() < 0.1:

@@ -66,6 +66,28 @@ def test_programs_are_of_all_kinds(kind: str) -> None:
     assert {word for word in wanted if word not in text} == set()
 
 
+def _pieces(program: programs.Program) -> list[list[str]]:
+    """The pipes to which the child writes between two ``sync`` steps, once for each piece."""
+    (child,) = program["children"]
+    pipes = {"out": "out", "echo": "out", "err": "out" if child["popen"].get("stderr") == "STDOUT" else "err"}
+    phases: list[list[str]] = [[]]
+    for name in (step.partition(":")[0] for step in child["steps"]):
+        if name == "sync":
+            phases.append([])
+        elif name in pipes:
+            phases[-1].append(pipes[name])
+    return phases
+
+
+@pytest.mark.parametrize("kind", ["native", "green"])
+def test_an_unbuffered_read_that_waits_has_one_piece_to_find(kind: str) -> None:
+    made = [programs.generate(random.Random(f"1:{number}"), kind) for number in range(3000)]
+    reads = [each for each in made if any(op["op"] == "read" and op["f"] != "r" for op in each["ops"])]
+    phases = [phase for each in reads for phase in _pieces(each)]
+    assert ["out", "err"] in phases and ["err", "out"] in phases
+    assert [phase for phase in phases if len(phase) > len(set(phase))] == []
+
+
 def test_nothing_is_found_where_nothing_is_broken(tmp_path: pathlib.Path) -> None:
     summary = run(tmp_path, "--no-seeds", "--programs", "30", "--hub", "native", "--seed", "9", "--jobs", "2")
     assert summary["failures"] == [] and summary["status"] == 0
