@@ -4,9 +4,9 @@ pytest-benchmark neither interleaves what it compares nor uses fresh processes. 
 engine run the whole case, and each test replays its variant's recorded durations into the ``benchmark`` fixture, on a
 clock that only the replay moves; comparing, storing and exporting work as with any other benchmark.
 
-A suite has ``CASES``, a list of :class:`benchmarks.engine.Case`, and one test that takes ``recorded`` and calls it. It
-may have ``judgement(result)``: tables of what the figures say, shown below them unless the run was a quick one; and
-``plot(result, directory, name)``, which draws more than all suites have and returns the files.
+A suite has ``CASES``, a list of :class:`benchmarks.harness.engine.Case`, and one test that takes ``recorded`` and calls
+it. It may have ``judgement(result)``: tables of what the figures say, shown below them unless the run was a quick one;
+and ``plot(result, directory, name)``, which draws more than all suites have and returns the files.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from types import ModuleType
 
 import pytest
 
-from benchmarks import engine, machine, tables
-from benchmarks.results import COSTS, Result, VariantResult
+from benchmarks.harness import engine, machine, tables
+from benchmarks.harness.results import COSTS, Result, VariantResult
 from fastio.config import parse_size
 
 #: The engine limits each run; what is around the runs must end, too.
@@ -220,7 +220,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 def _plot(module: ModuleType, result: Result, path: Path) -> list[str]:
     try:
-        from benchmarks import cpu_load, plots
+        from benchmarks.harness import plots
+        from benchmarks.suites.glance_client import plots as cpu_load
 
         drawn = [*plots.plot(result, path.parent, path.stem), *cpu_load.plot(result, path.parent, path.stem)]
         if hasattr(module, "plot"):

@@ -146,7 +146,7 @@ def _size_setting(name: str, default: int, minimum: int, maximum: int, help: str
     return Setting(name, "FASTIO_" + name.upper(), default, parse_size, allowed, help, minimum, maximum)
 
 
-#: The defaults of the first three sizes come from ``benchmarks/bench_sweep.py`` (chunk x pipe x yield,
+#: The defaults of the first three sizes come from ``benchmarks/suites/sweep/bench_sweep.py`` (chunk x pipe x yield,
 #: throughput and the lateness of a heartbeat greenlet); its table is in doc/source/benchmarks.rst.
 SETTINGS = (
     _size_setting(

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from xml.etree import ElementTree
 
-from benchmarks.environments import SetupError, make
+from benchmarks.harness.environments import SetupError, make
 from fastio.matrix import DISTRIBUTIONS, Environment, tested
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent

@@ -6,7 +6,8 @@ import pytest
 
 pytest.importorskip("scipy")
 
-from benchmarks import chunks, results, tables  # noqa: E402
+from benchmarks.harness import results, tables  # noqa: E402
+from benchmarks.suites.store_chunks import tables as chunks  # noqa: E402
 from benchmarks.validate import figures  # noqa: E402
 
 ROOT = Path(__file__).parent.parent
@@ -20,7 +21,8 @@ def test_there_are_results():
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
 def test_the_table_is_that_of_the_result(path):
     table = path.with_suffix(".rst").read_text(encoding="utf-8")
-    assert table == tables.rst(results.read(path)), f"python -m benchmarks.tables {path} --rst > {path.stem}.rst"
+    command = f"python -m benchmarks.harness.tables {path} --rst > {path.stem}.rst"
+    assert table == tables.rst(results.read(path)), command
 
 
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)

@@ -1,9 +1,9 @@
 """Real glance-api servers: release 32, the last with the eventlet server, and release 33 under uWSGI with threads.
 
-Each runs from an environment of its own (:mod:`benchmarks.glance_environments`). There is no keystone: the paste
-pipeline is the one without authentication, in which glance copies all its policies for each request (3 ms of CPU); or,
-with the flavor ``identity``, that of keystone with :mod:`confirmed_identity` in the place of its middleware. The
-database is sqlite, and the images are in one filesystem store, whose chunk size is glance's default unless the
+Each runs from an environment of its own (:mod:`benchmarks.backends.glance_environments`). There is no keystone: the
+paste pipeline is the one without authentication, in which glance copies all its policies for each request (3 ms of
+CPU); or, with the flavor ``identity``, that of keystone with :mod:`confirmed_identity` in the place of its middleware.
+The database is sqlite, and the images are in one filesystem store, whose chunk size is glance's default unless the
 parameter ``chunk_size`` gives another.
 
 ``fastio=on`` starts the server as an operator would: ``fastio run -- glance-api ...``, and ``import = fastio.auto`` for
@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from benchmarks.backends.base import HOST, Backend, BackendError, find_program, http_status
-from benchmarks.glance_environments import ENVIRONMENTS
-from benchmarks.worker import cache_directory
+from benchmarks.backends.glance_environments import ENVIRONMENTS
+from benchmarks.harness.worker import cache_directory
 
 #: Options of glance-api.conf by group.
 Configuration = Mapping[str, Mapping[str, object]]
@@ -94,7 +94,7 @@ class Glance(Backend):
     """One glance-api, and nginx in front of it if HTTPS is asked for."""
 
     driver = ""
-    #: of :data:`benchmarks.glance_environments.ENVIRONMENTS`
+    #: of :data:`benchmarks.backends.glance_environments.ENVIRONMENTS`
     environment: ClassVar[str]
     #: programs that there must be beside the interpreter
     programs: ClassVar[tuple[str, ...]]

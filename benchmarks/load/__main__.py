@@ -286,7 +286,7 @@ def _carry_out_workload(chosen: argparse.Namespace) -> int:
 
 
 def _show_workload(directory: Path, result: Path | None) -> None:
-    from benchmarks import tables
+    from benchmarks.harness import tables
     from benchmarks.load import workloads
 
     found = workloads.read(directory)
@@ -324,7 +324,7 @@ def _path(chosen: argparse.Namespace) -> int:
 
 
 def _analyze(chosen: argparse.Namespace) -> int:
-    from benchmarks import tables
+    from benchmarks.harness import tables
     from benchmarks.load import analysis, report
     from benchmarks.load.stages import SUMMARY
 

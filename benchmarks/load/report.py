@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks import machine
+from benchmarks.harness import machine
+from benchmarks.harness.results import CaseResult, Result, VariantResult
+from benchmarks.harness.tables import Table, number
 from benchmarks.load import analysis, cpu
 from benchmarks.load.analysis import Operations, Run, Window
-from benchmarks.results import CaseResult, Result, VariantResult
-from benchmarks.tables import Table, number
 
 #: Parameters of a plan that say where, not what: two runs may differ in them without a word.
 PLACES = ("target", "labels")

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine
+from benchmarks.harness import machine
+from benchmarks.harness.results import CaseResult, Result, VariantResult
+from benchmarks.harness.tables import EMPTY, Table, number
 from benchmarks.load import analysis, bottleneck, report, usage
 from benchmarks.load.analysis import Run, Window
 from benchmarks.load.bottleneck import Bottleneck, Limits
 from benchmarks.load.stages import FORMAT, SUMMARY, VERSION
 from benchmarks.load.usage import Usage
-from benchmarks.results import CaseResult, Result, VariantResult
-from benchmarks.tables import EMPTY, Table, number
 
 MIB = 1 << 20
 

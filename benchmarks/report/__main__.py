@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import fastio
+from benchmarks.harness.results import ResultError
 from benchmarks.report import sections
-from benchmarks.results import ResultError
 from fastio import page
 from fastio.page import PageError, Text
 

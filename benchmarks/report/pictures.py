@@ -8,10 +8,11 @@ from pathlib import Path
 
 import matplotlib
 
-from benchmarks import cpu_load, overview, plots, statistics, tables
+from benchmarks.harness import overview, plots, statistics, tables
+from benchmarks.harness.results import CaseResult, Result
+from benchmarks.harness.tables import number
 from benchmarks.report.suites import Suite
-from benchmarks.results import CaseResult, Result
-from benchmarks.tables import number
+from benchmarks.suites.glance_client import plots as cpu_load
 from fastio.page import Plot
 
 #: Of every plot of medians.

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import overview, results, tables
-from benchmarks.machine import STABLE
+from benchmarks.harness import overview, results, tables
+from benchmarks.harness.machine import STABLE
+from benchmarks.harness.results import CaseResult, Result, ResultError
 from benchmarks.report.suites import Suite
-from benchmarks.results import CaseResult, Result, ResultError
 from fastio.config import format_size
 from fastio.page import Code, Download, Folded, Link, Notes, Part, Section, Table, Text
 

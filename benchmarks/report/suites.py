@@ -1,6 +1,7 @@
 """What each suite shows beside what all of them have.
 
-A suite's module is ``benchmarks/bench_SUITE.py``; nothing has to be listed here for it. Of it a report takes
+A suite's module is ``benchmarks/suites/SUITE/bench_SUITE.py``; it does not have to be listed here. Of it a report
+takes
 
 - the first paragraph of its docstring, which says what is measured,
 - ``judgement(result)``, if it is there: tables of what the figures say,
@@ -19,9 +20,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
-import benchmarks
-from benchmarks.results import Result, ResultError
-from benchmarks.tables import Table
+from benchmarks import suites
+from benchmarks.harness.results import Result, ResultError
+from benchmarks.harness.tables import Table
 
 #: First word of the suite -> module.
 OTHERS = {
@@ -29,8 +30,6 @@ OTHERS = {
     "load": "benchmarks.load.report",
     "workload": "benchmarks.load.workloads",
 }
-
-_PREFIX = "bench_"
 
 
 class Suite:
@@ -71,12 +70,11 @@ class Suite:
 
 def known() -> list[str]:
     """The names of all suites, as a report knows them."""
-    files = (module.name for module in pkgutil.iter_modules(benchmarks.__path__))
-    return sorted([*(name.removeprefix(_PREFIX) for name in files if name.startswith(_PREFIX)), *OTHERS])
+    return sorted([*(folder.name for folder in pkgutil.iter_modules(suites.__path__)), *OTHERS])
 
 
 def _module(name: str) -> ModuleType:
     first = name.split()[0] if name.split() else name
     if first not in known():
         raise ResultError(f"suite {name!r} is none that a report knows: allowed are {', '.join(known())}")
-    return importlib.import_module(OTHERS.get(first, f"benchmarks.{_PREFIX}{first}"))
+    return importlib.import_module(OTHERS.get(first, f"benchmarks.suites.{first}.bench_{first}"))

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.engine import ROOT
+from benchmarks.harness.engine import ROOT
 from fastio.config import parse_size
 from tests.upstream.terminal import terminal
 

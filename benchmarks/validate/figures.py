@@ -12,10 +12,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import results
-from benchmarks.engine import ROOT
-from benchmarks.results import Result
-from benchmarks.tables import EMPTY, Table, number, summary, table_rst
+from benchmarks.harness import results
+from benchmarks.harness.engine import ROOT
+from benchmarks.harness.results import Result
+from benchmarks.harness.tables import EMPTY, Table, number, summary, table_rst
 
 from . import __main__ as command
 from . import measurements

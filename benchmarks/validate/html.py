@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 import fastio
-from benchmarks import tables as cases
+from benchmarks.harness import tables as cases
 from fastio import page
 from fastio.page import Code, Folded, Notes, Part, Plot, Section, Text
 from tests.upstream.report import Table

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.results import Result
-from benchmarks.tables import Table
+from benchmarks.harness.results import Result
+from benchmarks.harness.tables import Table
 
 from . import measurements, tables
 

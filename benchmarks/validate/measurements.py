@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import fastio
-from benchmarks import compare, engine, machine, statistics
 from benchmarks.backends import SERVICES
-from benchmarks.engine import Case, Options
-from benchmarks.progress import Progress
-from benchmarks.results import CaseResult, Result, ResultError, VariantResult, read
+from benchmarks.harness import compare, engine, machine, statistics
+from benchmarks.harness.engine import Case, Options
+from benchmarks.harness.progress import Progress
+from benchmarks.harness.results import CaseResult, Result, ResultError, VariantResult, read
 
 from . import services
 from .state import State

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import fastio
-from benchmarks.results import Result
+from benchmarks.harness.results import Result
 
 from .candidates import Candidate
 from .measurements import Row

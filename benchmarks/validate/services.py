@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.backends import SERVICES
-from benchmarks.engine import Case
-from benchmarks.engine import Variant as CaseRow
-from benchmarks.workloads import MIB
+from benchmarks.harness.engine import Case
+from benchmarks.harness.engine import Variant as CaseRow
+from benchmarks.harness.ways import MIB
 
 if TYPE_CHECKING:
     from .variants import Variant

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.engine import ROOT
+from benchmarks.harness.engine import ROOT
 
 _FINISHED = "finished.json"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.worker import CACHE_VARIABLE, cache_directory
+from benchmarks.harness.worker import CACHE_VARIABLE, cache_directory
 from tests.upstream import compare
 from tests.upstream.compare import Comparison, Difference
 from tests.upstream.runner import Outcome, Run, Runner, SuiteError

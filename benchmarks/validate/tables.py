@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from benchmarks.tables import EMPTY, number
+from benchmarks.harness.tables import EMPTY, number
 from tests.upstream import compare
 from tests.upstream.report import COUNTED, Table, last_line, short
 from tests.upstream.runner import Outcome as TestOutcome

@@ -6,8 +6,8 @@ import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from benchmarks.engine import Case
-from benchmarks.glance_environments import ENVIRONMENTS
+from benchmarks.backends.glance_environments import ENVIRONMENTS
+from benchmarks.harness.engine import Case
 
 from . import services
 from .errors import ValidateError
@@ -34,7 +34,7 @@ class Target:
     extras: str
     #: of :data:`tests.upstream.suites.SUITES` and :data:`benchmarks.validate.suites.CONDUCT`
     suites: tuple[str, ...]
-    #: ways of :data:`benchmarks.workloads.WAYS` in which it is used
+    #: ways of :data:`benchmarks.harness.ways.WAYS` in which it is used
     modes: tuple[str, ...]
     #: suites of benchmarks that touch it
     benchmarks: tuple[str, ...]
@@ -95,7 +95,7 @@ class Target:
 
 
 def cases_of(suite: str) -> Sequence[Case]:
-    own = importlib.import_module(f"benchmarks.bench_{suite}").CASES
+    own = importlib.import_module(f"benchmarks.suites.{suite}.bench_{suite}").CASES
     return [case for each in own for case in services.split(each)]
 
 

@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import machine
-from benchmarks.engine import Options
+from benchmarks.harness import machine
+from benchmarks.harness.engine import Options
 from fastio import page
 from fastio.page import Plot
 from tests.upstream.terminal import Plain, Rich

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks import servers
 from benchmarks.backends import SERVICES, backend
 from benchmarks.backends.base import Backend, BackendError, Unavailable
-from benchmarks.glance_environments import ENVIRONMENTS
+from benchmarks.backends.glance_environments import ENVIRONMENTS
+from benchmarks.harness import servers
 from tests.backends.conftest import alive, processes_of
 from tests.backends.test_command import read_until, up
 
@@ -175,7 +175,7 @@ def test_without_its_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     message = backend(name).available()
     assert message is not None and "\n" not in message
     assert message.startswith(f"{name}: BENCHMARK_GLANCE{name[-2:]} names no Python with glance==")
-    assert "python -m benchmarks.glance_environments DIRECTORY" in message
+    assert "python -m benchmarks.backends.glance_environments DIRECTORY" in message
     with pytest.raises(Unavailable):
         backend(name)(tmp_path).start()
     for variable in VARIABLES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks.results import CaseResult, Result, VariantResult
+from benchmarks.harness.results import CaseResult, Result, VariantResult
 
 SIZE = 200 << 20
 

@@ -10,7 +10,7 @@ pytest.importorskip("numpy", reason="comparing needs the extra 'bench'")
 pytest.importorskip("scipy", reason="comparing needs the extra 'bench'")
 pytest.importorskip("rich", reason="comparing needs the extra 'bench'")
 
-from benchmarks import compare, statistics
+from benchmarks.harness import compare, statistics
 from tests.benchmarks import samples
 
 #: Seconds of seven runs, with a spread as a shared machine has it.

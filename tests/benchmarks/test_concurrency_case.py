@@ -13,11 +13,11 @@ import pytest
 pytest.importorskip("numpy", reason="results need the extra 'bench'")
 pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 
-from benchmarks import bench_concurrency as concurrency
-from benchmarks import concurrency_tables as tables
-from benchmarks import results
 from benchmarks.backends.glance import Glance32
-from benchmarks.results import CaseResult, Result
+from benchmarks.harness import results
+from benchmarks.harness.results import CaseResult, Result
+from benchmarks.suites.concurrency import bench_concurrency as concurrency
+from benchmarks.suites.concurrency import tables
 from tests.benchmarks import samples
 from tests.conftest import with_services
 
@@ -40,7 +40,7 @@ def row(rate: float, success: float = 1.0, trace: dict[str, Any] | None = None) 
 def case(users: int, stock: float, fastio: float, success: float = 1.0) -> CaseResult:
     trace = {"lost": 3, "states": {"body": {"count": 2, "p50_ms": 12.0, "p99_ms": 70.0}}}
     rows = {"stock": row(stock), "fastio": row(fastio, success), "stock, traced": row(stock, trace=trace)}
-    return samples.case(rows, name=f"glance-32-{users}", workload="glance_concurrency", unit="MiB/s")
+    return samples.case(rows, name=f"glance-32-{users}", workload="concurrency", unit="MiB/s")
 
 
 def made(*cases: CaseResult) -> Result:
@@ -104,7 +104,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_the_plot(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
-    from benchmarks import concurrency_plots
+    from benchmarks.suites.concurrency import plots as concurrency_plots
 
     path = tmp_path / "concurrency.json"
     made(*RISES).write(path)
@@ -124,8 +124,9 @@ def test_a_smoke_run(tmp_path: Path) -> None:
     reason = Glance32.available()
     if reason:
         pytest.skip(f"glance-32: {reason}")
-    command = [sys.executable, "-m", "pytest", "-q", "--benchmark-quiet", "benchmarks/bench_concurrency.py", "--quick"]
-    command += ["-k", "glance-32", "-p", "no:cacheprovider", "--result", str(tmp_path / "result.json")]
+    command = [sys.executable, "-m", "pytest", "-q", "--benchmark-quiet", "--quick"]
+    command += ["benchmarks/suites/concurrency/bench_concurrency.py", "-k", "glance-32", "-p", "no:cacheprovider"]
+    command += ["--result", str(tmp_path / "result.json")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500)
     assert done.returncode == 0 and "4 passed" in done.stdout, done.stdout + done.stderr
     found = results.read(tmp_path / "result.json")

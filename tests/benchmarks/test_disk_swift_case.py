@@ -17,12 +17,13 @@ pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 
 import numpy
 
-from benchmarks import disk_swift_tables, engine, results, servers, statistics, worker
-from benchmarks.bench_disk_swift import CASES, DIRECT, LARGE, LOG, SOURCES, WAYS
+from benchmarks.harness import engine, results, servers, statistics, worker
+from benchmarks.harness.progress import Progress
+from benchmarks.harness.tables import EMPTY
 from benchmarks.load.content import Content
-from benchmarks.progress import Progress
-from benchmarks.tables import EMPTY
-from benchmarks.workloads import disk_swift
+from benchmarks.suites.disk_swift import tables as disk_swift_tables
+from benchmarks.suites.disk_swift import workload as disk_swift
+from benchmarks.suites.disk_swift.bench_disk_swift import CASES, DIRECT, LARGE, LOG, SOURCES, WAYS
 from tests.benchmarks import samples
 from tests.benchmarks.test_load_analysis import operation, run_of
 from tests.conftest import with_services
@@ -237,7 +238,7 @@ def test_without_the_records(tmp_path, monkeypatch, capsys) -> None:
 
 def test_the_plots(tmp_path, monkeypatch, capsys) -> None:
     pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
-    from benchmarks import disk_swift_plots
+    from benchmarks.suites.disk_swift import plots as disk_swift_plots
 
     path = tmp_path / "disk_swift.json"
     made(tmp_path, monkeypatch, ROWS).write(path)

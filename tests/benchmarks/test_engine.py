@@ -19,15 +19,15 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import engine, machine, results, servers, worker
 from benchmarks.backends.base import BackendError
-from benchmarks.engine import Case, CaseError, Options, Variant
-from benchmarks.progress import Progress
+from benchmarks.harness import engine, machine, results, servers, worker
+from benchmarks.harness.engine import Case, CaseError, Options, Variant
+from benchmarks.harness.progress import Progress
 from tests.conftest import MONKEY_PATCHED, needs_eventlet, needs_oslo
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="nobody monkey patches the engine's own process")
 
-ROOT = Path(engine.__file__).parent.parent
+ROOT = engine.ROOT
 #: Seconds after which a test gives up on a process; none takes even a few.
 PATIENCE = 100
 
@@ -203,7 +203,7 @@ def test_an_interrupted_run_leaves_what_it_has_measured(script, tmp_path):
     path, note = tmp_path / "result.json", tmp_path / "note"
     code = f"""
         from pathlib import Path
-        from benchmarks import engine, results
+        from benchmarks.harness import engine, results
         case = engine.Case("case", "none", [engine.Variant("a", script={script!r}, rounds=3),
             engine.Variant("hangs", script={script!r}, warmup=0, rounds=1)], {{"note": {str(note)!r}}})
         engine.run([case], results.Result("test", {{}}, {{}}), path=Path({str(path)!r}))
@@ -274,7 +274,8 @@ def test_progress_on_a_terminal():
 
 
 def work(workload: str, variant: str, **parameters) -> dict:
-    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.worker", workload, variant, json.dumps(parameters)]
+    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.harness.worker"]
+    command += [workload, variant, json.dumps(parameters)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
@@ -372,7 +373,7 @@ def test_payloads(make, size, tmp_path, monkeypatch):
 
 
 SUITE = """
-from benchmarks.engine import Case, Variant
+from benchmarks.harness.engine import Case, Variant
 
 SCRIPT = {script!r}
 
@@ -436,7 +437,7 @@ def test_options_of_the_command_line(suite):
 JUDGEMENT = """
 
 def judgement(result):
-    from benchmarks.tables import Table
+    from benchmarks.harness.tables import Table
 
     # A title is folded to the width of its table.
     rows = [[str(len(case.variants["a"].runs))] for case in result.cases]

@@ -22,14 +22,18 @@ import pytest
 pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 pytest.importorskip("scipy", reason="tables need the extra 'bench'")
 
-from benchmarks import bench_glance, bench_glance_client, engine, glance_targets, results, servers, worker
 from benchmarks.backends import BACKENDS, SERVICES
 from benchmarks.backends.base import HOST
-from benchmarks.bench_glance import ELSEWHERE
-from benchmarks.engine import Case, Variant
-from benchmarks.progress import Progress
-from benchmarks.workloads import glance, glance_client, glance_requests
-from benchmarks.workloads.glance_requests import Requests
+from benchmarks.harness import engine, results, servers, worker
+from benchmarks.harness.engine import Case, Variant
+from benchmarks.harness.progress import Progress
+from benchmarks.suites.glance import bench_glance, other_requests
+from benchmarks.suites.glance import tables as glance_targets
+from benchmarks.suites.glance import workload as glance
+from benchmarks.suites.glance.bench_glance import ELSEWHERE
+from benchmarks.suites.glance.other_requests import Requests
+from benchmarks.suites.glance_client import bench_glance_client
+from benchmarks.suites.glance_client import workload as glance_client
 from tests.benchmarks import samples
 from tests.conftest import with_services
 
@@ -170,9 +174,12 @@ def told(tmp_path: Path) -> Iterator[dict[str, Any]]:
         yield {**told, "beside": {}}
 
 
+WORKER = (sys.executable, "-m", "benchmarks.harness.worker")
+
+
 def work(workload: str, variant: str, told: Mapping[str, Any], **parameters: Any) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.worker", workload, variant, json.dumps({"size": SIZE, **parameters})],
+        [*WORKER, workload, variant, json.dumps({"size": SIZE, **parameters})],
         env={**os.environ, worker.SURROUNDINGS_VARIABLE: json.dumps(told)},
         cwd=engine.ROOT, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
@@ -308,7 +315,7 @@ def test_without_the_environments(suite: Any, monkeypatch: pytest.MonkeyPatch) -
     for variable in ("BENCHMARK_GLANCE32", "BENCHMARK_GLANCE33"):
         monkeypatch.delenv(variable, raising=False)
     for case in suite.CASES:
-        assert "python -m benchmarks.glance_environments" in case.why_not()
+        assert "python -m benchmarks.backends.glance_environments" in case.why_not()
 
 
 def test_a_server_that_can_not_be_measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -403,7 +410,7 @@ def test_the_command_that_says_what_is_asked(tmp_path: Path, capsys: pytest.Capt
 
 def test_the_plot_of_the_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
-    from benchmarks import cpu_load
+    from benchmarks.suites.glance_client import plots as cpu_load
 
     path = tmp_path / "glance_client.json"
     with_load = samples.variant([1.0], details={"load": [[0.1, 50.0], [0.2, 100.0]]})
@@ -419,4 +426,4 @@ def test_the_plot_of_the_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 def test_the_rate_is_that_of_the_documentation() -> None:
     text = (engine.ROOT / "doc" / "source" / "measuring.rst").read_text()
-    assert glance_requests.RATE == 20 and "20 times a second" in " ".join(text.split())
+    assert other_requests.RATE == 20 and "20 times a second" in " ".join(text.split())

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 pytest.importorskip("numpy", reason="the analysis needs the extra 'bench'")
 pytest.importorskip("scipy", reason="the comparison needs the extra 'bench'")
 
-from benchmarks import compare, results, tables
+from benchmarks.harness import compare, results, tables
 from benchmarks.load import __main__ as command
 from benchmarks.load import analysis, report
 from benchmarks.load.plan import Operation, Plan

@@ -20,7 +20,7 @@ from benchmarks.backends.logserver import LogServer
 from benchmarks.load import protocols
 from benchmarks.load.content import Content
 from benchmarks.load.exchange import Exchange
-from benchmarks.workloads import disk_swift
+from benchmarks.suites.disk_swift import workload as disk_swift
 from tests.backends.required import missing
 from tests.trace import traces
 

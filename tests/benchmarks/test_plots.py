@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("numpy", reason="tables need the extra 'bench'")
 pytest.importorskip("rich", reason="tables need the extra 'bench'")
 
-from benchmarks import tables
+from benchmarks.harness import tables
 from tests.benchmarks import samples
 
 SPREAD = [0.50, 0.51, 0.49, 0.52, 0.50, 0.55, 0.48]
@@ -136,7 +136,7 @@ def test_no_such_file(tmp_path, capsys):
 
 def test_plots(path, tmp_path, capsys):
     pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
-    from benchmarks import plots
+    from benchmarks.harness import plots
 
     directory = tmp_path / "new" / "directory"
     assert plots.main([str(path), "-o", str(directory)]) == 0
@@ -151,7 +151,7 @@ def test_plots(path, tmp_path, capsys):
 
 def test_nothing_to_plot(tmp_path, capsys):
     pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
-    from benchmarks import plots
+    from benchmarks.harness import plots
 
     path = tmp_path / "empty.json"
     samples.result(samples.case({"broken": samples.variant([], failure=FAILURE)})).write(path)

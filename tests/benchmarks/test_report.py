@@ -16,10 +16,10 @@ import pytest
 pytest.importorskip("numpy", reason="tables need the extra 'bench'")
 pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 
+from benchmarks.harness.results import ResultError
+from benchmarks.harness.tables import Table
 from benchmarks.report import __main__ as command
 from benchmarks.report import sections, suites
-from benchmarks.results import ResultError
-from benchmarks.tables import Table
 from fastio.page import Download, Link
 from tests.benchmarks import samples
 from tests.test_page import Read

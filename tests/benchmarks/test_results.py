@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from benchmarks import results
+from benchmarks.harness import results
 from tests.benchmarks import samples
 
 

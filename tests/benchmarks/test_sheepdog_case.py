@@ -12,9 +12,10 @@ import pytest
 
 pytest.importorskip("psutil", reason="the engine needs the extra 'bench'")
 
-from benchmarks import bench_sheepdog, engine, machine, python27, results
-from benchmarks.progress import Progress
-from benchmarks.workloads import sheepdog
+from benchmarks.harness import engine, machine, results
+from benchmarks.harness.progress import Progress
+from benchmarks.suites.sheepdog import bench_sheepdog, python27
+from benchmarks.suites.sheepdog import workload as sheepdog
 from tests.conftest import needs_eventlet, needs_oslo
 
 pytestmark = [needs_oslo, needs_eventlet]
@@ -64,7 +65,8 @@ def test_the_rows_are_those_that_were_promised():
 
 
 def work(variant: str, **parameters) -> dict:
-    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.worker", "sheepdog", variant, json.dumps(parameters)]
+    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.harness.worker"]
+    command += ["sheepdog", variant, json.dumps(parameters)]
     done = subprocess.run(command, cwd=engine.ROOT, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
@@ -120,7 +122,7 @@ def test_the_legacy_loop_refuses_what_it_has_not():
     code = """if True:
         import eventlet, subprocess
         eventlet.monkey_patch()
-        from benchmarks import legacy
+        from benchmarks.suites.sheepdog import legacy
         legacy.install()
         pipe = subprocess.PIPE
         child = subprocess.Popen(["sh", "-c", "echo out; echo err >&2"], stdout=pipe, stderr=pipe)

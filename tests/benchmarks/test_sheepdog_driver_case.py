@@ -9,9 +9,10 @@ import pytest
 pytest.importorskip("psutil", reason="the engine needs the extra 'bench'")
 pytest.importorskip("glance_store", reason="glance_store is not installed: pip install fastio[sheepdog]")
 
-from benchmarks import bench_sheepdog_driver, engine, machine, results
-from benchmarks.progress import Progress
-from benchmarks.workloads import sheepdog_driver
+from benchmarks.harness import engine, machine, results
+from benchmarks.harness.progress import Progress
+from benchmarks.suites.sheepdog_driver import bench_sheepdog_driver
+from benchmarks.suites.sheepdog_driver import workload as sheepdog_driver
 from tests.conftest import needs_eventlet, needs_oslo
 
 pytestmark = [needs_oslo, needs_eventlet]

@@ -16,11 +16,15 @@ import pytest
 pytest.importorskip("glance_store", reason="the stores' benchmarks need glance_store")
 pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 
-from benchmarks import bench_store_chunks, bench_stores, engine, results, servers, worker
 from benchmarks.backends import BACKENDS
-from benchmarks.engine import Case
-from benchmarks.progress import Progress
-from benchmarks.workloads import WAYS, store_limits, stores
+from benchmarks.harness import engine, results, servers, worker
+from benchmarks.harness.engine import Case
+from benchmarks.harness.progress import Progress
+from benchmarks.harness.ways import WAYS
+from benchmarks.suites.store_chunks import bench_store_chunks
+from benchmarks.suites.stores import bench_stores
+from benchmarks.suites.stores import limits as store_limits
+from benchmarks.suites.stores import workload as stores
 from tests.conftest import needs_eventlet, with_services
 
 pytestmark = with_services
@@ -134,7 +138,7 @@ def work(told: Mapping[str, Any]) -> Work:
         surroundings = json.dumps({**told, "prepared": prepared})
         parameters = json.dumps({"task": task, "size": size})
         return subprocess.run(
-            [sys.executable, "-m", "benchmarks.worker", "stores", variant, parameters],
+            [sys.executable, "-m", "benchmarks.harness.worker", "stores", variant, parameters],
             env={**os.environ, worker.SURROUNDINGS_VARIABLE: surroundings, **environ},
             cwd=engine.ROOT, capture_output=True, text=True, timeout=100,
         )  # fmt: skip
@@ -232,7 +236,7 @@ def test_every_backend_of_a_store_is_measured() -> None:
 
 
 def test_the_overview_knows_the_ways() -> None:
-    from benchmarks import overview
+    from benchmarks.harness import overview
 
     assert {title for rows in overview.WAYS.values() for title in rows} == set(WAYS)
 

@@ -7,7 +7,8 @@ import pytest
 pytest.importorskip("numpy", reason="tables need the extra 'bench'")
 pytest.importorskip("rich", reason="tables need the extra 'bench'")
 
-from benchmarks import chunks, compare, overview, results, tables
+from benchmarks.harness import compare, overview, results, tables
+from benchmarks.suites.store_chunks import tables as chunks
 from tests.benchmarks import samples
 
 
@@ -95,7 +96,7 @@ def test_the_backend_is_told():
 
 def test_overview_plot(tmp_path):
     pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
-    from benchmarks import plots
+    from benchmarks.harness import plots
 
     add = ways(1.5, 1.25, name="add", panel="add 200 MiB", label="a store, one that has a long name")
     skipped = {"native-stock": samples.variant([], skipped="no")}

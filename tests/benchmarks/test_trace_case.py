@@ -10,11 +10,12 @@ import pytest
 pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 pytest.importorskip("scipy", reason="tables need the extra 'bench'")
 
-from benchmarks import bench_trace, engine, results
-from benchmarks.progress import Progress
-from benchmarks.results import VariantResult
-from benchmarks.tables import EMPTY
-from benchmarks.workloads import trace
+from benchmarks.harness import engine, results
+from benchmarks.harness.progress import Progress
+from benchmarks.harness.results import VariantResult
+from benchmarks.harness.tables import EMPTY
+from benchmarks.suites.trace import bench_trace
+from benchmarks.suites.trace import workload as trace
 from tests.benchmarks import samples
 from tests.conftest import MONKEY_PATCHED
 

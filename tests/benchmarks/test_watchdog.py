@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.backends.keeper import state_and_parent
-from benchmarks.engine import Case, Options, Variant
+from benchmarks.harness.engine import Case, Options, Variant
 from benchmarks.watchdog import LIMIT, process
 from tests.backends.conftest import eventually
 from tests.conftest import needs_eventlet
@@ -211,7 +211,7 @@ def test_benchmarks_have_the_limit_of_what_is_around_their_runs(run: Run) -> Non
     pytest.importorskip("pytest_benchmark")
     code = """
         import time
-        from benchmarks.engine import Case
+        from benchmarks.harness.engine import Case
 
         CASES = [Case("case", "no_such_workload", ["one"], rounds=1, warmup=0, timeout=0.5)]
 

@@ -8,7 +8,7 @@ import tempfile
 
 import pytest
 
-from benchmarks import worker
+from benchmarks.harness import worker
 
 
 @pytest.fixture

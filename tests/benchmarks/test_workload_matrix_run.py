@@ -31,9 +31,9 @@ pytest.importorskip("psutil", reason="sampling needs the extra 'bench'")
 
 import psutil
 
-from benchmarks import bench_workload_matrix as matrix
-from benchmarks import engine, results, servers, workload_matrix_tables
-from benchmarks.engine import Case
+from benchmarks.harness import engine, results, servers
+from benchmarks.harness.engine import Case
+from benchmarks.harness.progress import Progress
 from benchmarks.load import cosbench, protocols, stages, workloads
 from benchmarks.load import path as paths
 from benchmarks.load.exchange import Exchange
@@ -42,7 +42,8 @@ from benchmarks.load.plan import PlanError
 from benchmarks.load.schedule import Schedule, Step
 from benchmarks.load.stages import Settings, WorkloadFailed
 from benchmarks.load.workload import Workload
-from benchmarks.progress import Progress
+from benchmarks.suites.workload_matrix import bench_workload_matrix as matrix
+from benchmarks.suites.workload_matrix import tables as workload_matrix_tables
 from tests.backends.required import missing
 from tests.benchmarks.test_workload_matrix_parts import agent_process
 from tests.conftest import with_services
@@ -465,7 +466,7 @@ def test_what_is_asked_in_the_issue_is_in_the_matrix() -> None:
     assert seconds < 20 * 60
     for case in matrix.CASES:
         for variant in case.all_variants():
-            from benchmarks.workloads import workload_matrix
+            from benchmarks.suites.workload_matrix import workload as workload_matrix
 
             access = {
                 "backend": case.backend,

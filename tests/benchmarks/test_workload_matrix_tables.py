@@ -10,10 +10,10 @@ import pytest
 pytest.importorskip("numpy", reason="results need the extra 'bench'")
 pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 
-from benchmarks import bench_workload_matrix as matrix
-from benchmarks import results
-from benchmarks import workload_matrix_tables as tables
-from benchmarks.results import CaseResult, Result
+from benchmarks.harness import results
+from benchmarks.harness.results import CaseResult, Result
+from benchmarks.suites.workload_matrix import bench_workload_matrix as matrix
+from benchmarks.suites.workload_matrix import tables
 from tests.benchmarks import samples
 
 MIB = 1 << 20
@@ -100,7 +100,7 @@ def test_the_commands(tmp_path, capsys) -> None:
 
 def test_the_plots(tmp_path, capsys) -> None:
     pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
-    from benchmarks import workload_matrix_plots as plots
+    from benchmarks.suites.workload_matrix import plots
 
     path = tmp_path / "workload_matrix.json"
     result = made()

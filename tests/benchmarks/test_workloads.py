@@ -14,7 +14,12 @@ from typing import Any
 import pytest
 
 import benchmarks
-from benchmarks.workloads import WAYS, commands, communicate, discard_command, discarded, fairness, peers, sweep
+from benchmarks.harness.ways import WAYS, discard_command, discarded
+from benchmarks.suites.commands import workload as commands
+from benchmarks.suites.communicate import workload as communicate
+from benchmarks.suites.fairness import workload as fairness
+from benchmarks.suites.peers import workload as peers
+from benchmarks.suites.sweep import workload as sweep
 from tests.conftest import needs_eventlet, needs_oslo
 
 KIB = 1 << 10
@@ -71,7 +76,7 @@ RUNS = [
     pytest.param(workload, variant, parameters, id=f"{workload}-{number}-{variant}")
     for workload, choices in PARAMETERS.items()
     for number, parameters in enumerate(choices)
-    for variant in importlib.import_module(f"benchmarks.workloads.{workload}").VARIANTS
+    for variant in importlib.import_module(f"benchmarks.suites.{workload}.workload").VARIANTS
     # There is no GreenPipe in a native process.
     if not (parameters.get("task") == "green_pipe" and not variant.startswith("eventlet"))
 ]
@@ -89,7 +94,7 @@ def run_worker(cache: pathlib.Path) -> Run:
     def run(workload: str, variant: str, parameters: Mapping[str, Any], **environ: str) -> Any:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("FASTIO", "TEST_"))}
         return subprocess.run(
-            [sys.executable, "-m", "benchmarks.worker", workload, variant, json.dumps(parameters)],
+            [sys.executable, "-m", "benchmarks.harness.worker", workload, variant, json.dumps(parameters)],
             env={**inherited, "FASTIO_BENCHMARK_CACHE": str(cache), **environ},
             cwd=pathlib.Path(benchmarks.__file__).parent.parent, capture_output=True, text=True, timeout=100,
         )  # fmt: skip
@@ -103,16 +108,15 @@ def result_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 
 def test_every_workload_is_run_here() -> None:
-    directory = pathlib.Path(benchmarks.__file__).parent / "workloads"
+    directory = pathlib.Path(benchmarks.__file__).parent / "suites"
     # These have tests of their own.
-    others = {"__init__", "sheepdog", "sheepdog_driver", "sheepdog_py27", "stores", "store_limits"}
-    others |= {"glance", "glance_client", "glance_client_script", "glance_requests", "glance_concurrency"}
+    others = {"sheepdog", "sheepdog_driver", "stores", "glance", "glance_client", "concurrency"}
     others |= {"disk_swift", "workload_matrix", "trace", "trace_report"}
-    assert {path.stem for path in directory.glob("*.py")} - others == set(PARAMETERS)
+    assert {path.parent.name for path in directory.glob("*/workload.py")} - others == set(PARAMETERS)
 
 
 def test_every_green_pipe_style_is_run_here() -> None:
-    from benchmarks.workloads import green_pipe
+    from benchmarks.suites.green_pipe import workload as green_pipe
 
     assert {parameters["style"] for parameters in GREEN_STYLES} == set(green_pipe.STYLES)
 
@@ -263,7 +267,7 @@ def test_a_watcher_sees_an_exit(run_python: Run) -> None:
         import subprocess
         import time
 
-        from benchmarks.workloads.commands import Watcher
+        from benchmarks.suites.commands.workload import Watcher
 
         watcher = Watcher()
         for _ in range(2):
@@ -330,7 +334,7 @@ def test_one_number_for_three_throughputs() -> None:
 
 def sweep_result(path: pathlib.Path) -> pathlib.Path:
     """A result as the engine writes it: three cells, one of which had wrong data."""
-    results = pytest.importorskip("benchmarks.results")
+    results = pytest.importorskip("benchmarks.harness.results")
     case = results.CaseResult("grid", "", "sweep", {}, "a", "MB/s", "seconds", [], 0)
     for title, chunk, seconds, verified in (("a", 64, 2.0, True), ("b", 128, 1.0, True), ("c", 32, 0.5, False)):
         parameters = {"chunk_size": chunk * KIB, "pipe_size": 1 << 20, "yield_bytes": 1 << 20}

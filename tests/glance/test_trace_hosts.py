@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.backends.base import HOST, ROOT
-from benchmarks.glance_environments import ENVIRONMENTS
+from benchmarks.backends.glance_environments import ENVIRONMENTS
 from tests.conftest import MONKEY_PATCHED
 from tests.glance.api import Api
 from tests.glance.service import Service

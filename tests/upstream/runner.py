@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.glance_environments import ENVIRONMENTS
+from benchmarks.backends.glance_environments import ENVIRONMENTS
 
 from . import environment
 from .suites import Suite

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.glance_environments import ENVIRONMENTS
+from benchmarks.backends.glance_environments import ENVIRONMENTS
 
 #: Holds unpacked sdists between runs; the directory is ignored by git.
 CACHE = Path(__file__).resolve().parents[2] / "build" / "upstream"
@@ -53,7 +53,7 @@ class Suite:
     never_hang: tuple[str, ...] = ()
     #: finds what the suite needs and returns the directory to run in (also first on the path), or None for a fresh one
     find: Callable[[], Path | None] = lambda: None
-    #: an environment of :mod:`benchmarks.glance_environments` whose Python runs it, instead of this one
+    #: an environment of :mod:`benchmarks.backends.glance_environments` whose Python runs it, instead of this one
     environment: str = ""
     #: whether something must have gone through a child process's pipes
     exchanges: bool = True

@@ -388,7 +388,7 @@ def test_a_suite_runs_with_the_python_of_its_environment(make_suite, tmp_path, m
 
 def test_a_suite_whose_environment_is_missing_says_how_to_make_it(monkeypatch) -> None:
     monkeypatch.delenv("BENCHMARK_GLANCE32", raising=False)
-    with pytest.raises(Unavailable, match="benchmarks.glance_environments"):
+    with pytest.raises(Unavailable, match="benchmarks.backends.glance_environments"):
         SUITES["glance-32-unit"].find()
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.engine import ROOT
+from benchmarks.harness.engine import ROOT
 
 #: Nobody listens there.
 NO_NETWORK = {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9", "PIP_NO_INDEX": "1"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.engine import ROOT
+from benchmarks.harness.engine import ROOT
 from benchmarks.validate import figures, targets
 from tests.benchmarks import samples
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.engine import Case
+from benchmarks.harness.engine import Case
 from benchmarks.validate import measurements
 from benchmarks.validate.environments import Environment
 from benchmarks.validate.variants import Variant

@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from benchmarks.engine import ROOT
+from benchmarks.harness.engine import ROOT
 from tests.benchmarks.validate.command import Validate, validate_tests
 
 validate_tests()

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import bench_glance, engine, servers
+from benchmarks.harness import engine, servers
+from benchmarks.suites.glance import bench_glance
 from benchmarks.validate import __main__ as command
 from benchmarks.validate import measurements, services, suites, targets
 from benchmarks.validate.environments import Environment

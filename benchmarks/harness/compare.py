@@ -1,0 +1,190 @@
+"""Compare two results: ``python -m benchmarks.harness.compare BEFORE.json AFTER.json``.
+
+What differs between the two beside the figures (parameters, machine, versions, fastio's settings) is printed first,
+because it explains more differences than the code does. Then, for each row of each case, the ratio of the medians with
+its bootstrap interval, the p-value of a rank test, and whether the row became faster or slower or it is noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import results, statistics
+from benchmarks.harness.machine import STABLE
+from benchmarks.harness.results import CaseResult, Result
+from benchmarks.harness.tables import BUSY, number
+
+FASTER, SLOWER, NOISE = "faster", "slower", "noise"
+
+#: A difference is called one when chance would make it, or a larger one, less often than this.
+ALPHA = 0.01
+
+
+@dataclass
+class Row:
+    """One variant of one case in both results."""
+
+    case: str
+    title: str
+    unit: str
+    before: float
+    after: float
+    #: how many times better the second is, more than 1 is better
+    better: statistics.Interval
+    p: float
+    verdict: str
+
+
+@dataclass
+class Comparison:
+    """Everything that :func:`compare` found."""
+
+    #: what differs beside the figures, one line each
+    differences: list[str]
+    rows: list[Row]
+    #: what could not be compared, and why
+    left_out: list[str]
+
+
+def compare(before: Result, after: Result, alpha: float = ALPHA) -> Comparison:
+    """Compare ``after`` with ``before``."""
+    differences = _differences("suite", {"": before.suite}, {"": after.suite})
+    machines = ({key: result.machine.get(key) for key in STABLE} for result in (before, after))
+    differences += _differences("machine", *machines)
+    differences += _differences("package", before.packages, after.packages)
+    rows: list[Row] = []
+    left_out: list[str] = []
+    for name, first, second in _pairs(_by_name(before), _by_name(after), "case", left_out):
+        differences += _case_differences(name, first, second)
+        loads = first.load_before, second.load_before
+        if max(loads) > BUSY * (before.machine.get("usable_threads") or 1):
+            differences.append(f"case {name}: load average before it: {loads[0]:g} -> {loads[1]:g}")
+        if (first.unit, first.value) != (second.unit, second.value):
+            left_out.append(f"case {name}: {first.value} in {first.unit} and {second.value} in {second.unit}")
+            continue
+        for title, *_ in _pairs(first.variants, second.variants, f"case {name}: row", left_out):
+            figures = first.figures(title), second.figures(title)
+            if all(figures):
+                rows.append(judge(first, title, *figures, alpha))
+            else:
+                without = [each for each, found in zip(("first", "second"), figures, strict=True) if not found]
+                left_out.append(f"case {name}: row {title}: no figures in the {' and the '.join(without)} result")
+    return Comparison(differences, rows, left_out)
+
+
+def judge(case: CaseResult, title: str, before: list[float], after: list[float], alpha: float = ALPHA) -> Row:
+    """What two sets of figures of a case say about each other."""
+    better = statistics.ratio(*((after, before) if case.more_is_better else (before, after)), seed=case.seed)
+    p = statistics.rank_test(before, after)
+    if statistics.smallest_p(len(before), len(after)) >= alpha:
+        verdict = f"{NOISE} (too few rounds to tell)"
+    elif p >= alpha or better.low <= 1 <= better.high:
+        verdict = NOISE
+    else:
+        verdict = FASTER if better.ratio > 1 else SLOWER
+    return Row(
+        case.name, title, case.unit, statistics.median(before), statistics.median(after), better, p, verdict
+    )  # fmt: skip
+
+
+def _by_name(result: Result) -> dict[str, CaseResult]:
+    return {case.name: case for case in result.cases}
+
+
+def _pairs(first: Mapping[str, Any], second: Mapping[str, Any], kind: str, left_out: list[str]):
+    for name in {**first, **second}:
+        if name in first and name in second:
+            yield name, first[name], second[name]
+        else:
+            left_out.append(f"{kind} {name}: only in the {'first' if name in first else 'second'} result")
+
+
+def _case_differences(name: str, first: CaseResult, second: CaseResult) -> list[str]:
+    found = _differences(f"case {name}:", {"workload": first.workload}, {"workload": second.workload})
+    found += _differences(f"case {name}: parameter", first.parameters, second.parameters)
+    found += _differences(f"case {name}: backend", first.backend, second.backend)
+    for title in [title for title in first.variants if title in second.variants]:
+        what = f"case {name}: row {title}:"
+        one, other = first.variants[title], second.variants[title]
+        own = [{k: v for k, v in row.parameters.items() if k not in case.parameters or case.parameters[k] != v}
+               for row, case in ((one, first), (other, second))]  # fmt: skip
+        found += _differences(f"{what} parameter", *own)
+        found += _differences(f"{what} fastio", *(_fastio(row.details) for row in (one, other)))
+        found += _differences(what, *({"python": row.details.get("python")} for row in (one, other)))
+    return found
+
+
+def _fastio(details: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of fastio and the outcome of each patch."""
+    status = details.get("fastio", {})
+    found = {name: each["value"] for name, each in status.get("settings", {}).items()}
+    return found | {f"{each['name']} ({each['target']})": each["outcome"] for each in status.get("patches", [])}
+
+
+def _differences(what: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
+    found = []
+    for key in {**first, **second}:
+        if first.get(key) != second.get(key):
+            found.append(f"{what} {key}".rstrip() + f": {_show(first, key)} -> {_show(second, key)}")
+    return found
+
+
+def _show(values: Mapping[str, Any], key: str) -> str:
+    return str(values[key]) if key in values else "(none)"
+
+
+def show(comparison: Comparison, alpha: float = ALPHA) -> None:
+    """Print it."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(width=None if sys.stdout.isatty() else 200, highlight=False, markup=False)
+    for line in comparison.differences:
+        console.print("differs: " + line, style="yellow")
+    if not comparison.differences:
+        console.print("same machine, versions, parameters and settings")
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("case")
+    table.add_column("row")
+    for heading in ("before", "after", "times better (95 %)", "p"):
+        table.add_column(heading, justify="right")
+    table.add_column("verdict")
+    for row in comparison.rows:
+        figures = (f"{number(figure)} {row.unit}" for figure in (row.before, row.after))
+        table.add_row(row.case, row.title, *figures, str(row.better), f"{row.p:.2g}", row.verdict)
+    if comparison.rows:
+        console.print(table)
+    for line in comparison.left_out:
+        console.print("not compared: " + line, style="yellow")
+    counts = {verdict: sum(row.verdict.startswith(verdict) for row in comparison.rows)
+              for verdict in (FASTER, SLOWER, NOISE)}  # fmt: skip
+    console.print(", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + f" at p < {alpha:g}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.harness.compare", description="Compare two benchmark results."
+    )
+    parser.add_argument("before", type=Path)
+    parser.add_argument("after", type=Path)
+    parser.add_argument(
+        "--alpha", type=float, default=ALPHA, help=f"probability of a false alarm per row (default {ALPHA})"
+    )
+    chosen = parser.parse_args(arguments)
+    try:
+        before, after = results.read(chosen.before), results.read(chosen.after)
+    except (OSError, results.ResultError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    show(compare(before, after, chosen.alpha), chosen.alpha)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

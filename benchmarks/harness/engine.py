@@ -1,0 +1,403 @@
+"""Run the variants of a case in fresh processes, interleaved, and keep every figure.
+
+The machine drifts: neighbours come and go, caches warm up, clocks slow down. So each round runs every variant
+once, in a new (seeded) order, and what is compared has seen the same drift. A fresh process per run keeps one run's
+heap, imports and patches out of the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from benchmarks.backends.base import BackendError
+from benchmarks.harness import machine, servers
+from benchmarks.harness.progress import Progress
+from benchmarks.harness.results import THROUGHPUT, TIME, CaseResult, Result, VariantResult
+from benchmarks.harness.worker import SURROUNDINGS_VARIABLE
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: Seconds for the start and the end of a case's backends, of which each step has a limit of its own.
+_SURROUNDINGS = 600.0
+
+#: What each run's record has beside its figures: where the operations of a load were kept, and what limited it.
+KEPT = ("records", "bottleneck")
+
+
+class CaseError(ValueError):
+    """A case that can not be run as it is written."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One row of a case, where it differs from what the case says.
+
+    :param name: key in the workload's ``VARIANTS``
+    :param label: what tables show; the name by default, and what tells two variants of the same name apart
+    :param parameters: these win over the case's
+    :param rounds: more or fewer than the case's, for rows that cost little or much; tables mark them
+    :param warmup: unmeasured runs before the first round
+    :param python: another interpreter for this variant
+    :param script: ``python script NAME JSON`` is run instead of the worker, for interpreters that can not import that
+    :param against: title of the variant that this one is compared with, if it is not the case's baseline
+    :param skip: why this variant can not run here; it is then shown as skipped, with this reason
+    """
+
+    name: str
+    label: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    rounds: int | None = None
+    warmup: int | None = None
+    python: str | None = None
+    script: str | None = None
+    against: str = ""
+    skip: str = ""
+
+    @property
+    def title(self) -> str:
+        return self.label or self.name
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is measured: the same work done by several variants.
+
+    :param name: short and without blanks, unique in its suite
+    :param workload: folder of ``benchmarks.suites`` whose ``workload.py`` the runs are of
+    :param variants: rows of the table, in its order
+    :param parameters: given to every variant
+    :param rounds: measured runs of each variant
+    :param baseline: title of the variant that the others are compared with; the first by default
+    :param unit: ``MB/s`` or ``MiB/s`` (``bytes`` by ``seconds``), or ``s``, ``ms``, ``us``; with ``value`` any
+    :param value: the figure of a run that the case is about, if it is not the throughput or the time; it is in ``unit``
+        already, and less of it is better
+    :param columns: further figures of the runs that tables show, their medians
+    :param quick: parameters of a smoke run; by default 1 MiB where there is a ``size``
+    :param warmup: unmeasured runs of each variant before the first round
+    :param timeout: seconds that one run may take
+    :param title: heading of the table
+    :param backend: name of the backend of :mod:`benchmarks.backends` that runs while the case does
+    :param backend_parameters: of the backend
+    :param beside: further backends that run meanwhile: what the runs know each by, its name and its parameters; one
+        that can not be had is left out, and the variants that use it say so themselves (``skip``); of one that does not
+        start the runs are told why, as ``failed``
+    :param needs: packages that the workload imports beside those that every workload does
+    :param prepare: variant that is run once before all others, and not measured; they are told its result
+    :param finish: variant that is run once after all others, and not measured
+    :param long: more of what another case does too: left out of a smoke run
+    :param panel: the part of an overview that shows this case, see :mod:`benchmarks.harness.overview`
+    :param label: of its row there
+    """
+
+    name: str
+    workload: str
+    variants: Sequence[Variant | str]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    rounds: int = 7
+    baseline: str = ""
+    unit: str = "MB/s"
+    value: str = "seconds"
+    columns: Sequence[str] = ()
+    quick: Mapping[str, Any] | None = None
+    warmup: int = 1
+    timeout: float = 300
+    title: str = ""
+    backend: str = ""
+    backend_parameters: Mapping[str, Any] = field(default_factory=dict)
+    beside: Mapping[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
+    needs: Sequence[str] = ()
+    prepare: str = ""
+    finish: str = ""
+    long: bool = False
+    panel: str = ""
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        known = [*THROUGHPUT, *TIME]
+        if self.value == "seconds" and self.unit not in known:
+            raise CaseError(f"case {self.name}: unit {self.unit!r} is not one of {', '.join(known)}")
+        if self.value != "seconds" and self.unit in THROUGHPUT:
+            raise CaseError(f"case {self.name}: {self.unit} is of bytes and seconds, not of {self.value}")
+        titles = [variant.title for variant in self.all_variants()]
+        if len(set(titles)) != len(titles) or not titles:
+            raise CaseError(f"case {self.name}: needs variants with different titles, not {titles}")
+        if self.baseline and self.baseline not in titles:
+            raise CaseError(f"case {self.name}: baseline {self.baseline!r} is not one of {', '.join(titles)}")
+
+    def why_not(self) -> str:
+        """Why the case can not be run here; empty if it can."""
+        missing = [name for name in self.needs if find_spec(name) is None]
+        if missing:
+            return f"not installed: {', '.join(missing)}"
+        return servers.why_not(self.backend, self.backend_parameters)
+
+    def all_variants(self) -> list[Variant]:
+        return [Variant(variant) if isinstance(variant, str) else variant for variant in self.variants]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line changes about all cases.
+
+    :param rounds: measured runs of each variant, instead of the case's and the variants' own numbers
+    :param size: replaces the parameter ``size`` of the cases that have one, in bytes
+    :param quick: one run of each variant, no warm-up, with the case's ``quick`` parameters: does it work at all?
+    :param seed: of the order in which the variants run
+    """
+
+    rounds: int | None = None
+    size: int | None = None
+    quick: bool = False
+    seed: int = 0
+
+    def parameters(self, case: Case, variant: Variant) -> dict[str, Any]:
+        """What the variant is given. A ``size`` of its own, which is for slow variants, is never made larger."""
+        parameters = {**case.parameters, **variant.parameters}
+        if self.quick:
+            quick = {"size": 1 << 20} if "size" in parameters else {}
+            parameters.update(quick if case.quick is None else case.quick)
+        if "size" in parameters and self.size is not None:
+            own = variant.parameters.get("size", self.size)
+            parameters["size"] = min(self.size, own)
+        return parameters
+
+    def rounds_of(self, case: Case, variant: Variant) -> int:
+        if self.quick:
+            return 1
+        if self.rounds is not None:
+            return self.rounds
+        return case.rounds if variant.rounds is None else variant.rounds
+
+    def warmup_of(self, case: Case, variant: Variant) -> int:
+        if self.quick:
+            return 0
+        return case.warmup if variant.warmup is None else variant.warmup
+
+    def most_seconds(self, case: Case) -> float:
+        """How long all runs of the case take at most, with its backends and what comes before and after them."""
+        runs = sum(self.rounds_of(case, each) + self.warmup_of(case, each) for each in case.all_variants())
+        return (runs + bool(case.prepare) + bool(case.finish)) * case.timeout + _SURROUNDINGS
+
+
+def run(
+    cases: Iterable[Case],
+    result: Result,
+    options: Options | None = None,
+    *,
+    path: Path | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Run the cases and add them to ``result``.
+
+    :param path: where the result is written after every run, so that an interrupted one leaves what it has measured
+    :param progress: told of every run; to the standard error by default
+    """  # fmt: skip
+    options = options or Options()
+    progress = progress or Progress()
+    for case in cases:
+        _run_case(case, result, options, path, progress)
+    return result
+
+
+def plan(rounds: Mapping[str, int], seed: int) -> list[list[str]]:
+    """Who runs in each round, in which order.
+
+    Every round has a new order. Variants with fewer rounds than others take part in rounds spread over the whole time.
+    """
+    shuffler = random.Random(seed)
+    total = max(rounds.values(), default=0)
+    planned = []
+    for number in range(total):
+        present = [title for title, own in rounds.items() if (number + 1) * own // total > number * own // total]
+        shuffler.shuffle(present)
+        planned.append(present)
+    return planned
+
+
+def _run_case(case: Case, result: Result, options: Options, path: Path | None, progress: Progress) -> None:
+    variants = {variant.title: variant for variant in case.all_variants()}
+    recorded = CaseResult(
+        name=case.name,
+        title=case.title,
+        workload=case.workload,
+        parameters=options.parameters(case, Variant("")),
+        baseline=case.baseline or next(iter(variants)),
+        unit=case.unit,
+        value=case.value,
+        columns=list(case.columns),
+        seed=options.seed,
+        load_before=machine.load(),
+        panel=case.panel,
+        label=case.label,
+    )
+    missing = case.why_not()
+    for title, variant in variants.items():
+        recorded.variants[title] = VariantResult(
+            name=variant.name,
+            command=_command(case, variant, options.parameters(case, variant)),
+            parameters=options.parameters(case, variant),
+            rounds=options.rounds_of(case, variant),
+            usual_rounds=options.rounds_of(case, Variant(variant.name)),
+            against=variant.against if variant.against in variants else "",
+            skipped=variant.skip or missing,
+        )
+    result.cases.append(recorded)
+    able = {title: variant for title, variant in variants.items() if not (variant.skip or missing)}
+    warmups = {title: options.warmup_of(case, variant) for title, variant in able.items()}
+    measured = {title: recorded.variants[title].rounds for title in able}
+    schedule = [(True, each) for each in plan(warmups, options.seed)]
+    schedule += [(False, each) for each in plan(measured, options.seed + 1)]
+    with (
+        progress.case(case.title or case.name, sum(len(each) for _, each in schedule)) as step,
+        _surroundings(case, recorded, able) as told,
+    ):
+        for number, (warmup, titles) in enumerate(schedule):
+            for title in titles:
+                step.begin(f"{title} (warm-up)" if warmup else title)
+                step.end(_run_once(recorded.variants[title], case.timeout, number, warmup, told))
+                if path is not None:
+                    result.write(path)
+    recorded.load_after = machine.load()
+    recorded.complete = True
+    if path is not None:
+        result.write(path)
+
+
+@contextlib.contextmanager
+def _surroundings(case: Case, recorded: CaseResult, able: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Run the case's backends and prepare them; yields what the runs are told.
+
+    Where that fails all who would have run have failed.
+    """
+    told: dict[str, Any] = {}
+    failure = None
+    with contextlib.ExitStack() as stack:
+        try:
+            if able and case.backend:
+                directory = servers.data_directory(case.backend, recorded.parameters.get("size", 0))
+                recorded.backend = {"name": case.backend, "directory": str(directory), **case.backend_parameters}
+                told.update(stack.enter_context(servers.running(case.backend, case.backend_parameters, directory)))
+                told["beside"] = {}
+                for known_by, (name, parameters) in case.beside.items():
+                    if not servers.why_not(name, parameters):
+                        told["beside"][known_by] = _beside(stack, name, parameters, directory)
+                        chosen = [f"{key}={value}" for key, value in parameters.items()]
+                        recorded.backend[known_by] = " ".join([name, *chosen])
+            if able and case.prepare:
+                failure = _prepare(case.prepare, case, recorded.parameters, told)
+        except (BackendError, OSError) as error:
+            failure = {"reason": f"no {case.backend}", "status": None, "stderr": str(error)}
+        if failure is not None:
+            for title in able:
+                recorded.variants[title].failure = failure
+        yield told
+        if able and case.finish and failure is None:
+            found = _prepare(case.finish, case, recorded.parameters, told)
+            if found is not None:
+                recorded.backend["left over"] = f"{found['reason']}: {found['stderr'].strip().splitlines()[-1:]}"
+
+
+def _beside(
+    stack: contextlib.ExitStack, name: str, parameters: Mapping[str, Any], directory: Path
+) -> dict[str, Any]:  # fmt: skip
+    """Run a backend beside the case's; returns what the runs are told. Only those that use it may fail with it."""
+    try:
+        return stack.enter_context(servers.running(name, parameters, directory))
+    except (BackendError, OSError) as error:
+        return {"failed": str(error)}
+
+
+def _prepare(name: str, case: Case, parameters: dict[str, Any], told: dict[str, Any]) -> dict[str, Any] | None:
+    """Run what prepares or finishes the case and add its result to ``told``; returns its failure if there is one."""
+    preparing = VariantResult(name, _command(case, Variant(name), parameters), parameters, 1, 1)
+    found = _outcome(preparing, case.timeout, told)
+    if preparing.failure is not None:
+        return {**preparing.failure, "reason": f"{name}: {preparing.failure['reason']}"}
+    told["prepared"] = found
+    return None
+
+
+def _command(case: Case, variant: Variant, parameters: Mapping[str, Any]) -> list[str]:
+    python = variant.python or sys.executable
+    data = json.dumps(parameters)
+    if variant.script:
+        return [python, variant.script, variant.name, data]
+    return [python, "-m", "benchmarks.harness.worker", case.workload, variant.name, data]
+
+
+def _run_once(
+    variant: VariantResult, timeout: float, round_number: int, warmup: bool, told: Mapping[str, Any]
+) -> str:
+    """Run the variant once and record its result, or why it has failed; returns a word on it.
+
+    A variant that has failed is not run again: its time-out could be spent many times over.
+    """  # fmt: skip
+    if variant.failure is not None:
+        return "left out after its failure"
+    started = time.time()
+    found = _outcome(variant, timeout, told)
+    if isinstance(found, str):
+        return found
+    figures = {key: value for key, value in found.items() if isinstance(value, (int, float))}
+    missing = {"seconds", "verified"} - figures.keys()
+    if missing:
+        return _fail(variant, f"its result has no {' and no '.join(sorted(missing))}", 0, json.dumps(found).encode())
+    own = {**figures, **{key: found[key] for key in KEPT if key in found}}
+    variant.details = {key: value for key, value in found.items() if key not in own}
+    variant.runs.append({"round": round_number, "warmup": warmup, "started": started, **own})
+    return f"{figures['seconds']:.3f} s" + ("" if figures["verified"] else ", wrong data")
+
+
+def _outcome(variant: VariantResult, timeout: float, told: Mapping[str, Any]) -> dict[str, Any] | str:
+    """The object that a run of the variant has printed, or a word on its failure, which is then recorded."""
+    try:
+        status, output, errors = _execute(variant.command, timeout, told)
+    except subprocess.TimeoutExpired as expired:
+        return _fail(variant, f"no result after {timeout:g} s", None, expired.stderr)
+    except OSError as error:
+        return _fail(variant, f"it can not be started: {error}", None, b"")
+    if status:
+        return _fail(variant, f"exit status {status}", status, errors)
+    try:
+        found = json.loads(output.decode().splitlines()[-1])
+    except (ValueError, IndexError) as error:
+        return _fail(variant, f"the last line of its output is no JSON object: {error}", 0, errors or output)
+    if not isinstance(found, dict):
+        return _fail(variant, "the last line of its output is no JSON object", 0, errors or output)
+    return found
+
+
+def _execute(command: list[str], timeout: float, told: Mapping[str, Any]) -> tuple[int, bytes, bytes]:
+    environment = {**os.environ, SURROUNDINGS_VARIABLE: json.dumps(told)}
+    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [environment.get("PYTHONPATH")])])
+    # A session of its own, so that the children of a run that hangs end with it.
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env=environment, cwd=ROOT, start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            output, errors = process.communicate(timeout=timeout)
+        except BaseException as error:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                error.stderr = process.communicate()[1]
+            raise
+    return process.returncode, output, errors
+
+
+def _fail(variant: VariantResult, reason: str, status: int | None, errors: bytes) -> str:
+    variant.failure = {"reason": reason, "status": status, "stderr": errors.decode(errors="replace")[-20_000:]}
+    return f"failed: {reason}"

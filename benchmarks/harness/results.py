@@ -1,0 +1,195 @@
+"""What a benchmark run leaves: every raw figure, with all that is needed to judge it, as versioned JSON."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import statistics
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+FORMAT = "fastio-benchmark"
+#: Grows when a reader of older files would misread newer ones.
+VERSION = 1
+
+#: Units of throughput, in bytes per second.
+THROUGHPUT: Mapping[str, float] = {"MB/s": 1e6, "MiB/s": float(1 << 20)}
+#: Units of time, per second.
+TIME: Mapping[str, float] = {"s": 1.0, "ms": 1e3, "us": 1e6}
+
+MIB = 1 << 20
+GIB = 1 << 30
+
+#: Costs of a run by the bytes it moved: name, heading of a column, the figure they come from, bytes of the unit.
+COSTS = (
+    ("cpu_seconds_per_gib", "CPU s/GiB", "cpu_seconds", GIB),
+    ("server_cpu_seconds_per_gib", "server CPU s/GiB", "server_cpu_seconds", GIB),
+    ("reads_per_mib", "reads/MiB", "reads", MIB),
+    ("waits_per_mib", "waits/MiB", "waits", MIB),
+    ("peak_memory_per_byte", "peak memory/payload", "peak_memory", 1),
+)
+
+_Record = TypeVar("_Record")
+
+
+class ResultError(ValueError):
+    """A file that is no result, or one of a version that we do not know."""
+
+
+@dataclass
+class VariantResult:
+    """One row: how it was run, and the runs."""
+
+    #: key in the workload's ``VARIANTS``
+    name: str
+    #: of one run
+    command: list[str]
+    parameters: dict[str, Any]
+    #: how many measured runs were asked for
+    rounds: int
+    #: how many the case's other rows have
+    usual_rounds: int
+    #: title of the row that this one is compared with; the case's baseline by default
+    against: str = ""
+    #: why it could not be run here
+    skipped: str = ""
+    #: ``reason``, ``status`` (of the exit) and ``stderr`` of the run that failed; there is no run after it
+    failure: dict[str, Any] | None = None
+    #: what the last run said beside its figures: ``python`` and, where it was used, ``fastio`` (status and settings)
+    details: dict[str, Any] = field(default_factory=dict)
+    #: one per run, in the order of time, the warm-up too: ``round``, ``warmup``, ``started`` (seconds since the
+    #: epoch) and the figures as the worker gave them
+    runs: list[dict[str, Any]] = field(default_factory=list)
+
+    def measured(self) -> list[dict[str, Any]]:
+        """The runs that count."""
+        return [run for run in self.runs if not run["warmup"]]
+
+    def median(self, key: str) -> float | None:
+        """The median of a figure of the measured runs, None unless all of them have it."""
+        found = [run.get(key) for run in self.measured()]
+        return statistics.median(found) if found and None not in found else None
+
+    def costs(self) -> dict[str, float]:
+        """The medians of :data:`COSTS`, as far as they are known; ``cpu_seconds_per_gib`` includes the children's."""
+        moved = self.median("bytes")
+        found = {name: self.median(key) for name, _, key, _ in COSTS}
+        return {name: found[name] * unit / moved for name, _, _, unit in COSTS if moved and found[name] is not None}
+
+    def verified(self) -> bool:
+        """Whether the payload of every run, the warm-up included, had the right SHA-256."""
+        return bool(self.runs) and all(run["verified"] for run in self.runs)
+
+
+@dataclass
+class CaseResult:
+    """One table: the same work, done by each variant."""
+
+    name: str
+    title: str
+    workload: str
+    parameters: dict[str, Any]
+    #: title of the variant that the others are compared with
+    baseline: str
+    unit: str
+    value: str
+    columns: list[str]
+    #: of the order of the variants
+    seed: int
+    #: the server it ran against: ``name``, ``directory`` of its files, and its own parameters
+    backend: dict[str, Any] = field(default_factory=dict)
+    #: panel and row of an overview of all cases, see :mod:`benchmarks.harness.overview`
+    panel: str = ""
+    label: str = ""
+    #: load average over the last minute
+    load_before: float = 0.0
+    load_after: float = 0.0
+    #: False when the run was interrupted
+    complete: bool = False
+    #: by title
+    variants: dict[str, VariantResult] = field(default_factory=dict)
+
+    @property
+    def more_is_better(self) -> bool:
+        return self.unit in THROUGHPUT
+
+    def figure(self, run: Mapping[str, Any]) -> float:
+        """The figure of one run that the case is about, in ``unit``."""
+        if self.unit in THROUGHPUT:
+            return run["bytes"] / run["seconds"] / THROUGHPUT[self.unit]
+        if self.value == "seconds":
+            return run["seconds"] * TIME[self.unit]
+        return run[self.value]
+
+    def against(self, title: str) -> str:
+        """Title of the row that this one is compared with."""
+        return self.variants[title].against or self.baseline
+
+    def figures(self, title: str) -> list[float]:
+        """The figures of a variant's measured runs."""
+        return [self.figure(run) for run in self.variants[title].measured()]
+
+
+@dataclass
+class Result:
+    """One run of a suite."""
+
+    suite: str
+    machine: dict[str, Any]
+    #: versions of what takes part
+    packages: dict[str, str]
+    #: how the run was started
+    command: list[str] = field(default_factory=lambda: list(sys.argv))
+    started: str = field(default_factory=lambda: _now())
+    finished: str = ""
+    cases: list[CaseResult] = field(default_factory=list)
+
+    def case(self, name: str) -> CaseResult:
+        for case in self.cases:
+            if case.name == name:
+                return case
+        raise KeyError(name)
+
+    def write(self, path: Path) -> None:
+        """Write the file as a whole, so that whoever reads it at any time finds valid JSON."""
+        self.finished = _now()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f"{path.name}.{os.getpid()}")
+        partial.write_text(json.dumps({"format": FORMAT, "version": VERSION, **asdict(self)}, indent=1) + "\n")
+        os.replace(partial, path)
+
+
+def read(path: Path | str) -> Result:
+    """The result in a file.
+
+    :raises ResultError: if it is none, or of another version
+    """
+    try:
+        data = json.loads(Path(path).read_text())
+    except ValueError as error:
+        raise ResultError(f"{path}: not JSON: {error}") from error
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise ResultError(f"{path}: not a result of these benchmarks (no format {FORMAT!r} in it)")
+    if data.get("version") != VERSION:
+        raise ResultError(f"{path}: format version {data.get('version')!r}, but this program reads version {VERSION}")
+    try:
+        result = _record(Result, data)
+        result.cases = [_record(CaseResult, case) for case in data["cases"]]
+        for case in result.cases:
+            case.variants = {title: _record(VariantResult, row) for title, row in case.variants.items()}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ResultError(f"{path}: incomplete: {error}") from error
+    return result
+
+
+def _record(kind: type[_Record], data: Any) -> _Record:
+    known = {each.name for each in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in data.items() if name in known})
+
+
+def _now() -> str:
+    return datetime.datetime.now().astimezone().isoformat(timespec="seconds")

@@ -1,0 +1,310 @@
+"""Print a result: ``python -m benchmarks.harness.tables RESULT.json [--markdown | --rst]``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from benchmarks.harness import results, statistics
+from benchmarks.harness.results import COSTS, CaseResult, Result, VariantResult
+from benchmarks.load import cpu
+from fastio.config import format_size
+from fastio.page import markdown_table
+
+#: Where nothing is known.
+EMPTY = "–"
+#: More combinations of fastio's settings than this are a sweep: the rows tell them.
+FEW_SETTINGS = 3
+#: Load average per processor, before the case, from which the figures are doubted: somebody else is at work.
+BUSY = 0.75
+
+
+@dataclass
+class Table:
+    """A case as text."""
+
+    title: str
+    head: list[str]
+    rows: list[list[str]]
+    #: what there is to say below the table
+    notes: list[str] = field(default_factory=list)
+
+
+def number(figure: float | None) -> str:
+    """Three digits, or all those before the point."""
+    if figure is None:
+        return EMPTY
+    return f"{figure:.0f}" if abs(figure) >= 100 else f"{figure:.3g}"
+
+
+def table(case: CaseResult, machine: dict | None = None) -> Table:
+    """The table of a case, with what makes its figures doubtful as notes."""
+    costs = [cost for cost in COSTS if any(cost[0] in variant.costs() for variant in case.variants.values())]
+    head = ["", case.unit, "±"]
+    compared = [case.against(title) for title in case.variants]
+    compared = [title for title in dict.fromkeys(compared) if title in case.variants and case.figures(title)]
+    if compared and len(case.variants) > 1:
+        head.append("x " + " / ".join(compared))
+    head += [heading for _, heading, _, _ in costs] + list(case.columns) + ["rounds"]
+    made = Table(case.title or case.name, head, [], _case_notes(case, machine))
+    notes: dict[str, list[str]] = {}
+    for title, variant in case.variants.items():
+        made.rows.append(_row(case, title, variant, len(head), bool(compared), [name for name, *_ in costs]))
+        for note in _notes(case, title, variant):
+            notes.setdefault(note, []).append(title)
+    made.notes += [f"{', '.join(titles)}: {note}" for note, titles in notes.items()]
+    return made
+
+
+def tables(result: Result) -> list[Table]:
+    """Those of all cases, and the overview if there is one."""
+    from benchmarks.harness import overview
+
+    shown = [table(case, result.machine) for case in result.cases]
+    return shown + ([overview.table(result)] if overview.cases(result) else [])
+
+
+def better(case: CaseResult, title: str) -> statistics.Interval | None:
+    """How many times better than the row it is compared with a variant is.
+
+    None where one of the two has not run, or where a figure is 0: a heartbeat that is never late, say.
+    """
+    figures, base = (case.figures(each) if each in case.variants else [] for each in (title, case.against(title)))
+    if not figures or not base or not all(figures) or not all(base):
+        return None
+    above, below = (figures, base) if case.more_is_better else (base, figures)
+    return statistics.ratio(above, below, case.seed)
+
+
+def _row(
+    case: CaseResult, title: str, variant: VariantResult, width: int, compared: bool, costs: list[str]
+) -> list[str]:
+    figures = case.figures(title)
+    if not figures:
+        reason = "skipped" if variant.skipped else "failed" if variant.failure else "not run"
+        return [title, reason] + [EMPTY] * (width - 3) + ["0"]
+    middle = statistics.median(figures)
+    row = [title, number(middle), f"{statistics.deviation(figures) / middle:.1%}" if middle else EMPTY]
+    if compared and len(case.variants) > 1:
+        row.append(ratio(case, title))
+    row += [number(variant.costs().get(cost)) for cost in costs]
+    row += [number(variant.median(column)) for column in case.columns]
+    return row + [str(len(figures))]
+
+
+def ratio(case: CaseResult, title: str) -> str:
+    """How many times better than the row it is compared with, for people."""
+    if title == case.against(title):
+        return "1"
+    interval = better(case, title)
+    if interval is None:
+        return EMPTY
+    few = min(len(case.figures(each)) for each in (title, case.against(title))) < 3
+    return number(interval.ratio) if few else str(interval)
+
+
+def _notes(case: CaseResult, title: str, variant: VariantResult) -> list[str]:
+    notes = []
+    figures = case.figures(title)
+    if variant.skipped:
+        notes.append(f"skipped: {variant.skipped}")
+    if variant.failure:
+        last = variant.failure["stderr"].strip().splitlines()[-1:] or ["nothing on its standard error"]
+        notes.append(f"failed: {variant.failure['reason']}: {last[0]}")
+    sizes = variant.parameters.get("size"), case.parameters.get("size")
+    if figures and sizes[0] != sizes[1]:
+        notes.append(f"with {format_size(sizes[0])}, where the others have {format_size(sizes[1])}")
+    if variant.runs and not variant.verified():
+        notes.append("WRONG DATA: the payload did not have the expected SHA-256")
+    notes += variant.details.get("doubts", [])
+    share = max((run.get("generator_cpu", 0.0) for run in variant.measured()), default=0.0)
+    if cpu.limited(share):
+        notes.append(cpu.limit_note(share))
+    if figures:
+        seconds = [run["seconds"] for run in variant.measured()]
+        notes += statistics.doubts(figures, variant.usual_rounds, seconds)
+    return notes
+
+
+def _case_notes(case: CaseResult, machine: dict | None) -> list[str]:
+    notes = []
+    if case.parameters:
+        notes.append("parameters: " + ", ".join(f"{name} {_show(each)}" for name, each in case.parameters.items()))
+    if case.backend:
+        own = {name: each for name, each in case.backend.items() if name not in ("name", "directory")}
+        settings = "".join(f", {name} {_show(each)}" for name, each in own.items())
+        notes.append(f"backend: {case.backend['name']}, its files in {case.backend['directory']}{settings}")
+    if not case.complete:
+        notes.append("interrupted: not all runs were made")
+    threads = (machine or {}).get("usable_threads") or 1
+    if case.load_before / threads > BUSY:
+        notes.append(
+            f"load average {case.load_before:g} before the first run: the machine was busy with something else"
+        )
+    return notes
+
+
+def _show(parameter: Any) -> str:
+    """A parameter for people; large numbers are sizes."""
+    large = isinstance(parameter, int) and parameter >= results.MIB
+    return format_size(parameter) if large else str(parameter)
+
+
+def summary(result: Result) -> list[str]:
+    """What the figures depend on, in a few lines."""
+    machine = result.machine
+    lines = [
+        f"{machine['processor']}, {machine['usable_threads']} threads, {machine['memory'] / results.GIB:.0f} GiB; "
+        f"{machine['distribution']}, Linux {machine['kernel']}; Python {machine['python']}; started {result.started}",
+        ", ".join(f"{name} {version}" for name, version in result.packages.items()),
+    ]
+    settings = _settings(result)
+    if len(settings) > FEW_SETTINGS:
+        settings = [f"{len(settings)} combinations, see the rows"]
+    lines += ["fastio settings: " + each for each in settings]
+    return [line for line in lines if line]
+
+
+def _settings(result: Result) -> list[str]:
+    """The settings that fastio had, each combination once."""
+    found: dict[str, None] = {}
+    for case in result.cases:
+        for variant in case.variants.values():
+            settings = variant.details.get("fastio", {}).get("settings", {})
+            text = ", ".join(f"{name} {each['value']} ({each['source']})" for name, each in settings.items())
+            if text:
+                found[text] = None
+    return list(found)
+
+
+def markdown(result: Result) -> str:
+    return "\n\n".join([*map(table_markdown, tables(result)), *summary(result)]) + "\n"
+
+
+def table_markdown(each: Table) -> str:
+    lines = markdown_table(each.head, each.rows, [column > 0 for column in range(len(each.head))])
+    parts = ["\n".join([f"**{each.title}**", "", *lines]), "\n".join(f"- {note}" for note in each.notes)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def rst(result: Result) -> str:
+    return "\n\n".join([*map(table_rst, tables(result)), *summary(result)]) + "\n"
+
+
+def table_rst(each: Table) -> str:
+    lines = [f".. list-table:: {each.title}", "   :header-rows: 1", ""]
+    for row in [each.head, *each.rows]:
+        lines += [f"   {' ' if column else '*'} - {cell}".rstrip() for column, cell in enumerate(row)]
+    parts = ["\n".join(lines), "\n".join(f"* {note}" for note in each.notes)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def show(result: Result, stream: TextIO | None = None) -> None:
+    """Print for a terminal."""
+    show_tables(tables(result), summary(result), stream)
+
+
+def show_tables(shown: Sequence[Table], below: Sequence[str], stream: TextIO | None = None) -> None:
+    """Print tables for a terminal, and lines below them."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as RichTable
+
+    stream = stream or sys.stdout
+    # Without a terminal rich would squeeze the table into 80 columns.
+    console = Console(file=stream, width=None if stream.isatty() else 200, highlight=False, emoji=False)
+    for each in shown:
+        made = RichTable(title=each.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+        for column, heading in enumerate(each.head):
+            made.add_column(heading, justify="right" if column else "left")
+        for row in each.rows:
+            made.add_row(*row)
+        console.print()
+        console.print(made)
+        for note in each.notes:
+            console.print(f"  * {note}", style="yellow", markup=False)
+    console.print()
+    for line in below:
+        console.print(line, markup=False, style="dim")
+
+
+def _rebase(result: Result, title: str) -> None:
+    """Compare the rows of each case that has a row of this title with it."""
+    able = [case for case in result.cases if title in case.variants]
+    if not able:
+        known = dict.fromkeys(each for case in result.cases for each in case.variants)
+        raise results.ResultError(f"--against {title!r}: there are only the rows {', '.join(known)}")
+    for case in able:
+        case.baseline = title
+        for variant in case.variants.values():
+            variant.against = ""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parser("harness.tables", "Print a benchmark result.")
+    options.add_argument("--against", metavar="ROW", help="compare with this row, in the cases that have it")
+    chosen = options.parse_args(arguments)
+    try:
+        result = results.read(chosen.result)
+        if chosen.against:
+            _rebase(result, chosen.against)
+    except (OSError, results.ResultError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    if chosen.markdown or chosen.rst:
+        sys.stdout.write(markdown(result) if chosen.markdown else rst(result))
+    else:
+        show(result)
+    return 0
+
+
+def parser(module: str, description: str, of: str | None = None, number: str | None = None) -> argparse.ArgumentParser:
+    """Of a command that prints tables of a result, for the terminal or as text.
+
+    :param of: what its help says of the result
+    :param number: of results, as argparse has it; one by default
+    """
+    made = argparse.ArgumentParser(prog=f"python -m benchmarks.{module}", description=description)
+    made.add_argument("result", type=Path, nargs=number, help=of)
+    style = made.add_mutually_exclusive_group()
+    style.add_argument("--markdown", action="store_true")
+    style.add_argument("--rst", action="store_true", help="reStructuredText, for the documentation")
+    return made
+
+
+def command(
+    made: Callable[[Result], list[Table]],
+    arguments: Sequence[str] | None,
+    module: str,
+    description: str,
+    nothing: str,
+) -> int:
+    """The command of a module that judges results by tables of its own; returns its exit status.
+
+    :param made: its tables
+    :param nothing: what is said of a result of which there are none
+    """
+    chosen = parser(module, description).parse_args(arguments)
+    try:
+        result = results.read(chosen.result)
+    except (OSError, results.ResultError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    shown = made(result)
+    if not shown:
+        print(f"{chosen.result}: {nothing}", file=sys.stderr)
+        return 1
+    if chosen.markdown or chosen.rst:
+        write = table_markdown if chosen.markdown else table_rst
+        sys.stdout.write("\n\n".join([*map(write, shown), *summary(result)]) + "\n")
+    else:
+        show_tables(shown, summary(result))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

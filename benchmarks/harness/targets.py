@@ -1,0 +1,38 @@
+"""What is asked of fastio, beside what a result has: the lines of a table, for all suites that have one."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from benchmarks.harness.tables import EMPTY, number
+
+HEAD = ("", "stock", "fastio", "to reach", "reached", "met")
+
+_RELATIONS: Mapping[str, Callable[[float, float], bool]] = {"≥": operator.ge, "≤": operator.le}
+
+
+@dataclass(frozen=True)
+class Target:
+    """One line: two figures, and what is asked of fastio's, of their ratio, or of something computed of them."""
+
+    what: str
+    #: stock's figure, or that of the limit
+    stock: float | None
+    fastio: float | None
+    #: what is judged
+    reached: float | None
+    relation: str
+    bound: float
+    #: what ``reached`` is
+    unit: str
+
+    def row(self) -> list[str]:
+        met = EMPTY
+        if self.reached is not None:
+            met = "yes" if _RELATIONS[self.relation](self.reached, self.bound) else "no"
+        return [
+            self.what, number(self.stock), number(self.fastio), f"{self.relation} {self.bound:g} {self.unit}",
+            EMPTY if self.reached is None else f"{number(self.reached)} {self.unit}", met,
+        ]  # fmt: skip

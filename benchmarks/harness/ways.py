@@ -1,0 +1,126 @@
+"""What the workloads share: the ways of running a command, the children, and the check that a fast way was fast."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from benchmarks.harness.worker import Payload
+
+KIB = 1 << 10
+MIB = 1 << 20
+GIB = 1 << 30
+
+#: Capacity of the pipe of the limit rows: what Linux lets anybody have (``/proc/sys/fs/pipe-max-size``).
+LIMIT_PIPE = MIB
+
+
+class Way(NamedTuple):
+    """How Python runs commands in a process."""
+
+    green: bool
+    fast: bool
+
+
+#: The four ways that every suite compares.
+WAYS = {
+    "native-stock": Way(green=False, fast=False),
+    "native-fastio": Way(green=False, fast=True),
+    "eventlet-stock": Way(green=True, fast=False),
+    "eventlet-fastio": Way(green=True, fast=True),
+}
+
+
+def choice(parameters: Mapping[str, Any], name: str, *allowed: str) -> str:
+    """The parameter of that name; the first of the allowed values if it is not given.
+
+    :raises ValueError: if it is none of them
+    """
+    value = parameters.get(name, allowed[0])
+    if value not in allowed:
+        raise ValueError(f"parameter {name} {value!r}: allowed are {', '.join(allowed)}")
+    return value
+
+
+def enter(way: Way, parameters: Mapping[str, Any]) -> None:
+    """Make this process run commands that way, with the fastio settings among the parameters (``settings``).
+
+    :raises RuntimeError: if a patch could not be applied: a slow way under a fast name would be a wrong result
+    """
+    if way.green:
+        import eventlet
+
+        eventlet.monkey_patch()
+    # The imports of a service come first; what they cost is not what is measured.
+    from oslo_concurrency import processutils  # noqa: F401
+
+    if not way.fast:
+        return
+    import fastio
+    from fastio.report import Outcome
+
+    fastio.patch(**parameters.get("settings", {}))
+    report = fastio.status()
+    wanted = ("green_communicate", "green_wait", "green_pipe") if way.green else ("communicate", "wait")
+    for name in (*wanted, "oslo_spawn"):
+        # A patch may also be for what this process does not have: a native Popen, or eventlet.
+        outcomes = {entry.outcome for entry in report.entries if entry.name == name}
+        if Outcome.APPLIED not in outcomes or outcomes - {Outcome.APPLIED, Outcome.ABSENT, Outcome.WAITING}:
+            raise RuntimeError(f"fastio's {name} is not applied here:\n{report}")
+
+
+def check_fast(way: Way, size: int) -> None:
+    """Check that a fast way has moved at least ``size`` bytes by its own code.
+
+    :raises RuntimeError: if it has not
+    """
+    if not way.fast:
+        return
+    from fastio import counters
+
+    if counters.bytes_in + counters.bytes_out < size:
+        raise RuntimeError(f"fastio's own code moved {counters.bytes_in + counters.bytes_out} of {size} bytes")
+
+
+def warmed(payload: Payload) -> Payload:
+    """``payload``, once all of its file is in the page cache: a disk is not what is measured."""
+    buffer = bytearray(256 * KIB)
+    with open(payload.path, "rb", buffering=0) as file:
+        while file.readinto(buffer):
+            pass
+    return payload
+
+
+def discard_command() -> list[str]:
+    """A reader at the speed of C that throws away what it reads, and says at its end how many bytes it was."""
+    return ["dd", "of=/dev/null", "bs=1M"]
+
+
+def discarded(said: bytes | str) -> int:
+    """How many bytes :func:`discard_command` says that it has read."""
+    text = said.decode() if isinstance(said, bytes) else said
+    return next(int(line.split()[0]) for line in text.splitlines() if " bytes " in line)
+
+
+def read_all(command: list[str], pipe_size: int) -> bytes:
+    """The limit for one bytes object: the standard library's C loop on a pipe of ``pipe_size``."""
+    import subprocess
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, bufsize=0, pipesize=pipe_size) as child:
+        assert isinstance(child.stdout, io.FileIO)
+        return child.stdout.readall()
+
+
+def write_all(child: subprocess.Popen[bytes], payload: bytes, chunk_size: int) -> None:
+    """The limit for input: a plain loop of blocking writes, then the end of file."""
+    import os
+
+    assert child.stdin is not None
+    fd, view = child.stdin.fileno(), memoryview(payload)
+    while view:
+        view = view[os.write(fd, view[:chunk_size]) :]
+    child.stdin.close()

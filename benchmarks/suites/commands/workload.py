@@ -1,0 +1,173 @@
+"""Short commands: what it costs to start one, and how soon its end is noticed.
+
+Parameters:
+
+``task``
+    ``"execute"``: ``processutils.execute("true")``;
+    ``"late_exit"``: the same with a child that closes its outputs 1 ms before it exits;
+    ``"wait"``: ``Popen.wait(timeout)`` for a child that lives for a while
+``commands``
+    how many, one after the other
+``heap``
+    bytes of touched memory in the parent, as a service has it: forking copies its page tables
+``settings``
+    of fastio
+
+Results: ``p50_ms`` and ``p90_ms``. For ``execute`` these are of whole commands; for the other two of the time from the
+child's exit, as seen by a third process that waits for the same child (:class:`Watcher`), until Python goes on.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from benchmarks.harness.ways import WAYS, Way, choice, enter
+from benchmarks.harness.worker import measure
+
+#: Seconds that the children of ``wait`` live: from well below to well above the 50 ms to which the standard library's
+#: pauses between two looks grow, so that no phase of them is favoured.
+LIVES = (0.02, 0.033, 0.05, 0.075, 0.11, 0.16)
+
+LATE_EXIT = "import os, time; os.close(1); os.close(2); time.sleep(0.001); os._exit(0)"
+
+
+class Watcher:
+    """A process of its own that notes when a given process exits: no lock and no hub of the measured process delays it.
+
+    Must be made before eventlet is there and before the heap is large, because it is a fork of this process.
+    """
+
+    def __init__(self) -> None:
+        numbers, self._ask = os.pipe()
+        self._answer, times = os.pipe()
+        self._pid = os.fork()
+        if self._pid:
+            os.close(numbers)
+            os.close(times)
+            return
+        try:
+            os.close(self._ask)
+            os.close(self._answer)
+            self._serve(numbers, times)
+        finally:
+            os._exit(0)
+
+    @staticmethod
+    def _serve(numbers: int, times: int) -> None:
+        import select
+
+        while line := os.read(numbers, 8):
+            pidfd = os.pidfd_open(int.from_bytes(line, "little"))
+            os.write(times, line)
+            poll = select.poll()
+            poll.register(pidfd, select.POLLIN)
+            poll.poll()
+            os.write(times, time.monotonic_ns().to_bytes(8, "little"))
+            os.close(pidfd)
+
+    def watch(self, pid: int) -> None:
+        """Let it watch ``pid``, a child that is not waited for yet; it does so when this returns."""
+        os.write(self._ask, pid.to_bytes(8, "little"))
+        self._read()
+
+    def exit_time(self) -> float:
+        """When the process watched last has exited, in seconds on the clock of ``time.monotonic()``."""
+        return self._read() / 1e9
+
+    def _read(self) -> int:
+        answer = os.read(self._answer, 8)
+        if not answer:
+            raise RuntimeError("the watching process has ended")
+        return int.from_bytes(answer, "little")
+
+    def close(self) -> None:
+        os.close(self._ask)
+        os.close(self._answer)
+        os.waitpid(self._pid, 0)
+
+
+def occupy(size: int) -> bytearray:
+    """Memory of that size, every page of it touched."""
+    heap = bytearray(size)
+    pages = len(range(0, size, 4096))
+    heap[::4096] = b"\x01" * pages
+    return heap
+
+
+def _execute(commands: int) -> tuple[list[float], list[bytes]]:
+    from oslo_concurrency import processutils
+
+    spent, outputs = [], []
+    for _ in range(commands):
+        start = time.perf_counter()
+        out, err = processutils.execute("true", binary=True)
+        spent.append(time.perf_counter() - start)
+        outputs += [out, err]
+    return spent, outputs
+
+
+def _late_exit(commands: int, watcher: Watcher) -> tuple[list[float], list[bytes]]:
+    from oslo_concurrency import processutils
+
+    spent, outputs = [], []
+    for _ in range(commands):
+        out, err = processutils.execute(
+            sys.executable, "-ISs", "-c", LATE_EXIT, binary=True, on_execute=lambda child: watcher.watch(child.pid)
+        )
+        spent.append(time.monotonic() - watcher.exit_time())
+        outputs += [out, err]
+    return spent, outputs
+
+
+def _wait(commands: int, watcher: Watcher) -> tuple[list[float], list[bytes]]:
+    import subprocess
+
+    spent = []
+    for number in range(commands):
+        with subprocess.Popen(["sleep", str(LIVES[number % len(LIVES)])]) as child:
+            watcher.watch(child.pid)
+            child.wait(timeout=10)
+            spent.append(time.monotonic() - watcher.exit_time())
+    return spent, []
+
+
+def latencies(seconds: Sequence[float]) -> dict[str, float]:
+    """Median and 90th percentile in milliseconds."""
+    return {
+        "p50_ms": statistics.median(seconds) * 1000,
+        "p90_ms": statistics.quantiles(seconds, n=10, method="inclusive")[-1] * 1000,
+    }
+
+
+def run(way: Way, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    task = choice(parameters, "task", "execute", "late_exit", "wait")
+    commands = parameters["commands"]
+    watcher = None if task == "execute" else Watcher()
+    enter(way, parameters)
+    heap = occupy(parameters.get("heap", 0))
+    steps: dict[str, Callable[[int], tuple[list[float], list[bytes]]]] = {"execute": _execute}
+    if watcher is not None:
+        steps["late_exit"] = functools.partial(_late_exit, watcher=watcher)
+        steps["wait"] = functools.partial(_wait, watcher=watcher)
+    step = steps[task]
+    # The first command of a process imports and compiles what the others find ready.
+    step(1)
+    with measure() as measured:
+        spent, outputs = step(commands)
+    if watcher is not None:
+        watcher.close()
+    del heap
+    verified = len(spent) == commands and hashlib.sha256(b"".join(outputs)).digest() == hashlib.sha256().digest()
+    return measured.result(bytes=0, verified=verified, commands=commands, **latencies(spent))
+
+
+VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    name: functools.partial(run, way) for name, way in WAYS.items()
+}

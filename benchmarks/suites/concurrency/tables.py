@@ -1,0 +1,166 @@
+"""The tables of glance-api under many requests at a time: speed and success, states, saturation, and what is asked.
+
+``python -m benchmarks.suites.concurrency.tables results/concurrency.json [--markdown | --rst]`` makes them again.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from benchmarks.harness import statistics
+from benchmarks.harness import tables as plain
+from benchmarks.harness.results import CaseResult, Result
+from benchmarks.harness.tables import EMPTY, Table, number
+from benchmarks.harness.targets import HEAD, Target
+from benchmarks.suites.concurrency.bench_concurrency import LEVELS, RELEASES, traced
+
+#: Requests/s that fastio is to have of stock's, from how many requests at a time on.
+FASTER, MANY = 1.3, 100
+#: The part of the most requests/s of all levels from which a service is saturated.
+FULL = 0.95
+SERVERS = ("stock", "fastio")
+
+
+def tables(result: Result) -> list[Table]:
+    """All that there is something to say in."""
+    made = [overview(result), states(result), saturation(result), targets(result)]
+    return [each for each in made if each.rows]
+
+
+def levels(result: Result) -> Iterator[tuple[str, int, CaseResult]]:
+    """Release, requests at a time, and what was measured."""
+    known = {f"{release}-{users}": (release, users) for release in RELEASES for users in LEVELS}
+    for case in result.cases:
+        if case.name in known:
+            yield *known[case.name], case
+
+
+def figure(case: CaseResult, server: str, name: str) -> float | None:
+    """A median of a server's runs."""
+    return case.variants[server].median(name) if server in case.variants else None
+
+
+def overview(result: Result) -> Table:
+    """Requests/s, success and times."""
+    head = ["", "at a time", "stock req/s", "fastio req/s", "x stock (95 %)", "success stock", "fastio",
+            "p50 s stock", "fastio", "p99 s stock", "fastio", "bottleneck stock", "fastio"]  # fmt: skip
+    made = Table("Downloads of 16 MiB", head, [])
+    for release, users, case in levels(result):
+        if not any(case.figures(server) for server in SERVERS if server in case.variants):
+            continue
+        row = [release, str(users)]
+        row += [number(figure(case, server, "operations_per_second")) for server in SERVERS]
+        both = all(server in case.variants and case.figures(server) for server in SERVERS)
+        row.append(plain.ratio(case, "fastio") if both else EMPTY)
+        row += [_share(figure(case, server, "success_ratio")) for server in SERVERS]
+        for name in ("whole_p50_ms", "whole_p99_ms"):
+            row += [_seconds(figure(case, server, name)) for server in SERVERS]
+        row += [_bottleneck(case, server) for server in SERVERS]
+        made.rows.append(row)
+    return made
+
+
+def _share(value: float | None) -> str:
+    return EMPTY if value is None else f"{value:.2%}"
+
+
+def _seconds(milliseconds: float | None) -> str:
+    return EMPTY if milliseconds is None else number(milliseconds / 1000)
+
+
+def _bottleneck(case: CaseResult, server: str) -> str:
+    details = case.variants[server].details if server in case.variants else {}
+    shares = details.get("shares") or {}
+    return str(shares.get("resource", EMPTY))
+
+
+def states(result: Result) -> Table:
+    """What the requests of the traced servers spent in each state, as the server saw it."""
+    head = ["", "at a time", "state", "stock p50 ms", "fastio p50 ms", "stock p99 ms", "fastio p99 ms"]
+    made = Table("Where the time goes", head, [])
+    for release, users, case in levels(result):
+        found = {server: _trace(case, server) for server in SERVERS}
+        names = dict.fromkeys(state for each in found.values() for state in each.get("states", {}))
+        for state in names:
+            row = [release, str(users), state]
+            for part in ("p50_ms", "p99_ms"):
+                row += [number(found[server].get("states", {}).get(state, {}).get(part)) for server in SERVERS]
+            made.rows.append(row)
+        made.notes += [
+            f"{release}, {users}, {server}: {each['lost']} events of the trace were lost"
+            for server, each in found.items()
+            if each.get("lost")
+        ]
+    return made
+
+
+def _trace(case: CaseResult, server: str) -> dict[str, Any]:
+    title = traced(server)
+    return case.variants[title].details.get("trace", {}) if title in case.variants else {}
+
+
+def _most(result: Result, release: str, server: str) -> tuple[int, float] | None:
+    """With how many requests at a time it is saturated, and its most requests/s."""
+    found = {}
+    for own, users, case in levels(result):
+        value = figure(case, server, "operations_per_second")
+        if own == release and value is not None:
+            found[users] = value
+    if not found:
+        return None
+    most = max(found.values())
+    return min(users for users, value in found.items() if value >= FULL * most), most
+
+
+def saturation(result: Result) -> Table:
+    """From how many requests at a time on a service gets no faster, and on what."""
+    made = Table("Saturation", ["", "", "at a time", "req/s", "what is used up"], [])
+    for release in RELEASES:
+        for server in SERVERS:
+            found = _most(result, release, server)
+            if found is None:
+                continue
+            users, most = found
+            case = next(each for own, count, each in levels(result) if (own, count) == (release, users))
+            words = (case.variants[server].measured() or [{}])[-1].get("bottleneck", EMPTY)
+            made.rows.append([release, server, str(users), number(most), words])
+    return made
+
+
+def targets(result: Result) -> Table:
+    """What is asked of fastio."""
+    made = Table("Asked of fastio", list(HEAD), [])
+    for release, users, case in levels(result):
+        if not all(server in case.variants and case.figures(server) for server in SERVERS):
+            continue
+        base, own = (case.figures(server) for server in SERVERS)
+        rates = [figure(case, server, "operations_per_second") for server in SERVERS]
+        if users >= MANY:
+            reached = statistics.ratio(own, base, case.seed).ratio
+            made.rows.append(
+                Target(f"{release}, {users} at a time: req/s", *rates, reached, "≥", FASTER, "x stock").row()
+            )
+        success = [figure(case, server, "success_ratio") for server in SERVERS]
+        if None not in success:
+            lost = (success[1] or 0) - (success[0] or 0)
+            made.rows.append(Target(f"{release}, {users} at a time: success", *success, lost, "≥", 0, "more").row())
+    for release in RELEASES:
+        found = [_most(result, release, server) for server in SERVERS]
+        if None not in found:
+            rates = [each[1] for each in found if each]
+            what = f"{release}: req/s where it is saturated"
+            made.rows.append(Target(what, *rates, rates[1] / rates[0], "≥", 1, "x stock").row())
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    return plain.command(
+        tables, arguments, "suites.concurrency.tables", "Print the tables of many requests at a time.",
+        "no downloads at a time in it",
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())

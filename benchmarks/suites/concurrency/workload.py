@@ -1,0 +1,134 @@
+"""Downloads from a real glance-api by Locust, with few to very many requests at a time, every one of them recorded.
+
+The servers run outside, for all runs of a case, and only the one that is measured has work. Their images are written
+once (:func:`prepare`), with content that follows from a seed; every byte that comes is compared with it. Each request
+is a connection of its own.
+
+A server that records a trace (:mod:`fastio.trace`) is asked for it afterwards: what the requests of the run spent in
+each state, and how they ended as the server saw it.
+
+Parameters:
+
+``size``, ``objects``
+    bytes of an image, and how many there are
+``users``, ``total``
+    requests at a time, and in all
+``patience``
+    seconds that a request may take; then it has failed
+``server``
+    name of the server among those ``beside`` the case's backend; the backend itself by default
+``records``
+    the directory of the records, below ``results/records``; empty: they are not kept
+
+Results: of the part that counts (:func:`benchmarks.load.analysis.window`) bytes and seconds,
+``operations_per_second``, ``success_ratio``, the times of the requests, ``servers_cpu``, ``generator_cpu`` and the
+``bottleneck``; ``trace`` if the server has one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness.worker import surroundings
+from benchmarks.load import places
+from benchmarks.load.content import Content
+from benchmarks.load.plan import Operation, Plan
+
+#: Seconds for what the last requests did to be in the trace's file: it is written every second.
+TRACE_WRITTEN = 3.0
+
+
+def _plan(parameters: Mapping[str, Any], access: Mapping[str, Any], kind: str, **fields: Any) -> Plan:
+    return Plan(
+        protocol="glance", target={"url": access["url"]}, operations=(Operation(kind, count=parameters["objects"]),),
+        size=parameters["size"], keep_alive=False, **fields,
+    )  # fmt: skip
+
+
+def reading(parameters: Mapping[str, Any], access: Mapping[str, Any]) -> Plan:
+    """The load itself."""
+    return _plan(
+        parameters, access, "read", users=parameters["users"], total=parameters["total"],
+        patience=parameters["patience"], labels={"server": parameters.get("server") or "stock"},
+    )  # fmt: skip
+
+
+def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the images into each server that runs."""
+    from benchmarks.load import protocols
+    from benchmarks.load.exchange import Exchange
+    from benchmarks.load.schedule import Schedule
+
+    told = surroundings()
+    for each in (told, *(each for each in told["beside"].values() if "failed" not in each)):
+        chosen = _plan(parameters, each["access"], "write", total=parameters["objects"])
+        with contextlib.closing(protocols.client_class("glance")(chosen, Content(chosen), None)) as client:
+            for step in Schedule(chosen).share(0, 1):
+                problem = client.do(step, Exchange())
+                if problem:
+                    raise RuntimeError(f"{chosen.name(step.number)}: {problem}")
+    return {}
+
+
+def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """One run of the load on one of the servers."""
+    from benchmarks.load import analysis, client, monitor, usage, workloads
+    from benchmarks.load.bottleneck import Limits
+
+    told = _server(parameters)
+    plan = reading(parameters, told["access"])
+    with contextlib.ExitStack() as stack:
+        directory = stack.enter_context(places.records_directory(parameters.get("records", "")))
+        generator = stack.enter_context(client.Generator(directory))
+        kept = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="samples-")))
+        watched = monitor.Watched({"": told["pids"]}, {})
+        begun = time.time_ns()
+        with monitor.monitored(watched, kept / "samples-local.jsonl.gz"):
+            generator.carry_out(plan)
+        found = analysis.read(directory)
+        part = analysis.window(found.operations)
+        measured = workloads.measured(
+            "main", "main", "normal", found, part, usage.read(kept), Limits(users=plan.users)
+        )
+        kept_records = places.told(parameters.get("records", ""), directory)
+    return {
+        **workloads.plain(measured), **kept_records, **workloads.details(measured),
+        **_traced(told["access"], begun), "doubts": measured.notes,
+    }  # fmt: skip
+
+
+def _server(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    told = surroundings()
+    name = parameters.get("server")
+    if not name:
+        return told
+    found = told["beside"][name]
+    if "failed" in found:
+        raise RuntimeError(f"{name}: {found['failed']}")
+    return found
+
+
+def _traced(access: Mapping[str, Any], begun: int) -> dict[str, Any]:
+    """What the server's trace says of the requests since ``begun``, nanoseconds since 1970; empty if it has none."""
+    if not access.get("trace"):
+        return {}
+    from fastio.trace.analysis import analysis
+
+    time.sleep(TRACE_WRITTEN)
+    found = analysis.analyse([access["trace"]])
+    own = [each for each in found.requests if each.start >= begun and each.kind.name == "download"]
+    outcomes = {name: sum(each.outcome == name for each in own) for name in analysis.OUTCOMES}
+    states = {
+        state: {"count": len(times), **{f"p{part}_ms": analysis.percentile(times, part) / 1e6 for part in (50, 99)}}
+        for state, times in analysis.state_times(own).items()
+    }
+    return {"trace": {"requests": len(own), "outcomes": outcomes, "states": states,
+                      "lost": found.trace.counts.get("lost", 0)}}  # fmt: skip
+
+
+VARIANTS = {"prepare": prepare, "run": run}

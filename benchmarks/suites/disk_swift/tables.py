@@ -1,0 +1,211 @@
+"""The tables of disk against Swift: those of the study, robust figures beside them, and what is asked of fastio.
+
+``python -m benchmarks.suites.disk_swift.tables results/disk_swift.json [--markdown | --rst]`` reads the records of the
+runs that the result names, so it can be done again as long as they are there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+
+import numpy
+
+from benchmarks.harness import engine, results, statistics, tables
+from benchmarks.harness.results import CaseResult, Result, VariantResult
+from benchmarks.harness.tables import EMPTY, Table, number
+from benchmarks.harness.targets import HEAD, Target
+from benchmarks.load import analysis
+from benchmarks.suites.disk_swift.bench_disk_swift import DIRECT, LARGE, LOG, SOURCES, WAYS
+
+#: Phases that the study has, as it calls them, and what they are together.
+PHASES = {"sent": "request sent", "response": "response", "transfer": "transfer", "whole": "whole request"}
+#: Phases that Swift may lose time in.
+LOSING = ("response", "transfer", "whole")
+#: Times the speed of stock that a transfer from Swift has to have, and bytes of the objects for which that is asked.
+TRANSFER = 1.3
+ASKED = (LOG, LARGE)
+#: Requests from which on there is a 99th percentile to speak of.
+ENOUGH = 100
+#: Rows that are to win back what stock loses.
+FAST = ("swift-fastio", "swift-1MiB-fastio", "swift-wide-fastio")
+
+
+def rows(case: CaseResult) -> list[str]:
+    """The titles of the rows that have runs, a source's stock beside its fastio."""
+    known = [*(f"{source}-{way}" for source in SOURCES for way in WAYS), DIRECT]
+    return [title for title in known if title in case.variants and case.variants[title].measured()]
+
+
+def figures(variant: VariantResult) -> dict[str, numpy.ndarray]:
+    """Of each request that counts, of all measured runs of a row: milliseconds by phase, and ``size`` in KB.
+
+    Empty if the records are not there (any more).
+    """
+    found: dict[str, list[numpy.ndarray]] = {name: [] for name in (*PHASES, "size")}
+    for run in variant.measured():
+        if "records" not in run or not (engine.ROOT / run["records"]).is_dir():
+            continue
+        read = analysis.read(engine.ROOT / run["records"])
+        counted = analysis.begun_within(read.operations, analysis.window(read.operations))
+        for phase in PHASES:
+            found[phase].append(counted.milliseconds(phase))
+        found["size"].append(counted.bytes[~counted.failed] / 1000)
+    return {name: numpy.concatenate(parts) for name, parts in found.items() if parts}
+
+
+def published(result: Result) -> list[Table]:
+    """A table for each scenario: what the study published, and robust figures below."""
+    return [made for case in result.cases if (made := _published(case)) is not None]
+
+
+def _published(case: CaseResult) -> Table | None:
+    columns = {title: figures(case.variants[title]) for title in rows(case)}
+    columns = {title: column for title, column in columns.items() if column}
+    if not columns:
+        return None
+    made = Table(f"{case.title or case.name}: per request", ["", "", *columns], [])
+    for phase, words in PHASES.items():
+        cells = [_statistics(column[phase], case.seed) for column in columns.values()]
+        for statistic in cells[0]:
+            made.rows.append([f"{words}, ms", statistic, *(each[statistic] for each in cells)])
+    sizes = [statistics.moments(column["size"]) for column in columns.values()]
+    made.rows.append(["size, KB", "mean", *(number(each.mean) for each in sizes)])
+    made.rows.append(["size, KB", "standard deviation", *(number(each.deviation) for each in sizes)])
+    made.notes.append(
+        "outliers are more than two standard deviations from the mean, as published; the interval is of the median, "
+        "95 %, by bootstrap; requests: "
+        + ", ".join(f"{title} {len(column['transfer'])}" for title, column in columns.items())
+    )
+    return made
+
+
+def _statistics(values: numpy.ndarray, seed: int) -> Mapping[str, str]:
+    kept = statistics.without_outliers(values)
+    first, second = statistics.moments(values), statistics.moments(kept)
+    low, high = statistics.median_interval(values, seed)
+    return {
+        "mean": number(first.mean),
+        "standard deviation": number(first.deviation),
+        "mean without outliers": number(second.mean),
+        "standard deviation without outliers": number(second.deviation),
+        "outliers": str(first.count - second.count),
+        "median": f"{number(statistics.median(values))} ({number(low)}–{number(high)})",
+        "median absolute deviation": number(statistics.deviation(values)),
+        "p99": number(float(numpy.percentile(values, 99))),
+    }
+
+
+def losses(result: Result) -> Table:
+    """Where Swift loses time against disk, and how much of that fastio wins back; of the medians of the runs."""
+    head = ["", "phase", "disk, ms", "Swift, ms", "lost, ms", "Swift itself, ms"]
+    made = Table("Where Swift loses against disk", [*head, *(f"won back by {title}" for title in FAST)], [])
+    for case in result.cases:
+        for phase in LOSING:
+            disk, stock = (_median(case, f"{source}-stock", f"{phase}_p50_ms") for source in ("disk", "swift"))
+            if disk is None or stock is None:
+                continue
+            lost = stock - disk
+            direct = number(_median(case, DIRECT, f"{phase}_p50_ms"))
+            row = [case.title or case.name, PHASES[phase], number(disk), number(stock), number(lost), direct]
+            for title in FAST:
+                won = _median(case, title, f"{phase}_p50_ms")
+                row.append(EMPTY if won is None or lost <= 0 else f"{(stock - won) / lost:.0%}")
+            made.rows.append(row)
+    made.notes.append(
+        "who reads 1 MiB at a time sends nothing before that is there: of a log of that size most of the transfer "
+        "becomes part of the response, and the whole request is what counts; Swift itself: without a log server"
+    )
+    return made
+
+
+def targets(result: Result) -> Table:
+    """What is asked of fastio, of the medians of the runs."""
+    found = [target.row() for case in result.cases for target in _targets(case)]
+    found += [target.row() for target in _together(result)]
+    made = Table("What is asked", list(HEAD), found)
+    if found:
+        made.notes.append(
+            "stock reads 64 KiB at a time; fastio's row is named: swift-1MiB reads 1 MiB at a time, and behind "
+            "swift-wide Swift's own servers do so with fastio as well; p99 is judged by the lower end of the interval "
+            "of its ratio, so one line in twenty says no by chance alone, and that of all scenarios together counts"
+        )
+    return made
+
+
+def _targets(case: CaseResult) -> list[Target]:
+    found = []
+    if case.parameters.get("size") == LOG or case.parameters.get("size", 0) >= LARGE:
+        for title in (each for each in FAST if each in case.variants):
+            for phase, bound in (("transfer", TRANSFER), ("whole", 1.0)):
+                stock, fast = (_median(case, each, f"{phase}_p50_ms") for each in ("swift-stock", title))
+                times = stock / fast if stock and fast else None
+                what = f"{case.name}: {PHASES[phase]} from Swift, ms, {title}"
+                found.append(Target(what, stock, fast, times, "≥", bound, "x stock's speed"))
+    for source in SOURCES:
+        before, after = _slowest(case, source)
+        if not before:
+            continue
+        # What is judged is the lower end of the interval of their ratio: above 1 it has grown beyond chance.
+        grown = statistics.ratio(after, before, case.seed).low
+        middles = [statistics.median(each) for each in (before, after)]
+        found.append(Target(f"{case.name}: response p99, ms, {source}", *middles, grown, "≤", 1.0, "x stock at least"))
+    return [target for target in found if target.stock is not None or target.fastio is not None]
+
+
+def _together(result: Result) -> list[Target]:
+    """The p99 of all scenarios: the median of their ratios."""
+    found = []
+    for source in SOURCES:
+        pairs = [_slowest(case, source) for case in result.cases]
+        ratios = [statistics.median(after) / statistics.median(before) for before, after in pairs if before]
+        if len(ratios) > 2:
+            low, _ = statistics.median_interval(ratios, result.cases[0].seed)
+            what = f"{len(ratios)} scenarios: response p99, {source}"
+            found.append(Target(what, None, None, low, "≤", 1.0, "x stock at least"))
+    return found
+
+
+def _slowest(case: CaseResult, source: str) -> tuple[list[float], list[float]]:
+    """The response's p99 of each run, stock's and fastio's; empty where there are too few requests for one."""
+    titles = [f"{source}-{way}" for way in WAYS]
+    if min(sum(_figures(case, title, "operations")) for title in titles) < ENOUGH:
+        return [], []
+    stock, fast = (_figures(case, title, "response_p99_ms") for title in titles)
+    return stock, fast
+
+
+def _figures(case: CaseResult, title: str, key: str) -> list[float]:
+    runs = case.variants[title].measured() if title in case.variants else []
+    return [run[key] for run in runs if key in run]
+
+
+def _median(case: CaseResult, title: str, key: str) -> float | None:
+    return case.variants[title].median(key) if title in case.variants else None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = tables.parser(
+        "suites.disk_swift.tables", "Print the tables of disk against Swift.", "of the suite disk_swift"
+    )
+    chosen = options.parse_args(arguments)
+    try:
+        result = results.read(chosen.result)
+        made = [*published(result), losses(result), targets(result)]
+    except (OSError, results.ResultError, analysis.RunError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    made = [each for each in made if each.rows]
+    if not made:
+        print(f"{chosen.result}: nothing of disk against Swift is in it", file=sys.stderr)
+        return 1
+    if chosen.markdown or chosen.rst:
+        render = tables.table_markdown if chosen.markdown else tables.table_rst
+        print("\n\n".join(map(render, made)))
+    else:
+        tables.show_tables(made, tables.summary(result))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

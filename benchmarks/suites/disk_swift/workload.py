@@ -1,0 +1,231 @@
+"""Requests to a log server, for logs on its disk and in a real Swift, every one of them recorded.
+
+Each run starts a log server of its own (:mod:`benchmarks.logserver`) and puts a load on it by Locust, in processes of
+its own (:mod:`benchmarks.load`). The logs are written once for a case (:func:`prepare`), the same ones to the disk and
+to Swift; their content follows from a seed, and every byte that comes is compared with it.
+
+Parameters:
+
+``source``
+    ``"disk"``, or ``"swift"``: then the server is told to leave out the disk; ``"direct"``: there is no log server, the
+    load asks Swift itself, which is the limit of what any log server can reach
+``swift``
+    which Swift, if it is another one than the case's backend: the name that one runs by beside it
+``fastio``
+    ``"on"`` or ``"off"``, in the server
+``chunk``
+    bytes that the server reads at a time
+``users``
+    requests at a time, each on a connection of its own
+``total``, ``seconds``
+    requests in all, or how long new ones are begun
+``objects``, ``selection``
+    how many logs there are; ``"each"`` one after the other, or any at ``"random"``
+``size``
+    bytes of a log
+``records``
+    the directory of the records, below ``results/records``; empty: they are not kept
+
+Results: of the part that counts (:func:`benchmarks.load.analysis.window`), the phases' times in milliseconds as
+``sent_p50_ms``, ``response_p99_ms``, ``transfer_p50_ms`` and so on; ``server_cpu_ms`` and ``swift_cpu_ms`` of a
+request; ``generator_cpu``, the share of a processor that the load generator used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.backends.base import HOST
+from benchmarks.harness.ways import choice
+from benchmarks.harness.worker import cache_directory, recorded, surroundings
+from benchmarks.load import places
+from benchmarks.load.content import Content
+from benchmarks.load.plan import Operation, Plan
+
+if TYPE_CHECKING:
+    from benchmarks.backends.logserver import LogServer
+
+#: Of the objects in Swift, and the directory below the root on the disk.
+CONTAINER = "logs"
+SUFFIX = ".txt"
+#: In Swift the directory is part of the name.
+_PREFIX = f"{CONTAINER}/object-"
+
+#: The address of this machine for workers of the load that are on others; the log server is then open to them.
+SERVER_VARIABLE = "FASTIO_LOAD_SERVER"
+
+#: fastio's patches without which a row would not be what it says: name and module of the target.
+PATCHES = (
+    ("store_swift", "swiftclient.client"),
+    ("fix_green_sendall", "eventlet.greenio.base"),
+    ("fix_green_wsgi_chunked", "eventlet.wsgi"),
+)
+
+#: Those that Swift's own servers have of it.
+SERVER_PATCHES = ("fix_green_sendall", "fix_green_wsgi_chunked")
+
+
+def reading(parameters: Mapping[str, Any], url: str) -> Plan:
+    """The load on a log server."""
+    source = choice(parameters, "source", "disk", "swift")
+    label = f"{source}, fastio {parameters['fastio']}, chunks of {parameters['chunk']} bytes"
+    target = {"url": url, **({"source": "swift"} if source == "swift" else {})}
+    return _read(parameters, protocol="logs", target=target, labels={"server": label})
+
+
+def reading_directly(parameters: Mapping[str, Any], access: Mapping[str, Any]) -> Plan:
+    """The same load on Swift itself."""
+    return _read(
+        parameters, protocol="swift", target=_login(access), prefix=_PREFIX, labels={"server": "Swift itself"}
+    )
+
+
+def _read(parameters: Mapping[str, Any], **fields: Any) -> Plan:
+    operation = Operation("read", count=parameters["objects"], selection=parameters.get("selection", "each"))
+    return Plan(
+        operations=(operation,), users=parameters["users"], total=parameters.get("total", 0),
+        seconds=parameters.get("seconds", 0), container=CONTAINER, suffix=SUFFIX, size=parameters["size"],
+        content="log", keep_alive=False, **fields,
+    )  # fmt: skip
+
+
+def _login(access: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: access[key] for key in ("auth_v1", "user", "key")}
+
+
+def writing(parameters: Mapping[str, Any], access: Mapping[str, Any]) -> Plan:
+    """What puts the same logs into Swift."""
+    return Plan(
+        protocol="swift", target=_login(access), operations=(Operation("write", count=parameters["objects"]),),
+        total=parameters["objects"], container=CONTAINER, prefix=_PREFIX, suffix=SUFFIX,
+        size=parameters["size"], content="log",
+    )  # fmt: skip
+
+
+def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the logs to the disk and into each Swift; what is on the disk stays for later runs of the same size."""
+    told = surroundings()
+    plan = writing(parameters, told["access"])
+    content = Content(plan)
+    root = cache_directory() / f"logs-{plan.size}-{plan.seed}"
+    (root / CONTAINER).mkdir(parents=True, exist_ok=True)
+    for number in range(parameters["objects"]):
+        _write(root / plan.name(number), content, number)
+    others = [each for each in told["beside"].values() if "failed" not in each]
+    for each in (told, *others):
+        _upload(writing(parameters, each["access"]), content)
+    return {"root": str(root)}
+
+
+def _upload(plan: Plan, content: Content) -> None:
+    from benchmarks.load import protocols
+    from benchmarks.load.exchange import Exchange
+    from benchmarks.load.schedule import Schedule
+
+    protocols.make_container(plan)
+    kind = protocols.client_class("swift")
+    client = kind(plan, content, kind.shared(plan))
+    for step in Schedule(plan).share(0, 1):
+        problem = client.do(step, Exchange())
+        if problem:
+            raise RuntimeError(f"{plan.name(step.number)}: {problem}")
+    client.close()
+
+
+def _write(path: Path, content: Content, number: int) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        if path.stat().st_size == content.size:
+            return
+    partial = path.with_name(f"{path.name}.{os.getpid()}")
+    with open(partial, "wb") as file:
+        for piece in content.pieces(number):
+            file.write(piece)
+    os.replace(partial, path)
+
+
+def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """One run: a log server if there is one, and a load on it."""
+    from benchmarks.load import analysis, client, report
+    from benchmarks.load.sampling import sampled
+    from benchmarks.suites.stores.workload import server_cpu_seconds
+
+    told = surroundings()
+    swift = _swift(parameters, told)
+    with contextlib.ExitStack() as stack:
+        directory = stack.enter_context(places.records_directory(parameters.get("records", "")))
+        # It gets ready while the server does.
+        generator = stack.enter_context(client.Generator(directory))
+        pids = {"swift_cpu_ms": swift["pids"]}
+        details = {}
+        if choice(parameters, "source", "disk", "swift", "direct") == "direct":
+            plan = reading_directly(parameters, swift["access"])
+        else:
+            server = stack.enter_context(_log_server(parameters, told["prepared"]["root"], swift["access"]))
+            if server.status is not None:
+                check_patched(server.status)
+                details["fastio"] = recorded(server.status)
+            pids["server_cpu_ms"] = server.pids()
+            plan = reading(parameters, server.access()["url"])
+        with contextlib.ExitStack() as sampling:
+            cpu = {
+                name: sampling.enter_context(sampled(lambda own=own: server_cpu_seconds(own)))
+                for name, own in pids.items()
+            }
+            generator.carry_out(plan)
+        found = analysis.read(directory)
+        figures = report.figures(found)
+        part = analysis.window(found.operations)
+        # Of the part that counts: Swift uses some CPU time though nobody asks it for anything.
+        begin, end = found.started + part.begin, found.started + part.end
+        spent = {name: each.between(begin, end) * 1000 / figures["operations"] for name, each in cpu.items()}
+        kept = places.told(parameters.get("records", ""), directory)
+        return {**figures, **spent, **kept, **details, "doubts": report.notes(found)}
+
+
+def _swift(parameters: Mapping[str, Any], told: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``access`` and ``pids`` of the Swift of this row.
+
+    :raises RuntimeError: if it does not run, or not as the row says
+    """
+    name = parameters.get("swift")
+    if name is None:
+        return told
+    found = told["beside"][name]
+    if "failed" in found:
+        raise RuntimeError(f"{name}: {found['failed']}")
+    if parameters["fastio"] == "on":
+        for server, patches in found["access"]["patched"].items():
+            missing = set(SERVER_PATCHES) - set(patches)
+            if missing:
+                raise RuntimeError(f"fastio's {', '.join(sorted(missing))} is not in effect in Swift's {server} server")
+    return found
+
+
+def _log_server(parameters: Mapping[str, Any], root: str, access: Mapping[str, Any]) -> LogServer:
+    from benchmarks.backends.logserver import LogServer
+
+    return LogServer(
+        fastio=choice(parameters, "fastio", "off", "on"), root=root, chunk_size=parameters["chunk"],
+        swift=json.dumps(_login(access) | {"container": CONTAINER}), host=os.environ.get(SERVER_VARIABLE, HOST),
+    )  # fmt: skip
+
+
+def check_patched(status: Mapping[str, Any]) -> None:
+    """Check that fastio's patches are in effect in the server.
+
+    :raises RuntimeError: if one is not: a slow way under a fast name would be a wrong result
+    """
+    for name, module in PATCHES:
+        outcomes = [
+            each["outcome"] for each in status["patches"] if each["name"] == name and each["target"].startswith(module)
+        ]
+        if not outcomes or set(outcomes) - {"applied", "already"}:
+            raise RuntimeError(f"fastio's {name} is not applied to {module} in the log server: {outcomes}")
+
+
+VARIANTS = {"prepare": prepare, "run": run}

@@ -1,0 +1,27 @@
+"""How late a greenlet that wants to run every millisecond is, while others move much data."""
+
+from benchmarks.harness.engine import Case
+from benchmarks.harness.ways import MIB, WAYS
+
+#: Batches of so many transfers: enough heartbeats for a 99th percentile, and no minute of stock.
+BATCHES = {1: 10, 8: 3, 64: 1}
+
+CASES = [
+    Case(
+        name=f"{transfers}-transfers",
+        title=f"Lateness of a 1 ms heartbeat, 99th percentile, during {transfers} x 64 MiB",
+        workload="fairness",
+        variants=tuple(name for name, way in WAYS.items() if way.green),
+        parameters={"size": 64 * MIB, "transfers": transfers, "batches": batches, "period": 0.001},
+        baseline="eventlet-stock",
+        unit="ms",
+        value="p99_ms",
+        columns=("p50_ms", "worst_ms", "arrival_p99_ms", "mb_s"),
+        quick={"size": MIB, "batches": 1},
+    )
+    for transfers, batches in BATCHES.items()
+]
+
+
+def test_fairness(recorded):
+    recorded()

@@ -1,0 +1,316 @@
+"""Downloads and uploads through a real glance-api, by curl, and what other requests wait for meanwhile.
+
+The servers run outside, for all runs of a case, and only the one that is measured has work. Their stores are
+directories, which the check of an upload looks into.
+
+A download is right if every transfer had the image's size, and one more, which is not measured, the SHA-512 that
+glance has as ``os_hash_value``. That one is the payload's, which :func:`prepare` checks. An upload is right if glance's
+``os_hash_value`` and the stored file both have the payload's.
+
+Parameters:
+
+``task``
+    ``"download"`` or ``"upload"``
+``size``
+    bytes of an image
+``clients``
+    transfers at a time, each of an image of its own if it is an upload
+``seconds``
+    a client whose download ends earlier downloads again; 0: everyone downloads once
+``requests``
+    1: other requests are sent meanwhile, see :mod:`benchmarks.suites.glance.other_requests`
+``server``
+    name of the server among those ``beside`` the case's backend; the backend itself by default
+``source``
+    address that downloads are asked for from, instead of the server's own
+``chunked``
+    1: an upload has no Content-Length
+
+Results beside the usual ones: ``server_cpu_seconds``; with ``requests`` their ``p50_ms``, ``p99_ms``, ``worst_ms`` and
+number, and ``mb_s``. ``cpu_seconds`` is curl's.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import hashlib
+import http.client
+import json
+import subprocess
+import sys
+import time
+import urllib.parse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.backends.base import HOST, server_environment
+from benchmarks.harness.ways import MIB, choice, warmed
+from benchmarks.harness.worker import Payload, measure, random_payload, surroundings
+from benchmarks.suites.glance.other_requests import Requests
+from benchmarks.suites.stores.limits import CURL
+from benchmarks.suites.stores.workload import MULTIHASH, digests, limit_sha512, server_cpu_seconds
+
+#: Seconds that a request of the set-up may take.
+PATIENCE = 120
+
+
+class WrongData(Exception):
+    """What arrived is not what was sent."""
+
+
+class NotServed(Exception):
+    """There is no such server, or it can not be given an image."""
+
+
+class Glance:
+    """A running glance-api, from :meth:`benchmarks.backends.base.Backend.access`."""
+
+    #: a request that costs glance little
+    cheap = "/v2/schemas/image"
+
+    def __init__(self, access: Mapping[str, Any]) -> None:
+        self.url = access["url"]
+        self.port = urllib.parse.urlsplit(self.url).port or 80
+        self._images = Path(access["images"])
+
+    def new(self) -> str:
+        """An image without data; returns its identifier."""
+        made = self.call("POST", "/v2/images", {"name": "image", "disk_format": "raw", "container_format": "bare"})
+        return made["id"]
+
+    def place(self, identifier: str) -> str:
+        """The URL of an image's data."""
+        return f"{self.url}/v2/images/{identifier}/file"
+
+    def stored(self, identifier: str) -> Path:
+        """The file that has an image's data."""
+        return self._images / identifier
+
+    def multihash(self, identifier: str) -> str:
+        """SHA-512 of an image as glance has it.
+
+        :raises WrongData: if the image has none
+        """
+        image = self.call("GET", f"/v2/images/{identifier}")
+        if (image["status"], image["os_hash_algo"]) != ("active", MULTIHASH):
+            raise WrongData(f"image {identifier} is {image['status']}, its hash {image['os_hash_algo']}")
+        return image["os_hash_value"]
+
+    def delete(self, identifier: str) -> None:
+        self.call("DELETE", f"/v2/images/{identifier}")
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """One request to the API; returns what is in its answer. Raises RuntimeError for an error status."""
+        connection = http.client.HTTPConnection(HOST, self.port, timeout=PATIENCE)
+        try:
+            content = None if body is None else json.dumps(body)
+            connection.request(method, path, content, {"Content-Type": "application/json"} if content else {})
+            answer = connection.getresponse()
+            said = answer.read()
+        finally:
+            connection.close()
+        if answer.status >= 300:
+            raise RuntimeError(f"{method} {path}: {answer.status} {said[:300]!r}")
+        return json.loads(said) if said else None
+
+
+class Nginx:
+    """The limit: nginx, which sends and takes files and hashes nothing."""
+
+    cheap = "/answer"
+
+    def __init__(self, access: Mapping[str, Any]) -> None:
+        self.url = access["url"]
+        self.port = urllib.parse.urlsplit(self.url).port or 80
+        self._files = Path(access["place"]["directory"])
+        self._made = 0
+
+    def new(self) -> str:
+        self._made += 1
+        return f"upload-{self._made}"
+
+    def place(self, identifier: str) -> str:
+        return f"{self.url}/{identifier}"
+
+    def stored(self, identifier: str) -> Path:
+        return self._files / identifier
+
+    def multihash(self, identifier: str) -> str:
+        return sha512(self.stored(identifier))
+
+    def delete(self, identifier: str) -> None:
+        self.stored(identifier).unlink()
+
+
+def sha512(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, MULTIHASH).hexdigest() if hasattr(hashlib, "file_digest") else _digest(file)
+
+
+def _digest(file: Any) -> str:
+    hasher = hashlib.new(MULTIHASH)
+    while piece := file.read(MIB):
+        hasher.update(piece)
+    return hasher.hexdigest()
+
+
+def server(parameters: Mapping[str, Any]) -> tuple[Glance | Nginx, list[int]]:
+    """The server that is measured, and its processes.
+
+    :raises NotServed: if it did not start, or did not take its image
+    """
+    told = surroundings()
+    name = parameters.get("server")
+    running = _beside(told, name) if name else told
+    access = running["access"]
+    return (Nginx if access["backend"] == "http" else Glance)(access), running["pids"]
+
+
+def _beside(told: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    running = told["beside"].get(name, {"failed": f"there is no server {name}"})
+    failed = running.get("failed") or told["prepared"]["failed"].get(name)
+    if failed:
+        # Logs, mostly.
+        print(failed, file=sys.stderr)
+        raise NotServed(failed.splitlines()[0])
+    return running
+
+
+@contextlib.contextmanager
+def measured(parameters: Mapping[str, Any], cheap: tuple[int, str], pids: list[int]) -> Iterator[dict[str, Any]]:
+    """Measure the block, with other requests meanwhile if they are asked for; ``bytes`` is for the block to say."""
+    with contextlib.ExitStack() as stack:
+        requests = stack.enter_context(Requests(*cheap)) if parameters.get("requests") else None
+        figures: dict[str, Any] = {}
+        before = server_cpu_seconds(pids)
+        with measure() as found:
+            yield figures
+        figures["server_cpu_seconds"] = server_cpu_seconds(pids) - before
+        # Not what this process does: it only waits.
+        figures.update(seconds=found.seconds, cpu_seconds=found.cpu_seconds)
+        if requests is not None:
+            figures.update(requests.stop(), mb_s=figures["bytes"] / found.seconds / 1e6)
+
+
+def at_once(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    """``work`` on all of the items, each in a thread of its own."""
+    with concurrent.futures.ThreadPoolExecutor(len(items)) as pool:
+        return list(pool.map(work, items))
+
+
+def curl(*arguments: str) -> str:
+    """Run curl; returns what it says."""
+    command = [*CURL, *arguments]
+    return subprocess.run(command, env=server_environment(), stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def download(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    source, pids = server(parameters)
+    image = surroundings()["prepared"]["images"][parameters.get("server") or ""]
+    place, known = source.place(image), surroundings()["prepared"]["multihash"]
+    options = ["--interface", parameters["source"]] if parameters.get("source") else []
+
+    def client(deadline: float) -> list[int]:
+        sizes = []
+        while not sizes or time.monotonic() < deadline:
+            sizes.append(int(curl(*options, "--output", "/dev/null", "--write-out", "%{size_download}", place)))
+        return sizes
+
+    with measured(parameters, (source.port, source.cheap), pids) as figures:
+        deadline = time.monotonic() + parameters.get("seconds", 0)
+        sizes = sum(at_once(client, [deadline] * parameters.get("clients", 1)), [])
+        figures["bytes"] = sum(sizes)
+    verified = set(sizes) == {parameters["size"]} and downloaded_sha512(place, *options) == known
+    return {**figures, "verified": verified, "transfers": len(sizes)}
+
+
+def downloaded_sha512(place: str, *options: str) -> str:
+    with subprocess.Popen([*CURL, *options, place], env=server_environment(), stdout=subprocess.PIPE) as child:
+        found = _digest(child.stdout)
+    if child.returncode:
+        raise RuntimeError(f"curl {place}: exit status {child.returncode}")
+    return found
+
+
+def upload(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    target, pids = server(parameters)
+    payload = warmed(random_payload(parameters["size"]))
+    images = [target.new() for _ in range(parameters.get("clients", 1))]
+    try:
+        with measured(parameters, (target.port, target.cheap), pids) as figures:
+            at_once(lambda image: put(payload, target.place(image), bool(parameters.get("chunked"))), images)
+            figures["bytes"] = payload.size * len(images)
+        known = digests(payload).multihash
+        verified = all(target.multihash(image) == known for image in images)
+        # Two at a time: a hasher uses a processor, and runs without the lock of the interpreter.
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            verified &= set(pool.map(lambda image: sha512(target.stored(image)), images)) == {known}
+    finally:
+        for image in images:
+            target.delete(image)
+    return {**figures, "verified": verified, "transfers": len(images)}
+
+
+def put(payload: Payload, place: str, chunked: bool = False, *more: str) -> None:
+    """Upload a file with one PUT; ``more`` are options of curl."""
+    # No "Expect: 100-continue", for whose answer curl would wait.
+    headers = ["--header", "Expect:", "--header", "Content-Type: application/octet-stream"]
+    if chunked:
+        headers += ["--header", "Transfer-Encoding: chunked"]
+    curl(*headers, *more, "--output", "/dev/null", "--upload-file", str(payload.path), place)
+
+
+def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Give every server the image that is downloaded; returns its identifier by server, and its SHA-512.
+
+    nginx serves the very file of the case's backend. Which servers beside that one do not take it, and why, is in
+    ``failed``.
+    """
+    if choice(parameters, "task", "download", "upload") == "upload":
+        return {"failed": {}}
+    payload = warmed(random_payload(parameters["size"]))
+    known = digests(payload).multihash
+    told = surroundings()
+    images = {"": given(Glance(told["access"]), payload, known)}
+    failed = {}
+    for name, running in told["beside"].items():
+        access = running.get("access", {})
+        if "images" in access:
+            try:
+                images[name] = given(Glance(access), payload, known)
+            except (OSError, RuntimeError, WrongData, subprocess.SubprocessError) as error:
+                failed[name] = f"it does not take its image: {error}"
+        elif access:
+            images[name] = "image"
+            Nginx(access).stored("image").symlink_to(Glance(told["access"]).stored(images[""]))
+    return {"images": images, "multihash": known, "failed": failed}
+
+
+def given(service: Glance, payload: Payload, known: str) -> str:
+    """Give a glance-api an image; returns its identifier.
+
+    :raises WrongData: if its SHA-512 is not the ``known`` one
+    """
+    image = service.new()
+    put(payload, service.place(image), False, "--max-time", str(PATIENCE))
+    if service.multihash(image) != known:
+        raise WrongData(f"os_hash_value of image {image} is not the payload's SHA-512")
+    return image
+
+
+def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    return {"download": download, "upload": upload}[choice(parameters, "task", "download", "upload")](parameters)
+
+
+def hash_alone(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """What one core can do that only hashes an upload."""
+    return limit_sha512({**parameters, "task": "add"})
+
+
+VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "transfer": run,
+    "limit-sha512": hash_alone,
+    "prepare": prepare,
+}

@@ -1,0 +1,32 @@
+"""Memory beyond the start at the worst moment, as a multiple of the payload."""
+
+from benchmarks.harness.engine import Case
+from benchmarks.harness.ways import KIB, MIB, WAYS
+
+GREEN = tuple(name for name, way in WAYS.items() if way.green)
+
+
+def _case(task: str, title: str, variants: tuple[str, ...]) -> Case:
+    return Case(
+        name=task,
+        title=f"Peak memory by payload: {title}, 200 MiB",
+        workload="memory",
+        variants=variants,
+        parameters={"size": 200 * MIB, "stock_green_size": 8 * MIB, "task": task},
+        baseline="eventlet-stock",
+        unit="payloads",
+        value="peak_ratio",
+        quick={"size": MIB, "stock_green_size": 128 * KIB},
+    )
+
+
+CASES = [
+    _case("output", "execute(binary=True)", (*WAYS, "limit-readall")),
+    _case("text", "execute() as text", tuple(WAYS)),
+    _case("input", "execute(process_input)", tuple(WAYS)),
+    _case("green_pipe", "GreenPipe.read()", GREEN),
+]
+
+
+def test_memory(recorded):
+    recorded()

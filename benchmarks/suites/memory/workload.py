@@ -1,0 +1,54 @@
+"""How much memory a payload needs while it is moved, and whether it is given back.
+
+Parameters:
+
+``size``
+    bytes of the payload
+``task``
+    ``"output"``: ``execute(binary=True)``; ``"text"``: the same, decoded; ``"input"``: ``execute(process_input=...)``,
+    where the payload itself is there from the start; ``"green_pipe"``: ``GreenPipe.read()``
+``stock_green_size``
+    of ``input``, see :mod:`benchmarks.suites.input.workload`
+``settings``
+    of fastio
+
+Results: ``peak_memory`` as everywhere, and ``peak_ratio``, that divided by the payload.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from benchmarks.harness.ways import WAYS, Way, choice
+from benchmarks.suites.communicate import workload as communicate
+from benchmarks.suites.green_pipe import workload as green_pipe
+from benchmarks.suites.input import workload as input_workload
+
+
+def _with_ratio(result: dict[str, Any]) -> dict[str, Any]:
+    return {**result, "peak_ratio": result["peak_memory"] / result["bytes"]}
+
+
+def run(way: Way, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    task = choice(parameters, "task", "output", "text", "input", "green_pipe")
+    if task == "input":
+        return _with_ratio(input_workload.run(way, {**parameters, "through": "oslo"}))
+    if task == "green_pipe":
+        if not way.green:
+            raise ValueError("task 'green_pipe' exists under eventlet only")
+        return _with_ratio(green_pipe.run(way, {**parameters, "style": "read"}))
+    mode = {"output": "binary", "text": "text"}[task]
+    return _with_ratio(communicate.run(way, {**parameters, "through": "oslo", "mode": mode}))
+
+
+def limit(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """One C loop into one bytes object."""
+    return _with_ratio(communicate.limit_one_object(parameters))
+
+
+VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    **{name: functools.partial(run, way) for name, way in WAYS.items()},
+    "limit-readall": limit,
+}

@@ -1,0 +1,105 @@
+"""An environment as services had it in 2016: Python 2.7, eventlet 0.17.4, oslo.concurrency 3.7.1.
+
+``python -m benchmarks.suites.sheepdog.python27 DIRECTORY`` makes it, where there is a ``python2.7``; the variable
+``BENCHMARK_PYTHON27`` then tells the sheepdog case which interpreter to run its rows of 2016 with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.harness.engine import Variant
+from benchmarks.harness.environments import SetupError, run
+
+VARIABLE = "BENCHMARK_PYTHON27"
+
+#: What glance ran on in the spring of 2016; pip of that Python chooses the rest.
+REQUIREMENTS = ("eventlet==0.17.4", "oslo.concurrency==3.7.1")
+
+SCRIPT = Path(__file__).resolve().with_name("script_py27.py")
+
+#: Variant of the script, rounds: without the patch of the time eventlet takes five seconds for 200 MiB.
+ROWS = (("native", 7), ("eventlet", 3), ("eventlet-100MiB-reads", 7))
+
+
+def variants() -> list[Variant]:
+    """The rows of 2016; skipped, with the reason, where there is no interpreter for them."""
+    python = os.environ.get(VARIABLE, "")
+    if not python:
+        skip = f"no environment of 2016: {VARIABLE} is not set (tox -e python27 makes one, with python2.7)"
+    elif shutil.which(python) is None:
+        skip = f"{VARIABLE} is {python!r}: there is no such program"
+    else:
+        skip = ""
+    return [
+        Variant(
+            name=name,
+            label=f"2016-{name}",
+            parameters={"python3": sys.executable},
+            rounds=rounds,
+            warmup=1 if rounds > 3 else 0,
+            python=python,
+            script=str(SCRIPT),
+            skip=skip,
+        )
+        for name, rounds in ROWS
+    ]
+
+
+def set_up(directory: Path) -> Path:
+    """Make the environment in ``directory`` unless it is there; returns its interpreter.
+
+    :raises SetupError: if it can not be made here
+    """
+    python = directory / "bin" / "python"
+    if _works(python):
+        return python
+    interpreter = _interpreter()
+    if interpreter is None:
+        raise SetupError("there is no python2.7 that runs, on PATH or in pyenv: the rows of 2016 are left out")
+    # virtualenv gave up Python 2.7 in 20.22.
+    run([sys.executable, "-m", "virtualenv", "--quiet", "--python", interpreter, str(directory)])
+    run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *REQUIREMENTS])
+    if not _works(python):
+        raise SetupError(f"{python} can not import what it was given")
+    return python
+
+
+def _interpreter() -> str | None:
+    """A Python 2.7. pyenv has a program of that name on PATH that fails unless this version is the chosen one."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    for candidate in (shutil.which("python2.7"), *map(str, sorted(pyenv.glob("versions/2.7*/bin/python2.7")))):
+        if candidate and subprocess.run([candidate, "-c", ""], stderr=subprocess.DEVNULL).returncode == 0:
+            return candidate
+    return None
+
+
+def _works(python: Path) -> bool:
+    if not python.exists():
+        return False
+    code = "import sys, eventlet, oslo_concurrency.processutils; sys.exit(sys.version_info[:2] != (2, 7))"
+    return subprocess.run([str(python), "-c", code], stderr=subprocess.DEVNULL).returncode == 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.suites.sheepdog.python27", description="Make an environment of 2016."
+    )
+    parser.add_argument("directory", type=Path)
+    chosen = parser.parse_args(arguments)
+    try:
+        print(set_up(chosen.directory))
+    except SetupError as error:
+        # Not a failure: the sheepdog case goes on without these rows, and says so.
+        print(f"skipped: {error}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""Whole images through a sheepdog driver of glance_store: fastio's, or the old one of 1.0.1.
+
+Parameters:
+
+``task``
+    ``"get"``: the chunks of an image, which are thrown away; ``"add"``: an image from a file, with MD5 and SHA-512
+``size``
+    bytes of the image
+``pauses``
+    of the stand-in for ``dog``: ``"real"`` as a real one takes, or ``"none"``; see
+    :mod:`benchmarks.suites.sheepdog.workload`
+``settings``
+    of fastio
+
+``fastio`` is fastio's driver in a process in which everything is patched. ``old`` is the driver that glance_store had,
+on stock subprocess; of fastio it has ``fix_sheepdog_binary`` only, without which it gives wrong data. ``limit`` has no
+Python in the way: ``dog vdi read | cat >/dev/null``, or ``cat | dog vdi write``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import importlib
+import importlib.util
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.backends import dog, old_sheepdog
+from benchmarks.harness.ways import choice
+from benchmarks.harness.worker import Measured, measure
+from benchmarks.suites.sheepdog.workload import ADDRESS, IMAGE, PORT, dog_environment, limit_pipeline, readable_cluster
+from benchmarks.suites.sheepdog.workload import writable_cluster as writable_pieces
+
+ADDED = "added"
+
+
+def store_of(driver: Any) -> Any:
+    """A single store of the driver's module, as its options are by default."""
+    from oslo_config import cfg
+
+    conf = cfg.ConfigOpts()
+    conf([], default_config_files=[])
+    store = driver.Store(conf)
+    store.configure(re_raise_bsc=True)
+    return store
+
+
+@contextlib.contextmanager
+def fastio_driver(parameters: Mapping[str, Any]) -> Iterator[Any]:
+    import fastio
+    from fastio.drivers import sheepdog
+
+    fastio.patch(**parameters.get("settings", {}))
+    yield sheepdog
+
+
+@contextlib.contextmanager
+def old_driver(parameters: Mapping[str, Any]) -> Iterator[Any]:
+    import fastio
+
+    with old_sheepdog.available():
+        module = importlib.import_module(old_sheepdog.MODULE)
+        fastio.patch("fix_sheepdog_binary", strict=True, **parameters.get("settings", {}))
+        yield module
+
+
+def chunks_of(store: Any) -> Iterator[bytes]:
+    from glance_store import location
+
+    uri = f"sheepdog://{ADDRESS}:{PORT}:{IMAGE}"
+    where = location.Location("sheepdog", store.get_store_location_class(), store.conf, uri=uri)
+    return iter(store.get(where)[0])
+
+
+def get(store: Any, sha256: str) -> tuple[Measured, int, bool]:
+    """What was measured, how many bytes it was, and whether a second pass found them to be right."""
+    with measure() as measured:
+        size = sum(map(len, chunks_of(store)))
+    hasher = hashlib.sha256()
+    for chunk in chunks_of(store):
+        hasher.update(chunk)
+    return measured, size, hasher.hexdigest() == sha256
+
+
+def add(store: Any, path: Path, directory: Path, sha256: str) -> tuple[Measured, int, bool]:
+    size = path.stat().st_size
+    with open(path, "rb") as file, measure() as measured:
+        _, written, _, multihash, _ = store.add(ADDED, file, size, "sha512")
+    with open(dog.image_file(directory, ADDED), "rb") as image, open(path, "rb") as file:
+        right = _digest(image, "sha256") == sha256 and _digest(file, "sha512") == multihash
+    return measured, written, right
+
+
+def _digest(file: Any, algorithm: str) -> str:
+    hasher = hashlib.new(algorithm)
+    while data := file.read(1 << 20):
+        hasher.update(data)
+    return hasher.hexdigest()
+
+
+@contextlib.contextmanager
+def writable_cluster(parameters: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
+    """A cluster for this run only, and the file that is to be added as one image."""
+    with writable_pieces({**parameters, "chunk": parameters["size"]}) as (directory, (source,)):
+        yield directory, source
+
+
+def run(green: bool, open_driver: Callable[..., Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    task = choice(parameters, "task", "get", "add")
+    if green:
+        import eventlet
+
+        eventlet.monkey_patch()
+    with contextlib.ExitStack() as stack:
+        if task == "get":
+            directory, payload = readable_cluster(parameters)
+        else:
+            directory, payload = stack.enter_context(writable_cluster(parameters))
+        os.environ.update(dog_environment(directory, {**parameters, "new": True}))
+        store = store_of(stack.enter_context(open_driver(parameters)))
+        if task == "get":
+            measured, size, right = get(store, payload.sha256)
+        else:
+            measured, size, right = add(store, payload.path, directory, payload.sha256)
+    return measured.result(bytes=size, verified=right and size == payload.size)
+
+
+def limit(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """One command for all of the image, from or to ``cat``."""
+    task = "read" if choice(parameters, "task", "get", "add") == "get" else "write"
+    return limit_pipeline({**parameters, "task": task, "chunk": parameters["size"], "new": True})
+
+
+VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "native-fastio": functools.partial(run, False, fastio_driver),
+    "eventlet-fastio": functools.partial(run, True, fastio_driver),
+    "native-old": functools.partial(run, False, old_driver),
+    "eventlet-old": functools.partial(run, True, old_driver),
+    "limit-pipeline": limit,
+}
+
+
+def why_not(variant: str) -> str:
+    """Why the variant can not run here; empty if it can."""
+    if variant.endswith("old"):
+        return old_sheepdog.missing()
+    if variant.endswith("fastio") and importlib.util.find_spec("glance_store") is None:
+        return "not installed: glance_store (the extra 'sheepdog' has it)"
+    return ""

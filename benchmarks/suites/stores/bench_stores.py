@@ -1,0 +1,94 @@
+"""glance_store's drivers against real backends: getting and adding images, natively and under eventlet.
+
+Stock beside fastio at its defaults, and beside the limit: the backend's own client. Results as one table and one plot,
+see :mod:`benchmarks.harness.overview`. ``-k "not 1GiB"`` leaves out the large images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from benchmarks.harness.engine import Case, Variant
+from benchmarks.harness.ways import GIB, MIB, WAYS
+from benchmarks.suites.stores.limits import why_not
+from fastio.config import format_size
+
+#: Swift's servers hand on so much at a time, where its default is 64 KiB.
+SWIFT_1MIB = {f"{name}_chunk_size": MIB for name in ("disk", "network", "object", "client")}
+
+#: row of the overview -> backend, its parameters
+BACKENDS: dict[str, tuple[str, Mapping[str, Any]]] = {
+    "filesystem": ("filesystem", {}),
+    "http": ("http", {}),
+    "swift": ("swift", {}),
+    "swift-1MiB": ("swift", SWIFT_1MIB),
+    "s3": ("s3", {}),
+    "rbd": ("ceph", {}),
+    "cinder": ("cinder", {}),
+    "vmware": ("vmware", {}),
+}
+READ_ONLY = ("http",)
+#: More limits of an add. What one core can hash is the same for every driver.
+LIMITS = {"filesystem": ("limit-sha512", "limit-sha512sum", "no-hashing"), "rbd": ("no-hashing",)}
+
+
+def _variants(backend: str, limits: tuple[str, ...]) -> list[Variant]:
+    """The four ways, each fast one beside its stock one, and the limits."""
+    ways = [Variant(name, against=f"{name.partition('-')[0]}-stock") for name in WAYS]
+    return [*ways, Variant("limit", skip=why_not(backend)), *map(Variant, limits)]
+
+
+def _case(row: str, task: str, size: int, *limits: str, **fields: Any) -> Case:
+    backend, parameters = BACKENDS[row]
+    shown = format_size(size)
+    defaults: dict[str, Any] = {
+        "name": f"{row}-{task}-{shown.replace(' ', '')}",
+        "title": f"{row}: {task} of {shown}",
+        # A large image says little more than a small one, and the median of three is good enough to see that.
+        "rounds": 3 if size == GIB else 5,
+        "warmup": 0 if size == GIB else 1,
+        "long": size == GIB,
+        "parameters": {"task": task, "size": size},
+        "panel": f"{task} {shown}",
+        "label": row,
+    }
+    return Case(
+        **{**defaults, **fields},
+        workload="stores",
+        variants=_variants(backend, limits),
+        baseline="native-stock",
+        unit="MiB/s",
+        columns=("chunks", "p99_ms", "worst_ms"),
+        backend=backend,
+        backend_parameters=parameters,
+        needs=("glance_store", "eventlet"),
+        prepare="prepare",
+    )
+
+
+def _cases(size: int) -> Iterator[Case]:
+    for row in BACKENDS:
+        yield _case(row, "get", size)
+        if row not in READ_ONLY:
+            yield _case(row, "add", size, *LIMITS.get(row, ()))
+
+
+CASES = [
+    *_cases(256 * MIB),
+    _case(
+        "s3", "get", MIB, name="s3-100-get-1MiB", title="s3: get of 100 images of 1 MiB",
+        panel="get 256 MiB", label="s3, 100 x 1 MiB",
+        parameters={"task": "get", "size": MIB, "most": MIB, "images": 100}, quick={"size": MIB, "images": 3},
+    ),
+    _case(
+        "s3", "add", 96 * MIB, name="s3-single-add-96MiB", title="s3: add of 96 MiB in a single part",
+        panel="add 256 MiB", label="s3, a single part of 96 MiB",
+        parameters={"task": "add", "size": 96 * MIB, "most": 96 * MIB},
+    ),
+    *_cases(GIB),
+]  # fmt: skip
+
+
+def test_stores(recorded):
+    recorded()

@@ -1,0 +1,277 @@
+"""What each backend can do without glance_store: its own client, or the simplest there is, reading and writing images.
+
+A client is a command that writes images to its standard output, or one that stores a file. Their images are the ones
+that glance_store has put there: a URL of glance_store tells where.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.backends.base import find_program, server_environment
+from benchmarks.harness.ways import MIB
+from benchmarks.harness.worker import Payload
+
+#: Name of the image that a limit writes.
+NAME = "limit"
+CURL = ("curl", "-q", "--silent", "--show-error", "--fail", "--noproxy", "*")
+
+
+class Client:
+    """Commands of one backend, made from its :meth:`~benchmarks.backends.base.Backend.access`."""
+
+    #: what has to be installed
+    program = "cat"
+    #: and the command that does it
+    install = ""
+
+    def __init__(self, access: Mapping[str, Any], size: int) -> None:
+        self.access = access
+        #: bytes of an image
+        self.size = size
+
+    def where(self, url: str) -> str:
+        """The image's own place, of its URL of glance_store."""
+        return url
+
+    def read(self, places: Sequence[str]) -> list[str]:
+        """The command that writes these images to its standard output."""
+        raise NotImplementedError
+
+    def place(self) -> str:
+        """Where :meth:`write` puts an image."""
+        raise NotImplementedError
+
+    def write(self, path: Path) -> list[str]:
+        """The command that stores the file; it has the file on its standard input, too."""
+        raise NotImplementedError
+
+    def delete(self) -> list[str]:
+        """The command that deletes what :meth:`write` has stored."""
+        raise NotImplementedError
+
+
+class Filesystem(Client):
+    def where(self, url: str) -> str:
+        return urllib.parse.urlsplit(url).path
+
+    def read(self, places: Sequence[str]) -> list[str]:
+        return ["cat", *places]
+
+    def place(self) -> str:
+        return str(Path(self.access["options"]["filesystem_store_datadir"]) / NAME)
+
+    def write(self, path: Path) -> list[str]:
+        return ["cp", str(path), self.place()]
+
+    def delete(self) -> list[str]:
+        return ["rm", self.place()]
+
+
+class Cinder(Filesystem):
+    """A volume is larger than its image."""
+
+    def where(self, url: str) -> str:
+        return str(Path(self.access["directory"]) / f"{url.rpartition('/')[2]}.img")
+
+    def read(self, places: Sequence[str]) -> list[str]:
+        (place,) = places
+        return [*self._dd(), f"if={place}", "iflag=count_bytes", f"count={self.size}"]
+
+    def place(self) -> str:
+        return str(Path(self.access["directory"]) / f"{NAME}.img")
+
+    def write(self, path: Path) -> list[str]:
+        return [*self._dd(), f"if={path}", f"of={self.place()}"]
+
+    def _dd(self) -> list[str]:
+        return ["dd", "bs=1M", "status=none"]
+
+
+class Curl(Client):
+    """Everything that speaks HTTP."""
+
+    program = "curl"
+    install = "apt-get install --no-install-recommends curl"
+    #: more arguments, such as the headers of every request
+    arguments: Sequence[str] = ()
+
+    def read(self, places: Sequence[str]) -> list[str]:
+        # One process and one connection for all of them.
+        return [*CURL, *self.arguments, *places]
+
+    def write(self, path: Path) -> list[str]:
+        # No "Expect: 100-continue", for whose answer curl would wait.
+        return [*CURL, *self.arguments, "--header", "Expect:", "--upload-file", str(path), self.place()]
+
+    def delete(self) -> list[str]:
+        return [*CURL, *self.arguments, "--request", "DELETE", self.place()]
+
+
+class Swift(Curl):
+    def __init__(self, access: Mapping[str, Any], size: int) -> None:
+        super().__init__(access, size)
+        headers = {"X-Auth-User": access["user"], "X-Auth-Key": access["key"]}
+        request = urllib.request.Request(access["auth_v1"], headers=headers)
+        with _opener().open(request, timeout=60) as answer:
+            self._url = f"{answer.headers['X-Storage-Url']}/{access['container']}"
+            self.arguments = ("--header", f"X-Auth-Token: {answer.headers['X-Auth-Token']}")
+        # Made by the first add() only.
+        subprocess.run([*CURL, *self.arguments, "--request", "PUT", self._url], check=True, stdout=subprocess.DEVNULL)
+
+    def where(self, url: str) -> str:
+        return f"{self._url}/{url.rpartition('/')[2]}"
+
+    def place(self) -> str:
+        return f"{self._url}/{NAME}"
+
+
+class S3(Curl):
+    """URLs that are signed beforehand, one for each method."""
+
+    def __init__(self, access: Mapping[str, Any], size: int) -> None:
+        super().__init__(access, size)
+        import boto3
+        from botocore.config import Config
+
+        self._client = boto3.client(
+            "s3", endpoint_url=access["url"], region_name="us-east-1",
+            aws_access_key_id=access["access_key"], aws_secret_access_key=access["secret_key"],
+            config=Config(s3={"addressing_style": "path"}, signature_version="s3v4"),
+        )  # fmt: skip
+        self._bucket = access["bucket"]
+        if self._bucket not in [bucket["Name"] for bucket in self._client.list_buckets()["Buckets"]]:
+            self._client.create_bucket(Bucket=self._bucket)
+
+    def where(self, url: str) -> str:
+        return self._signed("get_object", url.rpartition("/")[2])
+
+    def place(self) -> str:
+        return self._signed("get_object", NAME)
+
+    def write(self, path: Path) -> list[str]:
+        return [*super().write(path)[:-1], self._signed("put_object", NAME)]
+
+    def delete(self) -> list[str]:
+        return [*super().delete()[:-1], self._signed("delete_object", NAME)]
+
+    def _signed(self, operation: str, key: str) -> str:
+        return self._client.generate_presigned_url(operation, Params={"Bucket": self._bucket, "Key": key})
+
+
+class Vmware(Curl):
+    def __init__(self, access: Mapping[str, Any], size: int) -> None:
+        super().__init__(access, size)
+        self.arguments = ("--cacert", access["certificate"], "--cookie", access["cookie"])
+
+    def where(self, url: str) -> str:
+        found = urllib.parse.urlsplit(url)
+        return f"{self.access['url']}{found.path.removeprefix('/folder')}?{found.query}"
+
+    def place(self) -> str:
+        return f"{self.access['url']}/{NAME}?dcPath=datacenter&dsName=datastore"
+
+
+class Ceph(Client):
+    program = "rbd"
+    install = "apt-get install --no-install-recommends ceph-common"
+
+    def where(self, url: str) -> str:
+        _, pool, image, snapshot = urllib.parse.urlsplit(url).path.rsplit("/", 3)
+        return f"{pool}/{image}@{snapshot}"
+
+    def read(self, places: Sequence[str]) -> list[str]:
+        (place,) = places
+        return self._rbd("export", place, "-")
+
+    def place(self) -> str:
+        return f"{self.access['pool']}/{NAME}"
+
+    def write(self, path: Path) -> list[str]:
+        return self._rbd("import", "-", self.place())
+
+    def delete(self) -> list[str]:
+        return self._rbd("rm", self.place())
+
+    def _rbd(self, *arguments: str) -> list[str]:
+        return ["rbd", "-c", self.access["conf"], "--no-progress", *arguments]
+
+
+CLIENTS: dict[str, type[Client]] = {
+    "filesystem": Filesystem,
+    "http": Curl,
+    "swift": Swift,
+    "s3": S3,
+    "ceph": Ceph,
+    "cinder": Cinder,
+    "vmware": Vmware,
+}
+
+
+def why_not(backend: str) -> str:
+    """Why there is no limit of this backend here, and what to do; empty if there is one."""
+    client = CLIENTS[backend]
+    if find_program(client.program) is None:
+        return f"{client.program} is not installed; install it with: {client.install}"
+    return ""
+
+
+class Reader:
+    """The limit of a get of these URLs of glance_store."""
+
+    def __init__(self, access: Mapping[str, Any], urls: Sequence[str], size: int) -> None:
+        self._client = CLIENTS[access["backend"]](access, size)
+        self._places = [self._client.where(url) for url in urls]
+
+    def discard(self) -> None:
+        """Read all of the images, by one command, into nothing."""
+        _run(self._client.read(self._places))
+
+    def sha256(self) -> set[str]:
+        """The SHA-256 of each image."""
+        return {_sha256(self._client.read([place])) for place in self._places}
+
+
+class Writer:
+    """The limit of an add of the payload."""
+
+    def __init__(self, access: Mapping[str, Any], payload: Payload) -> None:
+        self._client = CLIENTS[access["backend"]](access, payload.size)
+        self._payload = payload
+        self._command = self._client.write(payload.path)
+
+    def write(self) -> None:
+        with open(self._payload.path, "rb") as file:
+            _run(self._command, file.fileno())
+
+    def sha256(self) -> str:
+        """Of what is stored now."""
+        return _sha256(self._client.read([self._client.place()]))
+
+    def delete(self) -> None:
+        _run(self._client.delete())
+
+
+def _run(command: Sequence[str], stdin: int = subprocess.DEVNULL) -> None:
+    subprocess.run(command, stdin=stdin, stdout=subprocess.DEVNULL, env=server_environment(), check=True)
+
+
+def _sha256(command: Sequence[str]) -> str:
+    hasher = hashlib.sha256()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=server_environment()) as child:
+        assert child.stdout is not None
+        while piece := child.stdout.read(MIB):
+            hasher.update(piece)
+    if child.returncode:
+        raise RuntimeError(f"{' '.join(command)}: exit status {child.returncode}")
+    return hasher.hexdigest()
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}))

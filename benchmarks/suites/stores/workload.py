@@ -1,0 +1,361 @@
+"""glance_store's drivers: getting and adding an image, through ``glance_store.multi_backend``, as glance does.
+
+The backend runs outside, for all runs of a case (:mod:`benchmarks.harness.servers`). What is measured happens in a
+service that has been at work: each run first moves a small image, so that imports, tables of botocore and the like are
+not in it. glance_store itself makes a new driver, connection or client for each operation; that is in it.
+
+A get reads and discards, and reads again for the SHA-256 once it has been measured. An add is right if it returns the
+known size, checksum and multihash, and if what is read back has the known SHA-256; then the image is deleted.
+
+Parameters:
+
+``task``
+    ``"get"`` or ``"add"``
+``size``
+    bytes of an image
+``most``
+    of ``size`` where more of it would be another case
+``images``
+    how many such images a get reads, one after the other
+``chunk``
+    bytes that fastio's setting ``store_chunk_sizes`` gives for the driver; without it fastio has its default
+``options``
+    of the store's group in glance's configuration
+``settings``
+    of fastio
+
+Results beside the usual ones: ``chunks``, how many the driver's iterator gave, or how many times it read from the
+image's data, and ``largest_chunk``, the bytes of the largest; ``server_cpu_seconds`` of the backend's processes; under
+eventlet ``p99_ms``, ``worst_ms`` and others of a heartbeat greenlet, see
+:mod:`benchmarks.suites.fairness.workload`.
+
+The limits: ``limit`` is the backend's own client, mostly one of a few lines of C, at the same task; ``limit-sha512``
+only reads the image and hashes it on one core, ``limit-sha512sum`` is coreutils' command for it; ``no-hashing`` is the
+stock driver with hash objects that do nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import itertools
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from benchmarks.harness.ways import KIB, MIB, WAYS, Way, choice, warmed
+from benchmarks.harness.worker import Payload, measure, random_payload, surroundings
+
+if TYPE_CHECKING:
+    from benchmarks.backends.stores import Store
+
+#: Bytes of the image that a run moves before it is measured.
+SMALL = 64 * KIB
+#: The multihash's algorithm: glance's default.
+MULTIHASH = "sha512"
+#: Seconds between two heartbeats.
+PERIOD = 0.001
+
+#: glance_store's driver -> its name in fastio's settings.
+SETTING_NAMES = {"file": "filesystem", "vmware": "vmware"}
+
+
+class Digests(NamedTuple):
+    """What an add has to return, in hexadecimal."""
+
+    checksum: str
+    multihash: str
+
+
+def digests(payload: Payload) -> Digests:
+    """MD5 and multihash of a payload, computed once and kept beside it."""
+    path = payload.path.with_suffix(".digests")
+    if not path.exists():
+        hashers = [hashlib.md5(usedforsecurity=False), hashlib.new(MULTIHASH)]
+        with open(payload.path, "rb", buffering=0) as file:
+            while piece := file.read(MIB):
+                for hasher in hashers:
+                    hasher.update(piece)
+        partial = path.with_name(f"{path.name}.{os.getpid()}")
+        partial.write_text(" ".join([payload.sha256, *(hasher.hexdigest() for hasher in hashers)]))
+        os.replace(partial, path)
+    of, *known = path.read_text().split()
+    # Another file of the same name would be an image whose digests are not known.
+    return Digests(*known) if of == payload.sha256 else Digests("", "")
+
+
+class Source:
+    """An image's data as glance has it: something to read from, not a file."""
+
+    def __init__(self, payload: Payload) -> None:
+        self._file = open(payload.path, "rb", buffering=0)  # noqa: SIM115 - it is closed by its user
+        #: reads that returned data, and the most that one returned
+        self.reads = 0
+        self.largest = 0
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read(size)
+        if data:
+            self.reads += 1
+            self.largest = max(self.largest, len(data))
+        return data
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def size_of(parameters: Mapping[str, Any]) -> int:
+    return min(parameters["size"], parameters.get("most", parameters["size"]))
+
+
+def server_cpu_seconds(pids: list[int]) -> float:
+    """CPU time of the server's processes so far, all threads; without those that have ended.
+
+    From each process's CPU clock, clock_getcpuclockid(3): /proc has it in hundredths of a second only.
+    """
+    spent = 0.0
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            spent += time.clock_gettime((~pid << 3) | 2)
+    return spent
+
+
+@contextlib.contextmanager
+def measured_with_server(way: Way | None = None) -> Iterator[dict[str, float]]:
+    """Measure the block; yields a dictionary that has all figures when the block is left."""
+    from benchmarks.suites.fairness.workload import Heartbeat, lateness
+
+    pids = surroundings().get("pids", [])
+    figures: dict[str, float] = {}
+    heartbeat = Heartbeat(PERIOD) if way is not None and way.green else None
+    before = server_cpu_seconds(pids)
+    with measure() as measured:
+        yield figures
+    if pids:
+        figures["server_cpu_seconds"] = server_cpu_seconds(pids) - before
+    if heartbeat is not None:
+        figures.update(lateness(heartbeat.stop(), PERIOD))
+    figures.update({name: value for name, value in vars(measured).items() if value is not None})
+
+
+def enter(way: Way) -> None:
+    if way.green:
+        import eventlet
+
+        eventlet.monkey_patch()
+    import glance_store  # noqa: F401 (the imports of a service come before the patches)
+
+
+def patch(parameters: Mapping[str, Any], driver: str) -> None:
+    import fastio
+
+    settings = dict(parameters.get("settings", {}))
+    if "chunk" in parameters:
+        settings["store_chunk_sizes"] = {SETTING_NAMES.get(driver, driver): parameters["chunk"]}
+    fastio.patch(**settings)
+
+
+def check_patched(store: Store) -> None:
+    """Check that fastio's patches of this store's driver are in effect.
+
+    :raises RuntimeError: if one is not: a slow way under a fast name would be a wrong result
+    """
+    import fastio
+
+    module = type(store.driver).__module__
+    targets = (f"{module}:", "glance_store.common.")
+    entries = [entry for entry in fastio.status().entries if entry.target.startswith(targets)]
+    if not any(entry.in_effect for entry in entries) or any(entry.left_alone for entry in entries):
+        raise RuntimeError(f"fastio's patches are not all in effect for {module}:\n{fastio.status()}")
+
+
+@contextlib.contextmanager
+def opened_store(way: Way, parameters: Mapping[str, Any]) -> Iterator[Store]:
+    """The case's store in this process, made to be used that way, and used once."""
+    from benchmarks.backends.stores import opened
+
+    enter(way)
+    access = surroundings()["access"]
+    if way.fast:
+        patch(parameters, access["driver"])
+    with opened(access, **parameters.get("options", {})) as store:
+        if way.fast:
+            check_patched(store)
+        yield store
+
+
+def get(store: Store, url: str) -> Iterator[bytes]:
+    """The image's chunks; an error if they do not add up to its size."""
+    data, size = store.get(url)
+    for chunk in data:
+        size -= len(chunk)
+        yield chunk
+    if size:
+        raise RuntimeError(f"{url}: {abs(size)} bytes {'are missing' if size > 0 else 'too many'}")
+
+
+def sha256(chunks: Iterator[bytes]) -> str:
+    hasher = hashlib.sha256()
+    for chunk in chunks:
+        hasher.update(chunk)
+    return hasher.hexdigest()
+
+
+def run_get(way: Way, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    payload = random_payload(size_of(parameters))
+    prepared = surroundings()["prepared"]
+    with opened_store(way, parameters) as store:
+        for _ in get(store, prepared["small"]):
+            pass
+        moved = chunks = largest = 0
+        with measured_with_server(way) as figures:
+            for url in prepared["urls"]:
+                for chunk in get(store, url):
+                    chunks += 1
+                    moved += len(chunk)
+                    largest = max(largest, len(chunk))
+        # The images of one case all have the same bytes.
+        verified = {sha256(get(store, url)) for url in prepared["urls"]} == {payload.sha256}
+    check_chunk(parameters, largest)
+    return {**figures, "bytes": moved, "verified": verified, "chunks": chunks, "largest_chunk": largest}
+
+
+def run_add(way: Way, parameters: Mapping[str, Any], hashed: bool = True) -> dict[str, Any]:
+    payload = warmed(random_payload(size_of(parameters)))
+    known = digests(payload)
+    small = random_payload(min(SMALL, payload.size))
+    with opened_store(way, parameters) as store:
+        with contextlib.closing(Source(small)) as source:
+            store.delete(store.add(source, size=small.size).url)
+        with contextlib.closing(Source(payload)) as source, measured_with_server(way) as figures:
+            added = store.add(source, size=payload.size, hashing=MULTIHASH)
+        try:
+            verified = added.size == payload.size and sha256(get(store, added.url)) == payload.sha256
+        finally:
+            store.delete(added.url)
+    check_chunk(parameters, source.largest)
+    if hashed:
+        verified &= (added.checksum, added.multihash) == known
+    return {
+        **figures, "bytes": payload.size, "verified": verified,
+        "chunks": source.reads, "largest_chunk": source.largest,
+    }  # fmt: skip
+
+
+def check_chunk(parameters: Mapping[str, Any], largest: int) -> None:
+    """Check that a chunk size that was asked for was the one in force.
+
+    :raises RuntimeError: if it was not: the row of the sweep would be of another size
+    """
+    if "chunk" in parameters and largest != min(parameters["chunk"], size_of(parameters)):
+        raise RuntimeError(f"the largest chunk had {largest} bytes, where {parameters['chunk']} were asked for")
+
+
+def run(way: Way, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    return {"get": run_get, "add": run_add}[choice(parameters, "task", "get", "add")](way, parameters)
+
+
+def no_hashing(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The stock driver, natively, where md5 and the multihash cost nothing."""
+    choice(parameters, "task", "add")
+    from glance_store.common import utils
+
+    class NoHash:
+        def update(self, data: bytes) -> None:
+            pass
+
+        def hexdigest(self) -> str:
+            return ""
+
+    utils.get_hasher = lambda *args, **kwargs: NoHash()
+    return run_add(WAYS["native-stock"], parameters, hashed=False)
+
+
+def limit_sha512(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """One core that reads the image and computes its multihash, and does nothing else."""
+    choice(parameters, "task", "add")
+    payload = warmed(random_payload(size_of(parameters)))
+    hasher = hashlib.new(MULTIHASH)
+    with contextlib.closing(Source(payload)) as source, measure() as measured:
+        while piece := source.read(256 * KIB):
+            hasher.update(piece)
+        multihash = hasher.hexdigest()
+    return measured.result(bytes=payload.size, verified=multihash == digests(payload).multihash)
+
+
+def limit_sha512sum(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The same by coreutils, whose code for it is slower than OpenSSL's."""
+    import subprocess
+
+    choice(parameters, "task", "add")
+    payload = warmed(random_payload(size_of(parameters)))
+    with measure() as measured:
+        said = subprocess.run(["sha512sum", payload.path], stdout=subprocess.PIPE, check=True).stdout
+    return measured.result(bytes=payload.size, verified=said.split()[0].decode() == digests(payload).multihash)
+
+
+def limit(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """The backend's own client."""
+    from benchmarks.suites.stores import limits as store_limits
+
+    payload = warmed(random_payload(size_of(parameters)))
+    told = surroundings()
+    if choice(parameters, "task", "get", "add") == "get":
+        urls = told["prepared"]["urls"]
+        reader = store_limits.Reader(told["access"], urls, payload.size)
+        with measured_with_server() as figures:
+            reader.discard()
+        return {**figures, "bytes": len(urls) * payload.size, "verified": reader.sha256() == {payload.sha256}}
+    writer = store_limits.Writer(told["access"], payload)
+    with measured_with_server() as figures:
+        writer.write()
+    try:
+        return {**figures, "bytes": payload.size, "verified": writer.sha256() == payload.sha256}
+    finally:
+        writer.delete()
+
+
+def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Put the images that a get reads into the backend; returns their URLs, and the one of a small image.
+
+    glance_store puts them there, unpatched; into what it can only read from they are copied.
+    """
+    if choice(parameters, "task", "get", "add") == "add":
+        return {}
+    payload = random_payload(size_of(parameters))
+    small = random_payload(min(SMALL, payload.size))
+    add = _placed if "place" in surroundings()["access"] else _added
+    *urls, small_url = add([*itertools.repeat(payload, parameters.get("images", 1)), small], parameters)
+    return {"urls": urls, "small": small_url}
+
+
+def _placed(payloads: list[Payload], parameters: Mapping[str, Any]) -> list[str]:
+    import shutil
+
+    place = surroundings()["access"]["place"]
+    names = [f"image-{number}" for number in range(len(payloads))]
+    for name, payload in zip(names, payloads, strict=True):
+        shutil.copyfile(payload.path, Path(place["directory"]) / name)
+    return [f"{place['url']}/{name}" for name in names]
+
+
+def _added(payloads: list[Payload], parameters: Mapping[str, Any]) -> list[str]:
+    urls = []
+    with opened_store(WAYS["native-stock"], parameters) as store:
+        for payload in payloads:
+            with contextlib.closing(Source(payload)) as source:
+                urls.append(store.add(source, size=payload.size).url)
+    return urls
+
+
+VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    **{name: functools.partial(run, way) for name, way in WAYS.items()},
+    "no-hashing": no_hashing,
+    "limit-sha512": limit_sha512,
+    "limit-sha512sum": limit_sha512sum,
+    "limit": limit,
+    "prepare": prepare,
+}

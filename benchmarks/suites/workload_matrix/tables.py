@@ -1,0 +1,171 @@
+"""The tables of the workload matrix: the workloads by number with their bottlenecks, and the study's finding.
+
+``python -m benchmarks.suites.workload_matrix.tables results/workload_matrix.json [--markdown | --rst]`` makes them
+again.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from benchmarks.harness import statistics
+from benchmarks.harness import tables as plain
+from benchmarks.harness.results import CaseResult, Result
+from benchmarks.harness.tables import EMPTY, Table, number
+from benchmarks.harness.targets import HEAD, Target
+from benchmarks.suites.workload_matrix.bench_workload_matrix import FINDING, PROCESSORS, ratio, shown
+
+#: Bandwidth that servers with fewer processors have to lose where these are the limit, and may lose where they are not.
+LOST, KEPT = 0.9, 0.95
+#: Figures that the overview has of each workload, beside its bandwidth: name -> heading.
+FIGURES = {
+    "operations_per_second": "ops/s",
+    "success_ratio": "success",
+    "whole_p50_ms": "p50 ms",
+    "whole_p99_ms": "p99 ms",
+    "servers_cpu": "CPU servers",
+    "busiest_cpu": "busiest",
+    "machine_cpu": "machine",
+    "generator_cpu": "generator",
+    "memory_mib": "memory MiB",
+    "network_mib_s": "network MiB/s",
+    "disk_mib_s": "disk MiB/s",
+}
+
+
+class Workload(NamedTuple):
+    """One of the matrix, by its number."""
+
+    number: int
+    backend: str
+    size: int
+    workers: int
+    reads: int
+    #: MiB/s, the median of its runs
+    bandwidth: float
+    #: medians of :data:`FIGURES`
+    figures: Mapping[str, float | None]
+    #: of the last run: resource, words, the shares of all resources
+    bottleneck: Mapping[str, Any]
+    usage: Mapping[str, Any]
+
+
+def workloads(result: Result) -> list[Workload]:
+    """Those of the matrix that were measured; the numbers are of all that it has, in its order."""
+    found = []
+    count = 0
+    for case in result.cases:
+        if case.name in FINDING or case.workload != "workload_matrix":
+            continue
+        for title, row in case.variants.items():
+            count += 1
+            if not row.measured():
+                continue
+            parameters = row.parameters
+            found.append(
+                Workload(
+                    count, case.backend.get("name", EMPTY), parameters["size"], parameters["workers"],
+                    parameters["reads"], statistics.median(case.figures(title)),
+                    {name: row.median(name) for name in FIGURES}, row.details.get("shares") or {},
+                    row.details.get("usage") or {},
+                )
+            )  # fmt: skip
+    return found
+
+
+def tables(result: Result) -> list[Table]:
+    """All that there is something to say in."""
+    made = [overview(result), bottlenecks(result), finding(result), targets(result)]
+    return [each for each in made if each.rows]
+
+
+def overview(result: Result) -> Table:
+    """The workloads by number."""
+    head = ["", "workload", "MiB/s", *FIGURES.values(), "bottleneck"]
+    made = Table("The workloads", head, [])
+    for each in workloads(result):
+        cells = [_cell(name, each.figures[name]) for name in FIGURES]
+        named = each.bottleneck.get("resource", EMPTY)
+        made.rows.append([str(each.number), _name(each), number(each.bandwidth), *cells, named])
+    if made.rows:
+        made.notes.append("CPU in processors: of all servers together, of the busiest of them, of the whole machine")
+    return made
+
+
+def _name(each: Workload) -> str:
+    return f"{each.backend} {shown(each.size)}, {each.workers} worker{'s' * (each.workers != 1)}, {ratio(each.reads)}"
+
+
+def _cell(name: str, figure: float | None) -> str:
+    return f"{figure:.1%}" if name == "success_ratio" and figure is not None else number(figure)
+
+
+def bottlenecks(result: Result) -> Table:
+    """What limits each workload, with the figures that say so, and what comes next."""
+    made = Table("The bottlenecks", ["", "workload", "resource", "of", "evidence", "next"], [])
+    for each in workloads(result):
+        shares = each.bottleneck.get("shares") or []
+        if not shares:
+            continue
+        limited = each.bottleneck["resource"] != "none"
+        first, others = list(shares[0]), shares[1:]
+        if not limited:
+            first, others = ["none", EMPTY, 0.0, EMPTY], shares
+        following = f"{others[0][0]} of {others[0][1]}: {others[0][3]}" if others else EMPTY
+        made.rows.append([str(each.number), _name(each), first[0], first[1], first[3], following])
+    return made
+
+
+def finding(result: Result) -> Table:
+    """The same load on all cores, on one, and with a quota."""
+    head = ["", "servers on", "MiB/s", "x all cores", "CPU servers", "p50 ms", "bottleneck"]
+    made = Table("The same servers with fewer processors", head, [])
+    for case in _findings(result):
+        for title in PROCESSORS:
+            figures = case.figures(title) if title in case.variants else []
+            if not figures:
+                continue
+            row = case.variants[title]
+            compared = plain.ratio(case, title) if case.figures(case.baseline) else EMPTY
+            words = row.measured()[-1].get("bottleneck", EMPTY)
+            costs = [number(row.median(name)) for name in ("servers_cpu", "whole_p50_ms")]
+            made.rows.append([case.title, title, number(statistics.median(figures)), compared, *costs, words])
+    return made
+
+
+def targets(result: Result) -> Table:
+    """Whether less is lost or not, as the study says."""
+    made = Table("What the study found", list(HEAD), [])
+    for case in _findings(result):
+        base = case.figures("all-cores") if "all-cores" in case.variants else []
+        for title in list(PROCESSORS)[1:]:
+            figures = case.figures(title) if title in case.variants else []
+            if not base or not figures:
+                continue
+            reached = statistics.ratio(figures, base, case.seed).ratio
+            what = f"{case.name}: MiB/s, {title}, where processors are {'' if FINDING[case.name] else 'not '}the limit"
+            relation, bound = ("≤", LOST) if FINDING[case.name] else ("≥", KEPT)
+            middles = statistics.median(base), statistics.median(figures)
+            made.rows.append(Target(what, *middles, reached, relation, bound, "x all cores").row())
+    if made.rows:
+        made.head[1:3] = ["all cores", "fewer"]
+    return made
+
+
+def _findings(result: Result) -> Iterator[CaseResult]:
+    for case in result.cases:
+        if case.name in FINDING:
+            yield case
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    return plain.command(
+        tables, arguments, "suites.workload_matrix.tables", "Print the tables of the workload matrix.",
+        "no workloads in it",
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,213 @@
+"""The workload matrix: object size x workers x reads to writes on a real Swift or S3, with what the servers use.
+
+A case is one object size; its objects are written once (:func:`prepare`: COSBench's stages init and prepare) and
+deleted after the last workload (:func:`finish`: cleanup and dispose). Each run is one workload, the stage main. While
+it goes on, this machine and every process of the servers are sampled, so for each workload is known which resource was
+used up.
+
+Parameters:
+
+``size``
+    bytes of an object
+``workers``
+    that do one operation after the other
+``reads``
+    percent of the operations that read; the others write
+``seconds``
+    in which new operations are begun
+``objects``
+    that are read, and as many others that are written
+``processors``
+    what the servers have: ``all``, ``core`` (all of them pinned to one), or a number: the processors' time that they
+    may use together (:mod:`benchmarks.load.limits`)
+``rate``
+    bytes a second of the network path to the servers (:mod:`benchmarks.load.path`); 0: any
+``think``
+    seconds that a worker waits after an operation
+``records``
+    the directory of the records, below ``results/records``; empty: they are not kept
+
+Results: bandwidth from ``bytes`` and ``seconds``, ``operations_per_second``, ``success_ratio``, times in milliseconds
+as ``whole_p50_ms``, and of :func:`benchmarks.load.workloads.usage_figures` what was used; ``bottleneck`` in words.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness.worker import surroundings
+from benchmarks.load import places, protocols
+from benchmarks.load.plan import Names, Operation, Plan
+
+ROOT = Path(__file__).resolve().parents[3]
+
+CONTAINERS = Names("r(1,1)", "matrix")
+PREFIX = "object"
+#: Of what prepares and cleans up.
+HELPERS = 4
+#: Seconds that these may take.
+LONGEST = 300.0
+
+#: The addresses of agents on the servers' machines, and what they watch there.
+AGENTS_VARIABLE, WATCH_VARIABLE = "FASTIO_LOAD_AGENTS", "FASTIO_LOAD_WATCH"
+
+
+def target(access: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Protocol and target of a backend."""
+    if access["backend"] == "swift":
+        return "swift", {key: access[key] for key in ("auth_v1", "user", "key")}
+    return "s3", {key: access[key] for key in ("url", "access_key", "secret_key")}
+
+
+def plan(parameters: Mapping[str, Any], access: Mapping[str, Any], *operations: Operation, **fields: Any) -> Plan:
+    protocol, where = target(access)
+    return Plan(protocol=protocol, target=where, operations=operations, prefix="", size=parameters["size"], **fields)
+
+
+def written(first: int, parameters: Mapping[str, Any], scan: bool) -> Operation:
+    """Objects from a number on are written."""
+    last = first + parameters["objects"] - 1
+    return Operation(
+        "write", 100 - parameters.get("reads", 0), containers=CONTAINERS,
+        objects=Names(f"{'r' if scan else 's'}({first},{last})", PREFIX), sizes=f"c({parameters['size']})B", scan=scan,
+    )  # fmt: skip
+
+
+def main_plan(parameters: Mapping[str, Any], access: Mapping[str, Any]) -> Plan:
+    """The workload itself."""
+    objects, reads = parameters["objects"], parameters["reads"]
+    operations = []
+    if reads:
+        operations.append(Operation("read", reads, containers=CONTAINERS, objects=Names(f"u(1,{objects})", PREFIX)))
+    if reads < 100:
+        operations.append(written(objects + 1, parameters, scan=False))
+    labels = {key: parameters[key] for key in ("reads", "processors", "rate")}
+    return plan(
+        parameters, access, *operations, users=parameters["workers"], seconds=parameters["seconds"],
+        think=parameters["think"], labels=labels,
+    )  # fmt: skip
+
+
+def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Make the container and write what is read."""
+    access = surroundings()["access"]
+    writing = written(1, {**parameters, "reads": 0}, scan=True)
+    chosen = plan(parameters, access, writing, total=writing.scanned, seconds=LONGEST, users=HELPERS)
+    with contextlib.closing(protocols.once(chosen)) as service:
+        service.make_container(CONTAINERS.name(1))
+    _carry_out(chosen)
+    return {}
+
+
+def finish(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Delete the objects and remove the container."""
+    access = surroundings()["access"]
+    deleting = Operation(
+        "delete", containers=CONTAINERS, objects=Names(f"r(1,{2 * parameters['objects']})", PREFIX), scan=True
+    )
+    chosen = plan(parameters, access, deleting, total=deleting.scanned, seconds=LONGEST, users=HELPERS)
+    _carry_out(chosen, gone=404)
+    with contextlib.closing(protocols.once(chosen)) as service:
+        service.remove_container(CONTAINERS.name(1))
+    return {}
+
+
+def _carry_out(chosen: Plan, gone: int | None = None) -> None:
+    """Do it once; raises RuntimeError if an operation fails, unless what it is done to is gone."""
+    from benchmarks.load import analysis, client
+
+    with tempfile.TemporaryDirectory(prefix="load-") as name:
+        found = analysis.read(client.carry_out(chosen, Path(name) / "run"))
+    failed = found.operations.failed & (found.operations.status != gone)
+    if failed.any() or len(found.operations) < chosen.total:
+        raise RuntimeError(f"{int(failed.sum())} of {chosen.total} operations failed: {list(found.errors)[:3]}")
+
+
+def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """One workload."""
+    from benchmarks.load import agent, analysis, client, monitor, usage, workloads
+    from benchmarks.load.bottleneck import Limits
+    from benchmarks.load.monitor import Watched
+
+    told = surroundings()
+    patterns = monitor.patterns(list(filter(None, os.environ.get(WATCH_VARIABLE, "").split(";"))))
+    agents = [_address(each) for each in filter(None, os.environ.get(AGENTS_VARIABLE, "").split(","))]
+    with contextlib.ExitStack() as stack:
+        directory = stack.enter_context(places.records_directory(parameters.get("records", "")))
+        # It gets ready while all else is put in place.
+        generator = stack.enter_context(client.Generator(directory))
+        samples = stack.enter_context(tempfile.TemporaryDirectory(prefix="samples-"))
+        access = stack.enter_context(_path(told["access"], parameters["rate"]))
+        processors, how = stack.enter_context(_limited(told["pids"], parameters["processors"]))
+        chosen = main_plan(parameters, access)
+        watched = Watched({"": told["pids"]}, patterns)
+        kept = Path(samples)
+        with (
+            agent.monitored(agents, patterns, kept),
+            monitor.monitored(watched, kept / "samples-local.jsonl.gz"),
+        ):
+            generator.carry_out(chosen)
+        found = analysis.read(directory)
+        limits = Limits(processors, how, parameters["rate"], chosen.users, chosen.think)
+        part = analysis.window(found.operations)
+        measured = workloads.measured("main", "main", "normal", found, part, usage.read(kept), limits)
+        if parameters.get("records"):
+            for path in kept.iterdir():
+                path.rename(directory / path.name)
+        where = places.told(parameters.get("records", ""), directory)
+    return {**workloads.plain(measured), **where, **workloads.details(measured), "doubts": measured.notes, "limit": how}
+
+
+def _address(text: str) -> tuple[str, int]:
+    from benchmarks.load import agent
+
+    host, colon, port = text.rpartition(":")
+    return (host, int(port)) if colon else (text, agent.PORT)
+
+
+@contextlib.contextmanager
+def _limited(pids: list[int], processors: str) -> Iterator[tuple[float, str]]:
+    """Have the servers do with less; yields the processors that they have together (0: all), and how."""
+    from benchmarks.load import limits
+
+    if processors == "all":
+        yield 0.0, ""
+    elif processors == "core":
+        with limits.pinned(pids, {min(os.sched_getaffinity(0))}) as how:
+            yield 1.0, how
+    else:
+        with limits.quota(pids, float(processors)) as how:
+            yield float(processors), how
+
+
+@contextlib.contextmanager
+def _path(access: Mapping[str, Any], rate: float) -> Iterator[dict[str, Any]]:
+    """The access by way of a path of a rate."""
+    if not rate:
+        yield dict(access)
+        return
+    url = urllib.parse.urlsplit(access["url"])
+    command = [sys.executable, "-m", "benchmarks.load", "path", "--to", url.netloc, "--rate", str(rate)]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().strip()
+            if not address:
+                raise RuntimeError("the network path did not start")
+            yield {
+                key: value.replace(url.netloc, address) if isinstance(value, str) else value
+                for key, value in access.items()
+            }
+        finally:
+            process.terminate()
+
+
+VARIANTS = {"prepare": prepare, "finish": finish, "run": run}

@@ -1,0 +1,207 @@
+"""eventlet's WSGI server with a large response, and ``sendall()`` of large buffers.
+
+The measured process is the server. Its client is another process, which in the measured pass only counts what it
+receives, so that it is the server that is measured; in a second pass it hashes.
+
+Parameters:
+
+``task``
+    ``"length"``: a response with Content-Length; ``"chunked"``: one without, in HTTP/1.1 chunks; ``"sendall"``: no
+    WSGI, the buffers go straight to ``socket.sendall()``
+``size``
+    bytes of the response; whole chunks of it
+``chunk``
+    bytes of each item of the response, or of each buffer; all of them are the same one, as the server would have it
+    from its cache
+``period``
+    seconds between two heartbeats
+``settings``
+    of fastio
+
+Results: CPU time is the server's alone; ``p99_ms`` and others of a heartbeat greenlet in the server, see
+:mod:`benchmarks.suites.fairness.workload`.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import http.client
+import itertools
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from benchmarks.harness.ways import MIB, WAYS, Way, check_fast, choice, enter
+from benchmarks.harness.worker import Payload, measure, random_payload
+from benchmarks.suites.fairness.workload import Heartbeat, lateness
+
+TASKS = ("length", "chunked", "sendall")
+#: fastio's patches that are measured here.
+PATCHES = ("fix_green_sendall", "fix_green_wsgi_chunked")
+
+
+class Response(NamedTuple):
+    """What the server sends."""
+
+    chunk: bytes
+    #: how many chunks
+    count: int
+
+    @property
+    def size(self) -> int:
+        return len(self.chunk) * self.count
+
+    def chunks(self) -> Iterator[bytes]:
+        return itertools.repeat(self.chunk, self.count)
+
+    def sha256(self) -> str:
+        hasher = hashlib.sha256()
+        for chunk in self.chunks():
+            hasher.update(chunk)
+        return hasher.hexdigest()
+
+
+def response_of(payload: Payload, size: int) -> Response:
+    return Response(payload.path.read_bytes(), max(1, size // payload.size))
+
+
+def serve_wsgi(listener: Any, response: Response, with_length: bool) -> None:
+    """Respond to every request until the greenlet is killed."""
+    from eventlet import wsgi
+
+    headers = [("Content-Type", "application/octet-stream")]
+    if with_length:
+        headers.append(("Content-Length", str(response.size)))
+
+    def application(environ: Any, start_response: Any) -> Iterator[bytes]:
+        start_response("200 OK", headers)
+        return response.chunks()
+
+    wsgi.server(listener, application, log_output=False)
+
+
+def serve_sendall(listener: Any, response: Response) -> None:
+    """The same without WSGI, and for one client at a time."""
+    while True:
+        client, _ = listener.accept()
+        with client:
+            client.recv(65536)
+            client.sendall(b"HTTP/1.0 200 OK\r\n\r\n")
+            for chunk in response.chunks():
+                client.sendall(chunk)
+
+
+class Client:
+    """The process that asks for the response."""
+
+    def __init__(self, port: int) -> None:
+        command = [sys.executable, "-m", "benchmarks.suites.wsgi.workload", str(port)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+        # It has been started, and its start is not measured.
+        self._answer()
+
+    def ask(self, what: str) -> str:
+        """Have it do ``"count"`` or ``"hash"``, and return what it has found."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(what + "\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+def measure_serving(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    import eventlet
+
+    task = choice(parameters, "task", *TASKS)
+    payload = random_payload(parameters["chunk"])
+    response = response_of(payload, parameters["size"])
+    listener = eventlet.listen(("127.0.0.1", 0))
+    if task == "sendall":
+        server = eventlet.spawn(serve_sendall, listener, response)
+    else:
+        server = eventlet.spawn(serve_wsgi, listener, response, task == "length")
+    client = Client(listener.getsockname()[1])
+    period = parameters.get("period", 0.001)
+    heartbeat = Heartbeat(period)
+    with measure() as measured:
+        counted = int(client.ask("count"))
+    late = heartbeat.stop()
+    verified = counted >= response.size and client.ask("hash") == response.sha256()
+    verified &= hashlib.sha256(response.chunk).hexdigest() == payload.sha256
+    client.close()
+    server.kill()
+    return measured.result(bytes=response.size, verified=verified, **lateness(late, period))
+
+
+def check_applied() -> None:
+    """Check that fastio's patches are in effect.
+
+    :raises RuntimeError: if one is not: a slow way under a fast name would be a wrong result
+    """
+    import fastio
+    from fastio.report import Outcome
+
+    for name in PATCHES:
+        if fastio.status().outcome(name) is not Outcome.APPLIED:
+            raise RuntimeError(f"fastio's {name} is not applied here:\n{fastio.status()}")
+
+
+def run(way: Way, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    enter(way, parameters)
+    from eventlet import wsgi  # noqa: F401 (its patch is applied when it is imported)
+
+    if way.fast:
+        check_applied()
+    result = measure_serving(parameters)
+    if parameters["task"] != "length":
+        # Twice, and without the first chunk, which upstream's code sends along with the headers.
+        check_fast(way, 2 * (result["bytes"] - parameters["chunk"]))
+    return result
+
+
+def count_received(port: int) -> int:
+    """In the client: how many bytes a response has with all that is around it."""
+    buffer = memoryview(bytearray(MIB))
+    total = 0
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        while received := connection.recv_into(buffer):
+            total += received
+    return total
+
+
+def hash_received(port: int) -> str:
+    """In the client: the SHA-256 of the content."""
+    hasher = hashlib.sha256()
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    connection.request("GET", "/", headers={"Connection": "close"})
+    with connection.getresponse() as response:
+        while data := response.read(MIB):
+            hasher.update(data)
+    connection.close()
+    return hasher.hexdigest()
+
+
+def main(arguments: list[str]) -> None:
+    port = int(arguments[0])
+    print("ready", flush=True)
+    for line in sys.stdin:
+        print({"count": count_received, "hash": hash_received}[line.strip()](port), flush=True)
+
+
+VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    name: functools.partial(run, way) for name, way in WAYS.items() if way.green
+}
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
