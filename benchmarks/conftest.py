@@ -23,7 +23,7 @@ from benchmarks.harness.results import COSTS, Result, VariantResult
 from fastio.config import parse_size
 
 #: The engine limits each run; what is around the runs must end, too.
-pytest_plugins = ["benchmarks.watchdog.plugin"]
+pytest_plugins = ["benchmarks.tools.watchdog.plugin"]
 
 
 class _Clock:

@@ -1,7 +1,7 @@
 """Recognising upstream code.
 
 The private code that fastio replaces changes without notice. Its bytecode and the defaults of its
-arguments are hashed and looked up in ``fingerprints.json``, which ``python -m tests.fingerprints``
+arguments are hashed and looked up in ``fingerprints.json``, which ``python -m benchmarks.tools.fingerprints``
 writes from upstream's releases. A hash that is not there means code that nobody has read: the
 target is then left alone.
 

@@ -1,7 +1,7 @@
 """Which releases fastio knows, and in which of them together it was tested.
 
 Nothing here is written by hand: the ranges are the registry's, the known releases those of ``fingerprints.json``, and
-``tested.json`` is what ``python -m tests.matrix`` wrote of its runs.
+``tested.json`` is what ``python -m benchmarks.tools.matrix`` wrote of its runs.
 """
 
 from __future__ import annotations

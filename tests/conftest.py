@@ -37,7 +37,7 @@ from fastio.report import Outcome, Report
 from tests.targets import attributes, import_targets
 
 #: Every test has a time limit.
-pytest_plugins = ["benchmarks.watchdog.plugin"]
+pytest_plugins = ["benchmarks.tools.watchdog.plugin"]
 
 #: The tests run in a process in which eventlet.monkey_patch() was called.
 MONKEY_PATCHED = os.environ.get("TEST_EVENTLET", "0") == "1"

@@ -1,7 +1,7 @@
 """Small programs with a system call forbidden: ``python -m tests.denied_worker WORLD PATCHED``.
 
 WORLD is ``native`` or ``green``, which is monkey patched; PATCHED is ``stock`` or ``patched``. Each line of stdin is
-what ``benchmarks.denied.filters`` takes, or ``nothing``; it prints what was seen. A filter can not be taken back, so
+what ``benchmarks.tools.denied`` takes, or ``nothing``; it prints what was seen. A filter can not be taken back, so
 each has a process of its own, which is forked: it has what this one has imported, and a hub of its own.
 """
 
@@ -20,7 +20,7 @@ import traceback
 import types
 import warnings
 
-from benchmarks.denied import filters
+from benchmarks.tools import denied as filters
 
 warnings.simplefilter("ignore")
 

@@ -9,7 +9,7 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-from benchmarks.watchdog import LIMIT, VARIABLE
+from benchmarks.tools.watchdog import LIMIT, VARIABLE
 
 #: Starting processes is slow by Hypothesis' standards, and how slow is the machine's business.
 _COMMON = {

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import fastio
-from benchmarks.denied import filters
+from benchmarks.tools import denied as filters
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
 
 pytestmark = [
@@ -73,8 +73,8 @@ def test_it_comes_out_as_with_upstream(ask: Ask, world: str, denial: str) -> Non
 def test_a_call_is_forbidden_to_children_too(ask: Ask) -> None:
     code = """
 import subprocess, sys
-from benchmarks.denied import filters
-filters.deny(sys.argv[1])
+from benchmarks.tools import denied
+denied.deny(sys.argv[1])
 subprocess.run([sys.executable, "-c", "import os; os.memfd_create('it')"], check=True)
 """
     root = pathlib.Path(fastio.__file__).parent.parent

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.tools import fingerprints as generator
 from fastio import fingerprint
-from tests import fingerprints as generator
 
 RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -384,7 +384,10 @@ def test_the_generator_sees_what_the_running_python_has() -> None:
 
 
 def test_all_that_the_generator_finds_here_is_in_the_table() -> None:
-    """The release that the tests run with has been read. A newer one is added with ``python -m tests.fingerprints``."""
+    """The release that the tests run with has been read.
+
+    A newer one is added with ``python -m benchmarks.tools.fingerprints``.
+    """
     stdlib = pathlib.Path(sysconfig.get_path("stdlib"))
     unknown = {
         key

@@ -9,8 +9,8 @@ import pathlib
 import pytest
 from packaging.version import Version
 
+from benchmarks.tools import matrix as runner
 from fastio import cli, fingerprint, matrix, registry
-from tests import matrix as runner
 
 TARGETS = [(patch, target) for patch in registry.patches() for target in patch.targets]
 

@@ -1,4 +1,4 @@
-"""What ``python -m tests.newest`` says of releases that nobody has read."""
+"""What ``python -m benchmarks.tools.newest`` says of releases that nobody has read."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import pathlib
 
 import pytest
 
+from benchmarks.tools import fingerprints, newest
 from fastio import fingerprint, registry
-from tests import fingerprints, newest
 
 CODE = """
 def kept(a):

@@ -2,6 +2,6 @@
 
 ``python -m benchmarks.validate TARGET --candidate …``, or ``fastio validate`` in a checkout, is the entry. Fresh
 environments hold the release (stock), the candidate, and the release with fastio; upstream's own suites
-(:mod:`tests.upstream`) and the benchmarks (:mod:`benchmarks.harness.engine`) run in each of them, and are compared with
-stock.
+(:mod:`benchmarks.tools.upstream`) and the benchmarks (:mod:`benchmarks.harness.engine`) run in each of them, and are
+compared with stock.
 """

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.harness.engine import ROOT
+from benchmarks.tools.upstream.terminal import terminal
 from fastio.config import parse_size
-from tests.upstream.terminal import terminal
 
 from . import installers, targets
 from .candidates import ALLOWED
 from .errors import ValidateError
 from .validation import Validation
 
-#: Seconds that one of upstream's tests may take, as in :mod:`tests.upstream`.
+#: Seconds that one of upstream's tests may take, as in :mod:`benchmarks.tools.upstream`.
 LIMIT = 15.0
 
 

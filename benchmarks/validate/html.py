@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 import fastio
 from benchmarks.harness import tables as cases
+from benchmarks.tools.upstream.report import Table
 from fastio import page
 from fastio.page import Code, Folded, Notes, Part, Plot, Section, Text
-from tests.upstream.report import Table
 
 from . import tables
 from .outcome import Outcome, PythonOutcome

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.upstream.runner import clean_environment
+from benchmarks.tools.upstream.runner import clean_environment
 
 from .errors import ValidateError
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 
 import fastio
+from benchmarks.tools.upstream.report import Table
 from fastio.page import markdown_table
-from tests.upstream.report import Table
 
 from . import tables
 from .outcome import Outcome

@@ -9,7 +9,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from tests.upstream.suites import Unavailable, download_sdist
+from benchmarks.tools.upstream.suites import Unavailable, download_sdist
 
 from .errors import ValidateError
 

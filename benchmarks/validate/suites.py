@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.worker import CACHE_VARIABLE, cache_directory
-from tests.upstream import compare
-from tests.upstream.compare import Comparison, Difference
-from tests.upstream.runner import Outcome, Run, Runner, SuiteError
-from tests.upstream.suites import (
+from benchmarks.tools.upstream import compare
+from benchmarks.tools.upstream.compare import Comparison, Difference
+from benchmarks.tools.upstream.runner import Outcome, Run, Runner, SuiteError
+from benchmarks.tools.upstream.suites import (
     CPYTHON,
     SUITES,
     Suite,
@@ -24,7 +24,7 @@ from tests.upstream.suites import (
     link_glance_store_data,
     tests_of,
 )
-from tests.upstream.terminal import Plain, Rich
+from benchmarks.tools.upstream.terminal import Plain, Rich
 
 from .state import State
 from .variants import CANDIDATE, Variant
@@ -46,7 +46,7 @@ CONDUCT = {
     )
 }
 
-#: Verdicts of :class:`tests.upstream.compare.Difference`, as the reports word them.
+#: Verdicts of :class:`benchmarks.tools.upstream.compare.Difference`, as the reports word them.
 WORDS = {
     "worse": "newly fails",
     "newly passing": "newly passes",
@@ -123,7 +123,10 @@ def missing(name: str, variant: Variant) -> str:
 
 
 class Sides:
-    """Two variants as :func:`tests.upstream.compare.confirm` runs them: stock, and in the place of patched another."""
+    """Two variants as :func:`benchmarks.tools.upstream.compare.confirm` runs them.
+
+    Stock, and in the place of patched another.
+    """
 
     def __init__(self, runners: Runners, name: str, stock: Variant, other: Variant) -> None:
         self._runners = runners

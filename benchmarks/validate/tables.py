@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from benchmarks.harness.tables import EMPTY, number
-from tests.upstream import compare
-from tests.upstream.report import COUNTED, Table, last_line, short
-from tests.upstream.runner import Outcome as TestOutcome
-from tests.upstream.runner import Run
+from benchmarks.tools.upstream import compare
+from benchmarks.tools.upstream.report import COUNTED, Table, last_line, short
+from benchmarks.tools.upstream.runner import Outcome as TestOutcome
+from benchmarks.tools.upstream.runner import Run
 
 from .measurements import Row
 from .outcome import Outcome, PythonOutcome

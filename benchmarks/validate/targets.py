@@ -32,7 +32,7 @@ class Target:
     requirements: tuple[str, ...]
     #: extras of the project itself
     extras: str
-    #: of :data:`tests.upstream.suites.SUITES` and :data:`benchmarks.validate.suites.CONDUCT`
+    #: of :data:`benchmarks.tools.upstream.suites.SUITES` and :data:`benchmarks.validate.suites.CONDUCT`
     suites: tuple[str, ...]
     #: ways of :data:`benchmarks.harness.ways.WAYS` in which it is used
     modes: tuple[str, ...]

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from tests.upstream.runner import clean_environment
+from benchmarks.tools.upstream.runner import clean_environment
 
 from . import suites
 from .candidates import Candidate

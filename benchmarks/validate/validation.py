@@ -11,9 +11,9 @@ from pathlib import Path
 
 from benchmarks.harness import machine
 from benchmarks.harness.engine import Options
+from benchmarks.tools.upstream.terminal import Plain, Rich
 from fastio import page
 from fastio.page import Plot
-from tests.upstream.terminal import Plain, Rich
 
 from . import candidates, html, installers, markdown, measurements, pythons, tables, targets
 from .candidates import Candidate

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.upstream import environment as hook
+from benchmarks.tools.upstream import environment as hook
 
 from . import diffs, environments, sources, trees
 from .candidates import Candidate

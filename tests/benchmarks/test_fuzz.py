@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.fuzz import __main__ as command
-from benchmarks.fuzz import compare, programs, rules, sides
-from benchmarks.fuzz.shrink import shrink
+from benchmarks.tools.fuzz import __main__ as command
+from benchmarks.tools.fuzz import compare, programs, rules, sides
+from benchmarks.tools.fuzz.shrink import shrink
 from tests.conftest import HAS_EVENTLET, needs_eventlet
 
 FAULTS = pathlib.Path(__file__).parent / "fuzz_faults"

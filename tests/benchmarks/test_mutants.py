@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
-from benchmarks.mutants import __main__ as command
-from benchmarks.mutants import listed, trial
+from benchmarks.tools.mutants import __main__ as command
+from benchmarks.tools.mutants import listed, trial
 
 MUTANTS = listed.read()
 
@@ -88,7 +88,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / folder / "__init__.py").touch()
     (tmp_path / "benchmarks").symlink_to(listed.ROOT / "benchmarks")
     (tmp_path / "fastio" / "sums.py").write_text(SUM)
-    (tmp_path / "tests" / "conftest.py").write_text('pytest_plugins = ["benchmarks.watchdog.plugin"]\n')
+    (tmp_path / "tests" / "conftest.py").write_text('pytest_plugins = ["benchmarks.tools.watchdog.plugin"]\n')
     (tmp_path / "tests" / "test_sums.py").write_text(TESTS)
     # A quarter of it is the limit of the test that hangs.
     monkeypatch.setattr(trial, "LIMIT", 20)

@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks.backends.keeper import state_and_parent
 from benchmarks.harness.engine import Case, Options, Variant
-from benchmarks.watchdog import LIMIT, process
+from benchmarks.tools.watchdog import LIMIT, process
 from tests.backends.conftest import eventually
 from tests.conftest import needs_eventlet
 

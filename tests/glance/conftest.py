@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import tests.green_ssl  # noqa: F401
+from benchmarks.backends.glance_service import Service
 from tests.conftest import with_services
-from tests.glance.service import Service, usable
+from tests.glance.usable import usable
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

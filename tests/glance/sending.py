@@ -12,9 +12,10 @@ from typing import Any
 
 from benchmarks.backends.base import ROOT
 from benchmarks.backends.glance import PATIENT_SQLITE
+from benchmarks.backends.glance_api import Api
+from benchmarks.backends.glance_service import KINDS, Service
 from tests.glance import counting
-from tests.glance.api import Api
-from tests.glance.service import KINDS, Service, usable
+from tests.glance.usable import usable
 
 #: of :mod:`tests.glance.counting`, without a read
 WAYS = ("sendfile", "mapped")

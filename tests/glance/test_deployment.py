@@ -14,13 +14,14 @@ from pathlib import Path
 import pytest
 
 import fastio
+from benchmarks.backends import glance_logs as logs
 from benchmarks.backends.base import HOST, BackendError
+from benchmarks.backends.glance_api import Api, sha512
+from benchmarks.backends.glance_service import Service
 from tests.backends.conftest import alive, eventually
 from tests.child import data
 from tests.conftest import MONKEY_PATCHED
-from tests.glance import logs
-from tests.glance.api import Api, sha512
-from tests.glance.service import Service, usable
+from tests.glance.usable import usable
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
 

@@ -24,16 +24,17 @@ from typing import Any
 import pytest
 
 from benchmarks.backends import backend
+from benchmarks.backends import glance_logs as logs
 from benchmarks.backends.base import HOST
+from benchmarks.backends.glance_api import Answer, Api, sha512
+from benchmarks.backends.glance_service import KINDS, RELEASES, Service
 from benchmarks.backends.swift import Swift
 from tests.backends.conftest import eventually
 from tests.backends.required import missing
 from tests.child import data
 from tests.conftest import MONKEY_PATCHED
-from tests.glance import logs
-from tests.glance.api import Answer, Api, sha512
 from tests.glance.faults import Fault, Proxy, add_full_store, add_swift_store
-from tests.glance.service import KINDS, RELEASES, Service, usable
+from tests.glance.usable import usable
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.backends.glance_service import RELEASES, Service
 from tests.glance.sending import Sending, start_sending
-from tests.glance.service import RELEASES, Service
 
 MIB = 1 << 20
 DATA = random.Random(2).randbytes(5 * MIB + 54321)

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from benchmarks.backends.base import HOST
-from tests.glance.api import ELSEWHERE, Api
+from benchmarks.backends.glance_api import ELSEWHERE, Api
+from benchmarks.backends.glance_service import Service
 from tests.glance.sending import Sending, start_sending
-from tests.glance.service import Service
 
 MIB = 1 << 20
 DATA = random.Random(1).randbytes(9 * MIB + 12345)

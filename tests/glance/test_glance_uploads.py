@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import fastio
 from benchmarks.backends.base import HOST
-from tests.glance.api import Api, sha512
-from tests.glance.service import Service
+from benchmarks.backends.glance_api import Api, sha512
+from benchmarks.backends.glance_service import Service
 
 MIB = 1 << 20
 

@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from benchmarks.backends.glance_api import Api
+from benchmarks.backends.glance_service import RELEASES, Service
+from benchmarks.tools.soak import GROWTH, LINGERING, Sample, Soak, _waits_for_the_log, main
 from tests.conftest import MONKEY_PATCHED
-from tests.glance.api import Api
-from tests.glance.service import RELEASES, Service
-from tests.glance.soak import GROWTH, LINGERING, Sample, Soak, _waits_for_the_log, main
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
 
@@ -94,7 +94,7 @@ def test_who_hangs_as_it_ends(
     serve: Callable[..., Service], monkeypatch: pytest.MonkeyPatch, killed: bool
 ) -> None:
     """A worker that is killed while it writes a line of the log has upstream's first process wait for ever."""
-    monkeypatch.setattr("tests.glance.soak.ENDING", 3.0)
+    monkeypatch.setattr("benchmarks.tools.soak.ENDING", 3.0)
     service = serve("glance-32", fastio="on", workers=2, environment={"PYTHONFAULTHANDLER": "1"})
     soak = Soak(service, seed=5)
     if killed:

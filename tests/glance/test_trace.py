@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from benchmarks.backends.base import HOST
+from benchmarks.backends.glance_api import Api
+from benchmarks.backends.glance_service import RELEASES, Service
 from tests.conftest import MONKEY_PATCHED
-from tests.glance.api import Api
 from tests.glance.sending import start_sending
-from tests.glance.service import RELEASES, Service, usable
+from tests.glance.usable import usable
 from tests.trace import traces
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")

@@ -13,13 +13,14 @@ import pytest
 
 from benchmarks.backends import backend
 from benchmarks.backends.base import HOST
+from benchmarks.backends.glance_api import Api
+from benchmarks.backends.glance_service import RELEASES, Service
 from benchmarks.backends.swift import Swift
 from tests.backends.required import missing
 from tests.conftest import MONKEY_PATCHED
-from tests.glance.api import Api
 from tests.glance.faults import Fault, Proxy, add_full_store, add_swift_store
-from tests.glance.service import RELEASES, Service, usable
 from tests.glance.test_trace import have_no_patience, locked_database, until
+from tests.glance.usable import usable
 
 pytest.importorskip("drain3", reason="drain3 is not installed")
 

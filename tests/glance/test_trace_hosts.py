@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.backends.base import HOST, ROOT
+from benchmarks.backends.glance_api import Api
 from benchmarks.backends.glance_environments import ENVIRONMENTS
+from benchmarks.backends.glance_service import Service
 from tests.conftest import MONKEY_PATCHED
-from tests.glance.api import Api
-from tests.glance.service import Service
 from tests.glance.test_trace import until
 
 pytest.importorskip("drain3", reason="drain3 is not installed")

@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from .suites import CACHE
+from benchmarks.tools.upstream.suites import CACHE
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2] / "doc" / "source"
 PATCHES = sorted((SOURCE / "candidates").glob("*.patch"))
@@ -366,7 +366,7 @@ def test_its_tests_apply_and_pass(patch: pathlib.Path, patched_tree: Any, tmp_pa
     root = patched_tree(patch)
     tests = CACHE / "-".join(release_of(patch)) / "tests"
     if not tests.is_dir():
-        pytest.skip("the tests of eventlet's sdist are not here: python -m tests.upstream fetches them")
+        pytest.skip("the tests of eventlet's sdist are not here: python -m benchmarks.tools.upstream fetches them")
     shutil.copytree(root / "eventlet", tmp_path / "eventlet")
     shutil.copytree(tests, tmp_path / "tests")
     apply(patch, tmp_path, "--include=tests/*")

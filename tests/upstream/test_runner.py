@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import pytest
 
-from . import __main__ as command
-from . import compare, environment, report, runner
-from .runner import Outcome, Run, Runner, Runners, SuiteError
-from .suites import SUITES, Suite, Unavailable, need
+from benchmarks.tools.upstream import __main__ as command
+from benchmarks.tools.upstream import compare, environment, report, runner
+from benchmarks.tools.upstream.runner import Outcome, Run, Runner, Runners, SuiteError
+from benchmarks.tools.upstream.suites import SUITES, Suite, Unavailable, need
 
 #: Seconds for a test, many times what one takes that starts a Python.
 LIMIT = 60.0

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.worker import MIB, measure
-from tests.trace.analysis import synthetic
+from benchmarks.tools import synthetic
 
 
 def report(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.tools.upstream.suites import Suite
 from benchmarks.validate import __main__ as command
 from benchmarks.validate import installers, sources, suites, targets
 from benchmarks.validate.suites import Runners
 from tests.benchmarks.validate.test_diffs import diff_of, write
 from tests.test_page import Read
-from tests.upstream.suites import Suite
 
 if shutil.which("git") is None:
     pytest.skip("git is not installed", allow_module_level=True)

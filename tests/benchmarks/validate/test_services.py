@@ -8,13 +8,13 @@ import pytest
 
 from benchmarks.harness import engine, servers
 from benchmarks.suites.glance import bench_glance
+from benchmarks.tools.upstream.suites import Unavailable
+from benchmarks.tools.upstream.terminal import Plain
 from benchmarks.validate import __main__ as command
 from benchmarks.validate import measurements, services, suites, targets
 from benchmarks.validate.environments import Environment
 from benchmarks.validate.state import State
 from benchmarks.validate.variants import Variant
-from tests.upstream.suites import Unavailable
-from tests.upstream.terminal import Plain
 
 GLANCE_32 = targets.GLANCE.older[1]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.tools.upstream.suites import SUITES
 from benchmarks.validate import pythons, targets
 from benchmarks.validate.errors import ValidateError
 from benchmarks.validate.suites import CONDUCT
-from tests.upstream.suites import SUITES
 
 ALL = {**targets.TARGETS, "glance 32": targets.GLANCE.older[1]}
 

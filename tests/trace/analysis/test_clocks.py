@@ -12,11 +12,11 @@ pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.tools.synthetic import BEGIN, MS, SECOND, Host
 from fastio.trace.analysis import clocks
 from fastio.trace.analysis.clocks import Alignment
 from fastio.trace.analysis.messages import Message
 from fastio.trace.analysis.model import Process, Trace
-from tests.trace.analysis.synthetic import BEGIN, MS, SECOND, Host
 
 #: ns by which sums of µs may be wrong: what the module calls tolerance, on both sides.
 ROUNDING = 3000

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
+from benchmarks.tools.synthetic import BEGIN, HOSTS, MS, Host, Process, World
 from fastio import cli
-from tests.trace.analysis.synthetic import BEGIN, HOSTS, MS, Host, Process, World
 
 
 @pytest.fixture(scope="module")

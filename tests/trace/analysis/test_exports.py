@@ -10,9 +10,9 @@ import pytest
 pytest.importorskip("scipy", reason="scipy is not installed")
 pytest.importorskip("drain3", reason="drain3 is not installed")
 
+from benchmarks.tools.synthetic import BEGIN, HOSTS, MS, Host, Process, World
 from fastio.trace.analysis import otlp, perfetto
 from fastio.trace.analysis.analysis import analyse
-from tests.trace.analysis.synthetic import BEGIN, HOSTS, MS, Host, Process, World
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,11 @@ import pytest
 pytest.importorskip("scipy", reason="scipy is not installed")
 pytest.importorskip("drain3", reason="drain3 is not installed")
 
+from benchmarks.tools.synthetic import BEGIN, HOSTS, MS, Host, Process, World
 from fastio.trace import redaction
 from fastio.trace.analysis import failures, rules
 from fastio.trace.analysis.analysis import analyse
 from fastio.trace.analysis.model import TraceError
-from tests.trace.analysis.synthetic import BEGIN, HOSTS, MS, Host, Process, World
 
 IMAGE = "5f3c9a4e-0d6b-4c39-9b52-3d7a6a1f9c11"
 

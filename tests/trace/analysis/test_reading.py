@@ -16,9 +16,9 @@ pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.tools.synthetic import HOSTS, World
 from fastio.trace.analysis import reading
 from fastio.trace.analysis.model import Trace, TraceError
-from tests.trace.analysis.synthetic import HOSTS, World
 
 FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

@@ -7,10 +7,10 @@ import pytest
 pytest.importorskip("scipy", reason="scipy is not installed")
 pytest.importorskip("drain3", reason="drain3 is not installed")
 
+from benchmarks.tools.synthetic import BEGIN, HOSTS, MS, SECOND, Host, Process, World
 from fastio.trace.analysis import components
 from fastio.trace.analysis.analysis import analyse, component_times, percentile, state_times
 from fastio.trace.analysis.model import TraceError
-from tests.trace.analysis.synthetic import BEGIN, HOSTS, MS, SECOND, Host, Process, World
 
 PATH = "/v2/images/0b1c/file"
 

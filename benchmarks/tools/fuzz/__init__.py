@@ -1,4 +1,5 @@
-"""A differential fuzzer of what fastio patches in ``subprocess`` and eventlet: see :mod:`benchmarks.fuzz.__main__`.
+"""A differential fuzzer of what fastio patches in ``subprocess`` and eventlet: see
+:mod:`benchmarks.tools.fuzz.__main__`.
 
 ``programs`` makes random programs, ``worker`` runs them (stock or patched, one process for each side), ``compare`` and
 ``rules`` judge, ``shrink`` makes a failure small, and ``search`` is the loop around them.

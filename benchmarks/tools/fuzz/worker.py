@@ -1,8 +1,8 @@
 """Runs programs, one after the other, and tells what can be seen of each: one side of a comparison.
 
-Started by path as ``worker.py JSON``, in a process of its own; the JSON is what :class:`benchmarks.fuzz.sides.Side`
-says. A program comes as a line of JSON, its outcome goes back as another. Only what has to be is imported before the
-monkey patch, because what is imported before is a part of what programs see.
+Started by path as ``worker.py JSON``, in a process of its own; the JSON is what
+:class:`benchmarks.tools.fuzz.sides.Side` says. A program comes as a line of JSON, its outcome goes back as another.
+Only what has to be is imported before the monkey patch, because what is imported before is a part of what programs see.
 
 A program must end, and end in the same way every time. So nothing in it depends on how long something takes: children
 wait at ``sync`` steps until they are let go on. While the program's main line is blocked in an operation and every

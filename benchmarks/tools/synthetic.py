@@ -1,6 +1,6 @@
 """Traces of made-up hosts whose clocks are known, as the files that real processes would have written.
 
-``python -m tests.trace.analysis.synthetic DIR --requests 2000`` writes one.
+``python -m benchmarks.tools.synthetic DIR --requests 2000`` writes one.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ HOSTS = (
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.trace.analysis.synthetic", description="Write a trace.")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.tools.synthetic", description="Write a trace.")
     parser.add_argument("directory", type=Path)
     parser.add_argument("--requests", type=int, default=2000)
     parser.add_argument("--seconds", type=float, default=60)

@@ -1,6 +1,6 @@
 """Run upstream's own suites stock and patched, and print what differs.
 
-    python -m tests.upstream [--suite NAME] [--limit SECONDS] [--jobs N]
+    python -m benchmarks.tools.upstream [--suite NAME] [--limit SECONDS] [--jobs N]
 
 Exit status: 0 if nothing is worse than stock and fastio really ran, 1 otherwise, 2 if nothing could be run.
 """
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.upstream", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.tools.upstream", description=__doc__.splitlines()[0])
     parser.add_argument("--suite", action="append", choices=[*SUITES, "all"], help="may be repeated (all)")
     parser.add_argument("--limit", type=_seconds, default=LIMIT, metavar="SECONDS", help="per test (%(default)s)")
     parser.add_argument("--jobs", type=_count, default=1, metavar="N", help="runs side by side (%(default)s)")

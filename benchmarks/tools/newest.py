@@ -1,8 +1,8 @@
 """Compares the code of what is installed here with what fastio knows, and says what is new.
 
-``python -m tests.newest`` looks at the standard library of this Python and at all distributions of
-``tests/fingerprints.py``. The exit status is 1 if a function is not known or not there any more, or if a patch is not
-made for the version that is installed; ``tox -e newest`` installs the newest releases first.
+``python -m benchmarks.tools.newest`` looks at the standard library of this Python and at all distributions of
+``benchmarks/tools/fingerprints.py``. The exit status is 1 if a function is not known or not there any more, or if a
+patch is not made for the version that is installed; ``tox -e newest`` installs the newest releases first.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 from packaging.version import Version
 
+from benchmarks.tools import fingerprints
 from fastio import fingerprint, registry
-from tests import fingerprints
 
 
 @dataclass(frozen=True)

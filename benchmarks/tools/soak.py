@@ -1,6 +1,6 @@
 """A real glance-api under mixed load for a long time: uploads, downloads, ranges, clients that go away, reloads, ends.
 
-    python -m tests.glance.soak [--seconds N] [--release NAME] [--stock]
+    python -m benchmarks.tools.soak [--seconds N] [--release NAME] [--stock]
 
 The seconds are shared by the releases. Half of those of each release are steady load, after which the service must
 have no descriptor, thread or greenlet more than at the beginning and not have grown; in the other half it is reloaded
@@ -32,8 +32,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.backends.base import BackendError
-from tests.glance.api import ELSEWHERE, Api, sha512
-from tests.glance.service import RELEASES, Service
+from benchmarks.backends.glance_api import ELSEWHERE, Api, sha512
+from benchmarks.backends.glance_service import RELEASES, Service
 
 KIB, MIB = 1 << 10, 1 << 20
 #: Load threads; each does one operation after the other.
@@ -554,7 +554,8 @@ def summary(soak: Soak) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.glance.soak", description=(__doc__ or "").splitlines()[0])
+    about = (__doc__ or "").splitlines()[0]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.tools.soak", description=about)
     parser.add_argument("--seconds", type=float, default=120.0, help="of all releases together (%(default)s)")
     parser.add_argument("--release", action="append", choices=list(RELEASES), help="may be repeated (all)")
     parser.add_argument("--stock", action="store_true", help="without fastio: what stock does in its place")

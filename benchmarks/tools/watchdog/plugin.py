@@ -1,14 +1,15 @@
 """A pytest plugin: every test has a time limit, which ends the whole run and names the test.
 
 A test that hangs can not be made to fail: an exception that a signal raises would arrive inside eventlet's hub, and a
-process that holds the GIL or is stopped runs no handler. So :mod:`benchmarks.watchdog.process` watches from outside. It
-is told which test begins and how long it may take. When the time is up, faulthandler's thread, which needs no GIL,
-writes the stacks to it. It prints them with the name of the test. Then it ends pytest and every process that the run
-has started.
+process that holds the GIL or is stopped runs no handler. So :mod:`benchmarks.tools.watchdog.process` watches from
+outside. It is told which test begins and how long it may take. When the time is up, faulthandler's thread, which needs
+no GIL, writes the stacks to it. It prints them with the name of the test. Then it ends pytest and every process that
+the run has started.
 
 The limit is that of one test with the fixtures that are made for it, and of the import of one file of tests. The marker
-``limit(seconds)`` gives a test another one. The variable ``TEST_LIMIT`` replaces :data:`benchmarks.watchdog.LIMIT`, and
-the markers' limits change in proportion; with ``TEST_LIMIT=0`` nothing is limited.
+``limit(seconds)`` gives a test another one. The variable ``TEST_LIMIT`` replaces
+:data:`benchmarks.tools.watchdog.LIMIT`, and the markers' limits change in proportion; with ``TEST_LIMIT=0`` nothing is
+limited.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.watchdog import LIMIT, VARIABLE, process
+from benchmarks.tools.watchdog import LIMIT, VARIABLE, process
 
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = Path(__file__).resolve().parents[3]
 
 
 class Watchdog:
@@ -54,7 +55,7 @@ class Watchdog:
 
     @staticmethod
     def _start(arguments: list[str], stderr: int, inherited: tuple[int, ...]) -> None:
-        code = f"import sys; sys.path.insert(0, {str(_ROOT)!r}); from benchmarks.watchdog.process import main; main()"
+        code = f"import sys; sys.path.insert(0, {str(_ROOT)!r}); from {process.__name__} import main; main()"
         for fd in inherited:
             os.set_inheritable(fd, True)
         null = os.open(os.devnull, os.O_RDWR)

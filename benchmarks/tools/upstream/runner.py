@@ -88,7 +88,7 @@ class Runner:
 
     def __init__(self, python: Path, limit: float, children: bool = True, match: str = "") -> None:
         """
-        :param python: the interpreter of :func:`tests.upstream.environment.create`
+        :param python: the interpreter of :func:`benchmarks.tools.upstream.environment.create`
         :param limit: seconds that a test may take
         :param children: whether Pythons started by the tests of a patched run start patched too
         :param match: run only tests with this in their id

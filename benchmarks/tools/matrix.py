@@ -1,6 +1,6 @@
 """Runs the tests in several Pythons with several releases, and writes what has passed into ``fastio/tested.json``.
 
-    python -m tests.matrix [--python 3.12] [--directory DIRECTORY] [--write]
+    python -m benchmarks.tools.matrix [--python 3.12] [--directory DIRECTORY] [--write]
 
 Every environment is made once and kept. The tests run there twice, natively and with ``eventlet.monkey_patch()``. With
 ``--write`` an environment in which none fails gets its entry, and one in which some fail loses it; what could not run
@@ -24,7 +24,7 @@ from xml.etree import ElementTree
 from benchmarks.harness.environments import SetupError, make
 from fastio.matrix import DISTRIBUTIONS, Environment, tested
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILE = ROOT / "fastio" / "tested.json"
 
 #: What the patches do, on processes, sockets and the stores that need no servers of their own.
@@ -211,7 +211,7 @@ def merged(before: Sequence[Environment], ran: dict[Pins, Environment | None]) -
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.matrix", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.tools.matrix", description=__doc__.splitlines()[0])
     parser.add_argument("--python", action="append", metavar="VERSION", help="only this, such as 3.12")
     parser.add_argument("--directory", type=pathlib.Path, default=ROOT / "build" / "matrix", help="for environments")
     parser.add_argument("--write", action="store_true", help="write fastio/tested.json")

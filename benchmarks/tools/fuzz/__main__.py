@@ -1,12 +1,12 @@
 """Look for programs that see a difference between stock and patched code::
 
-    python -m benchmarks.fuzz --seconds 60
-    python -m benchmarks.fuzz --seconds 3600 --seed 7 --hub native,epolls --keep DIRECTORY
-    python -m benchmarks.fuzz --replay fuzz-failures/strict-epolls-monkey-7-1234.json
+    python -m benchmarks.tools.fuzz --seconds 60
+    python -m benchmarks.tools.fuzz --seconds 3600 --seed 7 --hub native,epolls --keep DIRECTORY
+    python -m benchmarks.tools.fuzz --replay fuzz-failures/strict-epolls-monkey-7-1234.json
 
 Random programs over Popen and GreenPipe run stock, patched without the ``fix_`` patches, and patched as by default:
-natively and under each hub of eventlet. The committed programs of ``benchmarks/fuzz/seeds`` come first. A difference
-that no fix is there for is run again, made small, written to a file and printed; the exit status is then 1.
+natively and under each hub of eventlet. The committed programs of ``benchmarks/tools/fuzz/seeds`` come first. A
+difference that no fix is there for is run again, made small, written to a file and printed; the exit status is then 1.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.fuzz import search
-from benchmarks.fuzz.sides import FLAVOURS, GROUPS, HERE, HUBS, Group, Installation, Team
+from benchmarks.tools.fuzz import search
+from benchmarks.tools.fuzz.sides import FLAVOURS, GROUPS, HERE, HUBS, ROOT, Group, Installation, Team
 
 SEEDS = HERE / "seeds"
 
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.fuzz",
+        prog="python -m benchmarks.tools.fuzz",
         description="Look for programs that see a difference between stock and patched code.",
     )
     add = parser.add_argument
@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--side", type=_some(search.SIDES), default=search.SIDES, metavar="LIST",
         help="what is compared with stock: strict (without fix_ patches), fixed (as by default) (both)")  # fmt: skip
     add("--python", default=sys.executable, metavar="PYTHON", help="the Python that the programs run in (this one)")
-    add("--fastio-path", default=str(HERE.parent.parent), metavar="DIR", help="another checkout of fastio to search in")
+    add("--fastio-path", default=str(ROOT), metavar="DIR", help="another checkout of fastio to search in")
     add("--replay", type=pathlib.Path, nargs="+", metavar="FILE", help="run only these programs")
     add("--show", action="store_true", help="with --replay: what each side sees of each operation")
     add("--no-seeds", action="store_true", help="do not begin with the committed programs")

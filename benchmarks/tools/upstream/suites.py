@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.backends.glance_environments import ENVIRONMENTS
 
 #: Holds unpacked sdists between runs; the directory is ignored by git.
-CACHE = Path(__file__).resolve().parents[2] / "build" / "upstream"
+CACHE = Path(__file__).resolve().parents[3] / "build" / "upstream"
 
 #: Seconds for fetching an sdist.
 DOWNLOAD_LIMIT = 300

@@ -1,6 +1,6 @@
 """Writes ``fastio/fingerprints.json``: the code of upstream's releases that fastio knows.
 
-    python -m tests.fingerprints --python python3.10 python3.11 --eventlet 0.40.4 0.41.3 --oslo 7.6.1 \\
+    python -m benchmarks.tools.fingerprints --python python3.10 python3.11 --eventlet 0.40.4 0.41.3 --oslo 7.6.1 \\
         --glance-store 5.6.0 5.7.0
 
 Each interpreter hashes its own standard library, the releases of eventlet, oslo.concurrency, glance_store,
@@ -29,7 +29,7 @@ from packaging.version import Version
 
 from fastio.fingerprint import NOT_PLAIN, PYTHON, Defaults, digest, spell
 
-TABLE = pathlib.Path(__file__).parent.parent / "fastio" / "fingerprints.json"
+TABLE = pathlib.Path(__file__).resolve().parents[2] / "fastio" / "fingerprints.json"
 POPEN = (
     "_communicate", "_save_input", "_check_timeout", "_remaining_time", "_translate_newlines", "communicate", "_wait",
     "_try_wait", "_execute_child", "_get_handles", "_close_pipe_fds",
@@ -252,7 +252,7 @@ def main() -> None:
             for word in ("--" + name.replace("_", "-"), *getattr(arguments, name))
         ]
         for python in arguments.python:
-            subprocess.run([python, "-m", "tests.fingerprints", *rest], check=True)
+            subprocess.run([python, "-m", "benchmarks.tools.fingerprints", *rest], check=True)
         return
     table = json.loads(TABLE.read_text()) if TABLE.exists() else {}
     for key, entries in collect(arguments).items():

@@ -1,6 +1,7 @@
-"""``python -m benchmarks.mutants [NAME …]``: apply each known fault to a copy of the checkout, and see a test fail.
+"""Apply each known fault to a copy of the checkout, and see a test fail.
 
-The status is 0 if every fault was seen, 1 if one was not, and 2 if the command or the list is wrong.
+``python -m benchmarks.tools.mutants [NAME …]``. The status is 0 if every fault was seen, 1 if one was not, and 2 if the
+command or the list is wrong.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 
-from benchmarks.mutants import listed
-from benchmarks.mutants.listed import ListError, Mutant
-from benchmarks.mutants.trial import Copy, Verdict
+from benchmarks.tools.mutants import listed
+from benchmarks.tools.mutants.listed import ListError, Mutant
+from benchmarks.tools.mutants.trial import Copy, Verdict
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.mutants", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.tools.mutants", description=__doc__.partition("\n")[0])
     parser.add_argument("name", nargs="*", help="mutants to try; all by default")
     parser.add_argument("--list", action="store_true", help="print the names, and try nothing")
     parser.add_argument("--file", type=Path, default=listed.LIST, help="another list")

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.fuzz import compare, programs, rules
-from benchmarks.fuzz.shrink import shrink
-from benchmarks.fuzz.sides import Group, Installation, Team
+from benchmarks.tools.fuzz import compare, programs, rules
+from benchmarks.tools.fuzz.shrink import shrink
+from benchmarks.tools.fuzz.sides import Group, Installation, Team
 
 #: The patched sides: without the ``fix_`` patches nothing may differ, with them only what they are there for.
 SIDES = ("strict", "fixed")

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.mutants import seen
-from benchmarks.mutants.listed import ListError, Mutant
-from benchmarks.watchdog import VARIABLE
+from benchmarks.tools.mutants import seen
+from benchmarks.tools.mutants.listed import ListError, Mutant
+from benchmarks.tools.watchdog import VARIABLE
 
 #: What the tests need of the checkout.
 _COPIED = ("fastio", "tests", "benchmarks", "doc", "setup.cfg", "setup.py", "tox.ini", "README.rst")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.fuzz.compare import Difference
+from benchmarks.tools.fuzz.compare import Difference
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 HERE = pathlib.Path(__file__).parent
+ROOT = HERE.parents[2]
 HUBS = ("epolls", "poll", "selects", "asyncio")
 
 #: How a program comes by Popen: ``plain`` natively; under a hub through ``monkey_patch()``, as
@@ -51,7 +52,7 @@ class Installation:
 
     python: str = sys.executable
     #: the checkout whose fastio is used; by default the one that this file is in
-    fastio_path: str = str(HERE.parent.parent)
+    fastio_path: str = str(ROOT)
     #: a file of Python that the patched sides run once they are patched, to break them on purpose
     plant: str = ""
     directory: str = "/tmp"

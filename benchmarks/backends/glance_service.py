@@ -7,10 +7,9 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from benchmarks.backends import glance_logs as logs
 from benchmarks.backends.glance import Configuration, Glance, Glance32, Glance33
 from benchmarks.backends.keeper import descendants
-from tests.backends.required import missing
-from tests.glance import logs
 
 
 class Service(Glance):
@@ -80,14 +79,6 @@ class Service33(Service, Glance33):
 RELEASES: dict[str, type[Service]] = {each.name: each for each in (Service32, Service33)}
 #: what a test runs both with and without -> the backend's parameter ``fastio``
 KINDS = {"stock": "off", "patched": "on"}
-
-
-def usable(name: str) -> type[Service]:
-    """The class of a release; the test is skipped, or fails, where it can not be started."""
-    reason = RELEASES[name].available()
-    if reason:
-        missing(name, reason)
-    return RELEASES[name]
 
 
 def merged(one: Configuration, other: Configuration) -> Configuration:

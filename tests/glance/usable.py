@@ -1,0 +1,14 @@
+"""The releases of glance that can be started here."""
+
+from __future__ import annotations
+
+from benchmarks.backends.glance_service import RELEASES, Service
+from tests.backends.required import missing
+
+
+def usable(name: str) -> type[Service]:
+    """The class of a release; the test is skipped, or fails, where it can not be started."""
+    reason = RELEASES[name].available()
+    if reason:
+        missing(name, reason)
+    return RELEASES[name]
