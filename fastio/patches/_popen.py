@@ -99,6 +99,11 @@ def plain_bytes(data: Any) -> bool:
     return view.itemsize == 1 and view.ndim == 1 and view.contiguous
 
 
+def has_pipes_of_chosen_size(popen: Any) -> bool:
+    """Whether the caller has said how large the pipes are, which they stay then."""
+    return getattr(popen, "pipesize", -1) > 0
+
+
 @dataclass(frozen=True)
 class Mode:
     """How one class of Popen waits, and is fair."""
@@ -153,8 +158,7 @@ def communicate(
     popen._save_input(input)
 
     talk = _Communication(popen, endtime, orig_timeout)
-    # What the caller asked for stays.
-    pipe_size = 0 if getattr(popen, "pipesize", -1) > 0 else settings.pipe_size
+    pipe_size = 0 if has_pipes_of_chosen_size(popen) else settings.pipe_size
     for stream, chunks in ((popen.stdout, stdout), (popen.stderr, stderr)):
         if stream and chunks is not None and not stream.closed:
             drain = Drain(stream.fileno(), settings.chunk_size, pipe_size)

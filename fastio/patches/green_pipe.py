@@ -18,9 +18,10 @@ from posix import write as _write
 from typing import Any
 
 from fastio import config, counters
+from fastio.config import Settings
 from fastio.core import budget, pipes, syscalls
 from fastio.core.drain import Drain
-from fastio.patches import _fair, _targets
+from fastio.patches import _fair, _popen, _targets
 from fastio.registry import Patch, Target
 
 MODULE = "eventlet.greenio.py3"
@@ -77,8 +78,27 @@ def _grow(file: Any) -> None:
     """Ask for a larger pipe."""
     growth = file.__dict__.get("_fastio_growth")
     if growth is None or growth.fd != file._fileno:
-        growth = file._fastio_growth = pipes.Growth(file._fileno, config.effective().pipe_size)
+        growth = file._fastio_growth = pipes.Growth(file._fileno, _pipe_size(file, config.effective()))
     growth.ask()
+
+
+def _pipe_size(file: Any, settings: Settings) -> int:
+    """The capacity to ask for."""
+    return 0 if "_fastio_size_is_chosen" in file.__dict__ else settings.pipe_size
+
+
+def make_init(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of the green ``Popen.__init__``, which alone knows that the caller chose the size of the pipes."""
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        below(self, *args, **kwargs)
+        if _popen.has_pipes_of_chosen_size(self):
+            for stream in (self.stdin, self.stdout, self.stderr):
+                if stream is not None:
+                    buffered = getattr(stream, "buffer", stream)
+                    getattr(buffered, "raw", buffered)._fastio_size_is_chosen = True
+
+    return __init__
 
 
 def make_read(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -114,7 +134,7 @@ def make_readall(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
         if not slot.active:
             return below(self)
         settings = config.effective()
-        drain = Drain(self._fileno, settings.chunk_size, settings.pipe_size)
+        drain = Drain(self._fileno, settings.chunk_size, _pipe_size(self, settings))
         budget.shared.enter(drain)
         try:
             left = budget.shared.share(settings.yield_bytes)
@@ -217,6 +237,7 @@ PATCH = Patch(
         _method("readall", make_readall),
         _method("readinto", make_readinto),
         _method("write", make_write),
+        _targets.green_popen(make_init, "__init__", own=True),
     ),
     requires=(_targets.EVENTLET,),
 )
