@@ -32,7 +32,7 @@ from typing import Any
 import pytest
 
 import fastio
-from fastio import config, counters, registry
+from fastio import config, counters, engine, registry
 from fastio.report import Outcome, Report
 from tests.targets import attributes, import_targets
 
@@ -111,6 +111,9 @@ def leaves_nothing_patched(request: pytest.FixtureRequest, monkeypatch: pytest.M
     also = [name for marker in request.node.iter_markers("also") for name in marker.args]
     if also:
         monkeypatch.setenv("FASTIO_ALSO", ",".join(also))
+    # What was patched in earlier tests is reported otherwise than what was never asked for.
+    engine._past.clear()
+    engine._begun.clear()
     before = attributes()
     yield
     # Settings outlive unpatch(); the next test has those of its own environment.

@@ -749,7 +749,6 @@ def reach_reverted() -> Entry:
 
 
 def reach_off() -> Entry:
-    engine._past.clear()
     return entries()[f"{COMMUNICATE} {MODULE}:Popen._communicate"]
 
 
@@ -882,7 +881,6 @@ def test_one_line_sums_it_up(caplog: pytest.LogCaptureFixture) -> None:
 def test_the_kill_switch(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "fastio")
     monkeypatch.setenv("FASTIO", "0")
-    engine._past.clear()
     originals = attributes()
     for arguments in ({}, {"strict": True}, {"enabled": True}):
         report = fastio.patch(**arguments)
@@ -898,7 +896,6 @@ def test_the_kill_switch(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCapt
 
 
 def test_what_is_off_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    engine._past.clear()
     monkeypatch.setenv("FASTIO_DISABLED", COMMUNICATE)
     fastio.patch("fix_input_items")
     found = entries()
