@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from fastio import config
-from fastio.core import libc
+from fastio.core import libc, syscalls
 from fastio.patches import _fair, _offload, _zeros
 
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
@@ -67,9 +67,9 @@ class InMemory:
                 os.preadv(self._fileno, [bytearray(1)], position, _NOWAIT)
             except BlockingIOError:
                 return False
-            except (OSError, NotImplementedError):
-                # An old kernel, a file system without it, or a filter of system calls.
-                self._nowait = False
+            except (OSError, NotImplementedError) as error:
+                # Other errors are for the read itself to tell.
+                self._nowait = not syscalls.refused(error)
             else:
                 return True
         return False

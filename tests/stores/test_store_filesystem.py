@@ -499,6 +499,40 @@ def test_every_page_of_a_range_is_looked_at(
             assert has == (not wanted & missing), (start, end)
 
 
+@pytest.mark.parametrize(
+    ("error", "given_up"),
+    [
+        (OSError(errno.EIO, "a block that can not be read"), False),
+        (OSError(errno.EOPNOTSUPP, "not on this file system"), True),
+        (OSError(errno.EPERM, "a filter"), True),
+        (NotImplementedError("not in this C library"), True),
+    ],
+    ids=repr,
+)
+def test_only_a_call_that_is_refused_is_not_made_again(
+    tmp_path: pathlib.Path, error: Exception, given_up: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(MIB))
+    asked = []
+
+    def preadv(fd: int, buffers: Any, offset: int, flags: int) -> int:
+        asked.append(offset)
+        if len(asked) == 1:
+            raise error
+        return 1
+
+    monkeypatch.setattr(os, "preadv", preadv)
+    monkeypatch.setattr(libc, "missing_pages", lambda fd, start, end: 0)
+    monkeypatch.setattr(_files, "_in_memory", lambda device: False)
+    with path.open("rb") as file:
+        memory = _files.InMemory(file.fileno())
+        # The read itself, which is not made in the hub then, tells what is wrong.
+        assert not memory.has(0, 4096)
+        assert memory.has(4096, 8192) != given_up
+    assert len(asked) == (1 if given_up else 2)
+
+
 def test_the_kernel_counts_pages(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes(MIB))
