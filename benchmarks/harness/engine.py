@@ -97,7 +97,7 @@ class Case:
     :param prepare: variant that is run once before all others, and not measured; they are told its result
     :param finish: variant that is run once after all others, and not measured
     :param long: more of what another case does too: left out of a smoke run
-    :param panel: the part of an overview that shows this case, see :mod:`benchmarks.harness.overview`
+    :param panel: the part of an overview that shows this case, see :func:`benchmarks.harness.tables.overview`
     :param label: of its row there
     """
 

@@ -1,7 +1,7 @@
 """Draw a result: ``python -m benchmarks.harness.plots RESULT.json -o DIRECTORY`` makes RESULT.png and RESULT.svg.
 
 One panel per case: a bar up to the median of each row, and every single run as a dot on it. Where the cases are meant
-to be seen together (:mod:`benchmarks.harness.overview`) they are the cells of a grid.
+to be seen together (:func:`benchmarks.harness.tables.overview`) they are the cells of a grid.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402 (the backend comes first: there may be no display)
 from matplotlib.figure import Figure  # noqa: E402
 
-from benchmarks.harness import overview, results, statistics  # noqa: E402
-from benchmarks.harness.overview import LIMIT  # noqa: E402
+from benchmarks.harness import results, statistics  # noqa: E402
 from benchmarks.harness.results import CaseResult, Result  # noqa: E402
-from benchmarks.harness.tables import better, number  # noqa: E402
+from benchmarks.harness.tables import LIMIT, better, number, overview_cases  # noqa: E402
 
 #: Inches.
 WIDTH = 9
@@ -50,7 +49,7 @@ WAY_COLOURS = {
 
 def plot(result: Result, directory: Path, name: str) -> list[Path]:
     """Draw all cases into one figure and write it as ``name`` with .png and .svg; returns the files."""
-    if overview.cases(result):
+    if overview_cases(result):
         return write(overview_figure(result), directory, name)
     shown = [case for case in result.cases if any(case.figures(title) for title in case.variants)]
     if not shown:
@@ -94,7 +93,7 @@ def write(figure: Figure, directory: Path, name: str) -> list[Path]:
 
 def overview_figure(result: Result) -> Figure:
     """A grid: a column for each panel, a row for each label; every cell has its own scale."""
-    cells = {(case.label, case.panel): case for case in overview.cases(result)}
+    cells = {(case.label, case.panel): case for case in overview_cases(result)}
     labels, panels = (list(dict.fromkeys(keys)) for keys in zip(*cells, strict=True))
     size = CELL_WIDTH * len(panels) + MARGIN, CELL_HEIGHT * len(labels) + HEAD_HEIGHT
     figure, axes = pyplot.subplots(len(labels), len(panels), figsize=size, squeeze=False, layout="constrained")

@@ -102,7 +102,7 @@ class CaseResult:
     seed: int
     #: the server it ran against: ``name``, ``directory`` of its files, and its own parameters
     backend: dict[str, Any] = field(default_factory=dict)
-    #: panel and row of an overview of all cases, see :mod:`benchmarks.harness.overview`
+    #: panel and row of an overview of all cases, see :func:`benchmarks.harness.tables.overview`
     panel: str = ""
     label: str = ""
     #: load average over the last minute

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import matplotlib
 
-from benchmarks.harness import overview, plots, statistics, tables
+from benchmarks.harness import plots, statistics, tables
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import number
 from benchmarks.report.suites import Suite
@@ -21,7 +21,7 @@ _MEDIANS = "medians, and every run as a dot"
 
 def of_all(result: Result) -> Plot | None:
     """All cases at one glance, if they are meant to be seen so."""
-    shown = overview.cases(result)
+    shown = tables.overview_cases(result)
     if not any(case.figures(title) for case in shown for title in case.variants):
         return None
     lines = [line for case in shown for line in _lines(case, f"{case.label}, {case.panel}, ")]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import overview, results, tables
+from benchmarks.harness import results, tables
 from benchmarks.harness.machine import STABLE
 from benchmarks.harness.results import CaseResult, Result, ResultError
 from benchmarks.report.suites import Suite
@@ -129,7 +129,7 @@ def of_result(given: Given, beside: Path) -> Section:
     draw = _drawing()
     if draw is None:
         parts.append(Text("There are no plots: matplotlib is not installed, it comes with the extra 'plot'."))
-    if overview.cases(result):
+    if tables.overview_cases(result):
         parts += _overview(result, draw)
     if draw is not None:
         parts += draw.of_suite(given.suite, result)
@@ -156,7 +156,7 @@ def _judged(table: tables.Table) -> Table:
 
 
 def _overview(result: Result, draw: Any) -> Iterator[Part]:
-    table = overview.table(result)
+    table = tables.overview(result)
     drawn = draw.of_all(result) if draw is not None else None
     yield from [drawn] if drawn else []
     yield Table(table.title, table.head, table.rows, table.notes)

@@ -8,15 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from benchmarks.backends import SERVICES
 from benchmarks.harness.engine import Case
 from benchmarks.harness.engine import Variant as CaseRow
 from benchmarks.harness.ways import MIB
 
-if TYPE_CHECKING:
-    from .variants import Variant
+from .variants import Variant
 
 #: Bytes of an image, unless the benchmark's own is smaller.
 SIZE = 256 * MIB

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from . import diffs, trees
+from .builder import Builder
 from .candidates import Candidate
 from .environments import Environment
 from .errors import ValidateError
-from .variants import Builder, Variant
+from .variants import Variant
 
 #: The tests are not what is installed, and every Python has its own.
 _WITHOUT = ("Lib/test/*",)

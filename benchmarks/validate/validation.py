@@ -16,6 +16,7 @@ from fastio import page
 from fastio.page import Plot
 
 from . import candidates, html, installers, markdown, measurements, pythons, tables, targets
+from .builder import Builder
 from .candidates import Candidate
 from .errors import ValidateError
 from .outcome import Outcome, PythonOutcome
@@ -25,7 +26,7 @@ from .stdlib import StandardLibraryBuilder
 from .suites import Runners, Suites
 from .targets import Target
 from .used import check_used
-from .variants import Builder, Variant
+from .variants import Variant
 
 
 class Validation:

@@ -27,10 +27,10 @@ from benchmarks.backends.base import HOST
 from benchmarks.harness import engine, results, servers, worker
 from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.progress import Progress
-from benchmarks.suites.glance import bench_glance, other_requests
+from benchmarks.suites.glance import bench_glance, cases, other_requests
 from benchmarks.suites.glance import tables as glance_targets
 from benchmarks.suites.glance import workload as glance
-from benchmarks.suites.glance.bench_glance import ELSEWHERE
+from benchmarks.suites.glance.cases import ELSEWHERE
 from benchmarks.suites.glance.other_requests import Requests
 from benchmarks.suites.glance_client import bench_glance_client
 from benchmarks.suites.glance_client import workload as glance_client
@@ -307,7 +307,7 @@ def test_cases(suite: Any) -> None:
 def test_the_patch_of_the_copying_row_exists() -> None:
     import fastio
 
-    assert bench_glance.SENDFILE in fastio.names()
+    assert cases.SENDFILE in fastio.names()
 
 
 @pytest.mark.parametrize("suite", [bench_glance, bench_glance_client])

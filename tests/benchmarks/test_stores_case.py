@@ -236,9 +236,9 @@ def test_every_backend_of_a_store_is_measured() -> None:
 
 
 def test_the_overview_knows_the_ways() -> None:
-    from benchmarks.harness import overview
+    from benchmarks.harness import tables
 
-    assert {title for rows in overview.WAYS.values() for title in rows} == set(WAYS)
+    assert {title for rows in tables.WAYS.values() for title in rows} == set(WAYS)
 
 
 def test_a_limit_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

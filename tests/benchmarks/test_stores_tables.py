@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("numpy", reason="tables need the extra 'bench'")
 pytest.importorskip("rich", reason="tables need the extra 'bench'")
 
-from benchmarks.harness import compare, overview, results, tables
+from benchmarks.harness import compare, results, tables
 from benchmarks.suites.store_chunks import tables as chunks
 from tests.benchmarks import samples
 
@@ -51,7 +51,7 @@ def test_overview():
     add = ways(1.5, 1.25, name="add", panel="add 200 MiB")
     add.variants["no-hashing"] = samples.variant([0.5] * 3)
     result = samples.result(add, ways(2, 3, name="get"), samples.case({"other": [1.0]}, name="third"))
-    table = overview.table(result)
+    table = tables.overview(result)
     assert table.head == [
         "", "", "stock MiB/s", "fastio", "x stock", "limit", "fastio / limit",
         "CPU s/GiB", "server CPU s/GiB", "chunks", "p99 ms",
@@ -65,7 +65,7 @@ def test_overview():
     assert [row[0] for row in table.rows] == ["swift: add 200 MiB"] * 2 + ["swift: get 200 MiB"] * 2
     assert table.notes == ["swift: add 200 MiB: no-hashing 400 MiB/s"]
     assert tables.tables(result)[-1] == table
-    assert not overview.cases(samples.result(samples.case({"other": [1.0]})))
+    assert not tables.overview_cases(samples.result(samples.case({"other": [1.0]})))
 
 
 def test_what_the_overview_lacks():
@@ -75,7 +75,7 @@ def test_what_the_overview_lacks():
     failed.variants["eventlet-fastio"] = samples.variant([1.0], verified=False, against="eventlet-stock")
     failed.variants["limit"] = samples.variant([], skipped="curl is not installed")
     absent = samples.case(skipped, name="absent", label="rbd", panel="get 200 MiB", unit="MiB/s")
-    table = overview.table(samples.result(failed, absent))
+    table = tables.overview(samples.result(failed, absent))
     assert [row[2:6] for row in table.rows] == [
         ["200", "failed", "–", "–"],
         ["100", "WRONG DATA", "2", "–"],

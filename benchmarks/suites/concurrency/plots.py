@@ -18,7 +18,7 @@ from matplotlib import pyplot  # noqa: E402 (the backend comes first: there may 
 
 from benchmarks.harness import plots  # noqa: E402
 from benchmarks.harness.results import Result  # noqa: E402
-from benchmarks.suites.concurrency.bench_concurrency import RELEASES  # noqa: E402
+from benchmarks.suites.concurrency.cases import RELEASES  # noqa: E402
 from benchmarks.suites.concurrency.tables import SERVERS, figure, levels  # noqa: E402
 
 #: Inches of a panel.

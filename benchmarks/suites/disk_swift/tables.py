@@ -16,7 +16,7 @@ from benchmarks.harness.results import CaseResult, Result, VariantResult
 from benchmarks.harness.tables import EMPTY, Table, number
 from benchmarks.harness.targets import HEAD, Target
 from benchmarks.load import analysis
-from benchmarks.suites.disk_swift.bench_disk_swift import DIRECT, LARGE, LOG, SOURCES, WAYS
+from benchmarks.suites.disk_swift.cases import DIRECT, LARGE, LOG, SOURCES, WAYS
 
 #: Phases that the study has, as it calls them, and what they are together.
 PHASES = {"sent": "request sent", "response": "response", "transfer": "transfer", "whole": "whole request"}

@@ -13,7 +13,7 @@ from benchmarks.harness import results, statistics, tables
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import Table
 from benchmarks.harness.targets import HEAD, Target
-from benchmarks.suites.glance.bench_glance import CLIENTS_AT_ONCE, RELEASES, WITH_SENDFILE, title
+from benchmarks.suites.glance.cases import CLIENTS_AT_ONCE, RELEASES, WITH_SENDFILE, title
 
 #: Release -> times stock's throughput that a download has to reach, and the share of stock's CPU time it may take.
 DOWNLOADS = {"glance-32": (1.9, 0.5), "glance-33": (1.4, 0.7)}

@@ -24,7 +24,7 @@ from typing import Any
 from benchmarks.harness.ways import WAYS, Way, choice
 from benchmarks.suites.communicate import workload as communicate
 from benchmarks.suites.green_pipe import workload as green_pipe
-from benchmarks.suites.input import workload as input_workload
+from benchmarks.suites.input import writing
 
 
 def _with_ratio(result: dict[str, Any]) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def _with_ratio(result: dict[str, Any]) -> dict[str, Any]:
 def run(way: Way, parameters: Mapping[str, Any]) -> dict[str, Any]:
     task = choice(parameters, "task", "output", "text", "input", "green_pipe")
     if task == "input":
-        return _with_ratio(input_workload.run(way, {**parameters, "through": "oslo"}))
+        return _with_ratio(writing.run(way, {**parameters, "through": "oslo"}))
     if task == "green_pipe":
         if not way.green:
             raise ValueError("task 'green_pipe' exists under eventlet only")

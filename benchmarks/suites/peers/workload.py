@@ -24,7 +24,7 @@ from typing import Any
 from benchmarks.harness.ways import WAYS, Way, choice, discard_command, discarded
 from benchmarks.harness.worker import Measured, measure
 from benchmarks.suites.communicate import workload as communicate
-from benchmarks.suites.input import workload as input_workload
+from benchmarks.suites.input import writing
 
 #: Runs a command with that input (None: no input) and returns its two outputs.
 Run = Callable[[list[str], bytes | None], tuple[bytes, bytes]]
@@ -67,7 +67,7 @@ class _Task:
             self.payload = communicate.source(parameters)
             self.command = communicate.command(parameters, str(self.payload.path))
         else:
-            self.payload, self.data = input_workload.source(parameters)
+            self.payload, self.data = writing.source(parameters)
             self.command = discard_command()
             self.check = ["sha256sum"]
 
@@ -77,7 +77,7 @@ class _Task:
             verified = communicate.digest(out) == self.payload.sha256
         else:
             right_size = discarded(err or out) == self.payload.size
-            verified = right_size and input_workload.right_hash(hashed, self.payload)
+            verified = right_size and writing.right_hash(hashed, self.payload)
         return measured.result(bytes=self.payload.size, verified=verified)
 
 
@@ -99,12 +99,12 @@ async def _measure_async(run: AsyncRun, parameters: Mapping[str, Any]) -> dict[s
 
 
 def _way(way: Way, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    workload = {"output": communicate, "input": input_workload}[direction(parameters)]
+    workload = {"output": communicate, "input": writing}[direction(parameters)]
     return workload.run(way, {**parameters, "through": "oslo"})
 
 
 def _limit(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    limit = {"output": communicate.limit_one_object, "input": input_workload.limit}[direction(parameters)]
+    limit = {"output": communicate.limit_one_object, "input": writing.limit}[direction(parameters)]
     return limit(parameters)
 
 

@@ -1,7 +1,7 @@
 """glance_store's drivers against real backends: getting and adding images, natively and under eventlet.
 
 Stock beside fastio at its defaults, and beside the limit: the backend's own client. Results as one table and one plot,
-see :mod:`benchmarks.harness.overview`. ``-k "not 1GiB"`` leaves out the large images.
+see :func:`benchmarks.harness.tables.overview`. ``-k "not 1GiB"`` leaves out the large images.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from benchmarks.harness.ways import WAYS, check_fast, enter
 from benchmarks.suites.communicate import workload as communicate
 from benchmarks.suites.fairness import workload as fairness
-from benchmarks.suites.input import workload as input_workload
+from benchmarks.suites.input import writing
 
 if TYPE_CHECKING:
     from benchmarks.harness.results import Result
@@ -47,7 +47,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     oslo = {"size": parameters["size"], "through": "oslo"}
     alone = communicate.measure_output(oslo)
     check_fast(way, alone["bytes"])
-    written = input_workload.measure_input(input_workload.through(oslo), *input_workload.source(oslo))
+    written = writing.measure_input(writing.through(oslo), *writing.source(oslo))
     together = fairness.measure_fairness({"transfers": parameters["transfers"], "size": parameters["transfer_size"]})
     lateness = {name: together[name] for name in ("p50_ms", "p99_ms", "worst_ms", "arrival_p99_ms")}
     return {

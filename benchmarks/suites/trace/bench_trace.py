@@ -13,7 +13,7 @@ from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import EMPTY, Table, number
 from benchmarks.harness.ways import MIB
-from benchmarks.suites.glance.bench_glance import RELEASES
+from benchmarks.suites.glance.cases import RELEASES
 
 #: Microseconds of CPU.
 EVENT = 3.0

@@ -20,7 +20,7 @@ from matplotlib import pyplot  # noqa: E402 (the backend comes first: there may 
 from benchmarks.harness import plots, statistics  # noqa: E402
 from benchmarks.harness.results import Result  # noqa: E402
 from benchmarks.suites.workload_matrix import tables as matrix  # noqa: E402
-from benchmarks.suites.workload_matrix.bench_workload_matrix import FINDING, PROCESSORS, ratio, shown  # noqa: E402
+from benchmarks.suites.workload_matrix.cases import FINDING, PROCESSORS, ratio, shown  # noqa: E402
 from benchmarks.suites.workload_matrix.tables import Workload  # noqa: E402
 
 #: Inches, of all and of each workload and panel.
