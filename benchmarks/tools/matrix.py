@@ -23,6 +23,7 @@ from xml.etree import ElementTree
 
 from benchmarks.harness.environments import SetupError, make
 from fastio.matrix import DISTRIBUTIONS, Environment, tested
+from fastio.report import Outcome
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILE = ROOT / "fastio" / "tested.json"
@@ -123,23 +124,16 @@ def versions(python: pathlib.Path) -> tuple[str, dict[str, str]]:
     return version, found
 
 
-#: Prints the patches that are not for the releases of the environment.
-UNSUPPORTED = """
-import fastio, tests.targets
-from fastio.report import Outcome
-tests.targets.import_targets()
-print(*{entry.name for entry in fastio.patch().entries if entry.outcome is Outcome.UNSUPPORTED}, sep=",")
-"""
-
-
 def unsupported(python: pathlib.Path) -> str:
     """The patches that are not for the environment's releases, with commas between them.
 
     The tests patch strictly, and have them switched off as an operator would who does that.
     """
-    command = [str(python), "-c", UNSUPPORTED]
-    found = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True, timeout=300)
-    return found.stdout.strip()
+    # Its status is 1 if there are any.
+    command = [str(python), "-m", "fastio", "status", "--json"]
+    found = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=300)
+    patches = json.loads(found.stdout)["patches"]
+    return ",".join(sorted({each["name"] for each in patches if each["outcome"] == Outcome.UNSUPPORTED.value}))
 
 
 def run_tests(
