@@ -1,8 +1,8 @@
 """Small programs with a system call forbidden: ``python -m tests.denied_worker WORLD PATCHED``.
 
 WORLD is ``native`` or ``green``, which is monkey patched; PATCHED is ``stock`` or ``patched``. Each line of stdin is
-what ``benchmarks.tools.denied`` takes, or ``nothing``; it prints what was seen. A filter can not be taken back, so
-each has a process of its own, which is forked: it has what this one has imported, and a hub of its own.
+what ``benchmarks.tools.denied.filters`` takes, or ``nothing``; it prints what was seen. A filter can not be taken back,
+so each has a process of its own, which is forked: it has what this one has imported, and a hub of its own.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ import traceback
 import types
 import warnings
 
-from benchmarks.tools import denied as filters
+from benchmarks.tools.denied import filters
 
 warnings.simplefilter("ignore")
 
@@ -97,8 +97,8 @@ def files_of_pipes(subprocess):
 
 def hashes(subprocess):
     """In a thread of ours, which tells whoever waits for it."""
-    from fastio.core.hashing import BackgroundHash
-    from fastio.patches._hashing import pool
+    from fastio.io.hashing import BackgroundHash
+    from fastio.io.hashing_pool import pool
 
     for algorithm in ("md5", "sha512"):
         ours = BackgroundHash(hashlib.new(algorithm), pool)
@@ -123,11 +123,10 @@ def child_of_a_driver(subprocess):
 
 def images(subprocess):
     """Files whose pages are asked for, and messages that the kernel is to gather."""
-    from fastio.core import lowwater, straight
-    from fastio.patches import _files
+    from fastio.io import image_files, lowwater, straight
 
     with tempfile.TemporaryFile(dir=os.curdir) as stored:
-        file = _files.wrap(stored)
+        file = image_files.wrap(stored)
         file.write(DATA)
         stored.seek(0)
         yield short(b"".join(iter(lambda: file.read(1 << 20), b"")))
@@ -146,7 +145,8 @@ def sent_from_a_file(subprocess):
     """What the kernel does not send is read."""
     from eventlet.green import socket as green
 
-    from fastio.patches import _pieces, glance_sendfile
+    from fastio.io import file_pieces
+    from fastio.patches.glance import glance_sendfile
 
     near, far = green.socketpair()
     received = []
@@ -155,7 +155,7 @@ def sent_from_a_file(subprocess):
     with near, tempfile.TemporaryFile() as stored:
         stored.write(DATA)
         stored.seek(0)
-        file = _pieces.PieceFile(stored)
+        file = file_pieces.PieceFile(stored)
         response = types.SimpleNamespace(headers_sent=True, count=lambda sent: None)
         body = glance_sendfile.Body(iter(lambda: file.read(1 << 20), b""), near, response)
         body._local = False

@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 import fastio
-from benchmarks.tools import denied as filters
+from benchmarks.tools.denied import __main__ as command
+from benchmarks.tools.denied import filters
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
 
 pytestmark = [
@@ -73,8 +74,8 @@ def test_it_comes_out_as_with_upstream(ask: Ask, world: str, denial: str) -> Non
 def test_a_call_is_forbidden_to_children_too(ask: Ask) -> None:
     code = """
 import subprocess, sys
-from benchmarks.tools import denied
-denied.deny(sys.argv[1])
+from benchmarks.tools.denied import filters
+filters.deny(sys.argv[1])
 subprocess.run([sys.executable, "-c", "import os; os.memfd_create('it')"], check=True)
 """
     root = pathlib.Path(fastio.__file__).parent.parent
@@ -87,3 +88,41 @@ subprocess.run([sys.executable, "-c", "import os; os.memfd_create('it')"], check
 def test_what_can_not_be_forbidden(denial: str) -> None:
     with pytest.raises(ValueError, match="is no CALL:ERROR"):
         filters.deny(denial)
+
+
+@needs_eventlet
+def test_the_tests_of_a_call_are_left_out_where_it_is_denied(capfd: pytest.CaptureFixture[str]) -> None:
+    tests = "tests/patches/test_green_wait.py::test_in_the_hub_itself_only_what_needs_no_wait_works"
+    assert command.main(["waitid:EPERM", "--tests", tests, "tests/core/test_syscalls.py"]) == 0
+    said = capfd.readouterr().out.splitlines()
+    assert sorted(line.split()[:2] for line in said[:-1]) == [["waitid:EPERM", "eventlet"], ["waitid:EPERM", "native"]]
+    assert all(" passed, 1 skipped" in line for line in said[:-1])
+    assert said[-1] == "2 of 2 runs pass"
+
+
+def test_a_run_that_fails(capfd: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "test_natively.py"
+    file.write_text("import os\n\ndef test_natively():\n    assert os.environ['TEST_EVENTLET'] == '0'\n")
+    assert command.main(["readv:ENOSYS", "--jobs", "1", "--tests", str(file)]) == 1
+    said = capfd.readouterr().out
+    assert "AssertionError" in said
+    assert said.splitlines()[-1] == "1 of 2 runs pass"
+
+
+@pytest.mark.parametrize(
+    "arguments, why",
+    [
+        (["pwritev2:EWRONG"], "pwritev2:EWRONG can not be forbidden; --list shows what can"),
+        (["--jobs", "0"], "--jobs must be at least 1, not 0"),
+    ],
+)
+def test_what_the_command_does_not_take(capsys: pytest.CaptureFixture[str], arguments: list[str], why: str) -> None:
+    with pytest.raises(SystemExit) as caught:
+        command.main(arguments)
+    assert caught.value.code == 2
+    assert why in capsys.readouterr().err
+
+
+def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--list"]) == 0
+    assert capsys.readouterr().out.split() == filters.DENIALS

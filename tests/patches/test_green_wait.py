@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.child import Gate, command
-from tests.conftest import MONKEY_PATCHED
+from tests.conftest import MONKEY_PATCHED, needs_pidfd
 from tests.descriptors import descriptors, forgotten
 from tests.outcome import until
 from tests.patches.conftest import timers
@@ -64,6 +64,7 @@ def test_many_children_end_in_their_own_order(patched: Any, hub: Any, green: Mod
         gate.close()
 
 
+@needs_pidfd
 def test_the_check_interval_is_accepted(patched: Any, hub: Any, green: ModuleType, gate: Gate) -> None:
     assert green.Popen(command("exit:3")).wait(None, 0.001) == 3
     assert green.Popen(command("exit:3")).wait(timeout=NEVER, check_interval=5) == 3
@@ -78,9 +79,9 @@ def test_the_check_interval_is_accepted(patched: Any, hub: Any, green: ModuleTyp
 def test_the_check_interval_without_a_pidfd(
     patched: Any, hub: Any, green: ModuleType, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fastio.patches import _child
+    from fastio.concurrency import child_exit
 
-    monkeypatch.delattr(_child.os, "pidfd_open")
+    monkeypatch.delattr(child_exit.os, "pidfd_open")
     slept = []
     sleep = eventlet.sleep
 
@@ -127,6 +128,7 @@ def test_no_timer_is_left(patched: Any, hub: Any, green: ModuleType) -> None:
     assert timers(hub) <= before
 
 
+@needs_pidfd
 def test_its_descriptor_has_a_number_that_the_hub_knows(
     patched: Any, hub: Any, green: ModuleType, gate: Gate
 ) -> None:
@@ -146,6 +148,7 @@ def test_its_descriptor_has_a_number_that_the_hub_knows(
         assert waiter.wait() == 3
 
 
+@pytest.mark.needs_syscall("waitid")
 def test_in_the_hub_itself_only_what_needs_no_wait_works(patched: Any, hub: Any, green: ModuleType, gate: Gate) -> None:
     gone = green.Popen(command("exit:3"))
     os.waitid(os.P_PID, gone.pid, os.WEXITED | os.WNOWAIT)
