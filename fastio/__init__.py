@@ -50,9 +50,10 @@ def patch(
     :raises fastio.errors.UnknownPatchError: for a name that does not exist, before anything is patched
     :raises fastio.errors.PatchError: with ``strict``
     """
-    from fastio import engine, guru
+    from fastio import guru
+    from fastio.patching import patcher
 
-    report = engine.apply(names, strict, settings, _options(conf))
+    report = patcher.apply(names, strict, settings, _options(conf))
     guru.offer()
     return report
 
@@ -70,9 +71,9 @@ def unpatch(names: str | Sequence[str] | None = None) -> Report:
 
     Where another tool has wrapped ours meanwhile, ours passes everything through, and the report says who sits on top.
     """
-    from fastio import engine
+    from fastio.patching import patcher
 
-    return engine.revert(names)
+    return patcher.revert(names)
 
 
 def patched(
@@ -82,16 +83,16 @@ def patched(
 
     On leaving it, the patches that it applied are taken back and the settings before it are in force again.
     """
-    from fastio import engine
+    from fastio.patching import patcher
 
-    return engine.applied(names, strict, settings, _options(conf))
+    return patcher.applied(names, strict, settings, _options(conf))
 
 
 def status() -> Report:
     """What is patched now, read from the live objects; ``print(fastio.status())`` shows a table."""
-    from fastio import engine
+    from fastio.patching import patcher
 
-    return engine.status()
+    return patcher.status()
 
 
 def settings() -> Settings:
@@ -103,6 +104,6 @@ def settings() -> Settings:
 
 def names() -> tuple[str, ...]:
     """The names of all patches, those outside of the default among them."""
-    from fastio import registry
+    from fastio.patching import registry
 
     return registry.names()

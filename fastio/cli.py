@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import fastio
-from fastio import checkout, config, registry
+from fastio import checkout, config
 from fastio.errors import FastioError
+from fastio.patching import registry
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from fastio import fingerprint, registry
-from fastio.registry import Requirement, Target
+from fastio.patching import fingerprint, registry
+from fastio.patching.registry import Requirement, Target
 from fastio.report import table
 
 #: What the environments differ in, besides Python.

@@ -2,11 +2,18 @@
 
 The suite is run twice: with ``TEST_EVENTLET=1`` everything is monkey patched before anything else is imported.
 ``TEST_DISABLED`` names the patches that are switched off in all tests, because they are not for the releases here.
+``TEST_DENIED`` is a system call and an error, such as ``pwritev2:EPERM``: the call fails so in all tests.
 """
 
 from __future__ import annotations
 
 import os
+
+if os.environ.get("TEST_DENIED"):
+    from benchmarks.tools.denied import filters
+
+    # Before there is a thread: the filter holds for this one, and for those that it starts.
+    filters.deny(os.environ["TEST_DENIED"])
 
 if os.environ.get("TEST_EVENTLET", "0") == "1":
     import gc
@@ -32,7 +39,8 @@ from typing import Any
 import pytest
 
 import fastio
-from fastio import config, counters, engine, registry
+from fastio import config, counters
+from fastio.patching import patcher, registry
 from fastio.report import Outcome, Report
 from tests.targets import attributes, import_targets
 
@@ -41,6 +49,8 @@ pytest_plugins = ["benchmarks.tools.watchdog.plugin"]
 
 #: The tests run in a process in which eventlet.monkey_patch() was called.
 MONKEY_PATCHED = os.environ.get("TEST_EVENTLET", "0") == "1"
+#: The system call that is forbidden in the whole run, empty if none is.
+DENIED = os.environ.get("TEST_DENIED", "").partition(":")[0]
 HAS_EVENTLET = importlib.util.find_spec("eventlet") is not None
 HAS_OSLO = importlib.util.find_spec("oslo_concurrency") is not None
 
@@ -56,7 +66,7 @@ needs_wrapt = pytest.mark.skipif(importlib.util.find_spec("wrapt") is None, reas
 with_services = pytest.mark.limit(600)
 
 #: Settings that differ in what is the smallest: the chunk, the pipe or the turn; and odd sizes, which divide nothing.
-SETTINGS_VARIANTS = {
+SETTINGS_VARIANTS: dict[str, dict[str, Any]] = {
     "defaults": {},
     "smallest": {"chunk_size": "4KiB", "pipe_size": "4KiB", "yield_bytes": "4KiB"},
     "small_chunk": {"chunk_size": "4KiB", "pipe_size": "1MiB", "yield_bytes": "1MiB"},
@@ -66,10 +76,17 @@ SETTINGS_VARIANTS = {
     "largest": {"chunk_size": "256MiB", "pipe_size": "1GiB", "yield_bytes": "256MiB"},
 }
 
+if DENIED:
+    # The settings decide how much is moved at a time, and not by which call.
+    SETTINGS_VARIANTS = {"defaults": {}}
+
 #: Decorator: run the test, which uses the ``patched`` fixture, with each of the variants.
 every_settings = pytest.mark.parametrize(
     "fastio_settings", list(SETTINGS_VARIANTS.values()), ids=list(SETTINGS_VARIANTS)
 )
+
+#: Decorator: the test is about waiting without looking at the child again and again.
+needs_pidfd = pytest.mark.needs_syscall("pidfd_open", "waitid")
 
 #: Decorator: ``fastio.patch()`` without names applies every patch in the test, those outside of the default as well.
 everything = pytest.mark.also(*registry.outside_the_default())
@@ -92,6 +109,14 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "no_fast_path(reason): the test uses `patched` but is meant not to reach the fast path"
     )
     config.addinivalue_line("markers", "also(*names): patches outside of the default that the environment asks for")
+    config.addinivalue_line(
+        "markers", "needs_syscall(*names): the test is about these calls, and left out if one is denied"
+    )
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if DENIED and any(DENIED in marker.args for marker in item.iter_markers("needs_syscall")):
+        pytest.skip(f"{DENIED} is denied in this run")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -112,8 +137,8 @@ def leaves_nothing_patched(request: pytest.FixtureRequest, monkeypatch: pytest.M
     if also:
         monkeypatch.setenv("FASTIO_ALSO", ",".join(also))
     # What was patched in earlier tests is reported otherwise than what was never asked for.
-    engine._past.clear()
-    engine._begun.clear()
+    patcher._past.clear()
+    patcher._begun.clear()
     before = attributes()
     yield
     # Settings outlive unpatch(); the next test has those of its own environment.
@@ -163,7 +188,8 @@ def patched(
 
 def require_fast_path(node: pytest.Item) -> None:
     """Fail unless the counters that ``node`` asks for by its markers have moved since they were reset."""
-    if node.get_closest_marker("no_fast_path"):
+    if DENIED or node.get_closest_marker("no_fast_path"):
+        # Where a call is denied upstream's may do the work.
         return
     marker = node.get_closest_marker("fast_path")
     counts = counters.snapshot()

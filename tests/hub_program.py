@@ -24,9 +24,9 @@ import subprocess  # noqa: E402
 import tempfile  # noqa: E402
 
 import fastio  # noqa: E402
-from fastio import registry  # noqa: E402
-from fastio.core import hashing, libc  # noqa: E402
-from fastio.patches import _fair, _files, _hashing, _offload  # noqa: E402
+from fastio.concurrency import fairness, offload  # noqa: E402
+from fastio.io import hashing, hashing_pool, image_files, libc  # noqa: E402
+from fastio.patching import registry  # noqa: E402
 from tests.child import command, data, err, out  # noqa: E402
 from tests.waits import AT_ONCE  # noqa: E402
 
@@ -117,25 +117,25 @@ def sockets() -> None:
 def threads() -> None:
     import hashlib
 
-    hashed = hashing.BackgroundHash(hashlib.sha512(), _hashing.pool)
+    hashed = hashing.BackgroundHash(hashlib.sha512(), hashing_pool.pool)
     for _ in range(40):
         hashed.update(data(1, 1 << 20))
     assert hashed.hexdigest() == hashlib.sha512(data(1, 1 << 20) * 40).hexdigest()
     with tempfile.TemporaryFile(dir=os.environ["DIRECTORY"]) as raw:
         call = libc.pread(raw.fileno(), 100, 0)
-        assert call is not None and _offload.run(*call) == 0
+        assert call is not None and offload.run(*call) == 0
 
 
 def files() -> None:
     path = pathlib.Path(os.environ["DIRECTORY"]) / "file"
-    with _files.wrap(open(path, "wb")) as file:
+    with image_files.wrap(open(path, "wb")) as file:
         for _ in range(10):
             file.write(data(1, 1 << 20))
     with open(path, "rb") as raw:
         os.posix_fadvise(raw.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        file = _files.wrap(raw)
+        file = image_files.wrap(raw)
         assert b"".join(iter(lambda: file.read(1 << 20), b"")) == data(1, 1 << 20) * 10
-    assert list(_fair.wrap(iter([b"x" * (1 << 20)] * 3))) == [b"x" * (1 << 20)] * 3
+    assert list(fairness.wrap(iter([b"x" * (1 << 20)] * 3))) == [b"x" * (1 << 20)] * 3
 
 
 def driver() -> None:
@@ -163,7 +163,7 @@ def http() -> None:
     try:
         import requests
 
-        from fastio.patches import _http
+        from fastio.io import http_bodies
     except ImportError:
         return
     import http.server
@@ -184,7 +184,7 @@ def http() -> None:
         session = requests.Session()
         session.trust_env = False
         response = session.get(f"http://127.0.0.1:{server.server_port}/", stream=True, timeout=timeout)
-        _http.read_straight(response)
+        http_bodies.read_straight(response)
         assert b"".join(response.iter_content(1 << 20)) == data(1, 3_000_000)
     serving.kill()
 

@@ -11,8 +11,8 @@ import inspect
 import sys
 from typing import Any
 
-from fastio import places, registry, slots
-from fastio.registry import Patch, Target
+from fastio.patching import places, registry, slots
+from fastio.patching.registry import Patch, Target
 
 
 def import_targets() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import fastio
-from fastio import registry
 from fastio.errors import SettingError
+from fastio.patching import registry
 from fastio.report import Outcome
 from tests.conftest import needs_eventlet
 from tests.targets import attributes, import_targets

@@ -14,8 +14,9 @@ from collections.abc import Callable
 import pytest
 
 import fastio
-from fastio import cli, registry
+from fastio import cli
 from fastio.config import SETTINGS
+from fastio.patching import registry
 from fastio.report import Outcome
 from tests.conftest import HAS_EVENTLET
 from tests.targets import import_targets, missing

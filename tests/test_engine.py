@@ -20,8 +20,9 @@ from typing import Any
 import pytest
 
 import fastio
-from fastio import config, counters, engine, fingerprint, registry
+from fastio import config, counters
 from fastio.errors import PatchError
+from fastio.patching import fingerprint, patcher, registry
 from fastio.report import Entry, Outcome
 from tests.conftest import HAS_EVENTLET, MONKEY_PATCHED, everything, needs_eventlet, needs_oslo
 from tests.targets import attributes, function_at, import_targets, missing
@@ -805,8 +806,8 @@ REACH = {
 
 def hide(monkeypatch: pytest.MonkeyPatch, distribution: str) -> None:
     """Have fastio see that it is not installed."""
-    real = engine._version
-    monkeypatch.setattr(engine, "_version", lambda name: None if name == distribution else real(name))
+    real = patcher._version
+    monkeypatch.setattr(patcher, "_version", lambda name: None if name == distribution else real(name))
 
 
 def break_make(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
@@ -1053,6 +1054,6 @@ def test_what_stands_there_looks_like_what_it_stands_for() -> None:
 
 def test_importing_a_patch_module_applies_nothing() -> None:
     originals = attributes()
-    for name in fastio.names():
-        importlib.import_module(f"fastio.patches.{name}")
+    for name in registry.module_names():
+        importlib.import_module(name)
     assert attributes() == originals

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from fastio import native
-from fastio.exclusive import Exclusive
+from fastio.concurrency import native
+from fastio.patching.exclusive import Exclusive
 from tests.conftest import needs_eventlet, needs_oslo, needs_wrapt
 
 RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -71,7 +71,7 @@ if {monkey}:
     import eventlet
     eventlet.monkey_patch()
 import fastio
-from fastio import native
+from fastio.concurrency import native
 from tests.targets import attributes, import_targets
 import_targets()
 start_new_thread = native.module("_thread").start_new_thread
@@ -278,14 +278,14 @@ print(errors)
 def test_a_signal_handler_in_the_middle(call: str, monkey: bool, run_python: RunPython) -> None:
     """It gets an answer at once, and what it asked for is done when the call that it interrupted is."""
     code = f"""
-import signal, fastio.slots
+import signal, fastio.patching.slots
 calls = []
 def handler(*_):
     report = fastio.{call}
-    calls.append(engine._turns.inside)
+    calls.append(patcher._turns.inside)
     # What the report says is of a moment that is over: only that there is one is looked at.
     str(report)
-from fastio import engine
+from fastio.patching import patcher
 signal.signal(signal.SIGALRM, handler)
 before = fastio.settings()
 for number in range(1, 30):
@@ -297,15 +297,15 @@ for number in range(1, 30):
     fastio.unpatch()
     signal.setitimer(signal.ITIMER_REAL, 0)
 # And surely in the middle.
-real = engine._apply_target
+real = patcher._apply_target
 def interrupted(patch, target):
     if patch.name == "fix_input_items" and not calls:
         signal.raise_signal(signal.SIGALRM)
     return real(patch, target)
 del calls[:]
-engine._apply_target = interrupted
+patcher._apply_target = interrupted
 fastio.patch(["communicate", "fix_input_items", "green_communicate"])
-engine._apply_target = real
+patcher._apply_target = real
 assert calls and all(calls), calls
 applied = fastio.status().outcome("communicate" if not {monkey} else "green_communicate").value
 fastio.unpatch()
@@ -320,13 +320,13 @@ print(errors, [key for key, value in attributes().items() if value is not origin
 def test_another_greenlet_in_the_middle(run_python: RunPython) -> None:
     code = """
 import eventlet
-from fastio import engine
-real = engine._apply_target
+from fastio.patching import patcher
+real = patcher._apply_target
 def interrupted(patch, target):
     # As a finalizer may, that runs wherever memory is allocated.
     eventlet.sleep(0.001)
     return real(patch, target)
-engine._apply_target = interrupted
+patcher._apply_target = interrupted
 def other():
     for _ in range(10):
         check(fastio.status(), "other")
@@ -336,7 +336,7 @@ def other():
 greenlets = [eventlet.spawn(fastio.patch), eventlet.spawn(other), eventlet.spawn(other)]
 for greenlet in greenlets:
     greenlet.wait()
-engine._apply_target = real
+patcher._apply_target = real
 found = {entry.name: entry.outcome.value for entry in fastio.status().entries}
 print(errors, found["green_communicate"], found["oslo_spawn"])
 fastio.unpatch()

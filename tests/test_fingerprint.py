@@ -17,8 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import fastio
 from benchmarks.tools import fingerprints as generator
-from fastio import fingerprint
+from fastio.patching import fingerprint
 
 RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -210,7 +211,7 @@ def test_constants_count(integer: int, text: str, data: bytes, number: float) ->
 
 PROGRAM = """
     import json, subprocess
-    from fastio.fingerprint import fingerprint
+    from fastio.patching.fingerprint import fingerprint
     def f(a, *, b=1, c=2):
         return a in {'some', 'strings', 'in', 'a', 'set', 'whose', 'order', 'differs', b'bytes', 1, 2.5}
     def g():
@@ -234,13 +235,13 @@ def test_patches_are_applied_whatever_python_is_told(options: tuple[str, ...], r
         import sys
         sys.path[:0] = sys.argv[1:]
         import fastio
-        from fastio import registry
+        from fastio.patching import registry
         fastio.patch(strict=True, also=registry.outside_the_default())
         from tests.targets import import_targets
         import_targets()
         print({entry.outcome.value for entry in fastio.status().entries} - {"absent", "off"})
         """
-    root = str(pathlib.Path(fingerprint.__file__).parent.parent)
+    root = str(pathlib.Path(fastio.__file__).parent.parent)
     result = run_python(code, root, options=("-W", "ignore", *options))
     assert result.stdout == "{'applied'}\n"
 

@@ -15,7 +15,7 @@ import pytest
 
 import fastio
 from fastio import counters
-from fastio.core import budget
+from fastio.concurrency import budget
 from fastio.report import Outcome
 from tests.child import Gate, command, data, err
 from tests.conftest import MONKEY_PATCHED, needs_eventlet

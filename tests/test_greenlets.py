@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fastio import counters
-from fastio.core import budget
+from fastio.concurrency import budget
 from tests.child import Gate, command, data, err, out
 from tests.conftest import MONKEY_PATCHED, needs_oslo
 

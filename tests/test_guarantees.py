@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 import fastio
-from fastio import registry
+from fastio.patching import registry
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
 
 pytestmark = [

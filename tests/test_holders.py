@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import fastio
-from fastio import holders
+from fastio.patching import holders
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
 
 RunPython = Callable[..., "subprocess.CompletedProcess[str]"]

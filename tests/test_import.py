@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 import fastio
-from fastio.core import budget, scratch
+from fastio.concurrency import budget
+from fastio.io import scratch
 from tests.conftest import HAS_EVENTLET, needs_eventlet
 from tests.targets import import_targets
 
@@ -95,13 +96,13 @@ def test_wrapt_is_only_for_waiting(run_python: RunPython, bare: dict[str, Any]) 
 
 def bare_modules() -> list[str]:
     """Those that are imported where what they are for is not installed."""
-    only_with = ("fastio.patches._hub", "fastio.patches._http", "fastio.opts", "fastio.drivers.")
+    only_with = ("fastio.concurrency.hub_wait", "fastio.io.http_bodies", "fastio.opts", "fastio.drivers.")
     return [name for name in modules() if not name.startswith(only_with)]
 
 
 def test_every_module_can_be_imported_without_the_libraries(run_python: RunPython, bare: dict[str, Any]) -> None:
     names = bare_modules()
-    assert "fastio.patches.green_pipe" in names
+    assert "fastio.patches.eventlet.green_pipe" in names
     code = f"import importlib\nfor name in {names!r}:\n    importlib.import_module(name)"
     found = loaded(run_python, code, **bare)
     assert set(names) <= found
@@ -129,7 +130,7 @@ def test_nothing_warns(run_python: RunPython) -> None:
 OWN_LIBRARIES = {
     "bootstrap": {"sitecustomize"},
     "drivers": {"oslo_utils"},
-    "patches/_http.py": {"requests", "urllib3"},
+    "io/http_bodies.py": {"requests", "urllib3"},
     "trace/recorder.py": {"orjson"},
     "trace/spans.py": {"greenlet"},
 }
@@ -256,4 +257,4 @@ def test_monkey_patch_warns_no_more_than_without_us(prelude: str, early: str, ru
 def test_modules_are_found() -> None:
     """The lists above are of something."""
     assert len(modules()) > 20
-    assert importlib.import_module("fastio.engine")
+    assert importlib.import_module("fastio.patching.patcher")

@@ -16,7 +16,7 @@ import pytest
 
 import fastio
 from fastio import counters
-from fastio.core import budget
+from fastio.concurrency import budget
 from tests.child import Gate, command, data, err, out
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
 

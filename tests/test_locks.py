@@ -19,16 +19,16 @@ MAKE = {
 REVIEWED = {
     # Patching is the caller's own, and the lock is its thread's again in a handler or a finalizer.
     ("exclusive.py", "allocate_lock"): 1,
-    # For threads whose loop is C: core/threads.py.
+    # For threads whose loop is C: concurrency/threads.py.
     ("native.py", "start_new_thread"): 1,
-    ("patches/_hashing.py", "start_new_thread"): 1,
-    ("patches/_offload.py", "start_new_thread"): 1,
+    ("io/hashing_pool.py", "start_new_thread"): 1,
+    ("concurrency/offload.py", "start_new_thread"): 1,
     # Recording waits for neither lock. The writer's turn is taken without waiting but at the end, which has a limit,
     # and the other one is the thread's to wait for. The thread is there only while there is no hub.
     ("trace/recorder.py", "allocate_lock"): 4,
     ("trace/recorder.py", "start_new_thread"): 3,
     # As the driver's own, which bounds how many parts are read ahead; each upload has its own.
-    ("patches/store_s3.py", "Semaphore"): 1,
+    ("patches/glance_store/store_s3.py", "Semaphore"): 1,
 }
 
 

@@ -10,7 +10,8 @@ import pytest
 from packaging.version import Version
 
 from benchmarks.tools import matrix as runner
-from fastio import cli, fingerprint, matrix, registry
+from fastio import cli, matrix
+from fastio.patching import fingerprint, registry
 
 TARGETS = [(patch, target) for patch in registry.patches() for target in patch.targets]
 

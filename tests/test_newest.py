@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 from benchmarks.tools import fingerprints, newest
-from fastio import fingerprint, registry
+from fastio.patching import fingerprint, registry
 
 CODE = """
 def kept(a):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fastio.places import AttributePlace, CellPlace, ProxyPlace, describe, find
+from fastio.patching.places import AttributePlace, CellPlace, ProxyPlace, describe, find
 
 wrapt = pytest.importorskip("wrapt")
 

@@ -15,10 +15,10 @@ import pytest
 from packaging.version import Version
 
 import fastio
-from fastio import fingerprint, registry
 from fastio.errors import UnknownPatchError
-from fastio.patches import _stores
-from fastio.registry import Requirement, Target
+from fastio.patches.glance_store import _stores
+from fastio.patching import fingerprint, registry
+from fastio.patching.registry import Requirement, Target
 from tests.conftest import HAS_EVENTLET, HAS_OSLO, everything
 from tests.targets import function_at, import_targets, missing
 
@@ -32,10 +32,10 @@ def identify(value: Any) -> str:
 
 def test_every_module_is_registered() -> None:
     folder = pathlib.Path(fastio.__file__).parent / "patches"
-    modules = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")}
+    modules = {f"{path.parent.name}.{path.stem}" for path in folder.glob("*/*.py") if not path.stem.startswith("_")}
     assert set(registry.MODULES) == modules
     assert len(set(registry.MODULES)) == len(registry.MODULES)
-    assert fastio.names() == registry.names() == registry.MODULES == tuple(p.name for p in registry.patches())
+    assert fastio.names() == registry.names() == tuple(p.name for p in registry.patches())
 
 
 def test_every_issue_name_is_there() -> None:
@@ -49,7 +49,7 @@ def test_every_issue_name_is_there() -> None:
 
 @pytest.mark.parametrize("patch", registry.patches(), ids=identify)
 def test_every_patch_is_a_documented_unit(patch: registry.Patch) -> None:
-    module = importlib.import_module(f"fastio.patches.{patch.name}")
+    module = importlib.import_module(dict(zip(registry.names(), registry.module_names(), strict=True))[patch.name])
     assert module.PATCH is patch
     assert module.__doc__.startswith(f"``{patch.name}``: ")
     assert len(module.__doc__.splitlines()) > 1
@@ -156,7 +156,7 @@ def test_a_release_candidate_is_not_its_release() -> None:
 
 
 #: Modules that read the table: to look up what targets declare, and for reports.
-LOOK_UP = {"slots.py", "engine.py", "matrix.py", "fingerprint.py"}
+LOOK_UP = {"patching/slots.py", "patching/patcher.py", "matrix.py", "patching/fingerprint.py"}
 
 
 def names_used(path: pathlib.Path) -> set[str]:
@@ -179,7 +179,7 @@ def test_nobody_relies_on_code_that_is_not_declared() -> None:
     users = {path.relative_to(root).as_posix() for path in root.rglob("*.py")
              if names_used(path) & {"fingerprint", "recognise"}}  # fmt: skip
     assert users == LOOK_UP
-    assert [name for name in users if "fingerprint.recognise(" in (root / name).read_text()] == ["slots.py"]
+    assert [name for name in users if "fingerprint.recognise(" in (root / name).read_text()] == ["patching/slots.py"]
 
 
 @pytest.mark.parametrize("name", fastio.names())

@@ -15,8 +15,8 @@ import pytest
 
 import fastio
 from fastio import counters
+from fastio.concurrency import child_exit
 from fastio.errors import PatchError
-from fastio.patches import _child
 from fastio.report import Entry, Outcome
 from tests.conftest import MONKEY_PATCHED, everything, needs_eventlet
 from tests.targets import attributes, import_targets
@@ -141,15 +141,15 @@ def ran_communicate(popen: Any) -> int:
 
 
 def ran_wait(popen: Any) -> int:
-    real, seen = _child.until_exit, []
+    real, seen = child_exit.until_exit, []
     # It can not end before it is waited for, as one that sleeps might: then there would be nothing to wait for.
     process = popen(["cat"], stdin=-1)
-    _child.until_exit = lambda *args: [seen.append(args), real(*args)][1]
+    child_exit.until_exit = lambda *args: [seen.append(args), real(*args)][1]
     try:
         with pytest.raises(Exception, match="timed out"):
             process.wait(timeout=0.05)
     finally:
-        _child.until_exit = real
+        child_exit.until_exit = real
         process.stdin.close()
         # Not by wait(), whose calls are counted.
         _, status = os.waitpid(process.pid, 0)
@@ -473,7 +473,7 @@ import eventlet
 eventlet.monkey_patch()
 import fastio
 from fastio import counters
-from fastio.patches import _child
+from fastio.concurrency import child_exit
 
 theirs = []
 
@@ -486,8 +486,8 @@ originals = {{name: getattr(subprocess.Popen, name) for name in ("wait", "__init
 for step in [patch_theirs, patch_ours] if sys.argv[1] == "below" else [patch_ours, patch_theirs]:
     step()
 
-seen, real = [], _child.until_exit
-_child.until_exit = lambda *args: [seen.append(args), real(*args)][1]
+seen, real = [], child_exit.until_exit
+child_exit.until_exit = lambda *args: [seen.append(args), real(*args)][1]
 
 def calls():
     seen.clear(), counters.reset(), theirs.clear()

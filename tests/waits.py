@@ -23,13 +23,14 @@ WAITING = frozenset({
 
 #: Calls that only have the name: of a function of ours, or of a setting.
 NOT_WAITING = {
-    ("engine.py:_change", "_turns.run(work)"): "see exclusive.py",
-    ("engine.py:_choose", "registry.select(names, settings.disabled, settings.also)"): "names of patches",
-    ("engine.py:_select_known", "registry.select([name for name in asked if name not in own])"): "names of patches",
+    ("patching/patcher.py:_change", "_turns.run(work)"): "see patching/exclusive.py",
+    ("patching/patcher.py:_choose", "registry.select(names, settings.disabled, settings.also)"): "names of patches",
+    ("patching/patcher.py:_select_known",
+     "registry.select([name for name in asked if name not in own])"): "names of patches",
     ("trace/wsgi.py:traced.trace", "_Request(environ, *names).run(application, start_response)"): "the application",
-    ("patches/_popen.py:replacement._communicate",
+    ("patches/subprocess/_popen.py:replacement._communicate",
      "communicate(self, input, endtime, orig_timeout, dialect, mode, resumes)"): "see _popen.communicate",
-    ("places.py:find.look", "accept(value)"): "a question about a function",
+    ("patching/places.py:find.look", "accept(value)"): "a question about a function",
 }  # fmt: skip
 
 #: Calls that return at once, whatever comes: on any thread.
@@ -37,62 +38,64 @@ AT_ONCE = {
     ("drivers/_process.py:_reap", "popen.poll()"): "WNOHANG",
     ("drivers/_process.py:_Green.exited", "popen.poll()"): "WNOHANG",
     ("drivers/_process.py:Child.stop", "self._popen.poll()"): "WNOHANG",
-    ("patches/_popen.py:communicate", "popen.poll()"): "WNOHANG",
-    ("patches/_child.py:until_exit", "os.waitid(os.P_PID, pid, _WAITABLE)"): "WNOHANG is in _WAITABLE",
-    ("patches/fix_green_pipelines.py:_other_end_is_gone", "poll.poll(0)"): "no time at all",
-    ("patches/glance_sendfile.py:Body._send_some", "os.sendfile(*arguments)"):
+    ("patches/subprocess/_popen.py:communicate", "popen.poll()"): "WNOHANG",
+    ("concurrency/child_exit.py:until_exit", "os.waitid(os.P_PID, pid, _WAITABLE)"): "WNOHANG is in _WAITABLE",
+    ("patches/eventlet/fix_green_pipelines.py:_other_end_is_gone", "poll.poll(0)"): "no time at all",
+    ("patches/glance/glance_sendfile.py:Body._send_some", "os.sendfile(*arguments)"):
         "the socket does not block, and the bytes are in memory: else a worker's turn has fetched them",
-    ("core/drain.py:Drain.read", "os.readv(self.fd, [buffer[:size]])"):
+    ("io/drain.py:Drain.read", "os.readv(self.fd, [buffer[:size]])"):
         "the selector has said that it is readable, as before upstream's os.read()",
-    ("patches/green_pipe.py:make_readinto.readinto", "os.readv(self._fileno, [b])"):
+    ("patches/eventlet/green_pipe.py:make_readinto.readinto", "os.readv(self._fileno, [b])"):
         "a GreenPipe's descriptor does not block",
     ("trace/recorder.py:Recorder.__init__", "self._ending.acquire()"): "the lock was made a moment ago",
 }  # fmt: skip
 
 #: Calls that let the other greenlets run, or go to a function that is elsewhere on these lists.
 IN_THE_HUB = {
-    ("core/exchange.py:exchange", "selector.wait(patience)"): "HubSelector under eventlet, else see _NativeSelector",
-    ("core/hashing.py:BackgroundHash._hand_over", "mark.wait()"): "the bell that _hashing.new_bell() makes",
-    ("core/threads.py:Mark.wait", "self._bell.wait(PATIENCE)"): "the bell that _hashing.new_bell() makes",
-    ("core/threads.py:Worker.finish", "mark.wait()"): "the bell that _hashing.new_bell() makes",
-    ("patches/_offload.py:_wait", "mark.wait()"): "the bell that _hashing.new_bell() makes",
+    ("io/exchange.py:exchange", "selector.wait(patience)"): "HubSelector under eventlet, else see _NativeSelector",
+    ("io/hashing.py:BackgroundHash._hand_over", "mark.wait()"): "the bell that new_bell() makes",
+    ("concurrency/threads.py:Mark.wait", "self._bell.wait(PATIENCE)"): "the bell that new_bell() makes",
+    ("concurrency/threads.py:Worker.finish", "mark.wait()"): "the bell that new_bell() makes",
+    ("concurrency/offload.py:_wait", "mark.wait()"): "the bell that new_bell() makes",
     ("drivers/_process.py:_Green.exited", "sleep(_LOOKS)"): "eventlet's",
     ("drivers/_process.py:_Green.apart", "working.wait()"): "a greenlet's",
     ("drivers/_process.py:_Green.give_way", "sleep(0)"): "eventlet's",
-    ("patches/_child.py:until_exit", "wait(pidfd)"): "who calls says how: see wait.py, green_wait.py and _process.py",
-    ("patches/_fair.py:Pace.give_way", "sleep(0)"): "eventlet's",
-    ("patches/_files.py:_File.write", "_offload.run(*call)"): "a worker's",
-    ("patches/_files.py:fetch", "_offload.run(*call)"): "a worker's",
-    ("patches/_hashing.py:_PollingBell.wait", "sleep(self.INTERVAL)"): "eventlet's",
-    ("patches/_popen.py:communicate", "popen.wait(timeout=popen._remaining_time(endtime))"):
+    ("concurrency/child_exit.py:until_exit", "wait(pidfd)"): "see wait.py, green_wait.py and _process.py",
+    ("concurrency/fairness.py:Pace.give_way", "sleep(0)"): "eventlet's",
+    ("io/image_files.py:_File.write", "offload.run(*call)"): "a worker's",
+    ("io/image_files.py:fetch", "offload.run(*call)"): "a worker's",
+    ("io/hashing_pool.py:_PollingBell.wait", "sleep(self.INTERVAL)"): "eventlet's",
+    ("patches/subprocess/_popen.py:communicate", "popen.wait(timeout=popen._remaining_time(endtime))"):
         "upstream's, or see wait.py and green_wait.py",
-    ("patches/green_pipe.py:_let_others_run", "sleep(0)"): "eventlet's",
-    ("patches/green_wait.py:make.wait",
-     "_child.wait(self, timeout, watch, reap, namespace['TimeoutExpired'])"): "the hub watches",
-    ("patches/store_rbd.py:_Request.wait", "_offload.run(self.completion.wait_for_complete_and_cb)"): "a worker's",
-    ("patches/store_rbd.py:ReadAhead.read", "request.wait()"): "a worker's",
-    ("patches/store_rbd.py:ReadAhead._forget", "self._under_way[0].wait()"): "a worker's",
-    ("patches/store_rbd.py:WriteBehind._finish", "request.wait()"): "a worker's",
+    ("patches/eventlet/green_pipe.py:_let_others_run", "sleep(0)"): "eventlet's",
+    ("patches/eventlet/green_wait.py:make.wait",
+     "child_exit.wait(self, timeout, watch, reap, namespace['TimeoutExpired'])"): "the hub watches",
+    ("patches/glance_store/store_rbd.py:_Request.wait",
+     "offload.run(self.completion.wait_for_complete_and_cb)"): "a worker's",
+    ("patches/glance_store/store_rbd.py:ReadAhead.read", "request.wait()"): "a worker's",
+    ("patches/glance_store/store_rbd.py:ReadAhead._forget", "self._under_way[0].wait()"): "a worker's",
+    ("patches/glance_store/store_rbd.py:WriteBehind._finish", "request.wait()"): "a worker's",
     ("trace/recorder.py:_InHub.give_way", "self.sleep(0)"): "eventlet's",
-    ("trace/recorder.py:_InHub._call", "_offload.run(*call)"): "a worker's",
+    ("trace/recorder.py:_InHub._call", "offload.run(*call)"): "a worker's",
     ("trace/recorder.py:Recorder._write_in_hub", "way.sleep(INTERVAL)"): "eventlet's",
 }  # fmt: skip
 
 #: Calls that wait in the kernel, and what keeps them from a thread that has a hub.
 NATIVE = {
-    ("core/threads.py:NativeBell.wait", "self.rung.get(timeout=seconds)"):
-        "_hashing.new_bell() makes it without a hub; before a fork it waits for hashing, some milliseconds",
+    ("concurrency/threads.py:NativeBell.wait", "self.rung.get(timeout=seconds)"):
+        "new_bell() makes it without a hub; before a fork it waits for hashing, some milliseconds",
     ("drivers/_process.py:_Native._wait", "poll.poll(None if seconds is None else math.ceil(max(0, seconds) * 1000))"):
-        "_waiter() is _Green where _hubs.is_green()",
-    ("drivers/_process.py:_Native.exited", "popen.wait(seconds)"): "_waiter() is _Green where _hubs.is_green()",
-    ("exclusive.py:Exclusive.run", "with self._lock"): "patching; see there who holds it, and for how long",
-    ("patches/_http.py:_wait", "poll.poll(seconds * 1000)"): "_hubs.may_block()",
-    ("patches/communicate.py:_NativeSelector.wait", "self._selector.select(timeout)"): "_hubs.may_block(), by Mode",
-    ("patches/wait.py:make._wait.watch", "selector.select(timeout)"): "_hubs.may_block()",
-    ("patches/wait.py:make._wait",
-     "_child.wait(self, timeout, watch, lambda left: below(self, timeout=left), namespace['TimeoutExpired'])"):
-        "_hubs.may_block()",
-    ("patches/store_rbd.py:_Request.wait_natively", "self.completion.wait_for_complete_and_cb()"):
+        "_waiter() is _Green where current.is_green()",
+    ("drivers/_process.py:_Native.exited", "popen.wait(seconds)"): "_waiter() is _Green where current.is_green()",
+    ("patching/exclusive.py:Exclusive.run", "with self._lock"): "patching; see there who holds it, and for how long",
+    ("io/http_bodies.py:_wait", "poll.poll(seconds * 1000)"): "current.may_block()",
+    ("patches/subprocess/communicate.py:_NativeSelector.wait",
+     "self._selector.select(timeout)"): "current.may_block(), by Mode",
+    ("patches/subprocess/wait.py:make._wait.watch", "selector.select(timeout)"): "current.may_block()",
+    ("patches/subprocess/wait.py:make._wait",
+     "child_exit.wait(self, timeout, watch, lambda left: below(self, timeout=left), namespace['TimeoutExpired'])"):
+        "current.may_block()",
+    ("patches/glance_store/store_rbd.py:_Request.wait_natively", "self.completion.wait_for_complete_and_cb()"):
         "what librbd has called back for already, or while an image is thrown away, where greenlets must not switch",
     ("trace/recorder.py:Recorder.end", "self._turn.acquire(timeout=_PATIENCE)"):
         "the end of the process, and then for a writer that is in the middle of a write",

@@ -1,4 +1,4 @@
-"""Writes ``fastio/fingerprints.json``: the code of upstream's releases that fastio knows.
+"""Writes ``fastio/patching/fingerprints.json``: the code of upstream's releases that fastio knows.
 
     python -m benchmarks.tools.fingerprints --python python3.10 python3.11 --eventlet 0.40.4 0.41.3 --oslo 7.6.1 \\
         --glance-store 5.6.0 5.7.0
@@ -27,9 +27,9 @@ from types import CodeType
 
 from packaging.version import Version
 
-from fastio.fingerprint import NOT_PLAIN, PYTHON, Defaults, digest, spell
+from fastio.patching.fingerprint import NOT_PLAIN, PYTHON, Defaults, digest, spell
 
-TABLE = pathlib.Path(__file__).resolve().parents[2] / "fastio" / "fingerprints.json"
+TABLE = pathlib.Path(__file__).resolve().parents[2] / "fastio" / "patching" / "fingerprints.json"
 POPEN = (
     "_communicate", "_save_input", "_check_timeout", "_remaining_time", "_translate_newlines", "communicate", "_wait",
     "_try_wait", "_execute_child", "_get_handles", "_close_pipe_fds",

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from packaging.version import Version
 
 from benchmarks.tools import fingerprints
-from fastio import fingerprint, registry
+from fastio.patching import fingerprint, registry
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from pathlib import Path
 SOURCE = Path(__file__).parent
 sys.path.insert(0, str(SOURCE.parent.parent))
 
-from fastio import __version__, matrix, registry  # noqa: E402
+from fastio import __version__, matrix  # noqa: E402
+from fastio.patching import registry  # noqa: E402
 
 project = "fastio"
 copyright = "fastio developers"
@@ -23,9 +24,8 @@ nitpicky = False
 def write_patches(app):
     """The page of all patches, from the registry, so that it can not differ from what is applied."""
     lines = []
-    for patch in registry.patches():
-        module = inspect.getmodule(patch.targets[0].make)
-        text = inspect.getdoc(sys.modules[f"fastio.patches.{patch.name}"]) or inspect.getdoc(module)
+    for patch, module in zip(registry.patches(), registry.module_names(), strict=True):
+        text = inspect.getdoc(sys.modules[module])
         lines += [patch.name, "=" * len(patch.name), "", text.partition(": ")[2], ""]
         requirements = dict.fromkeys(str(r) for r in patch.requires)
         lines += [":requires: " + (", ".join(requirements) or "nothing beyond CPython 3.10 to 3.13")]

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from fastio import config, counters
-from fastio.core import budget, syscalls
-from fastio.core.drain import Drain
-from fastio.core.feed import Feed
-from fastio.patches import _child, _hubs
+from fastio.concurrency import budget, child_exit, current
+from fastio.io import syscalls
+from fastio.io.drain import Drain
+from fastio.io.feed import Feed
 
 #: Bytes of what a child says on errors that are kept.
 _MOST_ERRORS = 16 * 1024
@@ -132,9 +132,9 @@ class _Green:
         hubs.notify_opened(fd)
 
     def readable(self, fd: int, seconds: float | None) -> bool:
-        from fastio.patches import _hub
+        from fastio.concurrency import hub_wait
 
-        return _hub.wait_readable(fd, seconds)
+        return hub_wait.wait_readable(fd, seconds)
 
     def writable(self, fd: int) -> None:
         from eventlet import hubs
@@ -149,7 +149,7 @@ class _Green:
             left = None if end is None else end - time.monotonic()
             if left is not None and left <= 0:
                 return False
-            waited = _child.until_exit(popen.pid, functools.partial(self._ended, seconds=left))
+            waited = child_exit.until_exit(popen.pid, functools.partial(self._ended, seconds=left))
             if waited is None and popen.poll() is None:
                 # The kernel has no pidfd for us. Popen.wait() may be the stock one, which would hold up the hub.
                 sleep(_LOOKS)
@@ -177,7 +177,7 @@ class _Green:
 
 
 def _waiter() -> _Waiter:
-    return _Green() if _hubs.is_green() else _Native()
+    return _Green() if current.is_green() else _Native()
 
 
 def apart(work: Callable[[], object], patience: float | None) -> None:

@@ -1,1 +1,1 @@
-"""One module per patch; each declares ``PATCH``. See ``fastio.registry``."""
+"""One folder a library, one module per patch; each declares ``PATCH``. See ``fastio.patching.registry``."""

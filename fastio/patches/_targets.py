@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fastio import holders
-from fastio.registry import Requirement, Target
+from fastio.patching import holders
+from fastio.patching.registry import Requirement, Target
 
 EVENTLET = Requirement("eventlet", "0.34.3", "0.42")
 GREEN_SUBPROCESS = "eventlet.green.subprocess"

@@ -10,7 +10,7 @@ list.
 
 The writer is a thread of the operating system where there is no hub. Finalizers run in whatever thread allocates, and
 those of a service under eventlet belong in the hub's; so in a process with a hub the writer is a greenlet of it, which
-has native threads make the calls that wait (:mod:`fastio.core.threads`). It is there while there are events.
+has native threads make the calls that wait (:mod:`fastio.concurrency.threads`). It is there while there are events.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from fastio import native
-from fastio.core import libc
-from fastio.patches import _hubs, _offload
+from fastio.concurrency import current, native, offload
+from fastio.io import libc
 from fastio.trace import redaction, resources
 from fastio.trace.files import Files, Natively, dump
 
@@ -147,7 +146,7 @@ class _InHub:
         self._began = time.monotonic()
 
     def _call(self, call: tuple[Any, ...] | None) -> int:
-        result: int = -1 if call is None else _offload.run(*call)
+        result: int = -1 if call is None else offload.run(*call)
         self._began = time.monotonic()
         return result
 
@@ -224,7 +223,7 @@ class Recorder:
             next(self._losses)
 
     def _see_to_a_writer(self) -> None:
-        hub = _hubs.hub_of_thread()
+        hub = current.hub_of_thread()
         if hub is not None:
             self._green = True
             if _take(self._hub_tickets) or (hub is not self._hub and time.monotonic() - self._seen > _STALE):
@@ -232,7 +231,7 @@ class Recorder:
                 self._hub, self._seen = hub, time.monotonic()
                 # Appends to a list; whatever waits or allocates much comes later, in the hub.
                 hub.schedule_call_global(INTERVAL, self._begin_in_hub, hub)
-        elif self._green or _hubs.is_green():
+        elif self._green or current.is_green():
             # A thread beside the hub's: the writer comes with the next event of the hub's thread.
             return
         elif _take(self._thread_tickets):
@@ -284,7 +283,7 @@ class Recorder:
     def _write_in_thread(self) -> None:
         way = _InThread()
         while not self._ending.acquire(timeout=INTERVAL):
-            if self._green or _hubs.is_green():
+            if self._green or current.is_green():
                 self.room = 0
                 return
             if self._turn.acquire(False):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastio import native
-from fastio.core.threads import Workers, step
+from fastio.concurrency import native
+from fastio.concurrency.threads import Workers, step
 
 
 class Gate:

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from fastio.core.budget import FLOOR, PERIOD, Budget
+from fastio.concurrency.budget import FLOOR, PERIOD, Budget
 
 MIB = 1 << 20
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from fastio import counters
-from fastio.core import drain as drain_module
-from fastio.core import pipes
-from fastio.core.drain import Drain
+from fastio.io import drain as drain_module
+from fastio.io import pipes
+from fastio.io.drain import Drain
 from tests.child import data
 
 Pipe = Callable[..., tuple[int, int]]

@@ -11,9 +11,9 @@ from collections.abc import Callable
 import pytest
 
 from fastio import counters
-from fastio.core.drain import Drain
-from fastio.core.exchange import exchange
-from fastio.core.feed import Feed
+from fastio.io.drain import Drain
+from fastio.io.exchange import exchange
+from fastio.io.feed import Feed
 from tests.child import data
 from tests.conftest import MONKEY_PATCHED
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from fastio import counters
-from fastio.core import feed as feed_module
-from fastio.core import pipes
-from fastio.core.feed import Feed
+from fastio.io import feed as feed_module
+from fastio.io import pipes
+from fastio.io.feed import Feed
 from tests.child import data
 from tests.descriptors import descriptors
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from fastio import native
-from fastio.core.hashing import BATCH, JOINED, LIMIT, SMALL, TOTAL, BackgroundHash, Pool
+from fastio.concurrency import native
+from fastio.io.hashing import BATCH, JOINED, LIMIT, SMALL, TOTAL, BackgroundHash, Pool
 from tests.core.gate import Gate
 
 # multi-threaded fork is what services do, and what is tested here
@@ -474,7 +474,7 @@ def test_forks_while_other_threads_hash(pool: Pool) -> None:
 
 EXIT = """
 import _thread, atexit, hashlib
-from fastio.core import hashing
+from fastio.io import hashing
 pool = hashing.Pool(lambda: _thread.start_new_thread)
 piece = bytes(1 << 20)
 ours = hashing.BackgroundHash(hashlib.sha512(), pool)

@@ -1,4 +1,4 @@
-"""``fastio.core.lowwater``: the kernel gathers a chunk before it says that there is something to read."""
+"""``fastio.io.lowwater``: the kernel gathers a chunk before it says that there is something to read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastio.core import lowwater
+from fastio.io import lowwater
 from tests.conftest import MONKEY_PATCHED
 from tests.core.conftest import connection
 from tests.descriptors import unread

@@ -1,4 +1,4 @@
-"""``fastio.core.mapped``: what a socket gets is what is in the file, and what can not be sent is told."""
+"""``fastio.io.mapped``: what a socket gets is what is in the file, and what can not be sent is told."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastio.core import mapped
+from fastio.io import mapped
 from tests.conftest import MONKEY_PATCHED
 from tests.core.conftest import connection
 

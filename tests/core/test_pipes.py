@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from fastio.core import pipes
-from fastio.core.budget import Budget
+from fastio.concurrency.budget import Budget
+from fastio.io import pipes
 
 Pipe = Callable[..., tuple[int, int]]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fastio.core import scratch
+from fastio.io import scratch
 
 
 @pytest.fixture(autouse=True)

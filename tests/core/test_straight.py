@@ -1,4 +1,4 @@
-"""``fastio.core.straight``: what a socket has, in order and complete, with the time-out that it has."""
+"""``fastio.io.straight``: what a socket has, in order and complete, with the time-out that it has."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastio.core import lowwater, straight
+from fastio.io import lowwater, straight
 from tests.conftest import MONKEY_PATCHED
 from tests.core.conftest import connection
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fastio.core import syscalls
+from fastio.io import syscalls
 
 
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.EPERM, errno.EACCES, errno.EMFILE, errno.ENOMEM])

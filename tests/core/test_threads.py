@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from fastio import native
-from fastio.core import threads
-from fastio.core.threads import NativeBell, Workers, step
+from fastio.concurrency import native, threads
+from fastio.concurrency.threads import NativeBell, Workers, step
 from tests.conftest import needs_eventlet
 from tests.core.gate import Gate
 
@@ -84,10 +83,11 @@ green = sys.argv[1] == "green"
 if green:
     import eventlet
     eventlet.monkey_patch()
-from fastio import native
-from fastio.core import libc
-from fastio.core.hashing import BackgroundHash
-from fastio.patches import _files, _hashing, _offload
+from fastio.concurrency import native
+from fastio.io import libc
+from fastio.io.hashing import BackgroundHash
+from fastio.concurrency import offload
+from fastio.io import hashing_pool, image_files
 ident = native.module("_thread").get_ident
 main, elsewhere = ident(), 0
 
@@ -106,9 +106,9 @@ def almost(number):
 
 def work(number):
     data = os.urandom(300_000)
-    stock, ours = hashlib.sha512(), BackgroundHash(hashlib.sha512(), _hashing.pool)
+    stock, ours = hashlib.sha512(), BackgroundHash(hashlib.sha512(), hashing_pool.pool)
     with open(f"image-{number}", "wb") as raw:
-        file = _files.wrap(raw)
+        file = image_files.wrap(raw)
         for _ in range(10):
             file.write(data)
             almost(_)
@@ -120,7 +120,7 @@ def work(number):
     fd = os.open(f"image-{number}", os.O_RDONLY)
     for start in range(0, 3_000_000, 300_000):
         almost(start // 300_000)
-        assert _offload.run(*libc.pread(fd, 300_000, start)) == 300_000
+        assert offload.run(*libc.pread(fd, 300_000, start)) == 300_000
         assert os.pread(fd, 300_000, start) == data
     os.close(fd)
 
@@ -132,8 +132,8 @@ if green:
     pool.waitall()
 else:
     work(0)
-assert len(_hashing.pool.workers) > 0
-assert len(_offload._workers) > 0 or not green
+assert len(hashing_pool.pool.workers) > 0
+assert len(offload._workers) > 0 or not green
 print(elsewhere)
 """
 
@@ -146,20 +146,21 @@ def test_no_finalizer_runs_in_a_thread_of_ours(run_python: Any, mode: str) -> No
 @pytest.mark.parametrize("what", ["hash", pytest.param("offload", marks=needs_eventlet)])
 def test_no_frame_of_python_in_a_thread_of_ours(what: str) -> None:
     """Whatever the collector does: where no instruction is executed no finalizer can run."""
-    from fastio.core.hashing import BackgroundHash
-    from fastio.patches import _hashing, _offload
+    from fastio.concurrency import offload
+    from fastio.io import hashing_pool
+    from fastio.io.hashing import BackgroundHash
 
     data = bytes(16 << 20)
     # C, and it blocks until somebody reads.
     near, far = _socket.socketpair()
     before = set(sys._current_frames())
     if what == "hash":
-        BackgroundHash(types.SimpleNamespace(update=near.sendall), _hashing.pool).update(data)
+        BackgroundHash(types.SimpleNamespace(update=near.sendall), hashing_pool.pool).update(data)
     else:
         import eventlet
 
         eventlet.sleep(0)
-        greenlet = eventlet.spawn(_offload.run, near.sendall, data)
+        greenlet = eventlet.spawn(offload.run, near.sendall, data)
         eventlet.sleep(0)
     # Now the thread is in the middle of it.
     left = len(data) - len(far.recv(1))
@@ -177,8 +178,8 @@ import gc, hashlib
 import eventlet
 eventlet.monkey_patch()
 import threading
-from fastio.core.hashing import BackgroundHash
-from fastio.patches import _hashing
+from fastio.io.hashing import BackgroundHash
+from fastio.io import hashing_pool
 lock = threading.Lock()
 
 class Ends:
@@ -197,7 +198,7 @@ def holds():
 def work():
     piece = bytes(300_000)
     for _ in range(25):
-        ours = BackgroundHash(hashlib.sha512(), _hashing.pool)
+        ours = BackgroundHash(hashlib.sha512(), hashing_pool.pool)
         for number in range(20):
             # The next few allocations, of whichever thread, make a collection.
             while gc.get_count()[0] < 199 - number % 15:
@@ -225,11 +226,11 @@ def test_a_finalizer_that_takes_a_green_lock_hangs_nothing(run_python: Any) -> N
 
 @pytest.fixture
 def offloading() -> Iterator[Gate]:
-    """A gate before the threads of :mod:`fastio.patches._offload`, in a greenlet that has a hub."""
-    from fastio.patches import _offload
+    """A gate before the threads of :mod:`fastio.concurrency.offload`, in a greenlet that has a hub."""
+    from fastio.concurrency import offload
 
     pytest.importorskip("eventlet").sleep(0)
-    gate = Gate(_offload._workers)
+    gate = Gate(offload._workers)
     yield gate
     gate.open()
 
@@ -240,7 +241,7 @@ def test_an_offloaded_call_ends_before_an_exception_comes_through(offloading: Ga
     """Nobody closes or reuses what a thread is still working on; meanwhile others run."""
     import eventlet
 
-    from fastio.patches import _offload
+    from fastio.concurrency import offload
 
     log: list[str] = []
     called: list[int] = []
@@ -248,7 +249,7 @@ def test_an_offloaded_call_ends_before_an_exception_comes_through(offloading: Ga
     def call() -> None:
         try:
             with eventlet.Timeout(0.01 if how == "timeout" else None):
-                _offload.run(called.append, 1)
+                offload.run(called.append, 1)
         finally:
             log.append(f"ended after {len(called)} calls")
 
@@ -272,15 +273,15 @@ def test_an_offloaded_call_ends_before_an_exception_comes_through(offloading: Ga
 def test_many_calls_at_the_same_time_have_threads_of_their_own() -> None:
     import eventlet
 
-    from fastio.patches import _offload
+    from fastio.concurrency import offload
 
     eventlet.sleep(0)
-    locks = [native.module("_thread").allocate_lock() for _ in range(_offload.MOST)]
+    locks = [native.module("_thread").allocate_lock() for _ in range(offload.MOST)]
     for lock in locks:
         lock.acquire()
-    threads = [eventlet.spawn(_offload.run, lock.acquire) for lock in locks]
+    threads = [eventlet.spawn(offload.run, lock.acquire) for lock in locks]
     eventlet.sleep(0)
-    assert len(_offload._workers) == _offload.MOST
+    assert len(offload._workers) == offload.MOST
     # In another order than they began.
     for lock, thread in reversed(list(zip(locks, threads, strict=True))):
         lock.release()
@@ -288,13 +289,13 @@ def test_many_calls_at_the_same_time_have_threads_of_their_own() -> None:
 
 
 def test_natively_it_is_a_plain_call() -> None:
-    from fastio.patches import _offload
+    from fastio.concurrency import offload
 
-    before = len(_offload._workers)
-    found = [*map(_offload.run, repeat(native.module("_thread").get_ident, 3))]
+    before = len(offload._workers)
+    found = [*map(offload.run, repeat(native.module("_thread").get_ident, 3))]
     # In this greenlet of a thread without a hub nothing is handed over; with one, somebody else did it.
-    from fastio.patches import _fair
+    from fastio.concurrency import fairness
 
-    if _fair.hub() is None:
+    if fairness.hub() is None:
         assert set(found) == {native.module("_thread").get_ident()}
-        assert len(_offload._workers) == before
+        assert len(offload._workers) == before

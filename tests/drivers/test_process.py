@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastio.core import pipes
 from fastio.drivers import _process
 from fastio.drivers._process import Child
+from fastio.io import pipes
 from tests.conftest import MONKEY_PATCHED
 from tests.descriptors import descriptors, forgotten, unread
 from tests.tracer import deathless

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
-from fastio.core import mapped
+from fastio.io import mapped
 
 PATH = "/counts"
 

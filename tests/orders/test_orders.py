@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import fastio
-from fastio import registry
+from fastio.patching import registry
 from fastio.report import Outcome
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
 from tests.orders.cases import CASES, STEPS, TARGETS

@@ -21,7 +21,8 @@ import pytest
 
 import fastio
 from fastio import counters
-from fastio.core import budget, feed, pipes
+from fastio.concurrency import budget
+from fastio.io import feed, pipes
 from tests.child import BROKEN_PIPE, Gate, command, data, dump, err, out
 from tests.conftest import MONKEY_PATCHED, every_settings
 from tests.descriptors import descriptors

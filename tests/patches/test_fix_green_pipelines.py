@@ -176,7 +176,7 @@ def test_only_the_number_of_an_open_green_pipe_counts(patched: Any, hub: Any, bu
 def test_a_green_pipe_that_is_gone_is_forgotten(patched: Any, hub: Any) -> None:
     from eventlet.greenio import GreenPipe
 
-    from fastio.patches import fix_green_pipelines
+    from fastio.patches.eventlet import fix_green_pipelines
 
     reader, writer = os.pipe()
     stream = GreenPipe(reader, "rb", 0)
@@ -305,7 +305,7 @@ def test_everything_else_is_passed_on_as_it_is(patched: Any, hub: Any, tmp_path:
 
 def test_without_proc(patched: Any, hub: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is then as upstream has it."""
-    from fastio.patches import fix_green_pipelines
+    from fastio.patches.eventlet import fix_green_pipelines
 
     real = os.open
 

@@ -25,7 +25,7 @@ from glanceclient.v2 import client as v2  # noqa: E402
 
 import fastio  # noqa: E402
 import tests.green_ssl  # noqa: E402, F401
-from fastio.core import straight  # noqa: E402
+from fastio.io import straight  # noqa: E402
 from fastio.report import Outcome  # noqa: E402
 from tests.conftest import MONKEY_PATCHED  # noqa: E402
 from tests.patches.image_api import Image, ImageServer, client, content, image_api, outcome  # noqa: E402

@@ -17,9 +17,9 @@ pytest.importorskip("glanceclient", reason="python-glanceclient is not installed
 from glanceclient.common import utils  # noqa: E402
 
 import fastio  # noqa: E402
-from fastio import native  # noqa: E402
-from fastio.core.hashing import BATCH, LIMIT  # noqa: E402
-from fastio.patches._hashing import pool  # noqa: E402
+from fastio.concurrency import native  # noqa: E402
+from fastio.io.hashing import BATCH, LIMIT  # noqa: E402
+from fastio.io.hashing_pool import pool  # noqa: E402
 from fastio.report import Outcome  # noqa: E402
 from tests.conftest import MONKEY_PATCHED  # noqa: E402
 from tests.patches.image_api import Image, client, content, image_api, outcome  # noqa: E402
@@ -191,7 +191,7 @@ def test_md5_may_be_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow hashing is, no more than the limit waits for it."""
-    from fastio.core import hashing
+    from fastio.io import hashing
 
     most = 0
     update = hashing.BackgroundHash.update

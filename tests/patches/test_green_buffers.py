@@ -11,7 +11,7 @@ import pytest
 
 import fastio
 from fastio import counters
-from fastio.core import pipes
+from fastio.io import pipes
 from tests.child import Gate, command, data, out
 from tests.descriptors import unread
 

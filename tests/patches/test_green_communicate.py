@@ -11,7 +11,7 @@ import pytest
 
 import fastio
 from fastio import counters
-from fastio.core import budget
+from fastio.concurrency import budget
 from tests.child import Gate, command, data, dump, err, out
 from tests.conftest import MONKEY_PATCHED, needs_oslo
 from tests.descriptors import recycled

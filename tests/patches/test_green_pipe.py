@@ -19,7 +19,8 @@ import pytest
 
 import fastio
 from fastio import counters
-from fastio.core import budget, pipes
+from fastio.concurrency import budget
+from fastio.io import pipes
 from tests.child import Gate, command, data, dump, err, out
 from tests.conftest import MONKEY_PATCHED, every_settings
 from tests.descriptors import recycled

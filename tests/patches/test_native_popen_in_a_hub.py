@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import fastio
-from fastio.patches import _hubs
+from fastio.concurrency import current
 from tests.conftest import MONKEY_PATCHED, hide_hub, needs_eventlet
 
 pytestmark = pytest.mark.skipif(
@@ -87,7 +87,7 @@ setup = sys.argv[1]
 import subprocess, time
 import fastio
 from fastio import counters
-from fastio.patches import _hubs
+from fastio.concurrency import current
 fastio.patch(["communicate", "wait"])
 
 def exchanges():
@@ -119,11 +119,11 @@ def test_the_hubs_own_greenlet_has_the_hub() -> None:
     from eventlet import hubs
 
     hide_hub()
-    assert _hubs.may_block() and _hubs.hub() is None
+    assert current.may_block() and current.hub() is None
     seen: list[Any] = []
     hub = hubs.get_hub()
-    assert _hubs.hub() is hub
-    hub.schedule_call_global(0, lambda: seen.append((_hubs.hub(), _hubs.may_block(), _hubs.is_green())))
+    assert current.hub() is hub
+    hub.schedule_call_global(0, lambda: seen.append((current.hub(), current.may_block(), current.is_green())))
     eventlet.sleep(0.01)
     assert seen == [(None, False, True)]
 
@@ -131,8 +131,8 @@ def test_the_hubs_own_greenlet_has_the_hub() -> None:
 def test_nothing_of_a_library_is_imported(run_python: Callable[..., Any]) -> None:
     code = """
         import sys
-        from fastio.patches import _hubs
-        assert _hubs.may_block() and _hubs.hub() is None and not _hubs.is_green()
+        from fastio.concurrency import current
+        assert current.may_block() and current.hub() is None and not current.is_green()
         print(sorted(name for name in sys.modules if name.partition(".")[0] in ("eventlet", "gevent", "greenlet")))
         """
     assert run_python(code).stdout == "[]\n"

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import fastio
-from fastio.patches import oslo_spawn
+from fastio.patches.oslo_concurrency import oslo_spawn
 from fastio.report import Outcome
 from tests.child import command, data, out
 from tests.conftest import HAS_EVENTLET, MONKEY_PATCHED

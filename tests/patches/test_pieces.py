@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies
 
-from fastio.patches._pieces import Piece, PieceFile
+from fastio.io.file_pieces import Piece, PieceFile
 
 
 def chunks(file: Any, size: int, limit: int | None) -> Iterator[Any]:

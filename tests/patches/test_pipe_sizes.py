@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fastio import counters
-from fastio.core import pipes
+from fastio.io import pipes
 from tests.child import Gate, command, data, dump, out
 from tests.conftest import MONKEY_PATCHED
 
@@ -148,7 +148,7 @@ def test_quiet_calls_take_nothing_from_a_busy_one(
         for _ in range(QUIET):
             gate.reached(give_way if is_green else None)
         # Longer than a turn: only then is one quiet.
-        from fastio.core import budget
+        from fastio.concurrency import budget
 
         while budget.shared.active():
             (__import__("eventlet").sleep if is_green else __import__("time").sleep)(0.01)
@@ -166,7 +166,7 @@ def test_quiet_calls_take_nothing_from_a_busy_one(
 MANY = """
 import fcntl, json, os, resource, subprocess, threading, time
 import fastio
-from fastio.core import pipes
+from fastio.io import pipes
 from tests.child import Gate
 fastio.patch(["communicate"], strict=True)
 resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastio.core.hashing import BATCH, JOINED, LIMIT, SMALL, BackgroundHash
-from fastio.patches import _hashing
+from fastio.io import hashing_pool
+from fastio.io.hashing import BATCH, JOINED, LIMIT, SMALL, BackgroundHash
 from tests.child import tile
 from tests.properties.strategies import patterns
 
@@ -48,6 +48,6 @@ def run(hashes: list[Any], calls: list[Any]) -> list[Any]:
 @given(algorithms=st.lists(st.sampled_from(ALGORITHMS), min_size=1, max_size=3), calls=st.lists(CALLS, max_size=8))
 def test_the_same_as_hashlib(algorithms: list[str], calls: list[Any]) -> None:
     stock = [hashlib.new(algorithm, usedforsecurity=False) for algorithm in algorithms]
-    ours = [BackgroundHash(hash.copy(), _hashing.pool) for hash in stock]
+    ours = [BackgroundHash(hash.copy(), hashing_pool.pool) for hash in stock]
     assert run(ours, calls) == run(stock, calls)
-    assert not _hashing.pool.load()
+    assert not hashing_pool.pool.load()

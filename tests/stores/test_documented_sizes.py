@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fastio.config import STORES, parse_size
-from fastio.patches import (
+from fastio.patches.glance_store import (
     store_cinder,
     store_filesystem,
     store_http,

@@ -15,7 +15,8 @@ pytest.importorskip("glance_store")
 
 import fastio
 from fastio import counters
-from fastio.patches import _fair, store_fairness
+from fastio.concurrency import fairness
+from fastio.patches.glance_store import store_fairness
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
 
 KIB = 1 << 10
@@ -206,9 +207,9 @@ class Image:
 
 @pytest.fixture
 def wrap() -> Callable[[Any], Any]:
-    """``_fair.wrap`` where greenlets may be."""
+    """``fairness.wrap`` where greenlets may be."""
     pytest.importorskip("eventlet").sleep(0)
-    return _fair.wrap
+    return fairness.wrap
 
 
 def test_stand_in_shows_the_original(wrap: Callable[[Any], Any]) -> None:
@@ -286,7 +287,7 @@ def test_time_out_while_others_run_loses_nothing(fair: None) -> None:
     """The time-out comes before bytes are moved, so that a reader who goes on gets all of them."""
     import eventlet
 
-    stand_in = _fair.wrap(iter([b"x" * CHUNK, b"y" * CHUNK]))
+    stand_in = fairness.wrap(iter([b"x" * CHUNK, b"y" * CHUNK]))
     first = next(stand_in)
 
     class TimeIsOver(Exception):
@@ -306,7 +307,7 @@ def test_in_the_hub_itself_nothing_gives_way(fair: None) -> None:
     from eventlet import hubs
 
     seen: list[bytes] = []
-    stand_in = _fair.wrap(iter([b"x" * CHUNK, b"y" * CHUNK, b"z"]))
+    stand_in = fairness.wrap(iter([b"x" * CHUNK, b"y" * CHUNK, b"z"]))
     hubs.get_hub().schedule_call_global(0, lambda: seen.extend(stand_in))
     eventlet.sleep(0.01)
     assert b"".join(seen) == b"x" * CHUNK + b"y" * CHUNK + b"z"

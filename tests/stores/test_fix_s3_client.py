@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import fastio
-from fastio.patches import fix_s3_client
+from fastio.patches.glance_store import fix_s3_client
 from tests.conftest import MONKEY_PATCHED
 
 pytest.importorskip("glance_store")

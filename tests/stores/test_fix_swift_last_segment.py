@@ -204,7 +204,7 @@ def test_upstream_still_announces_too_much(open_swift: Callable[..., Any], monke
 
 def test_the_driver_is_seen_as_it_is(fixed: None, open_swift: Callable[..., Any]) -> None:
     """During an upload the driver is of its class, and what is assigned to it stays."""
-    from fastio.patches import fix_swift_last_segment
+    from fastio.patches.glance_store import fix_swift_last_segment
 
     driver = open_swift().driver
     view = fix_swift_last_segment._for_upload(driver, 5)

@@ -1,4 +1,4 @@
-"""``fastio.patches._http``: larger blocks for one session, and bodies read with few wake-ups."""
+"""``fastio.io.http_bodies``: larger blocks for one session, and bodies read with few wake-ups."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ import pytest
 requests = pytest.importorskip("requests")
 urllib3 = pytest.importorskip("urllib3")
 
-from fastio.core import lowwater  # noqa: E402
-from fastio.patches import _http  # noqa: E402
+from fastio.io import http_bodies, lowwater  # noqa: E402
 from tests.stores.http_server import Answer, Request, in_turn, serving  # noqa: E402
 
 KIB = 1 << 10
@@ -82,7 +81,7 @@ def stock_block() -> int:
 @pytest.mark.parametrize("size", [0, 1, 256 * KIB - 1, 256 * KIB, 256 * KIB + 1, MIB])
 def test_the_block_is_what_is_read_and_sent(sent: list[int], size: int) -> None:
     with serving(ok) as server, requests.Session() as session:
-        _http.enlarge_blocks(session, 256 * KIB)
+        http_bodies.enlarge_blocks(session, 256 * KIB)
         body = Body(size)
         session.put(server.url, data=body if size else None)
         assert server.requests[0].body == bytes(size)
@@ -94,7 +93,7 @@ def test_the_block_is_what_is_read_and_sent(sent: list[int], size: int) -> None:
 
 def test_other_sessions_are_as_before() -> None:
     with serving(ok) as server, requests.Session() as mine, requests.Session() as other:
-        _http.enlarge_blocks(mine, 256 * KIB)
+        http_bodies.enlarge_blocks(mine, 256 * KIB)
         body = Body(MIB)
         other.put(server.url, data=body)
     assert set(body.asked) == {stock_block()}
@@ -102,7 +101,7 @@ def test_other_sessions_are_as_before() -> None:
 
 def test_a_proxy_gets_the_blocks_too() -> None:
     with serving(ok) as proxy, requests.Session() as session:
-        _http.enlarge_blocks(session, 256 * KIB)
+        http_bodies.enlarge_blocks(session, 256 * KIB)
         for _ in range(2):
             body = Body(MIB)
             session.put("http://no.such.host.invalid/x", data=body, proxies={"http": proxy.url})
@@ -119,9 +118,9 @@ def test_the_adapter_keeps_every_property() -> None:
     adapter.config = {"some": "thing"}
     session.mount("http://", adapter)
     prefixes = list(session.adapters)
-    _http.enlarge_blocks(session, 256 * KIB)
+    http_bodies.enlarge_blocks(session, 256 * KIB)
     new = session.get_adapter("http://host/")
-    assert type(new) is _http.BlockAdapter
+    assert type(new) is http_bodies.BlockAdapter
     assert list(session.adapters) == prefixes
     assert new.max_retries is retries
     assert new.config == {"some": "thing"}
@@ -141,15 +140,15 @@ def test_an_adapter_of_somebody_else_stays() -> None:
     session = requests.Session()
     own = Own()
     session.mount("http://", own)
-    _http.enlarge_blocks(session, 256 * KIB)
+    http_bodies.enlarge_blocks(session, 256 * KIB)
     assert session.get_adapter("http://host/") is own
-    assert type(session.get_adapter("https://host/")) is _http.BlockAdapter
-    _http.enlarge_blocks(object(), 256 * KIB)
+    assert type(session.get_adapter("https://host/")) is http_bodies.BlockAdapter
+    http_bodies.enlarge_blocks(object(), 256 * KIB)
 
 
 def test_a_session_can_be_pickled() -> None:
     session = requests.Session()
-    _http.enlarge_blocks(session, 256 * KIB)
+    http_bodies.enlarge_blocks(session, 256 * KIB)
     copy = pickle.loads(pickle.dumps(session))
     with serving(ok) as server:
         body = Body(MIB)
@@ -159,7 +158,7 @@ def test_a_session_can_be_pickled() -> None:
 
 def test_connections_are_used_again() -> None:
     with serving(ok) as server, requests.Session() as session:
-        _http.enlarge_blocks(session, 256 * KIB)
+        http_bodies.enlarge_blocks(session, 256 * KIB)
         for _ in range(3):
             session.put(server.url, data=Body(MIB))
         assert [request.connection for request in server.requests] == [0, 0, 0]
@@ -170,7 +169,7 @@ def test_blocks_of_urllib3_1(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[dict[str, Any]] = []
     manager = urllib3.PoolManager()
     manager.pool_classes_by_scheme = {"http": lambda host, port, **options: made.append(options)}
-    _http._enlarge_1(manager, 256 * KIB)
+    http_bodies._enlarge_1(manager, 256 * KIB)
     manager.pool_classes_by_scheme["http"]("host", 80, maxsize=1)
     assert made == [{"maxsize": 1, "blocksize": 256 * KIB}]
 
@@ -184,7 +183,7 @@ def test_a_body_is_whole_and_the_connection_used_again(marks: list[int]) -> None
     with serving(in_turn([Answer(body=data)] * 3)) as server, requests.Session() as session:
         for _ in range(3):
             response = session.get(server.url, stream=True)
-            body = _http.Body(response.raw)
+            body = http_bodies.Body(response.raw)
             pieces = list(iter(lambda body=body: body.read(256 * KIB), b""))
             assert [len(piece) for piece in pieces] == [256 * KIB] * 8 + [1]
             assert b"".join(pieces) == data
@@ -197,7 +196,7 @@ def test_a_body_is_whole_and_the_connection_used_again(marks: list[int]) -> None
 @pytest.mark.parametrize("amount", [None, 0])
 def test_without_a_size_it_reads_as_ever(marks: list[int], amount: int | None) -> None:
     with serving(in_turn([Answer(body=bytes(MIB))])) as server:
-        assert len(_http.Body(get(server.url).raw).read(amount)) == (MIB if amount is None else 0)
+        assert len(http_bodies.Body(get(server.url).raw).read(amount)) == (MIB if amount is None else 0)
     assert marks == []
 
 
@@ -208,7 +207,7 @@ def test_a_timeout_counts_from_piece_to_piece(marks: list[int]) -> None:
         response = get(server.url, timeout=60)
         # Short only now, when nothing more comes: the server's thread may be late with what comes before.
         response.raw.connection.sock.settimeout(0.2)
-        body = _http.Body(response.raw)
+        body = http_bodies.Body(response.raw)
         with pytest.raises(urllib3.exceptions.ReadTimeoutError):
             body.read(MIB)
         hold.set()
@@ -223,10 +222,10 @@ def test_bodies_of_unknown_length(marks: list[int]) -> None:
         def read(self, amount: int | None = None) -> bytes:
             return b"read %d" % (amount or 0)
 
-    assert _http.Body(Raw()).read(MIB) == b"read %d" % MIB
-    assert _http.Body(Raw()).read() == b"read 0"
+    assert http_bodies.Body(Raw()).read(MIB) == b"read %d" % MIB
+    assert http_bodies.Body(Raw()).read() == b"read 0"
     Raw.length_remaining = 64 * MIB
-    assert _http.Body(Raw()).read(MIB) == b"read %d" % MIB
+    assert http_bodies.Body(Raw()).read(MIB) == b"read %d" % MIB
     assert marks == []
 
 
@@ -246,7 +245,7 @@ def test_sockets_that_are_more_than_sockets(marks: list[int]) -> None:
 
     for cls, expected in ((Layer, []), (socket.socket, [lowwater.MOST])):
         with contextlib.closing(cls()) as Raw.connection.sock:
-            assert _http.Body(Raw()).read(MIB) == b"data"
+            assert http_bodies.Body(Raw()).read(MIB) == b"data"
         assert marks == expected
 
 
@@ -254,7 +253,7 @@ def outcomes(answer: Answer, wrapped: bool) -> tuple[bytes, Any]:
     """What can be read of ``answer``, and how it ends."""
     with serving(in_turn([answer])) as server:
         raw = get(server.url).raw
-        read = _http.Body(raw).read if wrapped else raw.read
+        read = http_bodies.Body(raw).read if wrapped else raw.read
         found = b""
         try:
             while piece := read(256 * KIB):

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 pytest.importorskip("glance_store")
 
 import fastio
+from fastio.concurrency import offload
 from fastio.config import parse_size
-from fastio.patches import _offload, store_cinder
+from fastio.patches.glance_store import store_cinder
 from tests.conftest import needs_eventlet
 from tests.stores.test_fairness import Ticker
 
@@ -179,7 +180,7 @@ def test_block_device(loop_store: Any) -> None:
 def test_devices_leave_the_hub(loop_store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("eventlet").sleep(0)
     names: list[str] = []
-    run = _offload.run
+    run = offload.run
 
     def noting(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         names.append(call.__name__)
@@ -187,7 +188,7 @@ def test_devices_leave_the_hub(loop_store: Any, monkeypatch: pytest.MonkeyPatch)
 
     data = os.urandom(8 * MIB)
     with fastio.patched("store_cinder", strict=True), Ticker() as ticker:
-        monkeypatch.setattr(_offload, "run", noting)
+        monkeypatch.setattr(offload, "run", noting)
         url = loop_store.add(data).url
         assert names.count("write") == 8
         written = ticker.ticks

@@ -19,9 +19,10 @@ pytest.importorskip("glance_store")
 
 import fastio
 from fastio import counters
+from fastio.concurrency import budget, offload
 from fastio.config import parse_size
-from fastio.core import budget, libc
-from fastio.patches import _files, _offload, _zeros, store_filesystem
+from fastio.io import image_files, libc, sparse
+from fastio.patches.glance_store import store_filesystem
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
 from tests.stores.test_fairness import Ticker
 
@@ -278,7 +279,7 @@ def test_thin_file_of_other_data() -> None:
             written.append(data)
             return len(data)
 
-    assert _files.Thin(File()).write(bytearray(5)) == 5
+    assert image_files.Thin(File()).write(bytearray(5)) == 5
     assert written == [bytearray(5)]
 
 
@@ -292,13 +293,13 @@ def offloads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the calls that went to a native thread."""
     pytest.importorskip("eventlet").sleep(0)
     names: list[str] = []
-    run = _offload.run
+    run = offload.run
 
     def noting(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         names.append(call.__name__)
         return run(call, *args, **kwargs)
 
-    monkeypatch.setattr(_offload, "run", noting)
+    monkeypatch.setattr(offload, "run", noting)
     return names
 
 
@@ -432,12 +433,12 @@ def test_other_files_stay_themselves(tmp_path: pathlib.Path) -> None:
     eventlet.sleep(0)
     reader, writer = os.pipe()
     with os.fdopen(reader, "rb") as pipe, os.fdopen(writer, "wb"):
-        assert _files.wrap(pipe) is pipe
+        assert image_files.wrap(pipe) is pipe
     memory = io.BytesIO(b"data")
-    assert _files.wrap(memory) is memory
+    assert image_files.wrap(memory) is memory
     closed = open(tmp_path / "file", "wb")  # noqa: SIM115
     closed.close()
-    assert _files.wrap(closed) is closed
+    assert image_files.wrap(closed) is closed
 
 
 def test_file_systems_in_memory(tmp_path: pathlib.Path) -> None:
@@ -448,18 +449,18 @@ def test_file_systems_in_memory(tmp_path: pathlib.Path) -> None:
     for directory in ("/dev/shm", "/proc", "/"):
         if directory in kinds and os.path.ismount(directory):
             device = os.stat(directory).st_dev
-            assert _files._in_memory(device) is (kinds[directory] in ("tmpfs", "ramfs", "hugetlbfs"))
-    assert not _files._in_memory(os.makedev(4095, 1))
+            assert image_files._in_memory(device) is (kinds[directory] in ("tmpfs", "ramfs", "hugetlbfs"))
+    assert not image_files._in_memory(os.makedev(4095, 1))
 
 
 def test_zeros_are_as_any_has_it() -> None:
-    for length in (0, 1, _zeros.GRAIN - 1, _zeros.GRAIN, _zeros.GRAIN + 1, 3 * _zeros.GRAIN):
-        assert not _zeros.any_set(bytes(length))
+    for length in (0, 1, sparse.GRAIN - 1, sparse.GRAIN, sparse.GRAIN + 1, 3 * sparse.GRAIN):
+        assert not sparse.any_set(bytes(length))
         for at in {0, length // 2, length - 1} if length else ():
             data = bytearray(length)
             data[at] = 1
-            assert _zeros.any_set(bytes(data))
-    assert _zeros.any_set([0, 1]) and not _zeros.any_set([0])
+            assert sparse.any_set(bytes(data))
+    assert sparse.any_set([0, 1]) and not sparse.any_set([0])
 
 
 # --- What is in memory
@@ -489,13 +490,13 @@ def test_every_page_of_a_range_is_looked_at(
 
     monkeypatch.setattr(os, "preadv", preadv)
     monkeypatch.setattr(libc, "missing_pages", missing_pages)
-    monkeypatch.setattr(_files, "_PROBED", mmap.PAGESIZE)
-    monkeypatch.setattr(_files, "_in_memory", lambda device: False)
+    monkeypatch.setattr(image_files, "_PROBED", mmap.PAGESIZE)
+    monkeypatch.setattr(image_files, "_in_memory", lambda device: False)
     with path.open("rb") as file:
         for start, end in itertools.product(EDGES, [*EDGES, size - 1, size, size + 1, size + mmap.PAGESIZE]):
             last = min(end, size) - 1
             wanted = set(range(start // mmap.PAGESIZE, last // mmap.PAGESIZE + 1)) if start <= last else set()
-            has = _files.InMemory(file.fileno()).has(start, end)
+            has = image_files.InMemory(file.fileno()).has(start, end)
             assert has == (not wanted & missing), (start, end)
 
 
@@ -524,9 +525,9 @@ def test_only_a_call_that_is_refused_is_not_made_again(
 
     monkeypatch.setattr(os, "preadv", preadv)
     monkeypatch.setattr(libc, "missing_pages", lambda fd, start, end: 0)
-    monkeypatch.setattr(_files, "_in_memory", lambda device: False)
+    monkeypatch.setattr(image_files, "_in_memory", lambda device: False)
     with path.open("rb") as file:
-        memory = _files.InMemory(file.fileno())
+        memory = image_files.InMemory(file.fileno())
         # The read itself, which is not made in the hub then, tells what is wrong.
         assert not memory.has(0, 4096)
         assert memory.has(4096, 8192) != given_up
@@ -546,6 +547,6 @@ def test_the_kernel_counts_pages(tmp_path: pathlib.Path) -> None:
         # Beyond the end there are none.
         assert libc.missing_pages(file.fileno(), 0, MIB + 1) == 1
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        if _files._in_memory(os.fstat(file.fileno()).st_dev):
+        if image_files._in_memory(os.fstat(file.fileno()).st_dev):
             pytest.skip("the temporary directory is in memory")
         assert libc.missing_pages(file.fileno(), 0, MIB) == MIB // mmap.PAGESIZE

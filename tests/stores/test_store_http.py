@@ -15,7 +15,7 @@ pytest.importorskip("glance_store")
 http = pytest.importorskip("glance_store._drivers.http")
 
 import fastio  # noqa: E402
-from fastio.core import lowwater  # noqa: E402
+from fastio.io import lowwater  # noqa: E402
 from tests.stores.http_server import Answer, Request, in_turn, serving  # noqa: E402
 
 KIB = 1 << 10

@@ -16,7 +16,8 @@ pytest.importorskip("glance_store")
 
 import fastio
 from fastio.errors import FastioError
-from fastio.patches import _zeros, store_rbd
+from fastio.io import sparse
+from fastio.patches.glance_store import store_rbd
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
 from tests.stores.test_fairness import Ticker
 
@@ -673,11 +674,11 @@ def test_images_without_aio_stay_themselves() -> None:
     assert store_rbd._capable(store_rbd.ReadAhead, "aio_read")(plain) is plain
 
 
-@given(data=st.binary(max_size=50), zeros=st.integers(0, 3 * _zeros.GRAIN), at=st.integers(0, 3 * _zeros.GRAIN))
+@given(data=st.binary(max_size=50), zeros=st.integers(0, 3 * sparse.GRAIN), at=st.integers(0, 3 * sparse.GRAIN))
 def test_holes(data: bytes, zeros: int, at: int) -> None:
     chunk = bytes(min(at, zeros)) + data + bytes(zeros - min(at, zeros))
-    assert _zeros.any_set(chunk) is any(chunk)
-    parts = list(_zeros.runs(chunk))
+    assert sparse.any_set(chunk) is any(chunk)
+    parts = list(sparse.runs(chunk))
     assert b"".join(chunk[start:end] for start, end, _ in parts) == chunk
     assert all(hole is (not any(chunk[start:end])) or not hole for start, end, hole in parts)
     assert all(before[2] != after[2] for before, after in zip(parts, parts[1:], strict=False))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import fastio
-from fastio.patches.store_s3 import READ_CHUNK, PartReader
+from fastio.patches.glance_store.store_s3 import READ_CHUNK, PartReader
 from tests.conftest import MONKEY_PATCHED
 
 pytest.importorskip("glance_store")

@@ -21,8 +21,7 @@ import requests  # noqa: E402
 import urllib3  # noqa: E402
 
 import fastio  # noqa: E402
-from fastio.core import lowwater  # noqa: E402
-from fastio.patches import _http  # noqa: E402
+from fastio.io import http_bodies, lowwater  # noqa: E402
 from fastio.report import Outcome  # noqa: E402
 from tests.stores.http_server import Answer, Request, in_turn, serving  # noqa: E402
 
@@ -440,7 +439,7 @@ def test_what_swiftclient_is_told_is_kept() -> None:
     with fastio.patched(NAME):
         assert described() == upstream
         session = swiftclient.client.HTTPConnection("http://host/").request_session
-        assert {type(adapter) for adapter in session.adapters.values()} == {_http.BlockAdapter}
+        assert {type(adapter) for adapter in session.adapters.values()} == {http_bodies.BlockAdapter}
         other = requests.Session()
         assert {type(adapter) for adapter in other.adapters.values()} == {requests.adapters.HTTPAdapter}
     session = swiftclient.client.HTTPConnection("http://host/").request_session
@@ -454,10 +453,10 @@ def test_a_scheme_that_is_not_http() -> None:
 
 def test_other_versions_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """swiftclient, requests and urllib3 have versions of their own; the status names the one that is not known."""
-    from fastio import engine
+    from fastio.patching import patcher
 
-    version = engine._version
-    monkeypatch.setattr(engine, "_version", lambda name: "3.0.0" if name == "urllib3" else version(name))
+    version = patcher._version
+    monkeypatch.setattr(patcher, "_version", lambda name: "3.0.0" if name == "urllib3" else version(name))
     report = fastio.patch(NAME)
     try:
         outcomes = {entry.target: (entry.outcome, entry.found) for entry in report.entries if entry.name == NAME}

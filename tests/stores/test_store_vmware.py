@@ -17,7 +17,7 @@ import requests  # noqa: E402
 import urllib3  # noqa: E402
 
 import fastio  # noqa: E402
-from fastio.patches import _http  # noqa: E402
+from fastio.io import http_bodies  # noqa: E402
 from tests.stores.http_server import Answer, in_turn, serving  # noqa: E402
 
 KIB = 1 << 10
@@ -150,7 +150,7 @@ def test_a_session_keeps_what_it_is_given(insecure: bool, ca_file: str | None, r
     upstream = described()
     with fastio.patched(NAME):
         assert described() == upstream
-        assert {type(each) for each in vmware.new_session().adapters.values()} == {_http.BlockAdapter}
+        assert {type(each) for each in vmware.new_session().adapters.values()} == {http_bodies.BlockAdapter}
     assert {type(each) for each in vmware.new_session().adapters.values()} == {requests.adapters.HTTPAdapter}
 
 

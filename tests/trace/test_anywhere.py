@@ -21,7 +21,7 @@ if mode == "green":
     import eventlet
     eventlet.monkey_patch()
     eventlet.sleep(0)
-from fastio import native
+from fastio.concurrency import native
 from fastio.trace import recorder, spans
 from fastio.trace.streams import Body, Passed, watch
 LIMITS = recorder.Limits(1 << 16, 1 << 30, 1 << 40)
@@ -161,10 +161,10 @@ def test_no_finalizer_runs_in_a_writer_of_ours(run_python: Any, tmp_path: pathli
 SLOW_DISK = (
     BEGIN
     + """
-from fastio.core import libc
-from fastio.patches import _offload
+from fastio.io import libc
+from fastio.concurrency import offload
 gate = native.module("_thread").allocate_lock()
-real, run = libc.pwrite, _offload.run
+real, run = libc.pwrite, offload.run
 blocked = []
 def pwrite(*args):
     blocked.append(args)
@@ -175,7 +175,7 @@ def slow(function, *args):
         # The first text; the head of the file is written. The same thread then makes the call.
         run(gate.acquire)
     return run(function, *args)
-_offload.run = slow
+offload.run = slow
 gate.acquire()
 recorder.start(directory, LIMITS)
 spans.point("test.first", None, {})
@@ -220,7 +220,7 @@ import threading
 recorder.start(directory, LIMITS)
 spans.point("test.first", None, {})
 import eventlet
-from fastio.patches import _hubs
+from fastio.concurrency import current
 eventlet.sleep(0)
 before = len(os.listdir("/proc/self/task"))
 deadline = time.monotonic() + 60
@@ -236,7 +236,7 @@ while recorder.active._hub_tickets == []:
     assert time.monotonic() < deadline
     eventlet.sleep(0.01)
 assert not recorder.active.buffer and recorder.active.room == 0
-hub = _hubs.hub_of_thread()
+hub = current.hub_of_thread()
 assert all(timer.called for _, timer in hub.timers + hub.next_timers)
 spans.point("test.last", None, {})
 while recorder.active.buffer:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastio.patches import _fair
+from fastio.concurrency import fairness
 from fastio.trace import recorder, spans
 from fastio.trace.streams import Passed, watch
 
@@ -149,8 +149,8 @@ def test_what_is_no_data_stays() -> None:
 @given(CHUNKS)
 def test_stacked_with_fairness_in_either_order(chunks: list[bytes]) -> None:
     for make in (
-        lambda watched: _fair.stand_in(watched.data, _fair.Pace()),
-        lambda watched: watch(_fair.stand_in(iter(chunks), _fair.Pace()), watched.passed),
+        lambda watched: fairness.stand_in(watched.data, fairness.Pace()),
+        lambda watched: watch(fairness.stand_in(iter(chunks), fairness.Pace()), watched.passed),
     ):
         watched = Watch(iter(chunks))
         assert list(make(watched)) == chunks

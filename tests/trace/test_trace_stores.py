@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import fastio
-from fastio import registry
+from fastio.patching import registry
 from fastio.trace import recorder
 from tests.targets import attributes, import_targets
 from tests.trace import traces

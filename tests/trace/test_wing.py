@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 import fastio
-from fastio import config, fingerprint, registry
+from fastio import config
 from fastio.errors import SettingError, UnknownPatchError
+from fastio.patching import fingerprint, registry
 from fastio.report import Outcome
 from fastio.trace import recorder
 from tests.conftest import MONKEY_PATCHED

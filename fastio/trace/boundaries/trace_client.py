@@ -10,8 +10,8 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patches.glanceclient_download import GLANCECLIENT
-from fastio.registry import Patch, Target
+from fastio.patches.glanceclient.glanceclient_download import GLANCECLIENT
+from fastio.patching.registry import Patch, Target
 from fastio.trace import recorder, redaction, spans
 from fastio.trace.spans import current
 from fastio.trace.streams import Passed, watch

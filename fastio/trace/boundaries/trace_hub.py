@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.patches import _targets
-from fastio.registry import Patch, Target
+from fastio.patching.registry import Patch, Target
 from fastio.trace.spans import current
 
 _MODULE = "eventlet.hubs.hub"

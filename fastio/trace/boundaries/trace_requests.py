@@ -16,8 +16,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patches import _glance
-from fastio.registry import Patch
+from fastio.patches.glance import _glance
+from fastio.patching.registry import Patch
 from fastio.trace import spans
 from fastio.trace.wsgi import traced
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fastio.patches import _stores
-from fastio.registry import Patch, Target
+from fastio.patches.glance_store import _stores
+from fastio.patching.registry import Patch, Target
 from fastio.trace import redaction, spans
 from fastio.trace.spans import current
 from fastio.trace.streams import Passed, watch

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.patches import _targets
-from fastio.registry import Patch
+from fastio.patching.registry import Patch
 from fastio.trace import redaction, spans
 
 

@@ -1,0 +1,92 @@
+"""Waiting in eventlet's hub. Imported only once eventlet is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eventlet import hubs
+from eventlet.support import greenlets
+
+
+class HubSelector:
+    """A :class:`fastio.io.exchange.Selector` that lets other greenlets run while it waits.
+
+    The listeners stay with the hub from one wait to the next, where ``trampoline()`` adds and
+    removes one each time (two ``epoll_ctl`` and their bookkeeping). The hub may call several of
+    them in one turn, so each only notes what it has to say and switches at most once.
+    """
+
+    def __init__(self) -> None:
+        self._hub = hubs.get_hub()
+        self._greenlet = greenlets.getcurrent()
+        if self._hub.greenlet is self._greenlet:
+            # It looks at nothing else then, and raises what this release raises.
+            hubs.trampoline(-1, read=True)
+        self._listeners: dict[int, Any] = {}
+        self._ready: set[int] = set()
+        self._thrown: tuple[Any, ...] | None = None
+        self._waiting = False
+
+    def __enter__(self) -> HubSelector:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        for fd in list(self._listeners):
+            self.forget(fd)
+
+    def watch_read(self, fd: int) -> None:
+        self._watch(self._hub.READ, fd)
+
+    def watch_write(self, fd: int) -> None:
+        self._watch(self._hub.WRITE, fd)
+
+    def _watch(self, event: str, fd: int) -> None:
+        self._listeners[fd] = self._hub.add(event, fd, self._on_ready, self._on_error, lambda: None)
+
+    def forget(self, fd: int) -> None:
+        self._ready.discard(fd)
+        self._hub.remove(self._listeners.pop(fd))
+
+    def wait(self, timeout: float | None) -> list[int]:
+        timer = None
+        if timeout is not None:
+            timer = self._hub.schedule_call_global(timeout, self._resume)
+        self._ready.clear()
+        try:
+            if self._thrown is None:
+                self._waiting = True
+                self._hub.switch()
+        finally:
+            self._waiting = False
+            if timer is not None:
+                timer.cancel()
+        if self._thrown is not None:
+            thrown, self._thrown = self._thrown, None
+            raise thrown[0] if len(thrown) == 1 else thrown[1]
+        return [fd for fd in self._listeners if fd in self._ready]
+
+    def _on_ready(self, fd: int) -> None:
+        self._ready.add(fd)
+        self._resume()
+
+    def _on_error(self, *exception: Any) -> None:
+        self._thrown = exception
+        self._resume()
+
+    def _resume(self) -> None:
+        if self._waiting:
+            self._waiting = False
+            self._greenlet.switch()
+
+
+class _TimeIsOver(Exception):
+    pass
+
+
+def wait_readable(fd: int, timeout: float | None) -> bool:
+    """Let others run until ``fd`` is readable; False after ``timeout`` seconds."""
+    try:
+        hubs.trampoline(fd, read=True, timeout=timeout, timeout_exc=_TimeIsOver)
+    except _TimeIsOver:
+        return False
+    return True

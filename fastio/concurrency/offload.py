@@ -1,0 +1,47 @@
+"""Calls that would hold the hub until they return, made in native threads: see :mod:`fastio.concurrency.threads`."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from fastio.concurrency import fairness, native
+from fastio.concurrency.threads import Mark, Workers, step
+from fastio.io.hashing_pool import new_bell
+
+#: Calls at the same time: as many as eventlet's own pool (``EVENTLET_THREADPOOL_SIZE``) has threads.
+MOST = 20
+
+_workers = Workers(MOST, native.start_new_thread)
+
+
+def run(function: Callable[..., Any], *args: Any) -> Any:
+    """The result of ``function(*args)``; other greenlets run meanwhile. Natively, and in the hub, a plain call.
+
+    An exception that arrives while it runs (a time-out, a kill) comes through once the call has ended, as it would if
+    the hub had been held: nobody closes or reuses what a native thread is still working on.
+
+    :param function: written in C, and raises no exception: those of :mod:`fastio.io.libc` tell a failure by their
+        result
+    """
+    worker = _workers.idlest() if fairness.hub() is not None else None
+    if worker is None:
+        return function(*args)
+    results: deque[Any] = deque()
+    worker.submit(map(results.append, step(function, *args)))
+    with worker.mark(new_bell()) as mark:
+        _wait(mark)
+    return results[0]
+
+
+def _wait(mark: Mark) -> None:
+    try:
+        mark.wait()
+    except BaseException:
+        while not mark.reached:
+            try:
+                mark.wait()
+            except BaseException:  # noqa: S112 - the first one counts
+                continue
+        raise

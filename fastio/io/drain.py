@@ -1,0 +1,76 @@
+"""Reading what a child writes, into one growing result."""
+
+from __future__ import annotations
+
+import io
+import os
+from posix import read as _read  # os.read may have been replaced by a green one, which waits
+
+from fastio import counters
+from fastio.io import pipes, scratch, syscalls
+
+
+class Drain:
+    """One output of a child.
+
+    The bytes are gathered in a :class:`io.BytesIO`: it grows by realloc, which for large sizes
+    moves page tables and not bytes, and ``getvalue()`` hands its buffer over uncopied. So the
+    payload is in memory once, where a list of chunks and their join have it twice.
+
+    :param fd: readable descriptor, blocking or not
+    :param chunk_size: bytes asked for in one read
+    :param pipe_size: capacity asked of the kernel once the child shows that it has much to say, for
+        one active transfer; a short answer costs no extra system call and nothing of the user's
+        pipe memory (``pipe-user-pages-soft``). 0 leaves the pipe as it is
+    """
+
+    __slots__ = ("fd", "chunk_size", "nonblocking", "eof", "emptied", "_sink", "_growth", "_has_much")
+
+    def __init__(self, fd: int, chunk_size: int, pipe_size: int) -> None:
+        self.fd = fd
+        self.chunk_size = chunk_size
+        self.nonblocking = not syscalls.is_blocking(fd)
+        self.eof = False
+        #: the last read got less than it asked for, so nothing was left
+        self.emptied = False
+        self._sink = io.BytesIO()
+        self._growth = pipes.Growth(fd, pipe_size)
+        self._has_much = False
+
+    def read(self, limit: int) -> int:
+        """Read once, at most ``limit`` bytes; returns their number, sets ``eof`` at the end.
+
+        :raises BlockingIOError: nothing is there now (only on a non-blocking descriptor)
+        """
+        # The first reads come from a default pipe, and are mostly the only ones.
+        size = min(limit, self.chunk_size)
+        if not self._has_much:
+            size = min(size, pipes.DEFAULT_CAPACITY)
+        buffer = scratch.borrow(size)
+        try:
+            count = os.readv(self.fd, [buffer[:size]])
+            self._sink.write(buffer[:count])
+        except BlockingIOError:
+            raise
+        except OSError as error:
+            if not syscalls.refused(error):
+                raise
+            count = self._sink.write(_read(self.fd, size))
+        finally:
+            scratch.give_back(buffer)
+        counters.reads += 1
+        if count == 0:
+            self.eof = True
+            return 0
+        self.emptied = count < size
+        counters.bytes_in += count
+        if count >= min(self.chunk_size, pipes.DEFAULT_CAPACITY // 2):
+            self._has_much = True
+            self._growth.ask()
+        return count
+
+    def take(self) -> bytes:
+        """The bytes read since the last ``take()``."""
+        value = self._sink.getvalue()
+        self._sink = io.BytesIO()
+        return value

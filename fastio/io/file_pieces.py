@@ -1,0 +1,99 @@
+"""Pieces of a file in place of their bytes, for whoever can have the kernel send them.
+
+Between the file of an image and the server's socket upstream has generators that do nothing with a chunk but count its
+length. A piece has a length, too; so all of that code runs as it is, and only at its two ends something else happens:
+the file's ``read()`` returns a piece, and the server has the kernel send that.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import Any
+
+from fastio.io import image_files
+
+
+class Piece:
+    """So many bytes of a file from a position on. The length is that of what was sent, once it has been."""
+
+    __slots__ = ("file", "_start", "_size", "sent", "ended")
+
+    def __init__(self, file: PieceFile, start: int, size: int) -> None:
+        self.file = file
+        self._start = start
+        self._size = size
+        #: how many bytes of it have been sent
+        self.sent = 0
+        #: whether no more of it will be sent
+        self.ended = False
+
+    def __len__(self) -> int:
+        return self.sent if self.ended else self._size
+
+    @property
+    def position(self) -> int:
+        """Where in the file the rest of it begins."""
+        return self._start + self.sent
+
+    @property
+    def left(self) -> int:
+        """How many bytes of it are still to be sent."""
+        return self._size - self.sent
+
+
+class PieceFile:
+    """Stands for the binary file of an image. Its ``read()`` is the file's own until somebody asks for pieces."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._in_pieces = False
+        self._last: Piece | None = None
+        self._memory: image_files.InMemory | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def start(self) -> bool:
+        """Return pieces from now on, if that can be; the first ``read()`` still returns bytes.
+
+        Those go out together with the headers, and what a server does if there is nothing to be read, or the very
+        first read fails, is not touched.
+        """
+        try:
+            regular = stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
+        except (AttributeError, OSError, ValueError):
+            return False
+        if regular:
+            self._memory = image_files.InMemory(self._file.fileno())
+            self._in_pieces = True
+        return regular
+
+    def stop(self) -> None:
+        """Return bytes again, from where the last piece ended."""
+        self._in_pieces = False
+        if self._last is not None:
+            self._file.seek(self._last.position)
+
+    def read(self, size: int = -1) -> Any:
+        if self._in_pieces and size < 0:
+            self.stop()
+        if not self._in_pieces:
+            return self._file.read(size)
+        if self._last is None:
+            start = self._file.tell()
+            data = self._file.read(size)
+            self._last = Piece(self, start, len(data))
+            self._last.sent = len(data)
+            return data
+        start = self._last.position
+        there = os.fstat(self._file.fileno()).st_size - start
+        if there <= 0:
+            return b""
+        self._last = Piece(self, start, min(size, there))
+        return self._last
+
+    def fetch(self, start: int, end: int) -> None:
+        """Have these bytes in memory, so that they can be sent without waiting for a disk."""
+        if self._memory is not None:
+            image_files.fetch(self._file.fileno(), self._memory, start, end)

@@ -1,0 +1,156 @@
+"""What the drivers that speak HTTP through requests share. Imported only once requests is.
+
+requests and urllib3 are not the drivers' own, so nothing of theirs is replaced for others: a session gets an adapter
+of its own, and a response is read through an object of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.client
+import io
+import socket
+import ssl
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from requests.adapters import HTTPAdapter
+from urllib3.poolmanager import PoolKey, PoolManager
+
+from fastio.concurrency import current, fairness, native
+from fastio.io import lowwater, straight
+
+
+def _enlarge(manager: PoolManager, size: int) -> None:
+    """Have the connections that ``manager`` will make send bodies in blocks of ``size`` bytes."""
+    manager.connection_pool_kw["blocksize"] = size
+
+
+def _enlarge_1(manager: PoolManager, size: int) -> None:
+    """The same for urllib3 1.26: the block size is http.client's, and not among what tells connection pools apart."""
+    pools: dict[str, Any] = {
+        scheme: functools.partial(cls, blocksize=size) for scheme, cls in manager.pool_classes_by_scheme.items()
+    }
+    manager.pool_classes_by_scheme = pools
+
+
+_enlarge_manager = _enlarge if "key_blocksize" in PoolKey._fields else _enlarge_1
+
+
+class BlockAdapter(HTTPAdapter):
+    """requests' own adapter, but bodies are read and sent in blocks of ``blocksize`` bytes.
+
+    urllib3 2 has 16 KiB, urllib3 1.26 (that is http.client) 8 KiB.
+    """
+
+    __attrs__ = [*HTTPAdapter.__attrs__, "blocksize"]
+
+    blocksize: int
+
+    @classmethod
+    def like(cls, adapter: HTTPAdapter, blocksize: int) -> BlockAdapter:
+        """One with all properties of ``adapter``: what requests itself keeps of an adapter that is pickled."""
+        new = cls.__new__(cls)
+        new.__setstate__({**adapter.__getstate__(), "blocksize": blocksize})
+        return new
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        # The pool manager is made in there, and needs it.
+        self.blocksize = state["blocksize"]
+        super().__setstate__(dict(state))
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, **kwargs)
+        _enlarge_manager(self.poolmanager, self.blocksize)
+
+    def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
+        is_new = proxy not in self.proxy_manager
+        manager = super().proxy_manager_for(proxy, **kwargs)
+        if is_new:
+            _enlarge_manager(manager, self.blocksize)
+        return manager
+
+
+def enlarge_blocks(session: Any, size: int) -> None:
+    """Have a new session send bodies in blocks of ``size`` bytes; an adapter that is not requests' own stays."""
+    for prefix, adapter in list(getattr(session, "adapters", {}).items()):
+        if type(adapter) is HTTPAdapter:
+            session.mount(prefix, BlockAdapter.like(adapter, size))
+
+
+class Body:
+    """The body of a response, read in large chunks with few wake-ups; see :mod:`fastio.io.lowwater`.
+
+    TLS has framing of its own below the body, so there nothing changes; nor where the socket has a time-out, which
+    counts from one piece to the next.
+
+    :param raw: urllib3's response
+    :param read: what reads from it; ``raw.read`` by default
+    """
+
+    def __init__(self, raw: Any, read: Callable[..., bytes] | None = None) -> None:
+        self._raw = raw
+        self._read = raw.read if read is None else read
+
+    def read(self, amount: int | None = None, *args: Any, **kwargs: Any) -> bytes:
+        left = getattr(self._raw, "length_remaining", None)
+        if not amount or not isinstance(left, int):
+            return self._read(amount, *args, **kwargs)
+        sock = getattr(getattr(self._raw, "connection", None), "sock", None)
+        # Looked up each time: under eventlet it is the green one. A subclass does more than a socket does.
+        if type(sock) is not socket.socket or sock.gettimeout() is not None:
+            return self._read(amount, *args, **kwargs)
+        return lowwater.read(sock, lambda size: self._read(size, *args, **kwargs), amount, left)
+
+
+def read_straight(response: Any) -> None:
+    """Have the body of requests' ``response`` read as :mod:`fastio.io.straight` does.
+
+    urllib3 and http.client keep doing what they do of lengths, errors and the connection: only the file below them is
+    another one. Where that is not what they usually have, nothing changes.
+    """
+    original = getattr(response.raw, "_fp", None)
+    if type(original) is not http.client.HTTPResponse or original.chunked or not original.length:
+        return
+    below = original.fp
+    if original.length < 2 * lowwater.LEAST or type(below) is not io.BufferedReader:
+        return
+    file = type(below.raw)
+    # By name: eventlet has a copy of the module, whose sockets are the green ones' files.
+    if (file.__module__, file.__qualname__) != ("socket", "SocketIO"):
+        return
+    sock = below.raw._sock  # type: ignore[attr-defined]
+    # Looked up each time: under eventlet they are the green ones. A subclass does more than a socket does.
+    if type(sock) not in (socket.socket, ssl.SSLSocket) or sock.gettimeout() == 0:
+        return
+    before = after = None
+    if current.is_green():
+        pace = fairness.Pace()
+        before, after = pace.give_way, pace.moved
+    raw: straight.Straight
+    if type(sock) is ssl.SSLSocket:
+        raw = straight.Decrypted(below, before, after)
+    else:
+        raw = straight.Gathered(below, _wait, before, after)
+    original.fp = straight.reader(raw)
+
+
+def _wait(fd: int, seconds: float) -> bool:
+    """Whether ``fd`` became readable within that time; other greenlets run meanwhile."""
+    if current.hub() is None:
+        if not current.may_block():
+            # The hub itself runs this, or it is another library's: upstream's read knows what to do.
+            return False
+        select = native.module("select")
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
+    from eventlet.hubs import IOClosed
+
+    from fastio.concurrency import hub_wait
+
+    try:
+        return hub_wait.wait_readable(fd, seconds)
+    except IOClosed:
+        # Another greenlet closed it: eventlet's sockets put it so.
+        raise EOFError from None

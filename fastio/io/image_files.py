@@ -1,0 +1,186 @@
+"""Files and block devices, which eventlet takes for always ready: read and written without holding the hub."""
+
+from __future__ import annotations
+
+import functools
+import os
+import stat
+import sys
+from typing import Any
+
+from fastio import config
+from fastio.concurrency import fairness, offload
+from fastio.io import libc, sparse, syscalls
+
+_NOWAIT = getattr(os, "RWF_NOWAIT", 0)
+
+#: File systems that have nothing but the page cache, and so never wait; not all of them know RWF_NOWAIT.
+_IN_MEMORY = {"tmpfs", "ramfs", "hugetlbfs"}
+
+#: A write of this size takes about as long as handing it to a thread and coming back.
+_SMALL = 64 * 1024
+
+#: Where the kernel does not count pages every so many bytes are looked at: half of what it reads ahead at the least.
+_PROBED = 64 * 1024
+
+
+@functools.lru_cache(maxsize=64)
+def _in_memory(device: int) -> bool:
+    """Whether the file system with this ``st_dev`` is one that never waits."""
+    number = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        with open("/proc/self/mountinfo") as mounts:
+            for line in mounts:
+                fields, _, rest = line.partition(" - ")
+                if fields.split()[2] == number:
+                    return rest.split()[0] in _IN_MEMORY
+    except OSError:
+        pass
+    return False
+
+
+class InMemory:
+    """Tells whether bytes of a file can be had without waiting for a disk or a file server."""
+
+    def __init__(self, fileno: int) -> None:
+        self._fileno = fileno
+        self._nowait = bool(_NOWAIT)
+        self._counts = True
+        self._never_waits: bool | None = None
+
+    def has(self, start: int, end: int) -> bool:
+        """Whether all bytes from ``start`` up to ``end``, or to the end of the file before it, are in memory."""
+        status = os.fstat(self._fileno)
+        if self._never_waits is None:
+            self._never_waits = _in_memory(status.st_dev)
+        if stat.S_ISREG(status.st_mode):
+            end = min(end, status.st_size)
+        if self._never_waits or end <= start:
+            return True
+        # The last byte tells most: the kernel reads in order, and a page that is being read counts as there below.
+        return self._is_there(end - 1) and self._are_there(start, end)
+
+    def _is_there(self, position: int) -> bool:
+        """Whether the byte at ``position`` is in memory; False where the system does not tell."""
+        if self._nowait:
+            try:
+                os.preadv(self._fileno, [bytearray(1)], position, _NOWAIT)
+            except BlockingIOError:
+                return False
+            except (OSError, NotImplementedError) as error:
+                # Other errors are for the read itself to tell.
+                self._nowait = not syscalls.refused(error)
+            else:
+                return True
+        return False
+
+    def _are_there(self, start: int, end: int) -> bool:
+        """Whether no page between the two was taken out of memory again."""
+        if self._counts:
+            missing = libc.missing_pages(self._fileno, start, end)
+            if missing is not None:
+                return not missing
+            self._counts = False
+        return all(self._is_there(position) for position in range(start, end, _PROBED))
+
+
+class _File(fairness.Fair):
+    """A binary file. The bytes, exceptions and position are the file's own; a read may return less than was asked."""
+
+    __slots__ = ("_fastio_memory",)
+
+    def __init__(self, wrapped: Any, pace: fairness.Pace) -> None:
+        super().__init__(wrapped, pace)
+        object.__setattr__(self, "_fastio_memory", InMemory(wrapped.fileno()))
+
+    def read(self, size: int = -1) -> Any:
+        if size is None or size < 0:
+            return self._fastio_read_all(sys.maxsize)
+        if size > config.effective().yield_bytes:
+            return self._fastio_read_all(size)
+        return self._fastio_read(min(size, fairness.share()))
+
+    def _fastio_read(self, size: int) -> Any:
+        file = self.__wrapped__
+        position = file.tell()
+        fetch(file.fileno(), self._fastio_memory, position, position + size)
+        return file.read(size)
+
+    def _fastio_read_all(self, size: int) -> bytes:
+        """More than may be read in one turn: ``size`` bytes, or up to the end of the file."""
+        pace, parts = self._fastio_pace, []
+        while size > 0:
+            pace.give_way()
+            part = self._fastio_read(min(size, pace.left))
+            if not part:
+                break
+            pace.moved(len(part))
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def write(self, data: Any) -> Any:
+        file = self.__wrapped__
+        if len(data) <= _SMALL:
+            return file.write(data)
+        data = data if type(data) is bytes else bytes(data)
+        # What the file's own buffer has comes first.
+        file.flush()
+        written = 0
+        while written < len(data):
+            call = libc.write(file.fileno(), data, written)
+            count = -1 if call is None else offload.run(*call)
+            if count <= 0:
+                # It succeeds now, or raises what upstream would have raised.
+                return written + file.write(data[written:])
+            written += count
+        return written
+
+
+def fetch(fileno: int, memory: InMemory, start: int, end: int) -> None:
+    """Have the bytes from ``start`` to ``end`` of a file in memory, so that nobody has to wait for them in the hub."""
+    if not memory.has(start, end):
+        call = libc.pread(fileno, end - start, start)
+        if call is not None:
+            offload.run(*call)
+
+
+def wrap(file: Any) -> Any:
+    """``file`` or, where greenlets may be and it is a regular file or a block device, what stands for it."""
+    if not fairness.is_green():
+        return file
+    try:
+        mode = os.fstat(file.fileno()).st_mode
+    except (AttributeError, OSError, ValueError):
+        return file
+    if not stat.S_ISREG(mode) and not stat.S_ISBLK(mode):
+        return file
+    return fairness.stand_in(file, fairness.Pace(), _File)
+
+
+class Thin:
+    """A file written in order, in which runs of zeros become holes."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def write(self, data: Any) -> int:
+        if type(data) is not bytes:
+            return self._file.write(data)
+        for start, end, hole in sparse.runs(data):
+            if hole:
+                self._file.truncate(self._file.tell() + end - start)
+                self._file.seek(0, os.SEEK_END)
+            else:
+                self._file.write(data if end - start == len(data) else memoryview(data)[start:end])
+        return len(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def __enter__(self) -> Thin:
+        self._file = self._file.__enter__()
+        return self
+
+    def __exit__(self, *exc_info: Any) -> Any:
+        return self._file.__exit__(*exc_info)

@@ -1,0 +1,102 @@
+"""Functions of the C library that tell a failure by what they return, so that a worker can call them.
+
+See :mod:`fastio.concurrency.threads`. Whoever gets a failure makes the same call in the way that upstream would have
+made it, which then succeeds or raises what upstream raises. The arguments are objects of ctypes, made by who asks for
+the call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from collections.abc import Callable
+from typing import Any
+
+#: ``cachestat(2)``, Linux 6.5; the same number on all machines but Alpha.
+_SYS_CACHESTAT = 451
+_PAGE = 4096
+
+
+@functools.cache
+def _function(name: str, result: Any = ctypes.c_ssize_t) -> Callable[..., int] | None:
+    """``name`` of the C library, or the one with offsets of 64 bits; None if it has none."""
+    try:
+        library = ctypes.CDLL(None)
+        function = getattr(library, name + "64", None) or getattr(library, name)
+    except (OSError, AttributeError):
+        return None
+    function.restype = result
+    found: Callable[..., int] = function
+    return found
+
+
+def pread(fd: int, size: int, offset: int) -> tuple[Any, ...] | None:
+    """A call that reads ``size`` bytes at ``offset`` and forgets them: they are in the page cache then."""
+    function = _function("pread")
+    if function is None:
+        return None
+    return function, ctypes.c_int(fd), ctypes.create_string_buffer(size), ctypes.c_size_t(size), ctypes.c_int64(offset)
+
+
+def write(fd: int, data: Any, start: int) -> tuple[Any, ...] | None:
+    """A call that writes the bytes of ``data`` from ``start`` on, and returns how many; below 0 is a failure.
+
+    :param data: bytes, which the call keeps
+    """
+    function = _function("write")
+    if function is None:
+        return None
+    size = len(data) - start
+    address = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
+    return function, ctypes.c_int(fd), ctypes.c_void_p(address + start), ctypes.c_size_t(size), data
+
+
+def pwrite(fd: int, data: bytes, start: int, offset: int) -> tuple[Any, ...] | None:
+    """The same at ``offset`` of the file: made twice, it is as made once."""
+    function = _function("pwrite")
+    if function is None:
+        return None
+    size = len(data) - start
+    address = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
+    place = ctypes.c_void_p(address + start)
+    return function, ctypes.c_int(fd), place, ctypes.c_size_t(size), ctypes.c_int64(offset), data
+
+
+def open_file(path: str, flags: int, mode: int) -> tuple[Any, ...] | None:
+    """A call that opens a file, and returns its descriptor; below 0 is a failure."""
+    function = _function("open", ctypes.c_int)
+    if function is None:
+        return None
+    return function, ctypes.c_char_p(os.fsencode(path)), ctypes.c_int(flags), ctypes.c_uint(mode)
+
+
+def unlink(path: str) -> tuple[Any, ...] | None:
+    """A call that removes a file; below 0 is a failure."""
+    function = _function("unlink", ctypes.c_int)
+    return None if function is None else (function, ctypes.c_char_p(os.fsencode(path)))
+
+
+class _Range(ctypes.Structure):
+    _fields_ = (("offset", ctypes.c_uint64), ("length", ctypes.c_uint64))
+
+
+class _Cached(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_uint64) for name in ("cached", "dirty", "writeback", "evicted", "recent"))
+
+
+def missing_pages(fd: int, start: int, end: int) -> int | None:
+    """How many pages of a file, those that have its bytes from ``start`` to ``end``, are not in the page cache.
+
+    None where the system does not tell: before Linux 6.5, or for a file that is neither ours nor open for writing.
+    """
+    syscall = _function("syscall")
+    if syscall is None:
+        return None
+    found = _Cached()
+    first = start - start % _PAGE
+    wanted = _Range(first, end - first)
+    result = syscall(
+        ctypes.c_long(_SYS_CACHESTAT), ctypes.c_int(fd), ctypes.byref(wanted), ctypes.byref(found), ctypes.c_uint(0)
+    )
+    return None if result else max(0, -(-(end - first) // _PAGE) - found.cached)

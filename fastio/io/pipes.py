@@ -1,0 +1,98 @@
+"""The capacity of pipes.
+
+A read returns at most what the pipe holds, so a larger chunk gains nothing on a default pipe (64 KiB); see pipe(7) and
+``F_SETPIPE_SZ`` in fcntl(2).
+"""
+
+from __future__ import annotations
+
+import fcntl
+
+from fastio.concurrency import budget
+
+#: What Linux gives a new pipe (16 pages), and so the sign of a child that has much to say.
+DEFAULT_CAPACITY = 64 * 1024
+
+#: What all pipes of a process together are made larger by, as a multiple of what one may have. Without privileges a
+#: user's pipes share 64 MiB (``pipe-user-pages-soft``): beyond it everybody else's new pipes hold 8 KiB.
+MOST = 4
+
+_GET = getattr(fcntl, "F_GETPIPE_SZ", None)
+_SET = getattr(fcntl, "F_SETPIPE_SZ", None)
+
+
+def capacity(fd: int) -> int:
+    """Bytes that the pipe at ``fd`` can hold; 0 where it is no pipe or the system does not tell."""
+    if _GET is None:
+        return 0
+    try:
+        return fcntl.fcntl(fd, _GET)
+    except OSError:
+        return 0
+
+
+#: Descriptors of pipes that were made larger; some may have been closed, and be other files' by now.
+_grown: set[int] = set()
+
+
+def _held() -> int:
+    """Bytes by which the pipes that were made larger are so still: the kernel is asked, for nobody tells of a close."""
+    held = 0
+    for fd in tuple(_grown):
+        more = capacity(fd) - DEFAULT_CAPACITY
+        if more > 0:
+            held += more
+        else:
+            _grown.discard(fd)
+    return held
+
+
+class Growth:
+    """The larger pipe that one transfer asks for once it carries much: alone ``size``, with others its share.
+
+    Only a pipe of the default capacity is touched: one of another was made so by somebody, or by a kernel that had no
+    more to give. When there are fewer others later on, it is asked for more.
+
+    :param size: in bytes; 0 leaves the pipe as it is
+    """
+
+    __slots__ = ("fd", "_size", "_asked", "_capacity")
+
+    def __init__(self, fd: int, size: int) -> None:
+        self.fd = fd
+        self._size = size
+        self._asked = 0
+        self._capacity = DEFAULT_CAPACITY
+
+    def ask(self) -> None:
+        """The transfer still carries much; costs next to nothing where all has been granted."""
+        if self._asked >= self._size:
+            return
+        wanted = budget.shared.pipe_size(self._size)
+        if wanted < 2 * self._asked:
+            return
+        self._asked = wanted
+        if wanted > self._capacity and capacity(self.fd) == self._capacity:
+            own = self._capacity - DEFAULT_CAPACITY
+            left = MOST * self._size - (_held() - own)
+            self._capacity = grow(self.fd, min(wanted, left))
+            if self._capacity > DEFAULT_CAPACITY:
+                _grown.add(self.fd)
+
+
+def grow(fd: int, size: int) -> int:
+    """Ask the kernel for a pipe of ``size`` bytes; returns the capacity then in force (0: not a pipe).
+
+    Never makes a pipe smaller. Where the kernel refuses the size (EPERM above
+    ``/proc/sys/fs/pipe-max-size`` or beyond the user's ``pipe-user-pages-soft``, ENOMEM), half of
+    it is tried, and so on: no size is an error.
+    """
+    now = capacity(fd)
+    if _SET is None or now == 0:
+        return now
+    while size > now:
+        try:
+            return fcntl.fcntl(fd, _SET, size)
+        except OSError:
+            size //= 2
+    return now

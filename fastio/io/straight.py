@@ -1,0 +1,175 @@
+"""Reading a message of known length straight from its socket, past the buffer that its head was read through.
+
+A ``BufferedReader`` reads most of a large chunk into its place, and what is left of it through its buffer; and each
+piece that the peer sends wakes it. From a plain socket the kernel gathers data first, also where the socket has a
+time-out: :mod:`fastio.io.lowwater` leaves those alone, because a time-out counts from one piece of data to the next,
+and with a mark in force no piece is seen until the mark is reached. Here the mark is in force only for a moment of
+patience. Once that is over, whatever has come is read as it would have been without it, and the time-out has what is
+left of it. With TLS a record (16 KiB) at a time is decrypted, and nothing but that is done for each.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import socket
+import ssl
+import struct
+import termios
+from collections.abc import Callable
+from typing import Any, cast
+
+from fastio.io import lowwater
+
+#: Seconds for the kernel to gather. A peer that needs longer for half a MiB does not wake the reader often.
+PATIENCE = 0.05
+
+Wait = Callable[[int, float], bool]
+
+
+class Straight(io.RawIOBase):
+    """What a connection has for the reader of ``below``, first what is in its buffer already.
+
+    Everything else is the ``SocketIO`` below the buffer.
+
+    :param below: on a socket that blocks or has a time-out, be it in the hub
+    :param before: called before data is read
+    :param after: called with the number of bytes that were
+    """
+
+    def __init__(
+        self, below: io.BufferedReader, before: Callable[[], None] | None, after: Callable[[int], None] | None
+    ) -> None:
+        self._below = below
+        raw: Any = cast(Any, below.raw)
+        self._raw = raw
+        self._socket = raw._sock
+        self._before = before
+        self._after = after
+        self._drained = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, view: Any, /) -> int | None:
+        if self._before is not None:
+            self._before()
+        count = self._read(view) if self._drained else self._drain(view)
+        if self._after is not None:
+            self._after(count or 0)
+        return count
+
+    def _drain(self, view: memoryview) -> int:
+        """Either what is in the buffer, or, if that is nothing, one piece from the socket."""
+        data = self._below.read1(len(view))
+        self._drained = len(data) < len(view)
+        view[: len(data)] = data
+        return len(data)
+
+    def _read(self, view: memoryview) -> int | None:
+        raise NotImplementedError
+
+    def fileno(self) -> int:
+        return self._below.fileno()
+
+    def close(self) -> None:
+        try:
+            self._below.close()
+        finally:
+            super().close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._raw, name)
+
+
+class Gathered(Straight):
+    """From a plain socket, with few wake-ups.
+
+    :param wait: ``wait(fd, seconds)`` returns whether ``fd`` became readable in that time; called with the mark set
+    """
+
+    def __init__(
+        self,
+        below: io.BufferedReader,
+        wait: Wait,
+        before: Callable[[], None] | None = None,
+        after: Callable[[int], None] | None = None,
+    ) -> None:
+        super().__init__(below, before, after)
+        self._wait = wait
+
+    def _read(self, view: memoryview) -> int | None:
+        wanted = min(len(view), lowwater.MOST)
+        if wanted < lowwater.LEAST:
+            return self._raw.readinto(view)
+        timeout = self._socket.gettimeout()
+        patience = PATIENCE if timeout is None else min(PATIENCE, timeout / 2)
+        if self._gather(wanted, patience) or timeout is None:
+            return self._raw.readinto(view)
+        self._socket.settimeout(timeout - patience)
+        try:
+            return self._raw.readinto(view)
+        finally:
+            self._socket.settimeout(timeout)
+
+    def _gather(self, wanted: int, patience: float) -> bool:
+        """Have ``wanted`` bytes in the kernel, or an end of the connection; False if they have not come in time."""
+        sock = self._socket
+        try:
+            if _arrived(sock.fileno()) >= wanted:
+                return True
+            before = sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wanted)
+        except (OSError, ValueError):
+            # It is closed, and reading says so.
+            return True
+        try:
+            return self._wait(sock.fileno(), patience)
+        finally:
+            # Whoever reads on must not wait for more than there will be.
+            try:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, before)
+            except OSError:
+                pass
+
+
+def _arrived(fd: int) -> int:
+    """Bytes that the kernel has for the reader of ``fd``."""
+    return struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, bytes(4)))[0]
+
+
+class Decrypted(Straight):
+    """From an ``SSLSocket``: as many of OpenSSL's records as the chunk takes, without the layers above OpenSSL."""
+
+    _ended = False
+
+    def _read(self, view: memoryview) -> int | None:
+        if self._ended:
+            # The end, which came after the last data: nothing may be asked of OpenSSL between the two.
+            self._ended = False
+            return 0
+        connection = self._socket._sslobj
+        if connection is None:
+            return self._raw.readinto(view)
+        size, total = len(view), 0
+        while total < size:
+            try:
+                count = connection.read(size - total, view[total:])
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                # Under eventlet there is nothing now, and the socket knows how to wait.
+                count = self._raw.readinto(view[total:])
+            except ssl.SSLEOFError:
+                if not self._socket.suppress_ragged_eofs:
+                    raise
+                count = 0
+            if not count:
+                self._ended = total > 0
+                return total or count
+            total += count
+        return total
+
+
+def reader(raw: Straight) -> io.BufferedReader:
+    """``raw`` with the methods of a ``BufferedReader``, whose ``read()`` then reads all into its result's own place."""
+    # The buffer takes one byte, so nothing is ever read ahead.
+    return io.BufferedReader(raw, 1)

@@ -1,0 +1,1 @@
+"""Patches of eventlet: its Popen, GreenPipe, sockets and WSGI server."""

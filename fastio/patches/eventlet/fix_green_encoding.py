@@ -1,0 +1,35 @@
+"""``fix_green_encoding``: eventlet's green Popen heeds ``encoding=`` and ``errors=``.
+
+Upstream wraps the pipes of a text-mode child anew and drops both, so they decode as the locale says, strictly.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+from fastio.patches import _targets
+from fastio.patching.registry import Patch
+
+
+def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of the green ``Popen.__init__``."""
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        below(self, *args, **kwargs)
+        # "locale" is Python 3.10's word for no encoding given; reconfigure() there does not know it.
+        encoding = None if self.encoding == "locale" else self.encoding
+        if encoding or self.errors:
+            for stream in (self.stdin, self.stdout, self.stderr):
+                if isinstance(stream, io.TextIOWrapper):
+                    stream.reconfigure(encoding=encoding, errors=self.errors)
+
+    return __init__
+
+
+PATCH = Patch(
+    name="fix_green_encoding",
+    summary="eventlet: Popen(encoding=…, errors=…) are heeded",
+    targets=(_targets.green_popen(make, "__init__", own=True),),
+)

@@ -1,0 +1,72 @@
+"""``fix_green_epipe``: eventlet's green ``os.write`` raises BrokenPipeError instead of spinning for ever.
+
+Upstream (seen in eventlet 0.34 to 0.41) takes EPIPE for "try again": ``communicate(input)`` to a
+child that exits without reading all of its input never returns and keeps a processor busy.
+Natively ``os.write`` raises, and so it does here.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from posix import write as _write
+from stat import S_ISREG
+from typing import Any
+
+from fastio.patches import _targets
+from fastio.patching.registry import Patch, Requirement, Target
+
+#: The first release that waits before it writes.
+_WAITS_FIRST = Requirement("eventlet", "0.37", "0.42")
+
+
+def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The replacement of ``eventlet.green.os.write``, in the order of the release that is installed."""
+    release = slot.release.split(", ")[0].rpartition(" ")[2]
+    return _wait_and_write() if _WAITS_FIRST.accepts(release) else _write_and_wait()
+
+
+def _wait_and_write() -> Callable[..., Any]:
+    from eventlet import hubs
+
+    def write(fd: int, st: Any) -> int:
+        while True:
+            # A regular file is always ready, and epoll refuses it.
+            if not S_ISREG(os.stat(fd).st_mode):
+                try:
+                    hubs.trampoline(fd, write=True)
+                except hubs.IOClosed:
+                    return 0
+            try:
+                return _write(fd, st)
+            except OSError as error:
+                if error.errno != errno.EAGAIN:
+                    raise
+
+    return write
+
+
+def _write_and_wait() -> Callable[..., Any]:
+    from eventlet import hubs
+
+    def write(fd: int, st: Any) -> int:
+        while True:
+            try:
+                return _write(fd, st)
+            except OSError as error:
+                if error.errno != errno.EAGAIN:
+                    raise
+            hubs.trampoline(fd, write=True)
+
+    return write
+
+
+PATCH = Patch(
+    name="fix_green_epipe",
+    summary="eventlet: os.write() to a pipe that nobody reads raises BrokenPipeError instead of spinning for ever",
+    targets=(
+        Target("eventlet.green.os", "write", make, (("write", "eventlet.green.os:write"),), also=(("os", "write"),)),
+    ),
+    requires=(_targets.EVENTLET,),
+)

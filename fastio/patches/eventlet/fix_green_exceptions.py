@@ -1,0 +1,58 @@
+"""``fix_green_exceptions``: under eventlet ``except subprocess.TimeoutExpired`` catches what
+``communicate(timeout)`` raises.
+
+eventlet keeps private copies of ``subprocess``. Its green Popen inherits ``_check_timeout`` from
+one copy and its ``check_output`` calls ``run`` of another, so the TimeoutExpired and
+CalledProcessError that come out are not the classes that ``subprocess`` shows. Here both run with
+the names of ``eventlet.green.subprocess``, where eventlet has put the right classes;
+``check_output`` thereby also uses the green Popen instead of one that blocks the hub. The
+SubprocessError of a child that could not be started is raised again as the visible class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from fastio.patches import _targets
+from fastio.patching.registry import Patch, Target
+
+
+def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The same function, looking its names up in ``eventlet.green.subprocess``."""
+    from eventlet.green import subprocess as green
+
+    original = slot.original
+    function = FunctionType(original.__code__, vars(green), original.__name__, original.__defaults__)
+    function.__kwdefaults__ = original.__kwdefaults__
+    return function
+
+
+def make_execute_child(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of ``Popen._execute_child``."""
+    import subprocess
+
+    private = slot.original.__globals__["SubprocessError"]
+
+    def _execute_child(self: Any, *args: Any) -> Any:
+        try:
+            return below(self, *args)
+        except private as error:
+            if type(error) is not private:
+                raise
+            raise subprocess.SubprocessError(*error.args).with_traceback(error.__traceback__) from None
+
+    return _execute_child
+
+
+PATCH = Patch(
+    name="fix_green_exceptions",
+    summary="eventlet: the exceptions are of the classes that subprocess shows",
+    targets=(
+        _targets.green_popen(make, "_check_timeout"),
+        _targets.green_popen(make_execute_child, "_execute_child"),
+        Target(_targets.GREEN_SUBPROCESS, "run", make, (("run", "subprocess:run"),)),
+    ),
+    requires=(_targets.EVENTLET,),
+)

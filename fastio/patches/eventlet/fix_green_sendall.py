@@ -1,0 +1,93 @@
+"""``fix_green_sendall``: eventlet's ``GreenSocket.sendall`` sends what is left without copying it, and is fair.
+
+Upstream (seen in eventlet 0.34 to 0.41) slices the rest off for every partial send: the kernel takes at most what its
+buffer has room for, so most of a buffer of many MiB is copied again and again. Here the rest is offered in place. That
+goes for ``bytes`` and ``bytearray``; a slice of a memoryview is no copy to begin with, and all else is sent as
+upstream has it. Nobody holds the buffer while other greenlets run, so that a bytearray can still be resized then.
+
+Upstream gives way only when the kernel's buffer is full: a peer that always has room keeps the hub from everything
+else, within a large buffer and from one call to the next. Here each socket gives way after its share of
+``yield_bytes``, before it sends on, as it otherwise would for a peer that is slow. A socket in non-blocking mode never
+does, and neither does a call in the hub's own greenlet.
+
+``GreenSSLSocket.sendall`` has the same line, but OpenSSL takes a buffer whole, so nothing is left to be copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastio import counters
+from fastio.concurrency import fairness
+from fastio.patches import _targets
+from fastio.patching.registry import Patch, Target
+
+MODULE = "eventlet.greenio.base"
+
+
+def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The replacement of ``GreenSocket.sendall``."""
+    from eventlet.greenio.base import GreenSocket
+
+    def sendall(self: Any, data: Any, flags: int = 0) -> None:
+        # Others may have a send() of their own, which upstream's sendall() calls.
+        if not slot.active or self.act_non_blocking or type(self) is not GreenSocket or "send" in self.__dict__:
+            return below(self, data, flags)
+        in_place = type(data) is bytes or type(data) is bytearray
+        tail = _send(self, self.fd.send, data, flags)
+        len_data = len(data)
+        while tail < len_data:
+            if in_place:
+                tail += _send(self, _sender_of_rest(self.fd.send, tail), data, flags)
+            else:
+                tail += _send(self, self.fd.send, data[tail:], flags)
+        return None
+
+    return sendall
+
+
+def _sender_of_rest(send: Callable[..., int], start: int) -> Callable[..., int]:
+    """``send`` for what ``data`` has from ``start`` on."""
+
+    def send_rest(data: Any, flags: int) -> int:
+        with memoryview(data) as view, view[start:] as rest:
+            return send(rest, flags)
+
+    return send_rest
+
+
+def _send(sock: Any, send: Callable[..., int], data: Any, flags: int) -> int:
+    """Send once, when it is the socket's turn and there is room; returns how many bytes it was."""
+    pace = sock.__dict__.get("_fastio_pace")
+    if pace is None:
+        pace = sock._fastio_pace = fairness.Pace()
+    pace.give_way()
+    try:
+        count = send(data, flags)
+    except BlockingIOError:
+        counters.waits += 1
+        # Upstream's way to wait, with the socket's time-out. Others run meanwhile, and its share begins anew.
+        count = sock._send_loop(send, data, flags)
+        sock._fastio_pace = fairness.Pace()
+    else:
+        pace.moved(count)
+    counters.writes += 1
+    counters.bytes_out += count
+    return count
+
+
+PATCH = Patch(
+    name="fix_green_sendall",
+    summary="eventlet: sendall() of a large buffer does not copy what is left of it, and lets other greenlets run",
+    targets=(
+        Target(
+            MODULE,
+            "GreenSocket.sendall",
+            make,
+            tuple((name, f"{MODULE}:GreenSocket.{name}") for name in ("sendall", "send", "_send_loop")),
+            direct=True,
+        ),
+    ),
+    requires=(_targets.EVENTLET,),
+)

@@ -1,0 +1,37 @@
+"""``green_communicate``: ``eventlet.green.subprocess.Popen._communicate``.
+
+Upstream runs CPython's code with green ``select`` and ``os``: two trips through the hub for every
+32 KiB read, and for every 512 bytes written (eventlet's green select has no PIPE_BUF). Here each
+trip moves all that the pipe holds, up to this transfer's share of ``yield_bytes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastio.concurrency import budget
+from fastio.patches import _targets
+from fastio.patches.subprocess import _popen
+from fastio.patching.registry import Patch
+
+
+def mode(slot: Any) -> _popen.Mode:
+    """How eventlet's Popen waits."""
+    from fastio.concurrency import hub_wait
+
+    return _popen.Mode(
+        hub_wait.HubSelector, lambda settings: budget.shared.share(settings.yield_bytes), may_wait=lambda: True
+    )
+
+
+def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The replacement of the green ``Popen._communicate``."""
+    return _popen.replacement(below, slot, mode(slot))
+
+
+PATCH = Patch(
+    name="green_communicate",
+    summary="Popen.communicate() under eventlet: the same, with one trip through the hub per turn",
+    targets=(_targets.green_communicate(make),),
+)

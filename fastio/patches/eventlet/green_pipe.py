@@ -1,0 +1,245 @@
+"""``green_pipe``: eventlet's GreenPipe (``eventlet.greenio.py3.GreenFileIO``).
+
+Upstream's ``readall`` reads 8 KiB at a time into a list, ``readinto`` reads into a temporary and
+copies, and a reader or writer whose peer keeps up never lets other greenlets run. Here ``readall``
+drains large chunks into one growing result from a larger pipe, ``readinto`` reads in place, and each
+file gives way after its share of ``yield_bytes``. In the hub's own greenlet, where nobody can give
+way, nothing does.
+
+The methods replace upstream's directly (no function in between): a ``read(1)`` costs little more than its call.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from posix import read as _read  # the functions of os may have been replaced by green ones
+from posix import write as _write
+from typing import Any
+
+from fastio import config, counters
+from fastio.concurrency import budget, fairness
+from fastio.config import Settings
+from fastio.io import pipes, syscalls
+from fastio.io.drain import Drain
+from fastio.patches import _targets
+from fastio.patches.subprocess import _popen
+from fastio.patching.registry import Patch, Target
+
+MODULE = "eventlet.greenio.py3"
+
+#: A read or write of this size says that the pipe carries much.
+_MUCH = pipes.DEFAULT_CAPACITY // 2
+
+
+def _let_others_run(file: Any) -> None:
+    if fairness.hub() is None:
+        return
+    from eventlet import sleep
+    from eventlet.hubs import IOClosed
+
+    counters.yields += 1
+    sleep(0)
+    if file._closed:
+        # The number of the descriptor may belong to another file by now.
+        raise IOClosed()
+
+
+def _renew(file: Any) -> None:
+    """Give ``file`` its share of the budget; files that are giving way count as active too."""
+    file._fastio_left = budget.shared.share(config.effective().yield_bytes, more=1)
+
+
+def _wait_to_read(file: Any) -> None:
+    counters.waits += 1
+    file._trampoline(file, read=True)
+    _renew(file)
+
+
+def _pace(file: Any) -> None:
+    """Give way if ``file`` has moved its share without waiting.
+
+    Always before bytes are moved: an exception that arrives while others run (a time-out, a kill)
+    must find nothing that was read and not returned, or written and not told.
+    """
+    try:
+        if file._fastio_left > 0:
+            return
+    except AttributeError:
+        pass
+    else:
+        budget.shared.enter(file)
+        try:
+            _let_others_run(file)
+        finally:
+            budget.shared.leave(file)
+    _renew(file)
+
+
+def _grow(file: Any) -> None:
+    """Ask for a larger pipe."""
+    growth = file.__dict__.get("_fastio_growth")
+    if growth is None or growth.fd != file._fileno:
+        growth = file._fastio_growth = pipes.Growth(file._fileno, _pipe_size(file, config.effective()))
+    growth.ask()
+
+
+def _pipe_size(file: Any, settings: Settings) -> int:
+    """The capacity to ask for."""
+    return 0 if "_fastio_size_is_chosen" in file.__dict__ else settings.pipe_size
+
+
+def make_init(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of the green ``Popen.__init__``, which alone knows that the caller chose the size of the pipes."""
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        below(self, *args, **kwargs)
+        if _popen.has_pipes_of_chosen_size(self):
+            for stream in (self.stdin, self.stdout, self.stderr):
+                if stream is not None:
+                    buffered = getattr(stream, "buffer", stream)
+                    getattr(buffered, "raw", buffered)._fastio_size_is_chosen = True
+
+    return __init__
+
+
+def make_read(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The replacement of ``GreenFileIO.read``."""
+
+    def read(self: Any, size: int = -1) -> bytes:
+        if size == -1 or not slot.active:
+            return below(self, size)
+        _pace(self)
+        while True:
+            try:
+                data = _read(self._fileno, size)
+            except BlockingIOError:
+                _wait_to_read(self)
+            except OSError as e:
+                raise OSError(*e.args)  # noqa: B904 - as upstream
+            else:
+                count = len(data)
+                counters.reads += 1
+                counters.bytes_in += count
+                self._fastio_left -= count
+                if count >= _MUCH:
+                    _grow(self)
+                return data
+
+    return read
+
+
+def make_readall(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The replacement of ``GreenFileIO.readall``."""
+
+    def readall(self: Any) -> bytes:
+        if not slot.active:
+            return below(self)
+        settings = config.effective()
+        drain = Drain(self._fileno, settings.chunk_size, _pipe_size(self, settings))
+        budget.shared.enter(drain)
+        try:
+            left = budget.shared.share(settings.yield_bytes)
+            while True:
+                try:
+                    left -= drain.read(left)
+                except BlockingIOError:
+                    _wait_to_read(self)
+                    left = 0
+                except OSError as e:
+                    raise OSError(*e.args)  # noqa: B904 - as upstream
+                else:
+                    if drain.eof:
+                        return drain.take()
+                    if left <= 0:
+                        _let_others_run(self)
+                if left <= 0:
+                    budget.shared.enter(drain)
+                    left = budget.shared.share(settings.yield_bytes)
+        finally:
+            budget.shared.leave(drain)
+
+    return readall
+
+
+def make_readinto(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The replacement of ``GreenFileIO.readinto``."""
+    from eventlet.greenio.py3 import GreenFileIO
+
+    def readinto(self: Any, b: Any) -> int:
+        # A subclass may have a read() of its own, which upstream's readinto() calls.
+        if not slot.active or type(self) is not GreenFileIO or memoryview(b).itemsize != 1:
+            return below(self, b)
+        _pace(self)
+        while True:
+            try:
+                count = os.readv(self._fileno, [b])
+            except BlockingIOError:
+                _wait_to_read(self)
+            except OSError as e:
+                if syscalls.refused(e):
+                    return below(self, b)
+                raise OSError(*e.args)  # noqa: B904 - as upstream
+            else:
+                counters.reads += 1
+                counters.bytes_in += count
+                self._fastio_left -= count
+                if count >= _MUCH:
+                    _grow(self)
+                return count
+
+    return readinto
+
+
+def make_write(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The replacement of ``GreenFileIO.write``."""
+    from eventlet.hubs import trampoline
+
+    def write(self: Any, data: Any) -> int:
+        view = memoryview(data)
+        if not slot.active or view.itemsize != 1:
+            return below(self, data)
+        size = len(view)
+        chunk = size
+        if size >= _MUCH:
+            chunk = config.effective().chunk_size
+            _grow(self)
+        offset = 0
+        while offset < size:
+            _pace(self)
+            try:
+                written = _write(self._fileno, view[offset : offset + chunk])
+            except BlockingIOError:
+                counters.waits += 1
+                # Upstream's own for writers: the file does not count as closed after IOClosed, as it does for readers.
+                trampoline(self, write=True)
+                _renew(self)
+            except OSError as e:
+                raise OSError(*e.args)  # noqa: B904 - as upstream
+            else:
+                offset += written
+                counters.writes += 1
+                counters.bytes_out += written
+                self._fastio_left -= written
+        return offset
+
+    return write
+
+
+def _method(name: str, make: Callable[..., Any]) -> Target:
+    fingerprints = tuple((other, f"{MODULE}:GreenFileIO.{other}") for other in (name, "_trampoline", "__init__"))
+    return Target(MODULE, f"GreenFileIO.{name}", make, fingerprints, direct=True)
+
+
+PATCH = Patch(
+    name="green_pipe",
+    summary="GreenPipe: large reads into one result, reads in place, larger pipes, fair to other greenlets",
+    targets=(
+        _method("read", make_read),
+        _method("readall", make_readall),
+        _method("readinto", make_readinto),
+        _method("write", make_write),
+        _targets.green_popen(make_init, "__init__", own=True),
+    ),
+    requires=(_targets.EVENTLET,),
+)

@@ -1,0 +1,1 @@
+"""Patches of glance-api's own data path."""

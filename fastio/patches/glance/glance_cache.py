@@ -1,0 +1,86 @@
+"""``glance_cache``: the image cache reads in large chunks, is filled and verified next to sending, and is fair.
+
+Upstream reads a cached image in chunks of 64 KiB from the first to the last without a thought of other requests. Here
+a chunk is ``chunk_size``, and under eventlet a request gives way after its share of ``yield_bytes``. An image that is
+copied to the cache while a client downloads it is hashed (md5) in a native thread next to it, and under eventlet
+written in one; both hold everybody else for as long as they take otherwise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fastio import config
+from fastio.concurrency import fairness
+from fastio.io import hashing, hashing_pool, image_files
+from fastio.patches.glance import _glance
+from fastio.patching import namespaces
+from fastio.patching.registry import Patch
+
+
+def make_get_from_cache(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """``CacheFilter.get_from_cache`` with large chunks of a file that leaves the hub to others."""
+    return namespaces.replaced(below, utils=_Utils)
+
+
+class _Utils:
+    """``glance.common.utils`` with another default of ``chunkiter``."""
+
+    def __init__(self, utils: Any) -> None:
+        self._utils = utils
+
+    def chunkiter(self, file: Any) -> Any:
+        return fairness.wrap(self._utils.chunkiter(image_files.wrap(file), config.effective().chunk_size))
+
+
+def make_cache_tee_iter(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """``ImageCache.cache_tee_iter`` that hashes in a native thread, and under eventlet writes in one."""
+    hashed = namespaces.replaced(below, hashlib=_Hashlib, md5=_in_background)
+
+    def cache_tee_iter(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return hashed(_Cache(self), *args, **kwargs)
+
+    return cache_tee_iter
+
+
+def _in_background(md5: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *args, **kwargs: hashing.BackgroundHash(md5(*args, **kwargs), hashing_pool.pool)
+
+
+class _Hashlib:
+    """``hashlib`` as the function uses it."""
+
+    def __init__(self, hashlib: Any) -> None:
+        self.md5 = _in_background(hashlib.md5)
+
+
+class _Cache:
+    """Stands for the cache, or its driver, the files of which are written without holding the hub."""
+
+    def __init__(self, wrapped: Any) -> None:
+        self._wrapped = wrapped
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._wrapped, name)
+
+    @property
+    def driver(self) -> _Cache:
+        return _Cache(self._wrapped.driver)
+
+    @contextlib.contextmanager
+    def open_for_write(self, image_id: Any) -> Iterator[Any]:
+        with self._wrapped.open_for_write(image_id) as file:
+            yield image_files.wrap(file)
+
+
+PATCH = Patch(
+    name="glance_cache",
+    summary="glance's image cache: large chunks, hashed and written next to sending, fair under eventlet",
+    targets=(
+        _glance.function("glance.api.middleware.cache", "CacheFilter.get_from_cache", make_get_from_cache),
+        _glance.function("glance.image_cache", "ImageCache.cache_tee_iter", make_cache_tee_iter),
+    ),
+    requires=(_glance.GLANCE,),
+)

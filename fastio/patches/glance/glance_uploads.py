@@ -1,0 +1,71 @@
+"""``glance_uploads``: glance under uWSGI reads chunked uploads without copying what it has again and again.
+
+Upstream (glance 32 and 33) appends each chunk of the request to a bytes object until that has as much as was asked
+for, which copies all of it each time: for a read of 1 MiB some 8 MiB with chunks of 64 KiB, as glanceclient sends them,
+and 64 MiB with chunks of 8 KiB. Here the chunks are joined once. What a read returns, and what is kept for the next
+one, is the same, also where uWSGI raises an exception in the middle of it. Releases before 32 do not append.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from fastio.config import MIB
+from fastio.patches.glance import _glance
+from fastio.patching.registry import Patch, Requirement
+
+MODULE = "glance.common.wsgi"
+
+#: Releases whose ``_UWSGIChunkFile`` keeps a buffer; those before it return what the chunks hold, joined once.
+_APPENDS = Requirement("glance", "32.0", "34")
+
+
+def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The replacement of ``_UWSGIChunkFile.read``."""
+    find_uwsgi = _finder(sys.modules[MODULE])
+
+    def read(self: Any, length: int | None = None) -> bytes:
+        if length == 0:
+            return b""
+        if length is None or length < 0:
+            # As upstream, which does not read to the end then.
+            length = MIB
+        uwsgi = find_uwsgi()
+        # One piece alone is not copied at all.
+        pieces = [self._buffer] if self._buffer else []
+        size = len(self._buffer)
+        try:
+            while size < length:
+                data = uwsgi.chunked_read()
+                if not data:
+                    break
+                pieces.append(data)
+                size += len(data)
+        except BaseException:
+            self._buffer = b"".join(pieces)
+            raise
+        self._buffer = b""
+        if size > length:
+            last = pieces[-1]
+            end = len(last) - (size - length)
+            pieces[-1], self._buffer = last[:end], last[end:]
+        return b"".join(pieces)
+
+    return read
+
+
+def _finder(wsgi: Any) -> Callable[[], Any]:
+    """How glance finds the module ``uwsgi``: for each read from 33 on, and once before."""
+    if hasattr(wsgi, "_get_uwsgi"):
+        return lambda: wsgi._get_uwsgi()
+    return lambda: wsgi.uwsgi
+
+
+PATCH = Patch(
+    name="glance_uploads",
+    summary="glance under uWSGI: the chunks of a chunked upload are joined once, not copied for each that comes",
+    targets=(_glance.function(MODULE, "_UWSGIChunkFile.read", make, "__init__"),),
+    requires=(_APPENDS,),
+)

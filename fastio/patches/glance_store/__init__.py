@@ -1,0 +1,1 @@
+"""Patches of the drivers of glance_store."""

@@ -1,0 +1,169 @@
+"""What the patches of glance_store's drivers share: requirements, targets and the chunk size in force.
+
+A driver's chunk size is an attribute: of its class, or of the instance where ``configure_add``
+copies an option into it; and several drivers are built anew for every operation. So fastio puts a
+data descriptor on the class. It sees what ``configure_add`` assigns, and holds for every instance,
+also for those that exist already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from fastio import config
+from fastio.patching.registry import Requirement, Target
+
+#: Releases whose drivers have been read. Within the range each function's own fingerprint decides.
+GLANCE_STORE = Requirement("glance_store", "4.5", "6")
+#: What the drivers that speak HTTP stand on. Their sessions and responses are used by what is documented of them.
+REQUESTS = Requirement("requests", "2.25", "3")
+URLLIB3 = Requirement("urllib3", "1.26", "3")
+
+Make = Callable[[Callable[..., Any], Any], Callable[..., Any]]
+
+
+def explicit(driver: str) -> int | None:
+    """The chunk size in bytes that fastio's own settings give for ``driver``; None if they give none."""
+    settings = config.effective()
+    return settings.store_chunk_sizes.get(driver, settings.store_chunk_size)
+
+
+def chunk_size(driver: str, default: int) -> int:
+    """The chunk size in bytes of ``driver`` where glance_store has no option for it."""
+    size = explicit(driver)
+    return default if size is None else size
+
+
+class Option(NamedTuple):
+    """glance_store's own option of a chunk size."""
+
+    name: str
+    #: bytes per unit of the option's value
+    unit: int = 1
+
+
+def chosen_by_operator(store: Any, option: Option) -> bool:
+    """Whether ``option`` of the store's backend was set, be it to the default value."""
+    try:
+        group, _ = _where(store, option)
+        location = store.conf.get_location(option.name, group)
+    except Exception:
+        # Where that can not be told the value stays what the store took it for.
+        return True
+    return location is not None and location.location.name != "opt_default"
+
+
+def _where(store: Any, option: Option) -> tuple[str, Any]:
+    """The group that gives the store its option, and the value there.
+
+    One of several backends has a group of its own. glance_store makes None the default there, for the shared group's.
+    """
+    group = getattr(store, "backend_group", None) or "glance_store"
+    value = store.conf[group][option.name]
+    if value is None:
+        group = "backend_defaults"
+        value = store.conf[group][option.name]
+    return group, value
+
+
+class ChunkSize:
+    """Stands for ``READ_CHUNKSIZE`` or the like on a driver's class.
+
+    What counts, first to last: fastio's setting for the driver, fastio's setting for all drivers, the operator's
+    option or whatever else was assigned to the instance on purpose, fastio's default.
+    """
+
+    def __init__(self, stock: int, slot: Any, name: str, driver: str, default: int, option: Option | None) -> None:
+        self._stock = stock
+        self._slot = slot
+        self._name = name
+        self._driver = driver
+        self._default = default
+        self._option = option
+
+    def __get__(self, store: Any, owner: type | None = None) -> int:
+        assigned = None if store is None else vars(store).get(self._name)
+        if not self._slot.active:
+            return self._stock if assigned is None else assigned
+        size = explicit(self._driver)
+        if size is not None:
+            return size
+        if assigned is not None and not self._is_default(store, assigned):
+            return assigned
+        return self._default
+
+    def _is_default(self, store: Any, assigned: int) -> bool:
+        """Whether ``assigned`` is but the default of the option, copied by ``configure_add``."""
+        if self._option is None or chosen_by_operator(store, self._option):
+            return False
+        return assigned == _where(store, self._option)[1] * self._option.unit
+
+    def __set__(self, store: Any, value: int) -> None:
+        vars(store)[self._name] = value
+
+    def __delete__(self, store: Any) -> None:
+        try:
+            del vars(store)[self._name]
+        except KeyError:
+            raise AttributeError(self._name) from None
+
+
+def restore_write_size(store: Any) -> None:
+    """Have the instance's ``WRITE_CHUNKSIZE`` be the operator's.
+
+    ``configure_add`` copies it from ``READ_CHUNKSIZE``, which is what fastio says while it is patched.
+    """
+    own = vars(store)
+    if "READ_CHUNKSIZE" in own:
+        own["WRITE_CHUNKSIZE"] = own["READ_CHUNKSIZE"]
+
+
+def make_configure_add(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of ``Store.configure_add``: the write size stays the operator's, for when fastio is taken back."""
+
+    def configure_add(self: Any) -> None:
+        try:
+            below(self)
+        finally:
+            # Also where it fails after the sizes are set: the sheepdog driver looks for its program then.
+            restore_write_size(self)
+
+    return configure_add
+
+
+def chunk_attribute(
+    module: str,
+    attribute: str,
+    driver: str,
+    *,
+    stock: int,
+    default: int,
+    relies_on: Sequence[str],
+    option: Option | None = None,
+    requires: Sequence[Requirement] = (),
+) -> Target:
+    """The chunk size at ``attribute`` (``"Store.READ_CHUNKSIZE"``) of a driver's class.
+
+    :param driver: name in ``store_chunk_sizes``
+    :param stock: bytes that upstream has at the class; another value there is somebody's own and left alone
+    :param default: bytes where neither a setting nor the operator says otherwise
+    :param relies_on: methods of the same class that read the attribute; they have to be of known code
+    :param option: glance_store's option that ``configure_add`` copies into the instance's attribute
+    """
+    cls, _, name = attribute.rpartition(".")
+
+    def make(below: Any, slot: Any) -> Any:
+        """The descriptor that has fastio's chunk size while the patch is on."""
+        return ChunkSize(below, slot, name, driver, default, option)
+
+    fingerprints = tuple((method, f"{module}:{cls}.{method}") for method in relies_on)
+    return Target(module, attribute, make, fingerprints, requires=requires, direct=True, stock=stock)
+
+
+def method(module: str, attribute: str, make: Make, *relies_on: str, requires: Sequence[Requirement] = ()) -> Target:
+    """A function of glance_store, such as ``"Store.add"``; ``relies_on`` are others of the same class or module."""
+    owner, _, name = attribute.rpartition(".")
+    prefix = f"{module}:{owner}." if owner else f"{module}:"
+    fingerprints = tuple((each, prefix + each) for each in (name, *relies_on))
+    return Target(module, attribute, make, fingerprints, requires=requires)

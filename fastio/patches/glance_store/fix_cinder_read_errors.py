@@ -1,0 +1,66 @@
+"""``fix_cinder_read_errors``: an image on a broken volume ends with the error, not as if it were complete.
+
+Upstream's iterator (glance_store 5.6 and 5.7) reads one chunk ahead and takes whatever goes wrong there for the end: a
+device that fails at its fifth chunk gives an image of four, without an exception. Here the chunk that was read before
+is delivered, and the error comes at the next call. The volume is detached at the same time as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fastio.patches.glance_store import _stores
+from fastio.patching.registry import Patch
+
+MODULE = "glance_store._drivers.cinder.store"
+
+
+class _Noting:
+    """An iterator that remembers the exception that ended it."""
+
+    def __init__(self, iterator: Iterator[bytes]) -> None:
+        self._iterator = iterator
+        self.error: Exception | None = None
+
+    def __iter__(self) -> _Noting:
+        return self
+
+    def __next__(self) -> bytes:
+        try:
+            return next(self._iterator)
+        except StopIteration:
+            raise
+        except Exception as error:
+            self.error = error
+            raise
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._iterator, name)
+
+
+def make_next(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of ``CinderVolumeIterator.__next__``."""
+
+    def __next__(self: Any) -> bytes:
+        error = vars(self).pop("_fastio_error", None)
+        if error is not None:
+            raise error
+        iterator = self._iterator
+        self._iterator = noting = _Noting(iterator)
+        try:
+            return below(self)
+        finally:
+            self._iterator = iterator
+            if noting.error is not None:
+                self._fastio_error = noting.error
+
+    return __next__
+
+
+PATCH = Patch(
+    name="fix_cinder_read_errors",
+    summary="glance_store's cinder: an error while reading ends the image with that error",
+    targets=(_stores.method(MODULE, "CinderVolumeIterator.__next__", make_next, "__init__", "close"),),
+    requires=(_stores.GLANCE_STORE,),
+)

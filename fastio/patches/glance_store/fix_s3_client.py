@@ -1,0 +1,183 @@
+"""``fix_s3_client``: glance_store's s3 driver uses one boto3 client for all that it does with one configuration.
+
+Upstream makes a session and a client for every ``get``, ``get_size``, ``add`` and ``delete``: some 60 to 100 ms of
+CPU, more than an image of many megabytes takes, and a new connection. A client is thread safe; it is kept per process,
+under eventlet per native thread as well, and for as long as everything stays the same that goes into it: the store's
+options and attributes, the environment, and the size and time of change of the files with settings, credentials and
+certificates that botocore reads. No more than ``CLIENTS`` of them are kept, the last used ones, and none once the
+patch is taken back. A connection that the server has closed meanwhile is noticed and replaced by urllib3.
+
+What differs: what a client learns stays with it, as botocore means it to. That is where a bucket was redirected to,
+and, in the retry modes ``standard`` and ``adaptive``, how much was retried of late.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
+
+from fastio.concurrency import current
+from fastio.patches.glance_store import _stores
+from fastio.patching.registry import Patch
+
+_MODULE = "glance_store._drivers.s3"
+
+#: Clients that are kept. One takes some 12 MB: botocore's description of S3.
+CLIENTS = 8
+#: Idle connections that a client keeps, where botocore keeps 10 for what was one operation's. More are made if need be.
+CONNECTIONS = 64
+
+#: What any release of ``_create_s3_client`` reads; not all of it exists in each.
+_OPTIONS = (
+    "s3_store_host",
+    "s3_store_bucket_url_format",
+    "s3_store_cacert",
+    "s3_store_enable_data_integrity_protection",
+    "s3_store_request_checksum_calculation",
+    "s3_store_response_checksum_validation",
+)
+_OF_STORE = ("access_key", "secret_key", "bucket", "region_name", "scheme")
+#: Up to 5.5 they are read from the location.
+_OF_LOCATION = ("accesskey", "secretkey", "bucket", "scheme")
+#: Variables that name files which botocore reads, with its defaults.
+_FILES = {
+    "AWS_CONFIG_FILE": "~/.aws/config",
+    "AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials",
+    "BOTO_CONFIG": "~/.boto",
+    "AWS_CA_BUNDLE": "",
+    "REQUESTS_CA_BUNDLE": "",
+}
+
+
+class Clients:
+    """The last used clients of this process.
+
+    No lock: threads that need the first client at the same time may each make one, of which one is kept.
+    """
+
+    def __init__(self) -> None:
+        self._clients: OrderedDict[Hashable, Any] = OrderedDict()
+        self._process = os.getpid()
+
+    def get(self, key: Hashable, create: Callable[[], Any]) -> Any:
+        """The client of ``key``, made if need be."""
+        if self._process != os.getpid():
+            # A fork: these connections are the parent's.
+            self._clients = OrderedDict()
+            self._process = os.getpid()
+        clients = self._clients
+        client = clients.get(key)
+        if client is None:
+            client = clients.setdefault(key, create())
+        try:
+            clients.move_to_end(key)
+            while len(clients) > CLIENTS:
+                clients.popitem(last=False)
+        except KeyError:
+            # Another thread was faster.
+            pass
+        return client
+
+
+def _key(store: Any, location: Any) -> Hashable:
+    """All that a client is made from.
+
+    Credentials are among it, so a digest stands for it. What makes the clients is held as it is: whoever replaces it,
+    as tests do, gets clients of their own.
+
+    :raises TypeError: if there is something among it whose text does not tell it from others
+    """
+    values = [_plain(value) for value in _values(store, location)]
+    digest = hashlib.sha256(repr(values).encode(errors="surrogateescape")).digest()
+    session = sys.modules[_MODULE].boto_session.Session  # type: ignore[attr-defined]
+    return digest, session, session.client
+
+
+def _values(store: Any, location: Any) -> Iterator[Any]:
+    for group in (store.backend_group or "glance_store", "backend_defaults"):
+        for name in _OPTIONS:
+            yield _option(store.conf, group, name)
+    for name in _OF_STORE:
+        yield getattr(store, name, None)
+    for name in _OF_LOCATION:
+        yield getattr(location, name, None)
+    yield list(os.environ.items())
+    for variable, default in _FILES.items():
+        yield _state(os.environ.get(variable, default))
+    yield _state(_option(store.conf, store.backend_group or "glance_store", "s3_store_cacert"))
+    yield _state(_option(store.conf, "backend_defaults", "s3_store_cacert"))
+    yield _thread()
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, (str, int)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    raise TypeError(f"{type(value)} in the configuration of a client")
+
+
+def _option(conf: Any, group: str, name: str) -> Any:
+    try:
+        return conf[group][name]
+    except (AttributeError, KeyError):
+        # This release does not have it: oslo.config's NoSuchOptError is an AttributeError.
+        return None
+
+
+def _state(path: str | None) -> Any:
+    """What changes when the file does; None if there is none."""
+    if not path:
+        return None
+    try:
+        status = os.stat(os.path.expanduser(path))
+    except (OSError, ValueError):
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev
+
+
+def _thread() -> int:
+    """The native thread where greenlets may be: eventlet's locks are good for those of one thread only. Else 0."""
+    return threading.get_native_id() if current.is_green() else 0
+
+
+def _keep_more_connections(client: Any) -> None:
+    # There is no public way after a client was made. Without it urllib3 warns of each connection that it throws away.
+    try:
+        session = client._endpoint.http_session
+        session._manager.connection_pool_kw["maxsize"] = session._max_pool_connections = CONNECTIONS
+    except (AttributeError, TypeError):
+        pass
+
+
+def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of ``Store._create_s3_client``; the clients go with it when the patch is taken back."""
+    clients = Clients()
+
+    def _create_s3_client(self: Any, *location: Any) -> Any:
+        def create() -> Any:
+            client = below(self, *location)
+            _keep_more_connections(client)
+            return client
+
+        try:
+            key = _key(self, *(location or (None,)))
+        except Exception:
+            # Not what the driver itself makes of it; upstream's code is to say whether it will do.
+            return below(self, *location)
+        return clients.get(key, create)
+
+    return _create_s3_client
+
+
+PATCH = Patch(
+    name="fix_s3_client",
+    summary="glance_store's s3: one boto3 client and its connections per configuration, not one for every call",
+    targets=(_stores.method(_MODULE, "Store._create_s3_client", make, "_operation_set"),),
+    requires=(_stores.GLANCE_STORE,),
+)

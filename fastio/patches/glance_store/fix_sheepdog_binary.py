@@ -1,0 +1,43 @@
+"""``fix_sheepdog_binary``: glance_store's sheepdog driver (up to 1.0.1) reads bytes on Python 3.
+
+Upstream runs ``collie vdi read`` through ``processutils.execute()`` without ``binary=True``, so text comes back. In a
+UTF-8 locale each valid sequence of several bytes becomes one character; the driver then takes characters for bytes
+and asks for the following ones from the wrong offset. So ``get()`` gives ``str`` with the wrong content, in more and
+ever smaller pieces, without an exception.
+
+Only ``read`` is made binary: ``get_size()`` splits what ``list`` says as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastio.patches.glance_store import _sheepdog, _stores
+from fastio.patching.registry import Patch
+
+
+def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of ``SheepdogImage._run_command``; for ``read`` it does what upstream does, but for the text."""
+    module = slot.original.__globals__
+
+    def _run_command(self: Any, command: str, data: Any, *params: Any) -> Any:
+        if command != "read":
+            return below(self, command, data, *params)
+        cmd = ["collie", "vdi", "read", "-a", self.addr, "-p", self.port, self.name, *params]
+        processutils = module["processutils"]
+        try:
+            return processutils.execute(*cmd, process_input=data, binary=True)[0]
+        except processutils.ProcessExecutionError as exc:
+            module["LOG"].error(exc)
+            raise module["glance_store"].BackendException(exc)  # noqa: B904 - as upstream
+
+    return _run_command
+
+
+PATCH = Patch(
+    name="fix_sheepdog_binary",
+    summary="glance_store's sheepdog (up to 1.0.1): images are read as bytes on Python 3, and not as text",
+    targets=(_stores.method(_sheepdog.MODULE, "SheepdogImage._run_command", make, "read"),),
+    requires=(_sheepdog.GLANCE_STORE,),
+)

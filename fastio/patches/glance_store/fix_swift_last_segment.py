@@ -1,0 +1,64 @@
+"""``fix_swift_last_segment``: large images in Swift whose last segment is shorter than the others.
+
+From glance_store 5.0 on ``add()`` announces each segment of an image of known size with the full size of a segment,
+also the last one, which mostly has less. Swift waits for the rest, for a minute by default, the upload fails, and so
+does the image. Up to 4.10 the last segment was announced with what was left of the image; here it is again. An image
+file that has more than its size still raises ``Invalid``, as upstream means it to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastio.patches.glance_store import _stores
+from fastio.patching.registry import Patch, Requirement
+
+#: Earlier ones do not have the fault.
+_GLANCE_STORE = Requirement("glance_store", "5.0", "6")
+
+
+def _for_upload(store: Any, image_size: int) -> Any:
+    """``store`` as one upload is to see it: a segment is never larger than what is left of the image.
+
+    Upstream takes ``large_object_chunk_size`` anew for each segment, and then makes one ``reader_class`` for it. The
+    attributes are the store's own, so that what is assigned during the upload gets there too.
+    """
+    left = image_size
+
+    def segment_size(self: Any) -> int:
+        # One byte more than the image should have: upstream finds out by that whether it has more.
+        return min(store.large_object_chunk_size, max(left, 1))
+
+    def reader_class(self: Any) -> Callable[..., Any]:
+        def reader(fd: Any, checksum: Any, os_hash_value: Any, total: int, *args: Any, **kwargs: Any) -> Any:
+            nonlocal left
+            left -= total
+            return store.reader_class(fd, checksum, os_hash_value, total, *args, **kwargs)
+
+        return reader
+
+    cls = type(store)
+    properties = {"large_object_chunk_size": property(segment_size), "reader_class": property(reader_class)}
+    view: Any = object.__new__(type(cls.__name__, (cls,), properties))
+    view.__dict__ = vars(store)
+    return view
+
+
+def make_add(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of ``BaseStore.add``."""
+
+    def add(self: Any, image_id: Any, image_file: Any, image_size: int, *args: Any, **kwargs: Any) -> Any:
+        if image_size and image_size >= self.large_object_size:
+            self = _for_upload(self, image_size)
+        return below(self, image_id, image_file, image_size, *args, **kwargs)
+
+    return add
+
+
+PATCH = Patch(
+    name="fix_swift_last_segment",
+    summary="glance_store's swift: the last segment of a large image is announced with its own size",
+    targets=(_stores.method("glance_store._drivers.swift.store", "BaseStore.add", make_add),),
+    requires=(_GLANCE_STORE,),
+)

@@ -1,0 +1,52 @@
+"""``store_cinder``: glance_store's cinder driver, chunk size and device I/O that leaves the hub to others.
+
+The chunk of reads and writes is what ``store_chunk_sizes`` says; glance_store has no option for it. A block device is
+always ready as eventlet sees it, so upstream's reads and writes hold the hub for as long as the volume's backend takes,
+which is mostly on the other side of a network. Here what is not in the page cache is read, and all is written, in a
+native thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fastio.config import MIB
+from fastio.io import image_files
+from fastio.patches.glance_store import _stores
+from fastio.patching.registry import Patch, Target
+
+MODULE = "glance_store._drivers.cinder.store"
+
+#: Bytes of one read or write, of which the driver has two in memory.
+CHUNK = MIB
+
+
+def make_open(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """``Store._open_cinder_volume`` (what is inside its ``contextmanager``) that yields a file which leaves the hub."""
+    opened = contextlib.contextmanager(below)
+
+    def _open_cinder_volume(self: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        with opened(self, *args, **kwargs) as file:
+            yield image_files.wrap(file)
+
+    return _open_cinder_volume
+
+
+def _chunk(name: str, *relies_on: str) -> Target:
+    return _stores.chunk_attribute(
+        MODULE, f"Store.{name}", "cinder", stock=4 * MIB, default=CHUNK, relies_on=relies_on
+    )
+
+
+PATCH = Patch(
+    name="store_cinder",
+    summary="glance_store's cinder: chunk size, device reads and writes that leave the hub to others",
+    targets=(
+        _chunk("READ_CHUNKSIZE", "get", "_cinder_volume_data_iterator"),
+        _chunk("WRITE_CHUNKSIZE", "add"),
+        _stores.method(MODULE, "Store._open_cinder_volume", make_open),
+    ),
+    requires=(_stores.GLANCE_STORE,),
+)

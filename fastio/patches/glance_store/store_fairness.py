@@ -1,0 +1,62 @@
+"""``store_fairness``: images of any of glance_store's drivers leave the hub to others in time (eventlet).
+
+Upstream's drivers read and write from the first byte to the last without a thought of other greenlets: what they
+call (files, block devices, librbd, a socket whose peer keeps up) never waits as eventlet sees it. So one large image
+keeps every other request of the service waiting. Here the data that ``get()`` returns and the data that ``add()``
+reads give way after their share of ``yield_bytes``, whoever moves it and in whatever chunks, and whether the driver is
+upstream's code or another patch's. Natively nothing is put in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastio.concurrency import fairness
+from fastio.patches.glance_store import _stores
+from fastio.patching.registry import Patch
+
+
+def make_get(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of a driver's ``get``."""
+
+    def get(self: Any, *args: Any, **kwargs: Any) -> Any:
+        data, size = below(self, *args, **kwargs)
+        return fairness.wrap(data), size
+
+    return get
+
+
+def make_add(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of a driver's ``add``."""
+
+    def add(self: Any, image_id: Any, image_file: Any, *args: Any, **kwargs: Any) -> Any:
+        return below(self, image_id, fairness.wrap(image_file), *args, **kwargs)
+
+    return add
+
+
+_CLASSES = {
+    "filesystem": "Store",
+    "http": "Store",
+    "swift.store": "BaseStore",
+    "s3": "Store",
+    "rbd": "Store",
+    "cinder.store": "Store",
+    "vmware_datastore": "Store",
+}
+_READ_ONLY = ("http",)
+
+PATCH = Patch(
+    name="store_fairness",
+    summary="glance_store under eventlet: images give way to other requests after their share of yield_bytes",
+    targets=(
+        *(_stores.method(f"glance_store._drivers.{name}", f"{cls}.get", make_get) for name, cls in _CLASSES.items()),
+        *(
+            _stores.method(f"glance_store._drivers.{name}", f"{cls}.add", make_add)
+            for name, cls in _CLASSES.items()
+            if name not in _READ_ONLY
+        ),
+    ),
+    requires=(_stores.GLANCE_STORE,),
+)

@@ -1,0 +1,76 @@
+"""``store_filesystem``: glance_store's filesystem driver, chunk size and file I/O that leaves the hub to others.
+
+The chunk of reads and writes is what ``store_chunk_sizes`` says, or ``filesystem_store_chunk_size`` where the operator
+has set it. Under eventlet a regular file is always ready, so upstream's reads and writes hold the hub for as long as
+the disk or the file server takes. Here what is not in the page cache is read, and all is written, in a native thread.
+With many images at a time each reads what its share of ``yield_bytes`` allows.
+
+With ``filesystem_thin_provisioning`` holes are found in steps of 64 KiB (upstream's default chunk) or of the chunk, if
+that is smaller, and by comparing memory rather than looking at each byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastio.config import MIB
+from fastio.io import image_files, sparse
+from fastio.patches.glance_store import _stores
+from fastio.patching import namespaces
+from fastio.patching.registry import Patch, Target
+
+MODULE = "glance_store._drivers.filesystem"
+
+#: Bytes of one read or write: the best of a sweep.
+CHUNK = MIB
+
+
+def make_init(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """``ChunkedFile.__init__`` with a file that leaves the hub to others."""
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        below(self, *args, **kwargs)
+        self.fp = image_files.wrap(self.fp)
+
+    return __init__
+
+
+def make_add(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """``Store.add`` with a file that leaves the hub to others, and that has small holes."""
+    thick = namespaces.replaced(below, open=_opens(image_files.wrap))
+    thin = namespaces.replaced(
+        below, open=_opens(lambda file: image_files.Thin(image_files.wrap(file))), any=lambda _: sparse.any_set
+    )
+
+    def add(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return (thin if self.thin_provisioning else thick)(self, *args, **kwargs)
+
+    return add
+
+
+def _opens(wrap: Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return lambda open: lambda *args, **kwargs: wrap(open(*args, **kwargs))
+
+
+_OPTION = _stores.Option("filesystem_store_chunk_size")
+
+
+def _chunk(name: str, *relies_on: str) -> Target:
+    return _stores.chunk_attribute(
+        MODULE, f"Store.{name}", "filesystem", stock=4 * MIB, default=CHUNK, relies_on=relies_on, option=_OPTION
+    )
+
+
+PATCH = Patch(
+    name="store_filesystem",
+    summary="glance_store's filesystem: chunk size, file reads and writes that leave the hub to others",
+    targets=(
+        _stores.method(MODULE, "Store.configure_add", _stores.make_configure_add),
+        _chunk("READ_CHUNKSIZE", "get", "configure_add"),
+        _chunk("WRITE_CHUNKSIZE", "add", "configure_add"),
+        _stores.method(MODULE, "ChunkedFile.__init__", make_init, "__iter__", "close"),
+        _stores.method(MODULE, "Store.add", make_add),
+    ),
+    requires=(_stores.GLANCE_STORE,),
+)

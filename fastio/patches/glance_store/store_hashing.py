@@ -1,0 +1,39 @@
+"""``store_hashing``: glance_store's drivers hash what they are given next to writing it.
+
+``add()`` computes md5 and the multihash one after the other in the thread that reads and writes, and that, not the
+store, is what limits an upload. All drivers get their hash objects from ``glance_store.common.utils.get_hasher``. It
+now returns ones whose ``update()`` leaves the data to a small pool of native threads, where md5, the multihash and the
+transfer run in parallel: see :mod:`fastio.io.hashing`. Results, exceptions and attributes are hashlib's.
+
+In memory are at most 4 MiB (or one chunk, if that is larger) for each upload beyond what upstream holds, and less with
+many at once. Images below 256 KiB are hashed as before, and no thread is started for them. Under eventlet ``update()``
+and ``hexdigest()`` let other greenlets run while they wait for a thread. A fork waits until what was handed over is
+hashed (a few milliseconds for each upload), so that the child can go on with a hash that its parent began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastio.io import hashing
+from fastio.io.hashing_pool import pool
+from fastio.patches.glance_store import _stores
+from fastio.patching.registry import Patch
+
+
+def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of ``get_hasher``."""
+
+    def get_hasher(*args: Any, **kwargs: Any) -> Any:
+        return hashing.BackgroundHash(below(*args, **kwargs), pool)
+
+    return get_hasher
+
+
+PATCH = Patch(
+    name="store_hashing",
+    summary="glance_store's add(): md5 and the multihash in native threads, next to each other and to the write",
+    targets=(_stores.method("glance_store.common.utils", "get_hasher", make),),
+    requires=(_stores.GLANCE_STORE,),
+)

@@ -1,0 +1,304 @@
+"""``store_rbd``: glance_store's rbd driver keeps librbd busy, and does not hold the hub while data moves.
+
+Upstream reads or writes one chunk after the other and waits for each; under eventlet everything else in the process
+waits too. Here
+
+* the next chunks of an image that is read in order are asked for while the consumer has the one before, and ``add()``
+  reads and hashes while the chunks before are written (librbd's ``aio_read`` and ``aio_write``; no more than 4 chunks
+  or 4 MiB at a time);
+* under eventlet these reads and writes are waited for in a native thread; opening, creating and deleting an image hold
+  the hub for as long as upstream's calls do, because a thread that makes them would run Python;
+* the chunk is what ``store_chunk_sizes`` says. It does not change the object size of new images, or by how much one of
+  unknown size grows: those stay what ``rbd_store_chunk_size`` makes them;
+* with ``rbd_thin_provisioning`` a chunk of zeros is found by comparing memory rather than looking at each byte.
+
+A read or write ahead that fails is made once more at the call that upstream would have made it in, or at the next one
+on the image, and raises there what librbd raises; the image is not resized, snapshot or closed before all is written.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from fastio.concurrency import fairness, offload
+from fastio.config import MIB
+from fastio.io import sparse
+from fastio.patches.glance_store import _stores
+from fastio.patching import namespaces
+from fastio.patching.registry import Patch
+
+MODULE = "glance_store._drivers.rbd"
+
+#: Of the class that all drivers come from; ``configure_add`` assigns what the option says to the instance.
+STOCK_CHUNK = 4 * MIB
+
+#: Bytes of one write: with several under way the best of a sweep. Larger ones are not faster, and cost more: malloc
+#: gives their memory back to the system each time, and gets it again page by page.
+CHUNK = MIB
+
+#: Bytes of one read: upstream's. Smaller ones read ahead are faster only where processors are idle, and cost more.
+READ_CHUNK = 8 * MIB
+
+#: Chunks, and bytes, that are read before they are asked for; a chunk that is larger is read when it is asked for.
+AHEAD = 4
+AHEAD_BYTES = 4 * MIB
+
+#: Bytes that are written after ``write`` has returned, or one chunk if that is larger; no more chunks than ``AHEAD``.
+BEHIND_BYTES = 4 * MIB
+
+
+class _Library:
+    """The module ``rbd``, whose images are of a class of ours."""
+
+    def __init__(self, library: Any, image: Callable[[Any], Any]) -> None:
+        self._library = library
+        self._image = image
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._library, name)
+
+    def Image(self, *args: Any, **kwargs: Any) -> Any:
+        return self._image(self._library.Image(*args, **kwargs))
+
+
+def _with_images(image: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """What to make of the driver's name ``rbd``, which is None where the library is not installed."""
+    return lambda library: None if library is None else _Library(library, image)
+
+
+class _Request:
+    """One ``aio_read`` or ``aio_write`` under way."""
+
+    def __init__(self, offset: int, length: int) -> None:
+        self.offset = offset
+        self.length = length
+        self.completion: Any = None
+        self._answers: dict[Any, bytes | None] = {}
+
+    @property
+    def done(self) -> Callable[..., Any]:
+        """What librbd calls, in a thread of its own, with the completion and what was read: so it must be C."""
+        return self._answers.setdefault
+
+    def wait(self) -> int:
+        """The number that librbd returns, below 0 for an error; other greenlets run meanwhile."""
+        if self._answers:
+            # It may yet be in the callback, which the completion must outlive.
+            self.wait_natively()
+        else:
+            offload.run(self.completion.wait_for_complete_and_cb)
+        return self.completion.get_return_value()
+
+    def end(self) -> bytes | None:
+        """The data. Request and completion refer to each other, and would keep it until the next garbage collection."""
+        data = self._answers.popitem()[1] if self._answers else None
+        self.completion = None
+        return data
+
+    def wait_natively(self) -> None:
+        self.completion.wait_for_complete_and_cb()
+
+
+class _OpenImage:
+    """Stands for an image of librbd, for calls that do not want the original itself."""
+
+    def __init__(self, image: Any) -> None:
+        self._wrapped = image
+        self._under_way: deque[Any] = deque()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._wrapped, name)
+
+    def __enter__(self) -> _OpenImage:
+        self._wrapped.__enter__()
+        return self
+
+    def __exit__(self, *exc_info: Any) -> Any:
+        # Perhaps the garbage collector ends a generator, and nothing may switch greenlets then.
+        while self._under_way:
+            self._under_way.popleft().wait_natively()
+        return self._wrapped.__exit__(*exc_info)
+
+
+class ReadAhead(_OpenImage):
+    """An image whose next chunks are read while the one before is used, once it is seen to be read in order."""
+
+    def __init__(self, image: Any) -> None:
+        super().__init__(image)
+        #: where the next read in order begins, and where the next one ahead of it does
+        self._next = 0
+        self._next_ahead = 0
+        self._size = image.size()
+
+    def read(self, offset: int, length: int, *flags: Any) -> bytes:
+        in_order = offset == self._next and offset > 0
+        ahead = min(AHEAD, AHEAD_BYTES // length) if in_order and length else 0
+        self._next = offset + length
+        # Where a thread would wait for librbd the data is asked for in this one: what the C library allocates for
+        # another thread it gives back to the system after each chunk, and gets it again page by page.
+        if flags or not length or not ahead and fairness.hub() is None:
+            self._forget()
+            return self._wrapped.read(offset, length, *flags)
+        if not self._under_way or (self._under_way[0].offset, self._under_way[0].length) != (offset, length):
+            self._forget()
+            self._ask(offset, length)
+        while len(self._under_way) <= ahead and self._next_ahead < self._size:
+            self._ask(self._next_ahead, min(length, self._size - self._next_ahead))
+        request = self._under_way[0]
+        count = request.wait()
+        self._under_way.popleft()
+        data = request.end()
+        if count != length or data is None:
+            # Raises what it does, or makes up for it.
+            return self._wrapped.read(offset, length)
+        return data
+
+    def _ask(self, offset: int, length: int) -> None:
+        request = _Request(offset, length)
+        request.completion = self._wrapped.aio_read(offset, length, request.done)
+        self._under_way.append(request)
+        self._next_ahead = offset + length
+
+    def _forget(self) -> None:
+        while self._under_way:
+            self._under_way[0].wait()
+            self._under_way.popleft().end()
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> Any:
+        try:
+            if kind is None:
+                self._forget()
+        finally:
+            closed = super().__exit__(kind, error, traceback)
+        return closed
+
+
+class _Write(_Request):
+    """One ``aio_write``, and what it writes."""
+
+    def __init__(self, offset: int, data: bytes) -> None:
+        super().__init__(offset, len(data))
+        self.data = data
+
+
+class WriteBehind(_OpenImage):
+    """An image to which ``write`` returns before all is written; whatever else is done to it waits for that."""
+
+    def __init__(self, image: Any) -> None:
+        super().__init__(image)
+        self._size: int | None = None
+
+    def write(self, data: bytes, offset: int, *flags: Any) -> int:
+        if self._size is None:
+            self._size = self._wrapped.size()
+        if flags or type(data) is not bytes or offset + len(data) > self._size:
+            # What goes beyond the end is cut off without a word by aio_write, and an error of write.
+            self._finish(0)
+            return self._wrapped.write(data, offset, *flags)
+        self._finish(min(AHEAD, max(1, BEHIND_BYTES // max(1, len(data)))) - 1)
+        request = _Write(offset, data)
+        request.completion = self._wrapped.aio_write(data, offset, request.done)
+        self._under_way.append(request)
+        return len(data)
+
+    def _finish(self, left: int) -> None:
+        """Wait until no more than ``left`` writes are under way."""
+        while len(self._under_way) > left:
+            request = self._under_way[0]
+            count = request.wait()
+            self._under_way.popleft().end()
+            if count < 0:
+                # Raises what it does, or makes up for it.
+                self._wrapped.write(request.data, request.offset)
+
+    def __getattr__(self, name: str) -> Any:
+        self._finish(0)
+        self._size = None
+        return super().__getattr__(name)
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> Any:
+        try:
+            if kind is None:
+                self._finish(0)
+        finally:
+            closed = super().__exit__(kind, error, traceback)
+        return closed
+
+
+def _capable(image_class: Callable[[Any], Any], call: str) -> Callable[[Any], Any]:
+    """``image_class`` of images that have ``call``, as all of Ceph's have since Luminous; others stay themselves."""
+    return lambda image: image_class(image) if hasattr(image, call) else image
+
+
+def make_iter(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """``ImageIterator.__iter__`` with images that are read ahead."""
+    return namespaces.replaced(below, rbd=_with_images(_capable(ReadAhead, "aio_read")))
+
+
+class _Utils:
+    """The module ``glance_store.common.utils``, which cuts an image into chunks of another size."""
+
+    def __init__(self, utils: Any, size: Callable[[int], int]) -> None:
+        self._utils = utils
+        self._size = size
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._utils, name)
+
+    def chunkreadable(self, image_file: Any, chunk_size: int) -> Any:
+        return self._utils.chunkreadable(image_file, self._size(chunk_size))
+
+
+def make_add(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """``Store.add`` with images that are written behind, in chunks of ours.
+
+    ``WRITE_CHUNKSIZE`` stays as it is: the object size and the growth of images follow from it too.
+    """
+    images = _with_images(_capable(WriteBehind, "aio_write"))
+    chunk = _stores.ChunkSize(STOCK_CHUNK, slot, "WRITE_CHUNKSIZE", "rbd", CHUNK, _OPTION)
+    namespace = below.__globals__
+
+    def add(self: Any, *args: Any, **kwargs: Any) -> Any:
+        def size(stock: int) -> int:
+            # Without writes behind a small chunk would only be slower.
+            writes_behind = hasattr(getattr(namespace["rbd"], "Image", None), "aio_write")
+            return chunk.__get__(self) if writes_behind or _stores.explicit("rbd") is not None else stock
+
+        call = namespaces.replaced(
+            below, rbd=images, utils=lambda utils: _Utils(utils, size), any=lambda _: sparse.any_set
+        )
+        return call(self, *args, **kwargs)
+
+    return add
+
+
+def make_configure_add(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of ``Store.configure_add``: what it derives from the option stays derived from it."""
+
+    def configure_add(self: Any) -> None:
+        below(self)
+        _stores.restore_write_size(self)
+        self.resize_amount = vars(self)["WRITE_CHUNKSIZE"]
+
+    return configure_add
+
+
+_OPTION = _stores.Option("rbd_store_chunk_size", MIB)
+
+
+PATCH = Patch(
+    name="store_rbd",
+    summary="glance_store's rbd: chunks read ahead and written behind without holding the hub, chunk size",
+    targets=(
+        _stores.method(MODULE, "Store.configure_add", make_configure_add),
+        _stores.chunk_attribute(
+            MODULE, "Store.READ_CHUNKSIZE", "rbd", stock=STOCK_CHUNK, default=READ_CHUNK, relies_on=("configure_add",),
+            option=_OPTION,
+        ),  # fmt: skip
+        _stores.method(MODULE, "ImageIterator.__iter__", make_iter, "__init__"),
+        _stores.method(MODULE, "Store.add", make_add, "_resize_on_write"),
+    ),
+    requires=(_stores.GLANCE_STORE,),
+)

@@ -1,0 +1,129 @@
+"""``store_swift``: glance_store's swift driver reads and writes in chunks of the configured size.
+
+Upstream downloads in 64 KiB; uploads an image of known size in the 16 KiB that urllib3 2 takes for every file-like
+body (8 KiB with urllib3 1.26), one of unknown size in the 64 KiB of ``swiftclient``, and buffers segments
+(``swift_buffer_on_upload``) in 64 KiB, none of which can be configured. Here all of them are the setting, by default
+1 MiB. For uploads the sessions of swiftclient's connections get an adapter with larger blocks; botocore does the same
+for the same reason. And the kernel gathers large parts of a chunk before it wakes the reader of a download, where
+upstream is woken for each piece that the server sends (not with TLS; see :mod:`fastio.io.lowwater`).
+
+What is done to swiftclient holds for all who use it in the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastio.patches.glance_store import _stores
+from fastio.patching.registry import Patch, Requirement
+
+_CLIENT = "swiftclient.client"
+
+SWIFTCLIENT = Requirement("python-swiftclient", "4.0.1", "5")
+
+#: Bytes. From a sweep of 64 KiB to 8 MiB.
+CHUNK = 1 << 20
+
+
+def _chunk() -> int:
+    return _stores.chunk_size("swift", CHUNK)
+
+
+def make_connection(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of ``HTTPConnection.__init__``."""
+    from fastio.io import http_bodies
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        below(self, *args, **kwargs)
+        http_bodies.enlarge_blocks(self.request_session, _chunk())
+
+    return __init__
+
+
+def make_getresponse(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of ``HTTPConnection.getresponse``."""
+    from fastio.io import http_bodies
+
+    def getresponse(self: Any) -> Any:
+        response = below(self)
+        # As swiftclient itself does with its own read().
+        response.read = http_bodies.Body(response.raw, response.read).read
+        return response
+
+    return getresponse
+
+
+def make_put_object(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of ``Connection.put_object``."""
+
+    def put_object(
+        self: Any,
+        container: Any,
+        obj: Any,
+        contents: Any,
+        content_length: Any = None,
+        etag: Any = None,
+        chunk_size: Any = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        # swiftclient warns of a chunk size for what it does not read.
+        if chunk_size is None and hasattr(contents, "read"):
+            chunk_size = _chunk()
+        return below(self, container, obj, contents, content_length, etag, chunk_size, *args, **kwargs)
+
+    return put_object
+
+
+class SegmentFile:
+    """An image file that gives more at a time than it is asked for, within its segment.
+
+    :param left: bytes of the segment
+    """
+
+    def __init__(self, image_file: Any, left: int) -> None:
+        self._image_file = image_file
+        self._left = left
+
+    def read(self, size: int) -> bytes:
+        data = self._image_file.read(min(_chunk(), self._left))
+        self._left -= len(data)
+        return data
+
+
+def make_buffer(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of ``BufferedReader._buffer``, which reads until there is nothing, but asks for READ_SIZE at most."""
+
+    def _buffer(self: Any) -> None:
+        image_file = self.fd
+        self.fd = SegmentFile(image_file, self.total)
+        try:
+            below(self)
+        finally:
+            self.fd = image_file
+
+    return _buffer
+
+
+PATCH = Patch(
+    name="store_swift",
+    summary="glance_store's swift: chunk sizes are settings, uploads go in larger blocks, downloads take few wake-ups",
+    targets=(
+        _stores.chunk_attribute(
+            "glance_store._drivers.swift.store", "BaseStore.CHUNKSIZE", "swift", stock=64 << 10, default=CHUNK,
+            relies_on=("_get_object",),
+        ),
+        _stores.method("glance_store._drivers.swift.buffered", "BufferedReader._buffer", make_buffer),
+        _stores.method(
+            _CLIENT, "HTTPConnection.__init__", make_connection,
+            requires=(SWIFTCLIENT, _stores.REQUESTS, _stores.URLLIB3),
+        ),
+        _stores.method(
+            _CLIENT, "HTTPConnection.getresponse", make_getresponse,
+            requires=(SWIFTCLIENT, _stores.REQUESTS, _stores.URLLIB3),
+        ),
+        _stores.method(_CLIENT, "Connection.put_object", make_put_object, requires=(SWIFTCLIENT,)),
+    ),
+    requires=(_stores.GLANCE_STORE,),
+)  # fmt: skip

@@ -1,0 +1,62 @@
+"""``store_vmware``: glance_store's vmware driver reads and writes in chunks of the configured size.
+
+Upstream downloads in 4 MiB, has a ``WRITE_CHUNKSIZE`` of 1 MiB that nothing looks at, and uploads an image of known
+size in the 16 KiB that urllib3 2 takes for every file-like body (8 KiB with urllib3 1.26) and one of unknown size in
+64 KiB. Here both are settings, by default 1 MiB, and uploads heed ``WRITE_CHUNKSIZE``: the driver's sessions get an
+adapter with larger blocks.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from fastio.patches.glance_store import _stores
+from fastio.patching.registry import Patch
+
+_MODULE = "glance_store._drivers.vmware_datastore"
+
+#: Bytes. As for swift, which reads and writes in the same way.
+CHUNK = 1 << 20
+
+
+def make_new_session(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of ``new_session``."""
+    from fastio.io import http_bodies
+
+    def new_session(*args: Any, **kwargs: Any) -> Any:
+        session = below(*args, **kwargs)
+        http_bodies.enlarge_blocks(session, sys.modules[_MODULE].Store.WRITE_CHUNKSIZE)
+        return session
+
+    return new_session
+
+
+def make_chunkiter(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of ``glance_store.common.utils.chunkiter``, by which an image of unknown size is read."""
+
+    def chunkiter(fp: Any, *args: Any, **kwargs: Any) -> Any:
+        driver = sys.modules.get(_MODULE)
+        if driver is not None and type(fp) is driver._Reader:
+            return below(fp, driver.Store.WRITE_CHUNKSIZE)
+        return below(fp, *args, **kwargs)
+
+    return chunkiter
+
+
+PATCH = Patch(
+    name="store_vmware",
+    summary="glance_store's vmware: chunk sizes are settings, and uploads go in larger blocks",
+    targets=(
+        _stores.chunk_attribute(
+            _MODULE, "Store.READ_CHUNKSIZE", "vmware", stock=4 << 20, default=CHUNK, relies_on=("get",)
+        ),
+        _stores.chunk_attribute(
+            _MODULE, "Store.WRITE_CHUNKSIZE", "vmware", stock=1 << 20, default=CHUNK, relies_on=("add",)
+        ),
+        _stores.method(_MODULE, "new_session", make_new_session, requires=(_stores.REQUESTS, _stores.URLLIB3)),
+        _stores.method("glance_store.common.utils", "chunkiter", make_chunkiter),
+    ),
+    requires=(_stores.GLANCE_STORE,),
+)

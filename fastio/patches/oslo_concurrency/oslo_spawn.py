@@ -1,0 +1,64 @@
+"""``oslo_spawn``: commands of oslo.concurrency are started without a copy of the parent's page tables.
+
+``processutils.execute()`` always passes a ``preexec_fn``, and that forces ``fork`` where ``vfork``
+would do: in a process with a large heap this is most of a short command's time. The function only
+restores SIGPIPE unless the caller gave one of their own, and Popen restores SIGPIPE itself
+(``restore_signals``). So it is dropped, in exactly that case: it is oslo.concurrency's own, of
+known code, without an inner function, and signals are restored.
+
+What differs: handlers of ``os.register_at_fork`` do not run for such a command. They prepare a
+forked Python to go on; here nothing of it goes on. And where CPython starts a command without
+``preexec_fn`` by ``posix_spawn`` (3.13), glibc's two internal signals (32, 33) stay ignored in it.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from fastio.patches import _targets
+from fastio.patching.registry import Patch, Requirement
+
+OSLO = Requirement("oslo.concurrency", "4.5", "8")
+_SETUP = "oslo_concurrency.processutils:_subprocess_setup"
+
+
+def needless(preexec_fn: Any, restore_signals: bool, setup: Callable[..., Any]) -> bool:
+    """Whether the child is the same without ``preexec_fn``; ``setup`` is what oslo.concurrency passes one by."""
+    # By identity: what a caller gave need be neither hashable nor comparable.
+    return (
+        restore_signals
+        and type(preexec_fn) is functools.partial
+        and preexec_fn.func is setup
+        and len(preexec_fn.args) == 1
+        and preexec_fn.args[0] is None
+        and not preexec_fn.keywords
+    )
+
+
+def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of ``Popen._execute_child``; Popen calls it with positional arguments only."""
+    setup = slot.relied_on[_SETUP]
+    parameters = list(inspect.signature(slot.original).parameters)
+    preexec_fn = parameters.index("preexec_fn") - 1
+    restore_signals = parameters.index("restore_signals") - 1
+
+    def _execute_child(self: Any, *args: Any) -> Any:
+        if needless(args[preexec_fn], args[restore_signals], setup):
+            args = (*args[:preexec_fn], None, *args[preexec_fn + 1 :])
+        return below(self, *args)
+
+    return _execute_child
+
+
+PATCH = Patch(
+    name="oslo_spawn",
+    summary="oslo.concurrency's commands: vfork instead of fork where its preexec_fn has nothing to do",
+    targets=(
+        _targets.native_popen(make, "_execute_child", relies_on=(_SETUP,)),
+        _targets.green_popen(make, "_execute_child", relies_on=(_SETUP,)),
+    ),
+    requires=(OSLO,),
+)

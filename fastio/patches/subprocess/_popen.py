@@ -1,0 +1,214 @@
+"""``Popen._communicate`` on top of the I/O core: what the native and the green replacement have in common.
+
+Everything around the moving of bytes is as in CPython 3.10 to 3.13 (the fingerprints say exactly
+which code): when stdin is flushed and closed, what ``_fileobj2output``, ``_input`` and
+``_input_offset`` hold, when time-outs are looked at, and in which order streams are closed, the
+child is waited for and text is decoded. In what the releases differ is a
+:class:`Dialect`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fastio import config, counters
+from fastio.config import Settings
+from fastio.io.drain import Drain
+from fastio.io.exchange import exchange
+from fastio.io.feed import Feed
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What one release of CPython does differently from another in ``_communicate``."""
+
+    #: the first release that does so
+    since: tuple[int, ...]
+    #: TimeoutExpired from waiting for the child at the end names the caller's timeout, not what was left of it
+    names_whole_timeout: bool = False
+    #: goes on where stdin was closed by the caller, and sends the rest of the input after a time-out
+    resumes_input: bool = False
+
+
+_DIALECTS = (
+    Dialect(since=(3, 13, 6), names_whole_timeout=True, resumes_input=True),
+    Dialect(since=(3, 13, 1), names_whole_timeout=True),
+    Dialect(since=(3, 10)),
+)
+
+
+def dialect_of(release: str) -> Dialect:
+    """The dialect of code that was recognised as that of ``release``, such as ``CPython 3.13.5, CPython 3.13.7``."""
+    version = tuple(int(number) for number in release.split(",")[0].split()[-1].split("."))
+    return next(dialect for dialect in _DIALECTS if version >= dialect.since)
+
+
+class _Communication:
+    """One ``_communicate()`` call: the peer of an exchange that keeps the Popen's own attributes true."""
+
+    def __init__(self, popen: Any, endtime: float | None, orig_timeout: float | None) -> None:
+        self.popen = popen
+        self.endtime = endtime
+        self.orig_timeout = orig_timeout
+        self.files: dict[int, Any] = {}
+        self.outputs: list[tuple[Drain, list[bytes]]] = []
+
+    def flush(self) -> None:
+        """Put what was read where ``_check_timeout`` and other code look for it."""
+        for drain, chunks in self.outputs:
+            data = drain.take()
+            if data:
+                chunks.append(data)
+
+    def remaining(self) -> float | None:
+        if self.endtime is None:
+            return None
+        popen = self.popen
+        left = popen._remaining_time(self.endtime)
+        if left < 0:
+            self.flush()
+            found = popen._fileobj2output
+            popen._check_timeout(
+                self.endtime,
+                self.orig_timeout,
+                found[popen.stdout] if popen.stdout else None,
+                found[popen.stderr] if popen.stderr else None,
+                skip_check_and_raise=True,
+            )
+        return left
+
+    def fed(self, offset: int) -> None:
+        self.popen._input_offset = offset
+
+    def ended(self, fd: int) -> None:
+        for drain, chunks in self.outputs:
+            if drain.fd == fd:
+                # Upstream keeps the empty read at the end as well: b"" and None differ in TimeoutExpired.
+                chunks += [drain.take(), b""]
+        self.files[fd].close()
+
+
+def plain_bytes(data: Any) -> bool:
+    """Whether ``data`` can be sliced by bytes; the standard library's own code keeps what can not."""
+    try:
+        view = memoryview(data)
+    except TypeError:
+        return False
+    return view.itemsize == 1 and view.ndim == 1 and view.contiguous
+
+
+def has_pipes_of_chosen_size(popen: Any) -> bool:
+    """Whether the caller has said how large the pipes are, which they stay then."""
+    return getattr(popen, "pipesize", -1) > 0
+
+
+@dataclass(frozen=True)
+class Mode:
+    """How one class of Popen waits, and is fair."""
+
+    #: gives a context manager, which is a :class:`fastio.io.exchange.Selector`
+    open_selector: Callable[[], Any]
+    #: bytes that one descriptor may move before the selector is asked again
+    share: Callable[[Settings], int]
+    #: whether it may wait in the running thread; else upstream's code is to
+    may_wait: Callable[[], bool]
+
+
+def communicate(
+    popen: Any,
+    input: Any,
+    endtime: float | None,
+    orig_timeout: float | None,
+    dialect: Dialect,
+    mode: Mode,
+    resumes: bool,
+) -> tuple[Any, Any]:
+    """What ``Popen._communicate`` does.
+
+    :param resumes: the rest of an earlier call's input is sent, as long as upstream would be waiting as well: until
+        the outputs have ended and the child has exited
+    """
+    settings = config.effective()
+    counters.exchanges += 1
+    if popen.stdin and not popen._communication_started:
+        try:
+            popen.stdin.flush()
+        except BrokenPipeError:
+            pass
+        except ValueError:
+            if not dialect.resumes_input or not popen.stdin.closed:
+                raise
+        if not input:
+            try:
+                popen.stdin.close()
+            except BrokenPipeError:
+                pass
+
+    if not popen._communication_started:
+        popen._fileobj2output = {}
+        if popen.stdout:
+            popen._fileobj2output[popen.stdout] = []
+        if popen.stderr:
+            popen._fileobj2output[popen.stderr] = []
+    stdout = popen._fileobj2output[popen.stdout] if popen.stdout else None
+    stderr = popen._fileobj2output[popen.stderr] if popen.stderr else None
+
+    popen._save_input(input)
+
+    talk = _Communication(popen, endtime, orig_timeout)
+    pipe_size = 0 if has_pipes_of_chosen_size(popen) else settings.pipe_size
+    for stream, chunks in ((popen.stdout, stdout), (popen.stderr, stderr)):
+        if stream and chunks is not None and not stream.closed:
+            drain = Drain(stream.fileno(), settings.chunk_size, pipe_size)
+            talk.files[drain.fd] = stream
+            talk.outputs.append((drain, chunks))
+    feed = None
+    sends_rest = resumes or dialect.resumes_input
+    if popen.stdin and (popen._input and not popen.stdin.closed if sends_rest else input):
+        fd = popen.stdin.fileno()
+        talk.files[fd] = popen.stdin
+        feed = Feed(fd, memoryview(popen._input), popen._input_offset, settings.chunk_size, pipe_size)
+    try:
+        with mode.open_selector() as selector:
+            drains = [drain for drain, _ in talk.outputs]
+            is_over = (lambda: popen.poll() is not None) if resumes else None
+            exchange(drains, feed, selector, talk, lambda: mode.share(settings), is_over)
+    finally:
+        if feed is not None:
+            popen._input_offset = feed.offset
+            feed.close()
+        talk.flush()
+
+    try:
+        popen.wait(timeout=popen._remaining_time(endtime))
+    except Exception as error:
+        if dialect.names_whole_timeout and hasattr(error, "timeout"):
+            error.timeout = orig_timeout
+        raise
+
+    return _result(popen, popen.stdout, stdout), _result(popen, popen.stderr, stderr)
+
+
+def replacement(below: Callable[..., Any], slot: Any, mode: Mode, resumes: bool = False) -> Callable[..., Any]:
+    """A ``_communicate`` that exchanges in ``mode``; see :func:`communicate`."""
+    dialect = dialect_of(slot.release)
+
+    def _communicate(self: Any, input: Any, endtime: float | None, orig_timeout: float | None) -> tuple[Any, Any]:
+        to_send = self._input if resumes else None if self.text_mode else input
+        if to_send and not plain_bytes(to_send) or not mode.may_wait():
+            return below(self, input, endtime, orig_timeout)
+        return communicate(self, input, endtime, orig_timeout, dialect, mode, resumes)
+
+    return _communicate
+
+
+def _result(popen: Any, stream: Any, chunks: list[bytes] | None) -> Any:
+    if chunks is None:
+        return None
+    # A single chunk is handed on uncopied.
+    data = b"".join([chunk for chunk in chunks if chunk])
+    if popen.text_mode:
+        return popen._translate_newlines(data, stream.encoding, stream.errors)
+    return data

@@ -1,0 +1,36 @@
+"""``fix_closed_stdin``: ``communicate()`` after ``stdin.close()`` returns the outputs.
+
+CPython up to 3.14 raises ``ValueError: flush of closed file``; 3.15 goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastio.patches import _targets
+from fastio.patching.registry import Patch
+
+
+def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of ``Popen._communicate``."""
+
+    def _communicate(self: Any, input: Any, endtime: float | None, orig_timeout: float | None) -> tuple[Any, Any]:
+        stdin = self.stdin
+        # "is True": a stand-in for a file may answer with anything.
+        if not stdin or stdin.closed is not True or self._communication_started:
+            return below(self, input, endtime, orig_timeout)
+        self.stdin = None
+        try:
+            return below(self, None, endtime, orig_timeout)
+        finally:
+            self.stdin = stdin
+
+    return _communicate
+
+
+PATCH = Patch(
+    name="fix_closed_stdin",
+    summary="communicate() after stdin.close() returns the outputs, as CPython 3.15 does",
+    targets=(_targets.native_communicate(make), _targets.green_communicate(make)),
+)

@@ -1,0 +1,36 @@
+"""``fix_input_items``: all of an ``input`` whose items are larger than a byte is sent.
+
+CPython up to 3.14 counts written bytes against the number of items, so ``communicate(array("I", …))`` loses data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastio.patches import _targets
+from fastio.patching.registry import Patch
+
+
+def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of ``Popen._communicate``."""
+
+    def _communicate(self: Any, input: Any, endtime: float | None, orig_timeout: float | None) -> tuple[Any, Any]:
+        if input and self.stdin and not self.text_mode and not isinstance(input, (bytes, str)):
+            try:
+                view = memoryview(input)
+            except TypeError:
+                # Upstream raises it, at its place.
+                return below(self, input, endtime, orig_timeout)
+            if view.itemsize != 1 and view.contiguous:
+                input = view.cast("B")
+        return below(self, input, endtime, orig_timeout)
+
+    return _communicate
+
+
+PATCH = Patch(
+    name="fix_input_items",
+    summary="communicate(input) of arrays and views with items larger than a byte sends all of it",
+    targets=(_targets.native_communicate(make), _targets.green_communicate(make)),
+)

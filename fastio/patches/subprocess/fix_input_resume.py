@@ -1,0 +1,43 @@
+"""``fix_input_resume``: after a time-out the next ``communicate()`` sends the rest of the input.
+
+CPython up to 3.13.5 leaves it unsent and stdin open, so a child that waits for its end never exits; later releases
+send it. They also wait until all of it is sent, even when the child is gone and a process that it has left behind holds
+its stdin. Here the rest is sent only for as long as the older releases would wait anyhow: until the outputs have ended
+and the child has exited. So ``kill()`` and ``communicate()`` after a time-out return when they always did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastio.patches import _targets
+from fastio.patches.eventlet import green_communicate
+from fastio.patches.subprocess import _popen, communicate
+from fastio.patching.registry import Patch
+
+
+def _make(mode: Callable[[Any], _popen.Mode]) -> _targets.Make:
+    def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+        """The wrapper of ``Popen._communicate``."""
+        if _popen.dialect_of(slot.release).resumes_input:
+            return below
+        resumed = _popen.replacement(below, slot, mode(slot), resumes=True)
+
+        def _communicate(self: Any, input: Any, endtime: float | None, orig_timeout: float | None) -> tuple[Any, Any]:
+            has_rest = self._communication_started and self._input and self.stdin and not self.stdin.closed
+            return (resumed if has_rest else below)(self, input, endtime, orig_timeout)
+
+        return _communicate
+
+    return make
+
+
+PATCH = Patch(
+    name="fix_input_resume",
+    summary="communicate() after a time-out sends the rest of the input, as newer releases of CPython do",
+    targets=(
+        _targets.native_communicate(_make(communicate.mode)),
+        _targets.green_communicate(_make(green_communicate.mode)),
+    ),
+)

@@ -1,0 +1,44 @@
+"""``wait``: ``subprocess.Popen._wait`` with a timeout, on native threads.
+
+Upstream looks at the child after 1, 2, 4 … and then every 50 ms. Here a pidfd tells when it has
+exited; then, or where there is no pidfd, upstream's code runs. So it does in a thread that has a
+hub: its ``time.sleep`` may be the one that lets other greenlets run.
+"""
+
+from __future__ import annotations
+
+import selectors
+from collections.abc import Callable
+from typing import Any
+
+from fastio.concurrency import child_exit, current
+from fastio.patches import _targets
+from fastio.patching.registry import Patch
+
+
+def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    """The wrapper of ``Popen._wait``."""
+    namespace = slot.original.__globals__
+
+    def _wait(self: Any, timeout: float | None) -> Any:
+        # Without a timeout upstream does not poll: it is in waitpid() until the child has exited.
+        if timeout is None or not current.may_block():
+            return below(self, timeout=timeout)
+
+        def watch(pidfd: int) -> bool:
+            with namespace["_PopenSelector"]() as selector:
+                selector.register(pidfd, selectors.EVENT_READ)
+                return bool(selector.select(timeout))
+
+        return child_exit.wait(
+            self, timeout, watch, lambda left: below(self, timeout=left), namespace["TimeoutExpired"]
+        )
+
+    return _wait
+
+
+PATCH = Patch(
+    name="wait",
+    summary="Popen.wait(timeout) on native threads: a pidfd instead of looking every 50 ms",
+    targets=(_targets.native_popen(make, "_wait", "_try_wait"),),
+)

@@ -1,0 +1,93 @@
+"""Work that only one thread does at a time, and that those who can not wait leave to the one that is at it."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable
+from typing import TypeVar
+
+from fastio.concurrency import native
+
+T = TypeVar("T")
+
+_thread = native.module("_thread")
+
+
+class Exclusive:
+    """A lock that can be wanted anywhere: in a signal handler, a finalizer, an import hook, after a fork.
+
+    Whoever can wait calls :meth:`run`. Who is inside already, and is called again before it is done (by a signal
+    handler, a finalizer or another greenlet), can not: it finds the state half changed. An import hook can not, because
+    it has the import lock of a module. They :meth:`leave` their work to the one that is at it, who does it before it
+    lets go. What runs inside neither imports nor logs nor calls what may wait for anybody.
+
+    It is a lock of the operating system's, with native threads for owners, under ``eventlet.monkey_patch()``, too.
+    An RLock would not do: eventlet looks for those and makes them green.
+    """
+
+    def __init__(self) -> None:
+        self._lock = _thread.allocate_lock()
+        #: the thread that has the lock
+        self._holder: int | None = None
+        #: threads that have the lock or wait for it; they are noted before they ask for it, and so is a handler that
+        #: interrupts them there
+        self._inside: set[int] = set()
+        self._left: deque[Callable[[], object]] = deque()
+        os.register_at_fork(after_in_child=self._after_fork_in_child)
+
+    @property
+    def inside(self) -> bool:
+        """Whether this thread is at it already, so that it can not wait."""
+        return _thread.get_ident() in self._inside
+
+    def run(self, work: Callable[[], T]) -> T:
+        """What ``work()`` returns, run while no other thread is inside; this one must not be."""
+        me = _thread.get_ident()
+        try:
+            self._inside.add(me)
+            with self._lock:
+                self._holder = me
+                try:
+                    self._work_off()
+                    return work()
+                finally:
+                    self._work_off()
+                    self._holder = None
+        finally:
+            self._inside.discard(me)
+            self._settle()
+
+    def leave(self, work: Callable[[], object]) -> None:
+        """Have ``work()``, which must not raise, done now or else by the thread that is inside; never waits."""
+        self._left.append(work)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Do what was left, unless somebody is inside; they look again once they have let go."""
+        me = _thread.get_ident()
+        while self._left and me not in self._inside:
+            try:
+                self._inside.add(me)
+                if not self._lock.acquire(False):
+                    return
+                self._holder = me
+                try:
+                    self._work_off()
+                finally:
+                    self._holder = None
+                    self._lock.release()
+            finally:
+                self._inside.discard(me)
+
+    def _work_off(self) -> None:
+        while self._left:
+            self._left.popleft()()
+
+    def _after_fork_in_child(self) -> None:
+        me = _thread.get_ident()
+        if self._holder != me:
+            # The thread that had it is not in this process.
+            self._holder = None
+            self._lock._at_fork_reinit()
+        self._inside.intersection_update({me})

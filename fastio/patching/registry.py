@@ -1,0 +1,246 @@
+"""What a patch is, and the table of all of them.
+
+Whoever adds a target adds one module to a library's folder in ``fastio.patches`` that declares a ``PATCH``, and its
+name to ``MODULES`` below.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+
+from fastio.errors import UnknownPatchError
+
+if TYPE_CHECKING:
+    from packaging.specifiers import SpecifierSet
+
+#: The modules of the patches, in the order in which they are applied. Where several work on the same attribute the
+#: later ones sit on top, so a replacement comes before the fixes that wrap it.
+MODULES = (
+    "subprocess.communicate",
+    "eventlet.green_communicate",
+    "subprocess.wait",
+    "eventlet.green_wait",
+    "eventlet.green_pipe",
+    "oslo_concurrency.oslo_spawn",
+    "eventlet.fix_green_epipe",
+    "eventlet.fix_green_exceptions",
+    "eventlet.fix_green_pipelines",
+    "eventlet.fix_green_encoding",
+    "eventlet.fix_green_buffering",
+    "eventlet.green_buffers",
+    "eventlet.fix_green_sendall",
+    "eventlet.fix_green_wsgi_chunked",
+    "subprocess.fix_input_items",
+    "subprocess.fix_input_resume",
+    "subprocess.fix_closed_stdin",
+    "glance_store.store_filesystem",
+    "glance_store.store_rbd",
+    "glance_store.store_cinder",
+    "glance_store.fix_cinder_read_errors",
+    "glance_store.store_s3",
+    "glance_store.fix_s3_singlepart",
+    "glance_store.fix_s3_client",
+    "glance_store.store_http",
+    "glance_store.store_swift",
+    "glance_store.store_vmware",
+    "glance_store.store_chunks",
+    "glance_store.store_sheepdog",
+    "glance_store.fix_sheepdog_binary",
+    "glance_store.fix_swift_last_segment",
+    "glance_store.store_fairness",
+    "glance_store.store_hashing",
+    "glance.glance_cache",
+    "glance.glance_uploads",
+    "glance.glance_sendfile",
+    "glanceclient.glanceclient_download",
+    "glanceclient.glanceclient_hashing",
+)
+
+#: In ``disabled``: all patches, but not those of wings.
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Wing:
+    """Patches that are in force only while a setting asks for them; until then nothing of them is imported.
+
+    ``package`` has a module for each of them, and ``begin(settings)``, ``end()`` and ``notes()``, which are called
+    before the first is applied, after the last was taken back, and for a report.
+    """
+
+    setting: str
+    package: str
+    modules: tuple[str, ...]
+
+    def patches(self) -> tuple[Patch, ...]:
+        return tuple(importlib.import_module(f"{self.package}.{name}").PATCH for name in self.modules)
+
+
+#: They sit on top of all other patches.
+WINGS = (
+    Wing(
+        "trace",
+        "fastio.trace.boundaries",
+        ("trace_hub", "trace_subprocess", "trace_stores", "trace_requests", "trace_client"),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """An installed distribution, in a range of versions: from ``minimum``, and lower than ``below``."""
+
+    distribution: str
+    minimum: str
+    below: str
+
+    def __str__(self) -> str:
+        return f"{self.distribution} >= {self.minimum}, < {self.below}"
+
+    def accepts(self, version: str) -> bool:
+        """Whether ``version`` is in the range, in the order of PEP 440: ``5.0.0rc1`` comes before ``5.0``.
+
+        Release candidates and development versions between the bounds are in it, and local ones such as
+        ``5.0.1+deb13u1``; what is no version is not.
+        """
+        from packaging.version import InvalidVersion, Version
+
+        try:
+            return self._range.contains(Version(version), prereleases=True)
+        except InvalidVersion:
+            return False
+
+    @cached_property
+    def _range(self) -> SpecifierSet:
+        # Imported when it is wanted: importing fastio need not cost that.
+        from packaging.specifiers import SpecifierSet
+
+        return SpecifierSet(f">={self.minimum},<{self.below}")
+
+
+@dataclass(frozen=True)
+class Target:
+    """One attribute that a patch replaces.
+
+    ``make(below, slot)`` returns the replacement; ``below`` is what would be called without it.
+    ``slot.active`` is False once the patch has been taken back but another wrapper still calls us.
+    """
+
+    #: module that has to be imported before the target can be patched
+    module: str
+    #: dotted path of the attribute in the module
+    attribute: str
+    make: Callable[[Callable[..., Any], Any], Callable[..., Any]]
+    #: keys of ``fingerprints.json`` by attribute path; the first is the attribute itself
+    fingerprints: Sequence[tuple[str, str]]
+    #: the object that has the attribute; found by walking the path in the module unless given
+    find_owner: Callable[[], Any] | None = None
+    #: other ``(module, name)`` places that hold the very same object once eventlet has monkey patched
+    also: Sequence[tuple[str, str]] = ()
+    #: what only this target needs to be installed
+    requires: Sequence[Requirement] = ()
+    #: the replacement itself looks at ``slot.active``; saves one call where a call is all that the attribute costs
+    direct: bool = False
+    #: functions elsewhere whose code ``make`` has to know, as ``module:qualified.name``; see ``Slot.relied_on``
+    relies_on: Sequence[str] = ()
+    #: what upstream has there, if it is a value rather than a function; ``fingerprints`` are then those who read it
+    stock: int | None = None
+
+    @property
+    def key(self) -> str:
+        return f"{self.module}:{self.attribute}"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Of all functions whose code has to be known, their keys in ``fingerprints.json``."""
+        return (*(key for _, key in self.fingerprints), *self.relies_on)
+
+    @property
+    def modules(self) -> tuple[str, ...]:
+        """All modules that have to be imported before the target can be patched."""
+        return tuple(dict.fromkeys((self.module, *(key.partition(":")[0] for key in self.relies_on))))
+
+    def owner(self) -> Any:
+        """The object that has the attribute, None if it is gone; the module has been imported."""
+        if self.find_owner is not None:
+            return self.find_owner()
+        owner: Any = sys.modules[self.module]
+        for name in self.attribute.split(".")[:-1]:
+            owner = getattr(owner, name, None)
+        return owner
+
+    @property
+    def name(self) -> str:
+        return self.attribute.rpartition(".")[2]
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A named unit that is applied, taken back and reported as a whole."""
+
+    name: str
+    #: one sentence for people
+    summary: str
+    targets: Sequence[Target]
+    requires: Sequence[Requirement] = ()
+    #: whether ``patch()`` without names applies it. A patch that changes what programs written for upstream rely on
+    #: is applied only where it is named, or the setting ``also`` asks for it
+    default: bool = True
+
+
+@lru_cache(maxsize=1)
+def patches() -> tuple[Patch, ...]:
+    """All patches in the order of application, those of wings left out."""
+    return tuple(importlib.import_module(name).PATCH for name in module_names())
+
+
+def module_names() -> tuple[str, ...]:
+    """The modules of all patches, in the order of :func:`names`."""
+    return tuple(f"fastio.patches.{name}" for name in MODULES)
+
+
+def names() -> tuple[str, ...]:
+    """The names of all patches in the order of application, those of wings left out."""
+    return tuple(name.rpartition(".")[2] for name in MODULES)
+
+
+def all_names() -> tuple[str, ...]:
+    """The names of all patches, and of those of wings, in the order of application."""
+    return (*names(), *(name for wing in WINGS for name in wing.modules))
+
+
+def outside_the_default() -> tuple[str, ...]:
+    """The names of the patches that ``patch()`` without names leaves out."""
+    return tuple(patch.name for patch in patches() if not patch.default)
+
+
+def select(
+    wanted: str | Sequence[str] | None, disabled: Sequence[str] = (), also: Sequence[str] = ()
+) -> list[Patch]:
+    """The patches named in ``wanted`` (None: those of the default) and in ``also``, without the disabled ones.
+
+    :raises UnknownPatchError: for a name that does not exist, in any of them
+    """
+    if isinstance(wanted, str):
+        wanted = [wanted]
+    if isinstance(wanted, bytes) or wanted is not None and not isinstance(wanted, Iterable):
+        raise TypeError(f"names: a name of a patch or several of them, not {wanted!r}")
+    for name in (*(wanted or ()), *also):
+        if name not in names():
+            raise UnknownPatchError(name, names())
+    for name in disabled:
+        if name not in (ALL, *all_names()):
+            raise UnknownPatchError(name, all_names())
+    if ALL in disabled:
+        return []
+    chosen = {*(wanted or ()), *also}
+    return [
+        patch
+        for patch in patches()
+        if (patch.name in chosen or wanted is None and patch.default) and patch.name not in disabled
+    ]

@@ -1,0 +1,247 @@
+"""What fastio has at each attribute: the original, a function in its place, and which patches are on."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Iterable
+from types import FunctionType
+from typing import Any, NamedTuple
+
+from fastio.patching import fingerprint, places, registry
+from fastio.patching.registry import Patch, Target
+
+
+class Slot:
+    """One attribute.
+
+    All patches of an attribute share one function there, the gate, which calls through those that
+    are switched on; so they come and go in any order, and where another tool has wrapped the gate,
+    it passes everything through once the last of them is gone.
+    """
+
+    def __init__(self, target: Target, attribute: places.AttributePlace, upstream: Upstream) -> None:
+        #: the attribute itself
+        self.attribute = attribute
+        found = upstream.found
+        #: wrappers of other tools that were there before us
+        self.above = found.above
+        self.original = found.places[0].get()
+        #: the releases whose code this is
+        self.release = upstream.release
+        #: functions elsewhere, of known code, that patches rely on, by key; see ``Target.relies_on``
+        self.relied_on = dict(upstream.relied_on)
+        self._first_found = found.places
+        self.layers: dict[str, Target] = {}
+        self.call: Callable[..., Any] = self.original
+        #: False once the last patch is gone but another wrapper still calls us
+        self.active = False
+        self.gate = target.make(self.original, self) if target.direct else self._make_gate()
+        if target.stock is None:
+            functools.update_wrapper(self.gate, self.original)
+        self.copies = [
+            places.AttributePlace(sys.modules[module], name) for module, name in target.also if module in sys.modules
+        ]
+
+    def _make_gate(self) -> Callable[..., Any]:
+        def gate(*args: Any, **kwargs: Any) -> Any:
+            return self.call(*args, **kwargs)
+
+        return gate
+
+    def switch_on(self, patch: Patch, target: Target) -> None:
+        """Have ``patch`` in effect, with the others that are."""
+        layers = {**self.layers, patch.name: target}
+        self.call = self._compose(layers)
+        self.layers = layers
+        self.active = True
+        places_of_original = () if self.on_top() is not None else self._first_found
+        for place in (*places_of_original, *self.copies):
+            if place.get() is self.original:
+                place.put(self.gate)
+
+    def switch_off(self, patch: Patch) -> None:
+        """Have ``patch`` out of effect; with the last one the original comes back."""
+        layers = {name: target for name, target in self.layers.items() if name != patch.name}
+        self.call = self._compose(layers)
+        self.layers = layers
+        if not layers:
+            self.active = False
+            self.remove()
+
+    def remove(self) -> bool:
+        """Put the original wherever the gate is ours to take away; True if the attribute leads to it again."""
+        found = self._find_gate()
+        if found is not None and not self.on_top():
+            for place in found.places:
+                place.restore(self.original)
+        for place in self.copies:
+            if place.get() is self.gate:
+                place.put(self.original)
+        # A wrapper that does not show what it calls may yet put the gate back.
+        return self.on_top() is None and places.find(self.attribute, lambda value: value is self.original) is not None
+
+    def outdated(self, target: Target) -> str | None:
+        """The function that ``target`` relies on and that is another one by now, by its key; else None."""
+        return next((key for key in target.relies_on if _function_at(key) is not self.relied_on.get(key)), None)
+
+    def on_top(self) -> tuple[Any, ...] | None:
+        """Wrappers above the gate that came after it; None if the attribute does not lead to the gate."""
+        found = self._find_gate()
+        if found is None:
+            return None
+        return tuple(wrapper for wrapper in found.above if not _contains(self.above, wrapper))
+
+    def beneath(self) -> tuple[Any, ...]:
+        """Wrappers above the gate that were there before it."""
+        found = self._find_gate()
+        return () if found is None else tuple(wrapper for wrapper in found.above if _contains(self.above, wrapper))
+
+    def _find_gate(self) -> places.Found | None:
+        return places.find(self.attribute, lambda value: value is self.gate)
+
+    def _compose(self, layers: dict[str, Target]) -> Callable[..., Any]:
+        call = self.original
+        for name in registry.all_names():
+            if name in layers and not layers[name].direct:
+                call = layers[name].make(call, self)
+        return call
+
+
+def _contains(values: Iterable[Any], wanted: Any) -> bool:
+    # By identity: proxies compare equal to what they wrap.
+    return any(value is wanted for value in values)
+
+
+class UnknownCodeError(Exception):
+    """The attribute does not hold, or lead to, code that fastio knows."""
+
+    def __init__(self, found: str, advice: str) -> None:
+        super().__init__(found, advice)
+        self.found = found
+        self.advice = advice
+
+
+_REPORT_IT = "nothing to do now; report the versions shown, so that this code can be read and its fingerprint added"
+_slots: dict[str, Slot] = {}
+
+
+def get(target: Target) -> Slot | None:
+    """The slot at the target's attribute, if fastio has put something there."""
+    slot = _slots.get(target.key)
+    if slot is not None and (target.module not in sys.modules or slot.attribute.owner is not target.owner()):
+        # The module was taken away or loaded anew: what it has now is something else.
+        drop(target)
+        return None
+    return slot
+
+
+def drop(target: Target) -> None:
+    """Forget the slot: nothing of ours is at the attribute any more."""
+    _slots.pop(target.key, None)
+
+
+def open_slot(patch: Patch, target: Target) -> Slot:
+    """The slot for ``patch`` at the target's attribute, new if need be.
+
+    :raises UnknownCodeError: if the code is not known
+    """
+    slot = get(target)
+    in_place = slot is not None and slot.on_top() is not None
+    if slot is not None and in_place and patch.name in slot.layers:
+        return slot
+    # Also where another patch has opened the slot: it need not rely on the same functions.
+    upstream = recognise(target)
+    if slot is not None and in_place:
+        slot.relied_on.update(upstream.relied_on)
+        return slot
+    slot = _slots[target.key] = Slot(target, places.AttributePlace(target.owner(), target.name), upstream)
+    return slot
+
+
+class Upstream(NamedTuple):
+    """What of upstream's a target is about, all of known code."""
+
+    #: the function or value at the attribute
+    found: places.Found
+    #: the releases whose code this is
+    release: str
+    #: functions elsewhere, by key
+    relied_on: dict[str, FunctionType]
+
+
+def recognise(target: Target) -> Upstream:
+    """Look up all that ``target`` declares.
+
+    :raises UnknownCodeError: if the attribute, or a function that the target relies on, is not known
+    """
+    results = []
+    for attribute, key in target.fingerprints:
+        place = places.AttributePlace(target.owner(), attribute)
+        value = place.get()
+        if value is None:
+            raise UnknownCodeError(f"{attribute} does not exist", _REPORT_IT)
+        found = places.find(place, functools.partial(_known, key))
+        if found is None:
+            # Also beneath decorators of upstream's, or of others that show what they call.
+            modules = (target.module, key.partition(":")[0])
+            if places.find(place, functools.partial(_defined_in, modules)):
+                raise UnknownCodeError(f"{attribute} has unknown code", _REPORT_IT)
+            who = places.describe(value)
+            advice = f"call fastio.patch() before {who.partition('.')[0]} takes {attribute}"
+            raise UnknownCodeError(f"{who} stands at {attribute} and does not show what it calls", advice)
+        results.append(found)
+    release = _release(target.fingerprints[0][1], results[0].places[0].get())
+    found = results[0] if target.stock is None else _find_value(target)
+    return Upstream(found, release, {key: _recognise_elsewhere(key) for key in target.relies_on})
+
+
+def _recognise_elsewhere(key: str) -> FunctionType:
+    function = _function_at(key)
+    if function is None:
+        raise UnknownCodeError(f"{key} does not exist", _REPORT_IT)
+    if fingerprint.recognise(key, function) is None:
+        module = key.partition(":")[0]
+        if _defined_in((module,), function):
+            raise UnknownCodeError(f"{key} has unknown code", _REPORT_IT)
+        # Beneath a wrapper it would be known, but it is the wrapper that upstream calls.
+        who = places.describe(function)
+        advice = f"call fastio.patch() before {who.partition('.')[0]} takes it"
+        raise UnknownCodeError(f"{who} stands at {key}", advice)
+    return function
+
+
+def _function_at(key: str) -> Any:
+    """What stands at ``module:qualified.name``, None if there is nothing."""
+    module, _, path = key.partition(":")
+    value: Any = sys.modules.get(module)
+    for name in path.split("."):
+        value = inspect.getattr_static(value, name, None)
+    return value
+
+
+def _defined_in(modules: Iterable[str], value: Any) -> bool:
+    return places.describe(value).startswith(tuple(module + "." for module in modules))
+
+
+def _find_value(target: Target) -> places.Found:
+    place = places.AttributePlace(target.owner(), target.name)
+    value = place.get()
+    if value != target.stock and not any(value is slot.gate for slot in list(_slots.values())):
+        found = f"{value!r} stands at {target.name}, upstream has {target.stock}"
+        raise UnknownCodeError(found, "nothing to do if that is on purpose; else take it away and call fastio.patch()")
+    return places.Found((place,), ())
+
+
+def _release(key: str, value: Any) -> str:
+    """The releases that upstream's function, or ours in its place, has the code of."""
+    for slot in list(_slots.values()):
+        if value is slot.gate:
+            return slot.release
+    return fingerprint.recognise(key, value) or ""
+
+
+def _known(key: str, value: Any) -> bool:
+    """Whether ``value`` is upstream's function of known code, or ours in its place."""
+    return any(value is slot.gate for slot in list(_slots.values())) or fingerprint.recognise(key, value) is not None
