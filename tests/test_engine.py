@@ -638,7 +638,9 @@ def test_a_hook_that_finds_unknown_code_warns_and_lets_the_import_go_on(
 def test_a_module_that_goes_away(run_python: RunPython) -> None:
     """Test suites take modules out of sys.modules to import them anew."""
     code = """
-        import json, sys, fastio, eventlet.green.subprocess as first
+        import json, sys, fastio
+        fastio.patch()
+        import eventlet.green.subprocess as first
         fastio.patch(strict=True)
         del sys.modules["eventlet.green.subprocess"]
         without = fastio.status().outcome("green_communicate").value
@@ -646,15 +648,17 @@ def test_a_module_that_goes_away(run_python: RunPython) -> None:
         import eventlet.green.subprocess
         second = sys.modules["eventlet.green.subprocess"]
         assert second is not first
+        by_import = fastio.status().outcome("green_communicate").value
         # Not strict: eventlet fills its module only once, the second one has no run().
         fastio.patch()
         from fastio import counters
         counters.reset()
         process = second.Popen(["cat"], stdin=-1, stdout=-1)
         assert process.communicate(b"x") == (b"x", None)
-        print(json.dumps([without, counters.exchanges, fastio.status().outcome("green_communicate").value]))
+        now = fastio.status().outcome("green_communicate").value
+        print(json.dumps([without, by_import, counters.exchanges, now]))
         """
-    assert last_line(run_python(code, options=("-W", "ignore"))) == ["waiting for import", 1, "applied"]
+    assert last_line(run_python(code, options=("-W", "ignore"))) == ["waiting for import", "applied", 1, "applied"]
 
 
 # Live status
@@ -883,7 +887,7 @@ def test_the_kill_switch(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCapt
     caplog.set_level(logging.INFO, "fastio")
     monkeypatch.setenv("FASTIO", "0")
     originals = attributes()
-    for arguments in ({}, {"strict": True}, {"enabled": True}):
+    for arguments in ({}, {"strict": True}, {"enabled": True}, {"names": COMMUNICATE}, {"names": fastio.names()}):
         report = fastio.patch(**arguments)
         assert list(report.entries) == []
     assert attributes() == originals

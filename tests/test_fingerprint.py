@@ -74,6 +74,12 @@ def test_what_an_exception_handler_covers_counts() -> None:
     assert digest(code(one)) != digest(code(other))
 
 
+@pytest.mark.skipif(not hasattr(types.CodeType, "co_exceptiontable"), reason="the instructions tell of handlers")
+def test_the_table_of_handlers_counts() -> None:
+    whole = code("def f():\n    try:\n        g()\n    except E:\n        pass\n")
+    assert digest(whole) != digest(whole.replace(co_exceptiontable=b""))
+
+
 @pytest.mark.parametrize(
     "source",
     [

@@ -10,6 +10,9 @@ pytest.importorskip("numpy", reason="comparing needs the extra 'bench'")
 pytest.importorskip("scipy", reason="comparing needs the extra 'bench'")
 pytest.importorskip("rich", reason="comparing needs the extra 'bench'")
 
+import numpy
+from scipy.stats import bootstrap
+
 from benchmarks.harness import compare, statistics
 from tests.benchmarks import samples
 
@@ -51,6 +54,20 @@ def test_noise_is_rarely_taken_for_change():
     random.seed(1)
     verdicts = [row(*[[random.gauss(1, 0.1) for _ in range(9)] for _ in range(2)]).verdict for _ in range(100)]
     assert verdicts.count("noise") >= 97
+
+
+def test_a_change_takes_both_the_ranks_and_the_interval():
+    def lumps(first: float, second: float) -> list[float]:
+        return [start + number / 1000 for start, count in ((first, 10), (second, 11)) for number in range(count)]
+
+    # The second is surely slower, but who knows by how much.
+    found = row(lumps(1.0, 1.5), lumps(1.3, 2.0))
+    assert found.p < compare.ALPHA and found.better.low < 1 < found.better.high
+    assert found.verdict == "noise"
+    # All of the interval is beyond 1, and chance would do that now and then.
+    found = row([0.96, 0.96, 0.98, 0.99, 1.02, 1.02, 1.02], [0.94, 1.06, 1.06, 1.09, 1.10, 1.11, 1.18])
+    assert found.p > compare.ALPHA and found.better.high < 1
+    assert found.verdict == "noise"
 
 
 def test_what_differs_is_told():
@@ -146,7 +163,7 @@ def test_command_names_a_file_that_is_no_result(files, tmp_path, capsys):
 
 
 def test_statistics():
-    assert statistics.median([3, 1, 2]) == 2
+    assert statistics.median([30, 1, 2]) == 2
     assert statistics.deviation([1, 2, 3, 4, 100]) == 1
     # All seven of one side before all seven of the other: two of the 3,432 orders.
     assert statistics.rank_test(range(7), range(10, 17)) == pytest.approx(2 / 3432)
@@ -155,6 +172,21 @@ def test_statistics():
     assert interval.ratio == pytest.approx(2)
     assert 1.7 < interval.low < 2 < interval.high < 2.3
     assert statistics.ratio(times(2), SPREAD) == interval
+
+
+def test_intervals_are_those_of_scipy():
+    random = numpy.random.default_rng(1)
+    above, below = random.gamma(3, 1, 25), random.gamma(5, 1, 40)
+
+    def ratio(first, second, axis):
+        return numpy.median(first, axis=axis) / numpy.median(second, axis=axis)
+
+    same = {"method": "percentile", "n_resamples": 10_000, "random_state": 2}
+    found = statistics.ratio(above, below)
+    assert found[1:] == pytest.approx(bootstrap((above, below), ratio, **same).confidence_interval, rel=0.03)
+    assert found.ratio == pytest.approx(numpy.median(above) / numpy.median(below))
+    expected = bootstrap((above,), numpy.median, **same).confidence_interval
+    assert statistics.median_interval(above) == pytest.approx(expected, rel=0.03)
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,14 @@ def test_phases_and_percentiles(tmp_path) -> None:
         assert middle["p99"] == pytest.approx(99.01 * share, rel=1e-3)
 
 
+def test_what_failed_has_no_times(tmp_path) -> None:
+    operations = [operation(0, n, n + (0.9 if n % 4 == 0 else 0.1), error="x" * (n % 4 == 0)) for n in range(20)]
+    found = analysis.read(run_of(tmp_path / "run", operations))
+    assert analysis.percentiles(found.operations, "whole") == pytest.approx({"p50": 100, "p90": 100, "p99": 100})
+    failed = found.operations.only(found.operations.failed)
+    assert analysis.percentiles(failed, "whole") == {}
+
+
 def test_failures_are_told(tmp_path) -> None:
     operations = [operation(0, n, n + 1, error="status 503: busy" if n % 4 == 0 else "") for n in range(20)]
     found = analysis.read(run_of(tmp_path / "run", operations))
@@ -158,6 +166,13 @@ def test_a_run_that_the_generator_limited_is_marked(tmp_path, cpu, limited) -> N
     stream = io.StringIO()
     tables.show(report.result([found]), stream)
     assert ("LIMITED BY" in stream.getvalue()) == limited
+
+
+@pytest.mark.parametrize(("busy", "limited"), [(1, False), (5, True)])
+def test_a_generator_may_be_busy_in_a_few_seconds(tmp_path, busy, limited) -> None:
+    samples = [(EPOCH + second, 0.97 if second <= busy else 0.2) for second in range(1, 21)]
+    found = analysis.read(run_of(tmp_path / "run", steady(0, 200), about={"cpu": samples}))
+    assert any("LIMITED BY THE LOAD GENERATOR" in note for note in report.notes(found)) == limited
 
 
 def test_a_suite_marks_it_too() -> None:

@@ -307,6 +307,21 @@ FIGURES = {"generator_cpu": 0.3, "bytes": 30 * MIB, "seconds": 3.0, "whole_p50_m
             "generator",
             "0.95 of its one processor",
         ),
+        # What explains the others is named, not what is used most.
+        (
+            used(server("proxy", 1.9, 0.99), cores=(0.99, 0.99)),
+            {"generator_cpu": 0.92},
+            Limits(users=8),
+            "generator",
+            "0.92 of its one processor",
+        ),
+        (
+            used(server("proxy", 0.5), server("object", 0.4), disks={"vda": [0, 90 * MIB, 0.99]}),
+            {},
+            Limits(1.0, "pinned", users=8),
+            "quota",
+            "the servers used 0.90 of 1 processors",
+        ),
         (
             used(server("proxy", 0.97), server("object", 0.6), cores=(0.9, 0.8)),
             {},

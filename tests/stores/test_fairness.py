@@ -286,7 +286,9 @@ def test_errors_come_at_the_same_call(wrap: Callable[[Any], Any]) -> None:
 def test_time_out_while_others_run_loses_nothing(fair: None) -> None:
     """The time-out comes before bytes are moved, so that a reader who goes on gets all of them."""
     import eventlet
+    from eventlet import hubs
 
+    hubs.get_hub()
     stand_in = fairness.wrap(iter([b"x" * CHUNK, b"y" * CHUNK]))
     first = next(stand_in)
 
@@ -307,8 +309,9 @@ def test_in_the_hub_itself_nothing_gives_way(fair: None) -> None:
     from eventlet import hubs
 
     seen: list[bytes] = []
+    hub = hubs.get_hub()
     stand_in = fairness.wrap(iter([b"x" * CHUNK, b"y" * CHUNK, b"z"]))
-    hubs.get_hub().schedule_call_global(0, lambda: seen.extend(stand_in))
+    hub.schedule_call_global(0, lambda: seen.extend(stand_in))
     eventlet.sleep(0.01)
     assert b"".join(seen) == b"x" * CHUNK + b"y" * CHUNK + b"z"
     assert not counters.yields

@@ -88,8 +88,15 @@ def test_a_process_that_records_nothing_has_no_file(start: Callable[..., Recorde
 
 def test_events_are_written_while_the_process_runs(start: Callable[..., Recorder], tmp_path: pathlib.Path) -> None:
     """A process that is killed has lost no more than those of the last moment."""
-    put(start(), 1)
+    found = start()
+    put(found, 1)
     wait_until(lambda: any(b"test.event" in path.read_bytes() for path in tmp_path.iterdir()))
+    # However often the writer has looked, nothing is lost.
+    put(found, 2)
+    recorder.stop()
+    (file,) = traces.read(tmp_path)
+    assert [event.values for event in file.events if event.name == "test.event"] == [{"bytes": 1}, {"bytes": 2}]
+    assert (file.lost, file.notes[-1]["lost"]) == (0, 0)
 
 
 @pytest.mark.skipif(MONKEY_PATCHED, reason="there it is a greenlet")
@@ -115,6 +122,22 @@ def test_events_that_do_not_fit_are_counted(start: Callable[..., Recorder], tmp_
     assert file.lost > 0
     assert len(kept) + file.lost == many + 1
     assert file.notes[-1]["lost"] == file.lost
+
+
+def test_each_note_tells_of_the_losses_since_the_last_one(
+    start: Callable[..., Recorder], tmp_path: pathlib.Path
+) -> None:
+    found = start(LIMITS._replace(buffer=16))
+    for number in range(1000):
+        put(found, number)
+    wait_until(lambda: any(b'{"lost":' in path.read_bytes() for path in tmp_path.iterdir()))
+    for number in range(1000):
+        put(found, number)
+    recorder.stop()
+    (file,) = traces.read(tmp_path)
+    assert sum("lost" in note and "end" not in note for note in file.notes) >= 2
+    assert file.lost == file.notes[-1]["lost"]
+    assert file.lost + sum(event.name == "test.event" for event in file.events) == 2000
 
 
 def test_many_threads_lose_nothing_uncounted(start: Callable[..., Recorder], tmp_path: pathlib.Path) -> None:
@@ -293,11 +316,13 @@ def test_values_that_are_none_of_json_do_not_cost_the_others(
 ) -> None:
     found = start()
     found.put(("E", 1, 1, None, "test.event", 1, {"outcome": object()}))
+    # orjson's have 64 bits.
+    found.put(("P", 1, 1, None, "test.event", 1, {"bytes": 1 << 80}))
     put(found, 2)
     recorder.stop()
     (file,) = traces.read(tmp_path)
     assert [event.values for event in file.events if event.name == "test.event"] == [
-        {"outcome": "***"}, {"bytes": 2},
+        {"outcome": "***"}, {"bytes": 1 << 80}, {"bytes": 2},
     ]  # fmt: skip
 
 

@@ -228,6 +228,16 @@ def test_an_error_names_its_class_and_the_one_it_came_from() -> None:
     )
 
 
+def test_an_error_that_was_suppressed_is_not_told() -> None:
+    try:
+        try:
+            raise OSError(28, "No space left on device")
+        except OSError:
+            raise ValueError("the storage is full") from None
+    except ValueError as error:
+        assert redaction.error(error) == "ValueError: the storage is full"
+
+
 @pytest.mark.parametrize(
     ("error", "recorded"),
     [

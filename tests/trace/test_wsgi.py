@@ -8,27 +8,12 @@ from typing import Any
 
 import pytest
 
-from fastio.trace import recorder, spans
-from fastio.trace.recorder import Limits
+from fastio.trace import spans
 from fastio.trace.wsgi import traced
 from tests.trace import traces
 
 ID = "req-5ba9f1b2-6a0c-4f0e-9a42-4ef5b8e0a1c3"
 OTHER = "req-00000000-6a0c-4f0e-9a42-4ef5b8e0a1c3"
-
-
-@pytest.fixture
-def recorded(tmp_path: pathlib.Path) -> Iterator[Callable[[], list[traces.Event]]]:
-    recorder.start(str(tmp_path), Limits(1 << 16, 64 << 20, 1 << 30))
-
-    def recorded() -> list[traces.Event]:
-        recorder.stop()
-        found = traces.events(tmp_path)
-        traces.well_formed(found)
-        return found
-
-    yield recorded
-    recorder.stop()
 
 
 def environ(**more: str) -> dict[str, Any]:

@@ -119,6 +119,20 @@ def test_many_messages_settle_an_offset_to_a_fraction_of_a_millisecond(seed, dri
     assert abs(found.drift - true_drift) < 20e-6
 
 
+def test_between_two_clocks_the_offset_is_in_the_middle_of_what_is_allowed():
+    net = Net([Host("a"), Host("b", offset=40 * MS)])
+    for second in range(10):
+        for sender, receiver in ((0, 1), (1, 0)):
+            net.send(sender, receiver, BEGIN + second * SECOND, 100 * MS)
+    alignment = net.align()
+    found = next(each for each in alignment.corrections.values() if each.reference != each.clock)
+    index = [process.clock for process in net.processes].index(found.clock)
+    truth, _ = net.truth(alignment, net.hosts[index], net.processes[index])
+    assert abs(found.offset - truth) <= ROUNDING
+    assert abs((found.low + found.high) / 2 - truth) <= ROUNDING
+    assert found.width > 150 * MS
+
+
 def test_messages_in_one_direction_leave_the_other_edge_open():
     net = Net([Host("a"), Host("b", offset=-3 * SECOND)])
     net.chat(1, 50, 10, [(0, 1)])

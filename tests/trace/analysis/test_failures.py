@@ -209,6 +209,17 @@ def test_an_error_that_did_no_harm_is_counted_and_is_no_reason(tmp_path):
     assert [(group.count, group.recovered) for group in analysis.groups] == [(1, 1)]
 
 
+def test_an_error_that_did_no_harm_is_not_why_another_failed_its_request(tmp_path):
+    process = Process(Host("api"), 1, "glance-api")
+    outer = process.begin(BEGIN, "glance.request")
+    store = process.begin(BEGIN, "store.swift.add", outer)
+    process.end(BEGIN + MS, store, "store.swift.add", outer, recovered="ConnectionError: Connection refused")
+    error = "StorageFull: There is not enough disk space on the image storage media."
+    process.end(BEGIN + 2 * MS, outer, "glance.request", status=413, outcome="error", error=error)
+    process.write(tmp_path)
+    assert list(analyse([tmp_path]).causes.values()) == ["disk full"]
+
+
 def test_an_error_outside_of_requests_is_counted(tmp_path):
     process = Process(Host("api"), 1, "glance-api")
     span = process.begin(BEGIN, "store.rbd.delete")

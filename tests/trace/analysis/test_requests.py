@@ -243,6 +243,15 @@ def test_resources_of_a_process_with_and_without_requests(tmp_path):
     assert "read" not in found
 
 
+def test_a_counter_that_was_set_back_has_no_rate(tmp_path):
+    def record(process):
+        for second, cpu in enumerate((5.0, 5.5, 0.1)):
+            process.point(BEGIN + second * SECOND, "process.resources", cpu_s=cpu)
+
+    [use] = single(tmp_path, record).uses
+    assert (use.idle, use.middle, use.peak) == (pytest.approx(50), None, pytest.approx(50))
+
+
 def test_impossible_events_of_one_clock_are_told(tmp_path):
     def record(process):
         outer = process.begin(BEGIN + 2 * MS, "glance.request")
