@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 pytest.importorskip("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 from benchmarks.tools.mutants import __main__ as command
-from benchmarks.tools.mutants import listed, trial
+from benchmarks.tools.mutants import listed, table, trial
+from benchmarks.tools.mutants.table import Row
 
 MUTANTS = listed.read()
 
@@ -97,7 +99,8 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def mutant(name: str = "m", old: str = "found += number", new: str = "found -= number", *tests: str) -> str:
     named = ", ".join(f'"tests/test_sums.py{"::" * bool(test)}{test}"' for test in tests or ("test_some",))
-    return f'[[mutant]]\nname = "{name}"\nfile = "fastio/sums.py"\nold = "{old}"\nnew = "{new}"\ntests = [{named}]\n'
+    about = f'name = "{name}"\narea = "io"\nfile = "fastio/sums.py"'
+    return f'[[mutant]]\n{about}\nold = "{old}"\nnew = "{new}"\ntests = [{named}]\n'
 
 
 @pytest.mark.parametrize(
@@ -140,15 +143,139 @@ def test_the_command(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert command.main(["--list", *where]) == 0
     assert capsys.readouterr().out.split() == ["good", "weak", "lacking", "later", "gone", "twice"]
     assert command.main(where) == 1
-    *lines, last = capsys.readouterr().out.splitlines()
+    *lines, areas, last = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in lines] == [
         ["killed", "good:"], ["SURVIVED", "weak:"], ["skipped", "lacking:"], ["skipped", "later:"], ["STALE", "gone:"],
         ["STALE", "twice:"],
     ]  # fmt: skip
     assert "only Python 3.99 and later show it" in lines[3]
     assert "fastio/sums.py has its old text 0 times, not once" in lines[4]
+    assert areas == "by area: io 1 of 4"
     assert last.startswith("1 of 6 mutants are seen, 2 skipped; ")
     assert command.main(["good", "lacking", *where]) == 0
+
+
+GOOD = mutant("good", "found = 0", "found = 1")
+WEAK = mutant("weak", "found += number", "found -= number", "test_nothing")
+
+
+@pytest.fixture
+def run(checkout: Path) -> Callable[..., int]:
+    """Runs the command on a list of these mutants."""
+
+    def run(listed_: str, *arguments: str) -> int:
+        (checkout / "list.toml").write_text(listed_)
+        where = ["--file", str(checkout / "list.toml"), "--root", str(checkout), "--jobs", "1"]
+        return command.main([*arguments, *where])
+
+    return run
+
+
+def test_the_table_and_what_is_new_against_it(
+    checkout: Path, run: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = checkout / "table.json"
+    assert run(GOOD + WEAK, "--table", str(path)) == 1
+    rows = table.read(path)
+    assert list(rows) == ["good", "weak"]
+    good, weak = rows.values()
+    assert (good.area, good.verdict, good.by) == ("io", "killed", "tests/test_sums.py::test_some")
+    assert good.seconds > 0
+    assert (weak.verdict, weak.by) == ("SURVIVED", "")
+    # A line for each of them.
+    assert len(path.read_text().splitlines()) == 2 + 2
+
+    assert run(GOOD + WEAK, "--against", str(path)) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "0 new survivors"
+    # What it is compared with is what was there before.
+    unseen = mutant("good", "found = 0", "found = 1", "test_skipped")
+    assert run(unseen + WEAK, "good", "--against", str(path), "--table", str(path)) == 1
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "new survivor: good: killed by tests/test_sums.py::test_some, now BROKEN", "1 new survivors"
+    ]  # fmt: skip
+    assert {name: row.verdict for name, row in table.read(path).items()} == {"good": "BROKEN", "weak": "SURVIVED"}
+
+
+def rows(**verdicts: str) -> dict[str, Row]:
+    return {name: Row(name, "io", verdict, "t" * (verdict == "killed"), 1.0) for name, verdict in verdicts.items()}
+
+
+def mutants(*names: str) -> list[listed.Mutant]:
+    return [listed.Mutant(name, "io", "f", "a", "b", ("t",)) for name in names]
+
+
+def test_what_is_not_tried_stays_in_the_table() -> None:
+    before = rows(one="killed", gone="killed", two="SURVIVED", three="killed")
+    now = rows(four="SURVIVED", two="killed", three="skipped", five="skipped")
+    made = table.merged(mutants("five", "four", "three", "two", "one", "none"), before, now)
+    assert [(row.name, row.verdict) for row in made] == [
+        ("five", "skipped"), ("four", "SURVIVED"), ("three", "killed"), ("two", "killed"), ("one", "killed"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "said"),
+    [
+        ("killed", "killed", ""),
+        ("killed", "skipped", ""),
+        ("killed", "SURVIVED", "m: killed by t, now SURVIVED"),
+        ("killed", "STALE", "m: killed by t, now STALE"),
+        ("SURVIVED", "killed", ""),
+        ("SURVIVED", "SURVIVED", ""),
+        ("SURVIVED", "BROKEN", ""),
+        ("skipped", "SURVIVED", "m: skipped, now SURVIVED"),
+        (None, "killed", ""),
+        (None, "UNSURE", "m: not in the table, now UNSURE"),
+        ("killed", None, "m: killed by t, and gone from the list"),
+        ("SURVIVED", None, ""),
+    ],
+)
+def test_new_survivors(before: str | None, now: str | None, said: str) -> None:
+    then, since = rows(**({"m": before} if before else {})), rows(**({"m": now} if now else {}))
+    assert table.new_survivors(then, since, list(since)) == [said] * bool(said)
+
+
+def test_one_that_is_not_tried_is_no_new_survivor() -> None:
+    assert table.new_survivors(rows(m="killed"), {}, ["m"]) == []
+
+
+def test_areas_are_in_the_order_of_the_layers() -> None:
+    found = [Row("a", "io", "killed", "t", 1), Row("b", "patching", "STALE", "", 1), Row("c", "io", "skipped", "", 1)]
+    assert table.by_area(found) == "patching 0 of 1, io 1 of 1"
+
+
+def test_a_run_that_is_interrupted_keeps_what_it_has(
+    checkout: Path, run: Callable[..., int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = trial.Copy.judge
+
+    def interrupted(copy: trial.Copy, mutant: listed.Mutant) -> trial.Verdict:
+        if mutant.name == "weak":
+            raise KeyboardInterrupt
+        return judge(copy, mutant)
+
+    monkeypatch.setattr(trial.Copy, "judge", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(GOOD + WEAK, "--table", str(checkout / "table.json"))
+    assert list(table.read(checkout / "table.json")) == ["good"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"format": "fastio-mutants", "version": 99, "mutants": []}',
+             '{"format": "fastio-mutants", "version": 1, "mutants": [{"name": "m"}]}'],
+)  # fmt: skip
+def test_what_is_no_table(
+    checkout: Path, run: Callable[..., int], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = checkout / "table.json"
+    path.write_text(text)
+    for option in ("--against", "--table"):
+        assert run(GOOD, option, str(path)) == 2
+        assert f"{path}: no table of mutants (fastio-mutants, version 1): " in capsys.readouterr().err
+    assert path.read_text() == text
+    assert run(GOOD, "--against", str(checkout / "none.json")) == 2
+    with pytest.raises(SystemExit):
+        run(GOOD, "--table", str(checkout / "none" / "table.json"))
 
 
 @pytest.mark.parametrize(
@@ -158,6 +285,7 @@ def test_the_command(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None
         (mutant() + mutant(), "more than one mutant is called m"),
         (mutant().replace("old", "odl"), "m: lacks old and has unknown odl"),
         (mutant().replace('name = "m"\n', ""), "a mutant without a name: lacks name"),
+        (mutant().replace("io", "IO"), "m: area 'IO' is not one of public, patching, io, "),
         (mutant(new="found += number"), "m: needs tests, an old text, and a new one that differs"),
         (mutant().replace('"tests/test_sums.py::test_some"', ""), "m: needs tests"),
     ],

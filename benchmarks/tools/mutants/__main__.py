@@ -1,7 +1,8 @@
 """Apply each known fault to a copy of the checkout, and see a test fail.
 
 ``python -m benchmarks.tools.mutants [NAME …]``. The status is 0 if every fault was seen, 1 if one was not, and 2 if the
-command or the list is wrong.
+command or the list is wrong. With ``--against`` it is 1 only for a fault that was seen when that table was made, or
+that the table does not have.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 
-from benchmarks.tools.mutants import listed
+from benchmarks.tools.mutants import listed, table
 from benchmarks.tools.mutants.listed import ListError, Mutant
+from benchmarks.tools.mutants.table import Row, TableError
 from benchmarks.tools.mutants.trial import Copy, Verdict
 
 
@@ -28,47 +30,72 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--file", type=Path, default=listed.LIST, help="another list")
     parser.add_argument("--root", type=Path, default=listed.ROOT, help="another checkout")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="so many at a time")
+    parser.add_argument("--table", type=Path, metavar="FILE", help="write what became of each; of others it is kept")
+    parser.add_argument("--against", type=Path, metavar="FILE", help="only fail for what is not seen any more")
     given = parser.parse_args(arguments)
     if given.jobs < 1:
         parser.error(f"--jobs must be at least 1, not {given.jobs}")
+    if given.table is not None and not given.table.absolute().parent.is_dir():
+        parser.error(f"--table {given.table}: there is no such directory")
     try:
-        mutants = listed.select(listed.read(given.file), given.name)
-    except (ListError, OSError) as error:
+        known = listed.read(given.file)
+        mutants = listed.select(known, given.name)
+        against = None if given.against is None else table.read(given.against)
+        kept = table.read(given.table) if given.table is not None and given.table.exists() else {}
+    except (ListError, TableError, OSError) as error:
         print(f"mutants: {error}", file=sys.stderr)
         return 2
     if given.list:
         print("\n".join(mutant.name for mutant in mutants))
         return 0
-    return _try_all(mutants, given.root, given.jobs)
+    rows: dict[str, Row] = {}
+    try:
+        _try_all(mutants, given.root, given.jobs, lambda row: rows.update({row.name: row}))
+    finally:
+        if given.table is not None:
+            table.write(given.table, table.merged(known, kept, rows))
+    if against is not None:
+        return _compare(against, rows, [mutant.name for mutant in known])
+    return 0 if all(row.verdict in (table.KILLED, table.SKIPPED) for row in rows.values()) else 1
 
 
-def _try_all(mutants: Sequence[Mutant], root: Path, jobs: int) -> int:
+def _compare(against: Mapping[str, Row], rows: Mapping[str, Row], known: Sequence[str]) -> int:
+    found = table.new_survivors(against, rows, known)
+    for line in found:
+        print(f"new survivor: {line}")
+    print(f"{len(found)} new survivors")
+    return 1 if found else 0
+
+
+def _try_all(mutants: Sequence[Mutant], root: Path, jobs: int, note: Callable[[Row], None]) -> None:
     begin = time.monotonic()
     copies: SimpleQueue[Copy] = SimpleQueue()
     made = [Copy(root) for _ in range(min(jobs, max(len(mutants), 1)))]
-    counted: Counter[str] = Counter()
+    rows: list[Row] = []
     try:
         for copy in made:
             copies.put(copy)
 
-        def try_one(mutant: Mutant) -> Verdict:
+        def try_one(mutant: Mutant) -> tuple[Verdict, float]:
             copy = copies.get()
+            started = time.monotonic()
             try:
-                return _try(mutant, copy)
+                return _try(mutant, copy), time.monotonic() - started
             finally:
                 copies.put(copy)
 
         with ThreadPoolExecutor(len(made)) as pool:
-            for mutant, verdict in zip(mutants, pool.map(try_one, mutants), strict=True):
+            for mutant, (verdict, seconds) in zip(mutants, pool.map(try_one, mutants), strict=True):
                 print(f"{verdict.word:8}  {mutant.name}: {verdict.detail}", flush=True)
-                counted[verdict.word] += 1
+                rows.append(Row(mutant.name, mutant.area, verdict.word, verdict.test, round(seconds, 1)))
+                note(rows[-1])
     finally:
         for copy in made:
             copy.__exit__()
-    seen, skipped = counted["killed"], counted["skipped"]
+    counted = Counter(row.verdict for row in rows)
     took = time.monotonic() - begin
-    print(f"{seen} of {len(mutants)} mutants are seen, {skipped} skipped; {took:.0f} s")
-    return 0 if seen + skipped == len(mutants) else 1
+    print(f"by area: {table.by_area(rows)}")
+    print(f"{counted['killed']} of {len(mutants)} mutants are seen, {counted['skipped']} skipped; {took:.0f} s")
 
 
 def _try(mutant: Mutant, copy: Copy) -> Verdict:

@@ -13,7 +13,11 @@ ROOT = Path(__file__).resolve().parents[3]
 
 LIST = Path(__file__).with_name("mutants.toml")
 
-_KEYS = {"name", "file", "old", "new", "tests", "eventlet", "needs", "python"}
+#: The layers of the tree that the faults are in, for the table: what of each is seen.
+AREAS = ("public", "patching", "io", "concurrency", "patches", "drivers", "tracing", "benchmarks")
+
+_REQUIRED = {"name", "area", "file", "old", "new", "tests"}
+_KEYS = _REQUIRED | {"eventlet", "needs", "python"}
 
 
 class ListError(ValueError):
@@ -25,6 +29,7 @@ class Mutant:
     """One fault.
 
     :param name: unique, of letters, digits and hyphens
+    :param area: one of :data:`AREAS`
     :param file: from the root of the checkout
     :param old: text that is in the file exactly once
     :param new: what the fault has there
@@ -35,6 +40,7 @@ class Mutant:
     """
 
     name: str
+    area: str
     file: str
     old: str
     new: str
@@ -93,10 +99,12 @@ def select(mutants: Sequence[Mutant], names: Sequence[str]) -> list[Mutant]:
 
 def _mutant(entry: dict[str, Any]) -> Mutant:
     name = entry.get("name", "a mutant without a name")
-    missing, unknown = sorted({"name", "file", "old", "new", "tests"} - set(entry)), sorted(set(entry) - _KEYS)
+    missing, unknown = sorted(_REQUIRED - set(entry)), sorted(set(entry) - _KEYS)
     if missing or unknown:
         said = [f"lacks {', '.join(missing)}"] * bool(missing) + [f"has unknown {', '.join(unknown)}"] * bool(unknown)
         raise ListError(f"{name}: {' and '.join(said)}")
+    if entry["area"] not in AREAS:
+        raise ListError(f"{name}: area {entry['area']!r} is not one of {', '.join(AREAS)}")
     if not entry["tests"] or not entry["old"] or entry["old"] == entry["new"]:
         raise ListError(f"{name}: needs tests, an old text, and a new one that differs")
     return Mutant(**{**entry, "tests": tuple(entry["tests"]), "needs": tuple(entry.get("needs", ()))})

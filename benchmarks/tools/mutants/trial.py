@@ -36,10 +36,12 @@ class Verdict:
 
     :param word: ``killed``, or ``SURVIVED``, ``BROKEN``, ``STALE``, ``UNSURE``, or ``skipped``
     :param detail: by which test and how, or why not
+    :param test: the one that has seen it
     """
 
     word: str
     detail: str
+    test: str = ""
 
 
 @dataclass(frozen=True)
@@ -141,4 +143,4 @@ def _verdict(outcome: _Outcome) -> Verdict:
         return Verdict("BROKEN", f"no test was run; pytest ended with {outcome.status}:\n{outcome.output}")
     if failed.phase in ("collect", "setup") or not _BROKEN.isdisjoint(failed.types):
         return Verdict("BROKEN", f"{failed.test}: {failed.text}")
-    return Verdict("killed", f"{failed.test}: {failed.text}")
+    return Verdict("killed", f"{failed.test}: {failed.text}", failed.test)
