@@ -7,7 +7,9 @@ import pathlib
 import random
 import subprocess
 import sys
-from typing import Any
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -39,7 +41,7 @@ def replay(tmp_path: pathlib.Path, *made: programs.Program, options: tuple[str, 
         path = tmp_path / f"program-{number}.json"
         path.write_text(json.dumps({"program": each}))
         paths.append(str(path))
-    return run(tmp_path, "--jobs", "1", "--hub", "native", *options, "--replay", *paths)
+    return run(tmp_path, "--jobs", "1", "--hub", "native", "--shrinking", "0", *options, "--replay", *paths)
 
 
 @pytest.mark.parametrize("kind", ["native", "green", "taken"])
@@ -95,50 +97,65 @@ def test_nothing_is_found_where_nothing_is_broken(tmp_path: pathlib.Path) -> Non
     assert not (tmp_path / "failures").exists()
 
 
-@pytest.mark.parametrize(
-    ("fault", "result", "operations", "seed", "shrinking"),
-    [
-        ("lost_data", "communicate: value", 3, "5", "60"),
-        # Every smaller program that hangs as well takes seconds.
-        ("hang", "hang", 7, "2", "0"),
-        ("wrong_exception", "communicate: error: TimeoutExpired -> OSError", 4, "1", "60"),
-    ],
-)
+class Planted(NamedTuple):
+    """A fault, and how it shows: with the first program of a seed."""
+
+    fault: str
+    result: str
+    #: of the program that it is made small to
+    operations: int
+    seed: str
+    shrinking: str
+
+
+PLANTED = [
+    Planted("lost_data", "communicate: value", 3, "49", "60"),
+    # Every smaller program that hangs as well takes seconds.
+    Planted("hang", "hang", 4, "15", "0"),
+    Planted("wrong_exception", "communicate: error: TimeoutExpired -> OSError", 4, "56", "60"),
+]
+
+
+@pytest.fixture(scope="module")
+def searches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[list[dict[str, Any]]]]]:
+    """What the searches for planted faults find. They mostly wait, so two of them run at a time."""
+
+    def search(planted: Planted, directory: pathlib.Path) -> list[dict[str, Any]]:
+        plant = ("--plant", str(FAULTS / f"{planted.fault}.py"))
+        summary = run(
+            directory, "--no-seeds", "--programs", "1", "--hub", "native", "--side", "strict", "--seed", planted.seed,
+            "--jobs", "1", "--shrinking", planted.shrinking, *plant,
+        )  # fmt: skip
+        # What was written can be run again, and shows the same; without the fault there is nothing to be seen.
+        again = ("--shrinking", "0", "--side", "strict", "--jobs", "1", "--replay")
+        paths = [str(path) for path in (directory / "failures").iterdir()]
+        return [summary, run(directory, *plant, *again, *paths), run(directory, *again, *paths)]
+
+    with ThreadPoolExecutor(2) as pool:
+        yield {each.fault: pool.submit(search, each, tmp_path_factory.mktemp(each.fault)) for each in PLANTED}
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.fault)
 def test_a_planted_fault_is_found_and_made_small(
-    fault: str, result: str, operations: int, seed: str, shrinking: str, tmp_path: pathlib.Path
+    planted: Planted, searches: dict[str, Future[list[dict[str, Any]]]]
 ) -> None:
-    # A seed each that comes by the fault within its first programs.
-    summary = run(
-        tmp_path, "--no-seeds", "--programs", "2", "--hub", "native", "--side", "strict", "--seed", seed,
-        "--jobs", "1", "--shrinking", shrinking, "--plant", str(FAULTS / f"{fault}.py"),
-    )  # fmt: skip
-    assert summary["status"] == 1
-    found = [failure for failure in summary["failures"] if result in failure["kind"]]
-    assert found, [failure["kind"] for failure in summary["failures"]]
-    assert min(len(failure["program"]["ops"]) for failure in found) <= operations
-    # What was written can be run again, and shows the same; without the fault there is nothing to be seen.
-    path, written = next(
-        (path, written)
-        for path in (tmp_path / "failures").iterdir()
-        if {**(written := json.loads(path.read_text())), "after": 0} in [{**failure, "after": 0} for failure in found]
-    )
-    again = ["--shrinking", "0", "--side", "strict", "--jobs", "1", "--replay", str(path)]
-    assert written["kind"] in [
-        failure["kind"] for failure in run(tmp_path, *again, "--plant", str(FAULTS / f"{fault}.py"))["failures"]
-    ]
-    assert run(tmp_path, *again)["status"] == 0
+    first, again, without = searches[planted.fault].result()
+    kinds = [failure["kind"] for failure in first["failures"]]
+    found = [failure for failure in first["failures"] if planted.result in failure["kind"]]
+    assert found, kinds
+    assert min(len(failure["program"]["ops"]) for failure in found) <= planted.operations
+    assert {failure["kind"] for failure in again["failures"]} == set(kinds)
+    assert [summary["status"] for summary in (first, again, without)] == [1, 1, 0]
+
+
+#: What shows a hub that is blocked.
+WAIT = program(["sync", "exit:0"], {}, {"op": "await", "p": 0}, {"op": "wait", "timeout": 0.06}, {"op": "kill"})
 
 
 @needs_eventlet
 def test_a_blocked_hub_is_found(tmp_path: pathlib.Path) -> None:
-    path = tmp_path / "program.json"
-    path.write_text(json.dumps({"program": program(
-        ["sync", "exit:0"], {}, {"op": "await", "p": 0}, {"op": "wait", "timeout": 0.06}, {"op": "kill"},
-    )}))  # fmt: skip
-    options = ("--hub", "poll", "--flavour", "monkey", "--jobs", "1", "--shrinking", "0", "--replay", str(path))
-    assert run(tmp_path, *options)["status"] == 0
-    summary = run(tmp_path, "--plant", str(FAULTS / "blocked_hub.py"), *options)
-    assert {failure["kind"] for failure in summary["failures"]} == {
+    options = ("--hub", "poll", "--flavour", "monkey", "--plant", str(FAULTS / "blocked_hub.py"))
+    assert {failure["kind"] for failure in replay(tmp_path, WAIT, options=options)["failures"]} == {
         "strict, wait: others ran: True -> False", "fixed, wait: others ran: True -> False",
     }  # fmt: skip
 
@@ -149,7 +166,8 @@ def test_a_blocked_hub_is_found(tmp_path: pathlib.Path) -> None:
 def test_the_committed_programs_show_no_failure(groups: tuple[str, str], tmp_path: pathlib.Path) -> None:
     if groups[0] != "native" and not HAS_EVENTLET:
         pytest.skip("eventlet is not installed")
-    seeds = [str(path) for path in SEEDS]
+    (tmp_path / "wait.json").write_text(json.dumps({"program": WAIT}))
+    seeds = [str(path) for path in (*SEEDS, tmp_path / "wait.json")]
     options = ("--hub", groups[0], "--flavour", groups[1], "--shrinking", "0", "--replay")
     summary = run(tmp_path, *options, *seeds)
     assert summary["failures"] == []

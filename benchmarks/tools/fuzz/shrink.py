@@ -23,29 +23,30 @@ def shrink(program: Program, fails: Callable[[Program], bool], seconds: float, l
         candidate = _changed(program, lambda new: new["ops"].__delitem__(slice(last + 1, None)))
         if fails(candidate):
             program = candidate
-    changed = True
-    while changed:
-        changed = False
-        for candidate in _smaller(program):
+    done = 0
+    while True:
+        for number, candidate in enumerate(_smaller(program)):
             if time.monotonic() > end:
                 return program
-            if fails(candidate):
-                program, changed = candidate, True
+            if number >= done and fails(candidate):
+                # What could not be taken away before mostly can not be now: that is tried again at the end.
+                program, done = candidate, number
                 break
-    return program
+        else:
+            if not done:
+                return program
+            done = 0
 
 
 def _smaller(program: Program) -> Iterator[Program]:
     """Smaller programs, those first with which most is won."""
-    size = len(program["ops"])
-    part = size // 2
-    while part:
-        for start in range(size - part, -1, -part):
-            yield _changed(program, lambda new, s=start, p=part: new["ops"].__delitem__(slice(s, s + p)))
-        part //= 2
+    for part in _parts(len(program["ops"])):
+        yield _changed(program, lambda new, p=part: new["ops"].__delitem__(slice(*p)))
     for number, child in enumerate(program.get("children", [])):
-        for step in reversed(range(len(child["steps"]))):
-            yield _changed(program, lambda new, n=number, s=step: new["children"][n]["steps"].pop(s))
+        if len(child.get("popen", {})) > 1:
+            yield _changed(program, lambda new, n=number: new["children"][n].update(popen={}))
+        for part in _parts(len(child["steps"]), whole=True):
+            yield _changed(program, lambda new, n=number, p=part: new["children"][n]["steps"].__delitem__(slice(*p)))
         for key in child.get("popen", {}):
             yield _changed(program, lambda new, n=number, k=key: new["children"][n]["popen"].pop(k))
     for index, operation in enumerate(program["ops"]):
@@ -59,6 +60,15 @@ def _smaller(program: Program) -> Iterator[Program]:
         if name in program and not any(item in str(program["children"]) for item in program[name]):
             yield _changed(program, lambda new, n=name: new.pop(n))
     yield from _plainer(program)
+
+
+def _parts(size: int, whole: bool = False) -> Iterator[tuple[int, int]]:
+    """Where parts of a list begin and end: halves and smaller ones, the last first."""
+    part = size if whole else size // 2
+    while part:
+        for start in range(size - part, -1, -part):
+            yield start, start + part
+        part //= 2
 
 
 def _plainer(program: Program) -> Iterator[Program]:
