@@ -221,9 +221,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def _plot(module: ModuleType, result: Result, path: Path) -> list[str]:
     try:
         from benchmarks.harness import plots
-        from benchmarks.suites.glance_client import plots as cpu_load
 
-        drawn = [*plots.plot(result, path.parent, path.stem), *cpu_load.plot(result, path.parent, path.stem)]
+        drawn = plots.plot(result, path.parent, path.stem)
         if hasattr(module, "plot"):
             drawn += module.plot(result, path.parent, path.stem)
     except ImportError as error:

@@ -19,11 +19,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TextIO
 
-from benchmarks.backends.base import BackendError
-from benchmarks.harness import machine, servers
-from benchmarks.harness.progress import Progress
+from benchmarks.harness import machine
 from benchmarks.harness.results import THROUGHPUT, TIME, CaseResult, Result, VariantResult
 from benchmarks.harness.worker import SURROUNDINGS_VARIABLE
 
@@ -141,6 +139,11 @@ class Case:
         missing = [name for name in self.needs if find_spec(name) is None]
         if missing:
             return f"not installed: {', '.join(missing)}"
+        if not self.backend:
+            return ""
+        # Most cases have no backend.
+        from benchmarks.harness import servers
+
         return servers.why_not(self.backend, self.backend_parameters)
 
     def all_variants(self) -> list[Variant]:
@@ -189,6 +192,82 @@ class Options:
         """How long all runs of the case take at most, with its backends and what comes before and after them."""
         runs = sum(self.rounds_of(case, each) + self.warmup_of(case, each) for each in case.all_variants())
         return (runs + bool(case.prepare) + bool(case.finish)) * case.timeout + _SURROUNDINGS
+
+
+class Step(Protocol):
+    """What happens within a case."""
+
+    def begin(self, what: str) -> None:
+        """A run starts."""
+
+    def end(self, how: str) -> None:
+        """It has ended like this."""
+
+
+class Progress:
+    """Shows that something goes on: a bar if ``stream`` (the standard error) is a terminal, lines elsewhere."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+
+    @contextlib.contextmanager
+    def case(self, title: str, runs: int) -> Iterator[Step]:
+        """The case ``title`` of so many runs."""
+        if self._stream.isatty():
+            yield from self._bar(title, runs)
+        else:
+            self._stream.write(f"{title}: {runs} runs\n")
+            yield _Lines(self._stream, runs)
+        self._stream.flush()
+
+    def _bar(self, title: str, runs: int) -> Iterator[Step]:
+        from rich import progress
+        from rich.console import Console
+
+        console = Console(file=self._stream)
+        console.print(title, style="bold", highlight=False)
+        columns = (
+            progress.SpinnerColumn(),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TimeElapsedColumn(),
+            progress.TextColumn("left"),
+            progress.TimeRemainingColumn(),
+            progress.TextColumn("{task.description}", markup=False),
+        )
+        with progress.Progress(*columns, console=console) as bar:
+            yield _Bar(bar, bar.add_task("", total=runs))
+
+
+class _Lines:
+    def __init__(self, stream: TextIO, runs: int) -> None:
+        self._stream = stream
+        self._runs = runs
+        self._done = 0
+
+    def begin(self, what: str) -> None:
+        self._done += 1
+        # The line begins before the run does, so that a run that hangs can be seen.
+        self._stream.write(f"  {self._done}/{self._runs}  {what} … ")
+        self._stream.flush()
+
+    def end(self, how: str) -> None:
+        self._stream.write(how + "\n")
+        self._stream.flush()
+
+
+class _Bar:
+    def __init__(self, bar, task) -> None:
+        self._bar = bar
+        self._task = task
+        self._what = ""
+
+    def begin(self, what: str) -> None:
+        self._what = what
+        self._bar.update(self._task, description=what)
+
+    def end(self, how: str) -> None:
+        self._bar.update(self._task, advance=1, description=f"{self._what}: {how}")
 
 
 def run(
@@ -284,21 +363,10 @@ def _surroundings(case: Case, recorded: CaseResult, able: Iterable[str]) -> Iter
     told: dict[str, Any] = {}
     failure = None
     with contextlib.ExitStack() as stack:
-        try:
-            if able and case.backend:
-                directory = servers.data_directory(case.backend, recorded.parameters.get("size", 0))
-                recorded.backend = {"name": case.backend, "directory": str(directory), **case.backend_parameters}
-                told.update(stack.enter_context(servers.running(case.backend, case.backend_parameters, directory)))
-                told["beside"] = {}
-                for known_by, (name, parameters) in case.beside.items():
-                    if not servers.why_not(name, parameters):
-                        told["beside"][known_by] = _beside(stack, name, parameters, directory)
-                        chosen = [f"{key}={value}" for key, value in parameters.items()]
-                        recorded.backend[known_by] = " ".join([name, *chosen])
-            if able and case.prepare:
-                failure = _prepare(case.prepare, case, recorded.parameters, told)
-        except (BackendError, OSError) as error:
-            failure = {"reason": f"no {case.backend}", "status": None, "stderr": str(error)}
+        if able and case.backend:
+            failure = _start(stack, case, recorded, told)
+        if able and case.prepare and failure is None:
+            failure = _prepare(case.prepare, case, recorded.parameters, told)
         if failure is not None:
             for title in able:
                 recorded.variants[title].failure = failure
@@ -309,13 +377,36 @@ def _surroundings(case: Case, recorded: CaseResult, able: Iterable[str]) -> Iter
                 recorded.backend["left over"] = f"{found['reason']}: {found['stderr'].strip().splitlines()[-1:]}"
 
 
+def _start(
+    stack: contextlib.ExitStack, case: Case, recorded: CaseResult, told: dict[str, Any]
+) -> dict[str, Any] | None:  # fmt: skip
+    """Start the case's backends and add to ``told`` how to reach them; returns the failure if its own fails."""
+    from benchmarks.harness import servers
+
+    try:
+        directory = servers.data_directory(case.backend, recorded.parameters.get("size", 0))
+        recorded.backend = {"name": case.backend, "directory": str(directory), **case.backend_parameters}
+        told.update(stack.enter_context(servers.running(case.backend, case.backend_parameters, directory)))
+        told["beside"] = {}
+        for known_by, (name, parameters) in case.beside.items():
+            if not servers.why_not(name, parameters):
+                told["beside"][known_by] = _beside(stack, name, parameters, directory)
+                chosen = [f"{key}={value}" for key, value in parameters.items()]
+                recorded.backend[known_by] = " ".join([name, *chosen])
+    except (servers.BackendError, OSError) as error:
+        return {"reason": f"no {case.backend}", "status": None, "stderr": str(error)}
+    return None
+
+
 def _beside(
     stack: contextlib.ExitStack, name: str, parameters: Mapping[str, Any], directory: Path
 ) -> dict[str, Any]:  # fmt: skip
     """Run a backend beside the case's; returns what the runs are told. Only those that use it may fail with it."""
+    from benchmarks.harness import servers
+
     try:
         return stack.enter_context(servers.running(name, parameters, directory))
-    except (BackendError, OSError) as error:
+    except (servers.BackendError, OSError) as error:
         return {"failed": str(error)}
 
 

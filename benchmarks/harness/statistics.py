@@ -18,6 +18,11 @@ WIDE_SPREAD = 0.10
 FAR_OFF = 0.5
 #: Seconds below which starting and stopping the clock is a visible part of a run.
 SHORT = 0.001
+#: Share of a processor, over a second, from which a worker of a load generator is busy: it is one thread, and can have
+#: no more than 1.
+BUSY = 0.9
+#: Share of the seconds of a run in which a worker may be busy.
+TOLERATED = 0.1
 
 RESAMPLES = 10_000
 #: Of a thousand figures and more.
@@ -138,3 +143,19 @@ def doubts(figures: Sequence[float], usual_rounds: int | None = None, seconds: S
     if seconds and min(seconds) < SHORT:
         found.append(f"a run took only {min(seconds) * 1000:.2g} ms")
     return found
+
+
+def limited(share: float) -> bool:
+    """Whether a worker that used so much of a processor may have been what limited the run.
+
+    :param share: that of the 90th of a hundred seconds, see :data:`TOLERATED`
+    """
+    return share >= BUSY
+
+
+def limit_note(share: float) -> str:
+    """That a run was limited by its load generator."""
+    return (
+        f"LIMITED BY THE LOAD GENERATOR: a worker used {share:.0%} of its processor or more in {TOLERATED:.0%} of the "
+        "seconds; more workers are needed to load the service"
+    )

@@ -11,7 +11,6 @@ from typing import Any, TextIO
 
 from benchmarks.harness import results, statistics
 from benchmarks.harness.results import COSTS, CaseResult, Result, VariantResult
-from benchmarks.load import cpu
 from fastio.config import format_size
 from fastio.page import markdown_table
 
@@ -136,8 +135,8 @@ def _notes(case: CaseResult, title: str, variant: VariantResult) -> list[str]:
         notes.append("WRONG DATA: the payload did not have the expected SHA-256")
     notes += variant.details.get("doubts", [])
     share = max((run.get("generator_cpu", 0.0) for run in variant.measured()), default=0.0)
-    if cpu.limited(share):
-        notes.append(cpu.limit_note(share))
+    if statistics.limited(share):
+        notes.append(statistics.limit_note(share))
     if figures:
         seconds = [run["seconds"] for run in variant.measured()]
         notes += statistics.doubts(figures, variant.usual_rounds, seconds)

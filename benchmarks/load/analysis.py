@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from benchmarks.load import cpu, records
+from benchmarks.harness import statistics
 from benchmarks.load import plan as plans
+from benchmarks.load import records
 from benchmarks.load.plan import Plan, PlanError
 
 SUMMARY = "run.json"
@@ -278,6 +279,6 @@ def generator_cpu(run: Run, part: Window) -> float:
         # A run of less than a second has one sample, of all of it.
         taken: Sequence[float] = within or [share for _, share in worker.get("cpu", [])]
         if taken:
-            shares.append(float(numpy.percentile(taken, 100 * (1 - cpu.TOLERATED))))
+            shares.append(float(numpy.percentile(taken, 100 * (1 - statistics.TOLERATED))))
     return max(shares)
 

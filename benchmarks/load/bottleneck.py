@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.load.cpu import BUSY
+from benchmarks.harness.statistics import BUSY
 from benchmarks.load.usage import Machine, Process, Usage
 
 #: Share of a resource from which it is the limit.

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.harness import machine
+from benchmarks.harness import machine, statistics
 from benchmarks.harness.results import CaseResult, Result, VariantResult
 from benchmarks.harness.tables import Table, number
-from benchmarks.load import analysis, cpu
+from benchmarks.load import analysis
 from benchmarks.load.analysis import Operations, Run, Window
 
 #: Parameters of a plan that say where, not what: two runs may differ in them without a word.
@@ -84,8 +84,8 @@ def notes(run: Run) -> list[str]:
     if not part.cut:
         found.append("too short for its warm-up and its tail to be cut: all of it counts")
     share = analysis.generator_cpu(run, part)
-    if cpu.limited(share):
-        found.append(cpu.limit_note(share))
+    if statistics.limited(share):
+        found.append(statistics.limit_note(share))
     worst = max((abs(worker["clock_error"]) for worker in run.workers), default=0.0)
     if worst > 0.1:
         found.append(f"the workers' clocks agree to {worst * 1000:.0f} ms only")

@@ -34,7 +34,6 @@ from locust.exception import RPCError
 from locust.runners import MasterRunner, Runner, WorkerNode
 
 from benchmarks.load import plan as plans
-from benchmarks.load.cpu import Sampler
 from benchmarks.load.plan import Plan
 from benchmarks.load.records import Writer
 from benchmarks.load.users import USERS, Work
@@ -58,6 +57,30 @@ class LoadError(RuntimeError):
 
 class LoadTimeout(LoadError):
     """Something did not happen in time."""
+
+
+class Sampler:
+    """The share of a processor that this process used, second by second."""
+
+    def __init__(self) -> None:
+        #: seconds since the epoch at the end of each, and the share
+        self.samples: list[tuple[float, float]] = []
+        self._wall = time.perf_counter()
+        self._spent = time.process_time()
+
+    def sample(self) -> None:
+        """Add a sample for the time since the last one."""
+        wall, spent = time.perf_counter(), time.process_time()
+        # Much less than a hundredth of a second is below what the kernel may count in.
+        if wall - self._wall > 0.01:
+            self.samples.append((round(time.time(), 3), round((spent - self._spent) / (wall - self._wall), 4)))
+            self._wall, self._spent = wall, spent
+
+    def go_on(self, sleep: Callable[[float], object], seconds: float = 1.0) -> None:
+        """Sample for ever; for a greenlet."""
+        while True:
+            sleep(seconds)
+            self.sample()
 
 
 class Worker:

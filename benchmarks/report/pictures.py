@@ -12,7 +12,6 @@ from benchmarks.harness import plots, statistics, tables
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import number
 from benchmarks.report.suites import Suite
-from benchmarks.suites.glance_client import plots as cpu_load
 from fastio.page import Plot
 
 #: Of every plot of medians.
@@ -46,23 +45,10 @@ def _lines(case: CaseResult, prefix: str = "") -> Iterator[str]:
 
 
 def of_suite(suite: Suite, result: Result) -> Iterator[Plot]:
-    """What only this suite draws, and the CPU load over time where it was sampled."""
+    """What only this suite draws."""
     with tempfile.TemporaryDirectory() as directory, matplotlib.rc_context(plots.FOR_PAGES):
         place = Path(directory)
-        for path in cpu_load.plot(result, place, "cpu"):
-            if path.suffix == ".svg":
-                yield Plot("CPU load over time", path.read_text(), list(_loads(result)))
         for path in suite.draw(result, place, "result"):
             if path.suffix == ".svg":
-                caption, lines = suite.caption(path.stem.removeprefix("result").removeprefix("-"))
+                caption, lines = suite.caption(path.stem.removeprefix("result").removeprefix("-"), result)
                 yield Plot(caption, path.read_text(), lines)
-
-
-def _loads(result: Result) -> Iterator[str]:
-    for case in result.cases:
-        for title, row in case.variants.items():
-            samples = row.details.get("load")
-            if samples:
-                percent = [each[1] for each in samples]
-                figures = f"median {number(statistics.median(percent))} %, at most {number(max(percent))} %"
-                yield f"{case.title or case.name}, {title}: {number(samples[-1][0])} s, {figures}"

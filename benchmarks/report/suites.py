@@ -7,7 +7,7 @@ takes
 - ``judgement(result)``, if it is there: tables of what the figures say,
 - ``plot(result, directory, name)``, if it is there: draws into files and returns them; the SVG files are shown,
 - ``PLOTS``, if it is there: for the names of those files, without ``name-`` and ``.svg``, what each shows: a caption,
-  or a caption and lines of what can be seen in it.
+  or a caption and lines of what can be seen in it, or a function that says this of a result.
 
 Results that no such file makes have a module in :data:`OTHERS`, which has the same.
 """
@@ -19,6 +19,7 @@ import pkgutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from benchmarks import suites
 from benchmarks.harness.results import Result, ResultError
@@ -58,13 +59,15 @@ class Suite:
         plot = getattr(self._module, "plot", None)
         return plot(result, directory, name) if plot else []
 
-    def caption(self, drawn: str) -> tuple[str, Sequence[str]]:
+    def caption(self, drawn: str, result: Result) -> tuple[str, Sequence[str]]:
         """What a file of :meth:`draw` shows, and what can be seen in it.
 
         :param drawn: its name without that of the result and without the suffix
         """
-        captions: Mapping[str, str | tuple[str, Sequence[str]]] = getattr(self._module, "PLOTS", {})
+        captions: Mapping[str, Any] = getattr(self._module, "PLOTS", {})
         found = captions.get(drawn, drawn)
+        if callable(found):
+            found = found(result)
         return (found, ()) if isinstance(found, str) else found
 
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 import fastio
 from benchmarks.backends import SERVICES
 from benchmarks.harness import compare, engine, machine, statistics
-from benchmarks.harness.engine import Case, Options
-from benchmarks.harness.progress import Progress
+from benchmarks.harness.engine import Case, Options, Progress
 from benchmarks.harness.results import CaseResult, Result, ResultError, VariantResult, read
 
 from . import services

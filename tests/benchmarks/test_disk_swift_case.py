@@ -18,7 +18,7 @@ pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 import numpy
 
 from benchmarks.harness import engine, results, servers, statistics, worker
-from benchmarks.harness.progress import Progress
+from benchmarks.harness.engine import Progress
 from benchmarks.harness.tables import EMPTY
 from benchmarks.load.content import Content
 from benchmarks.suites.disk_swift import tables as disk_swift_tables

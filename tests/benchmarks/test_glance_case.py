@@ -25,8 +25,7 @@ pytest.importorskip("scipy", reason="tables need the extra 'bench'")
 from benchmarks.backends import BACKENDS, SERVICES
 from benchmarks.backends.base import HOST
 from benchmarks.harness import engine, results, servers, worker
-from benchmarks.harness.engine import Case, Variant
-from benchmarks.harness.progress import Progress
+from benchmarks.harness.engine import Case, Progress, Variant
 from benchmarks.suites.glance import bench_glance, cases, other_requests
 from benchmarks.suites.glance import tables as glance_targets
 from benchmarks.suites.glance import workload as glance

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("psutil", reason="the engine needs the extra 'bench'")
 
 from benchmarks.harness import engine, machine, results
-from benchmarks.harness.progress import Progress
+from benchmarks.harness.engine import Progress
 from benchmarks.suites.sheepdog import bench_sheepdog, python27
 from benchmarks.suites.sheepdog import workload as sheepdog
 from tests.conftest import needs_eventlet, needs_oslo
@@ -145,13 +145,13 @@ def test_the_legacy_loop_refuses_what_it_has_not():
 
 
 def test_without_an_environment_the_rows_of_2016_say_so(monkeypatch):
-    monkeypatch.delenv(python27.VARIABLE, raising=False)
-    assert [variant.title for variant in python27.variants()] == [
+    monkeypatch.delenv(bench_sheepdog.PYTHON27, raising=False)
+    assert [variant.title for variant in bench_sheepdog.of_2016()] == [
         "2016-native", "2016-eventlet", "2016-eventlet-100MiB-reads",
     ]  # fmt: skip
-    assert all(python27.VARIABLE in variant.skip for variant in python27.variants())
-    monkeypatch.setenv(python27.VARIABLE, "/nowhere/python")
-    assert all("/nowhere/python" in variant.skip for variant in python27.variants())
+    assert all(bench_sheepdog.PYTHON27 in variant.skip for variant in bench_sheepdog.of_2016())
+    monkeypatch.setenv(bench_sheepdog.PYTHON27, "/nowhere/python")
+    assert all("/nowhere/python" in variant.skip for variant in bench_sheepdog.of_2016())
 
 
 def test_without_python27_there_is_a_clear_message(monkeypatch, tmp_path, capsys):
@@ -166,14 +166,14 @@ def test_without_python27_there_is_a_clear_message(monkeypatch, tmp_path, capsys
     assert "skipped: there is no python2.7" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(not os.environ.get(python27.VARIABLE), reason=f"{python27.VARIABLE} is not set")
+@pytest.mark.skipif(not os.environ.get(bench_sheepdog.PYTHON27), reason=f"{bench_sheepdog.PYTHON27} is not set")
 @pytest.mark.parametrize("task", ["cat", "read"])
 @pytest.mark.parametrize(
     ("variant", "reads_per_mib"), [("native", 256), ("eventlet", 1024), ("eventlet-100MiB-reads", 16)]
 )
 def test_python27_read_as_it_did(task, variant, reads_per_mib):
     parameters = {"task": task, "pauses": "none", "size": 2 * SIZE, "chunk": SIZE, "python3": sys.executable}
-    command = [os.environ[python27.VARIABLE], str(python27.SCRIPT), variant, json.dumps(parameters)]
+    command = [os.environ[bench_sheepdog.PYTHON27], str(bench_sheepdog.SCRIPT), variant, json.dumps(parameters)]
     environment = {**os.environ, "PYTHONPATH": str(engine.ROOT)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr

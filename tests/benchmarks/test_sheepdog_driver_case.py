@@ -10,7 +10,7 @@ pytest.importorskip("psutil", reason="the engine needs the extra 'bench'")
 pytest.importorskip("glance_store", reason="glance_store is not installed: pip install fastio[sheepdog]")
 
 from benchmarks.harness import engine, machine, results
-from benchmarks.harness.progress import Progress
+from benchmarks.harness.engine import Progress
 from benchmarks.suites.sheepdog_driver import bench_sheepdog_driver
 from benchmarks.suites.sheepdog_driver import workload as sheepdog_driver
 from tests.conftest import needs_eventlet, needs_oslo

@@ -18,8 +18,7 @@ pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 
 from benchmarks.backends import BACKENDS
 from benchmarks.harness import engine, results, servers, worker
-from benchmarks.harness.engine import Case
-from benchmarks.harness.progress import Progress
+from benchmarks.harness.engine import Case, Progress
 from benchmarks.harness.ways import WAYS
 from benchmarks.suites.store_chunks import bench_store_chunks
 from benchmarks.suites.stores import bench_stores

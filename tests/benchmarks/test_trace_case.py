@@ -11,7 +11,7 @@ pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 pytest.importorskip("scipy", reason="tables need the extra 'bench'")
 
 from benchmarks.harness import engine, results
-from benchmarks.harness.progress import Progress
+from benchmarks.harness.engine import Progress
 from benchmarks.harness.results import VariantResult
 from benchmarks.harness.tables import EMPTY
 from benchmarks.suites.trace import bench_trace

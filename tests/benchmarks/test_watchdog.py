@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks.backends.keeper import state_and_parent
 from benchmarks.harness.engine import Case, Options, Variant
-from benchmarks.tools.watchdog import LIMIT, process
+from benchmarks.tools.watchdog import LIMIT, RUN_VARIABLE
 from tests.backends.conftest import eventually
 from tests.conftest import needs_eventlet
 
@@ -164,7 +164,7 @@ def test_a_run_that_ends_leaves_no_process(run: Run, tmp_path: Path) -> None:
         from pathlib import Path
 
         def test_it():
-            Path("run").write_text("{process.RUN_VARIABLE}=" + os.environ["{process.RUN_VARIABLE}"])
+            Path("run").write_text("{RUN_VARIABLE}=" + os.environ["{RUN_VARIABLE}"])
     """
     assert run(code).returncode == 0
     found = (tmp_path / "run").read_text()

@@ -32,8 +32,7 @@ pytest.importorskip("psutil", reason="sampling needs the extra 'bench'")
 import psutil
 
 from benchmarks.harness import engine, results, servers
-from benchmarks.harness.engine import Case
-from benchmarks.harness.progress import Progress
+from benchmarks.harness.engine import Case, Progress
 from benchmarks.load import cosbench, protocols, stages, workloads
 from benchmarks.load import path as paths
 from benchmarks.load.exchange import Exchange

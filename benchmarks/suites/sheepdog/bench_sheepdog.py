@@ -4,16 +4,51 @@
 (Python 2.7, eventlet 0.17.4) are there where :mod:`benchmarks.suites.sheepdog.python27` has made them an environment.
 """
 
-from benchmarks.harness.engine import Case, Variant
-from benchmarks.suites.sheepdog import python27
+import os
+import shutil
+import sys
+from pathlib import Path
 
-MIB = 1 << 20
+from benchmarks.harness.engine import Case, Variant
+from benchmarks.harness.results import MIB
 
 #: Bytes per command of the driver.
 CHUNK = 64 * MIB
 
 #: Stock eventlet writes 12 MiB/s. With as much as the others it would take most of the time.
 SLOW_WRITER = Variant("eventlet-stock", parameters={"size": 16 * MIB}, warmup=0)
+
+#: What Python 2.7 runs, and the variable that names it; ``python27.py`` makes an environment.
+SCRIPT = Path(__file__).resolve().with_name("script_py27.py")
+PYTHON27 = "BENCHMARK_PYTHON27"
+
+#: Variant of the script, rounds: without the patch of the time eventlet takes five seconds for 200 MiB.
+ROWS = (("native", 7), ("eventlet", 3), ("eventlet-100MiB-reads", 7))
+
+
+def of_2016() -> list[Variant]:
+    """The rows of 2016; skipped, with the reason, where there is no interpreter for them."""
+    python = os.environ.get(PYTHON27, "")
+    if not python:
+        skip = f"no environment of 2016: {PYTHON27} is not set (tox -e python27 makes one, with python2.7)"
+    elif shutil.which(python) is None:
+        skip = f"{PYTHON27} is {python!r}: there is no such program"
+    else:
+        skip = ""
+    return [
+        Variant(
+            name=name,
+            label=f"2016-{name}",
+            parameters={"python3": sys.executable},
+            rounds=rounds,
+            warmup=1 if rounds > 3 else 0,
+            python=python,
+            script=str(SCRIPT),
+            skip=skip,
+        )
+        for name, rounds in ROWS
+    ]
+
 
 CASES = [
     Case(
@@ -27,7 +62,7 @@ CASES = [
             "eventlet-fastio",
             "native-fastio",
             "limit-readall",
-            *python27.variants(),
+            *of_2016(),
         ],
         baseline="eventlet-stock",
         parameters={"task": "cat", "size": 200 * MIB},
@@ -50,7 +85,7 @@ for pauses, storage, warmup in (
                 "native-fastio",
                 "limit-readall",
                 "limit-pipeline",
-                *(python27.variants() if pauses == "real" else []),
+                *(of_2016() if pauses == "real" else []),
             ],
             baseline="eventlet-stock",
             unit="MiB/s",

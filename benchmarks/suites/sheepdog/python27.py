@@ -14,42 +14,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.harness.engine import Variant
 from benchmarks.harness.environments import SetupError, run
-
-VARIABLE = "BENCHMARK_PYTHON27"
 
 #: What glance ran on in the spring of 2016; pip of that Python chooses the rest.
 REQUIREMENTS = ("eventlet==0.17.4", "oslo.concurrency==3.7.1")
-
-SCRIPT = Path(__file__).resolve().with_name("script_py27.py")
-
-#: Variant of the script, rounds: without the patch of the time eventlet takes five seconds for 200 MiB.
-ROWS = (("native", 7), ("eventlet", 3), ("eventlet-100MiB-reads", 7))
-
-
-def variants() -> list[Variant]:
-    """The rows of 2016; skipped, with the reason, where there is no interpreter for them."""
-    python = os.environ.get(VARIABLE, "")
-    if not python:
-        skip = f"no environment of 2016: {VARIABLE} is not set (tox -e python27 makes one, with python2.7)"
-    elif shutil.which(python) is None:
-        skip = f"{VARIABLE} is {python!r}: there is no such program"
-    else:
-        skip = ""
-    return [
-        Variant(
-            name=name,
-            label=f"2016-{name}",
-            parameters={"python3": sys.executable},
-            rounds=rounds,
-            warmup=1 if rounds > 3 else 0,
-            python=python,
-            script=str(SCRIPT),
-            skip=skip,
-        )
-        for name, rounds in ROWS
-    ]
 
 
 def set_up(directory: Path) -> Path:

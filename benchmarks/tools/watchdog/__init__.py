@@ -5,3 +5,16 @@ LIMIT = 120.0
 
 #: The environment's own :data:`LIMIT`.
 VARIABLE = "TEST_LIMIT"
+
+#: Names the runs that a process belongs to, one after the other if one has started another.
+RUN_VARIABLE = "TEST_RUN"
+
+#: what is sent when what has begun ended
+END = b"end\n"
+
+
+def begin(name: str, seconds: float) -> bytes:
+    """What is sent when something begins that may take so many seconds."""
+    # Less than PIPE_BUF, so that it is written as a whole or not at all.
+    words = " ".join(name.encode("ascii", "backslashreplace").decode().split())
+    return f"begin {seconds:.6f} {words[:2000]}\n".encode()

@@ -27,9 +27,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.tools.watchdog import LIMIT, VARIABLE, process
+from benchmarks.tools.watchdog import END, LIMIT, RUN_VARIABLE, VARIABLE, begin
 
 _ROOT = Path(__file__).resolve().parents[3]
+#: Not imported here: it watches from outside.
+_PROCESS = "benchmarks.tools.watchdog.process"
 
 
 class Watchdog:
@@ -43,8 +45,8 @@ class Watchdog:
         self._name = ""
         self._deadline = 0.0
         # Whatever the run starts inherits it, also what leaves its parent or its session.
-        run = f"{os.environ.get(process.RUN_VARIABLE, '')}:{secrets.token_hex(8)}"
-        os.environ[process.RUN_VARIABLE] = run
+        run = f"{os.environ.get(RUN_VARIABLE, '')}:{secrets.token_hex(8)}"
+        os.environ[RUN_VARIABLE] = run
         told, self._tell = os.pipe()
         dumped, self._dump = os.pipe()
         try:
@@ -55,7 +57,7 @@ class Watchdog:
 
     @staticmethod
     def _start(arguments: list[str], stderr: int, inherited: tuple[int, ...]) -> None:
-        code = f"import sys; sys.path.insert(0, {str(_ROOT)!r}); from {process.__name__} import main; main()"
+        code = f"import sys; sys.path.insert(0, {str(_ROOT)!r}); from {_PROCESS} import main; main()"
         for fd in inherited:
             os.set_inheritable(fd, True)
         null = os.open(os.devnull, os.O_RDWR)
@@ -79,7 +81,7 @@ class Watchdog:
             return
         self._name = name
         self._deadline = time.monotonic() + seconds
-        self._send(process.begin(name, seconds))
+        self._send(begin(name, seconds))
         self.rearm()
 
     def end(self) -> None:
@@ -87,7 +89,7 @@ class Watchdog:
         if self._name and os.getpid() == self._pid:
             self._name = ""
             faulthandler.cancel_dump_traceback_later()
-            self._send(process.END)
+            self._send(END)
 
     def rearm(self) -> None:
         """Whoever uses faulthandler takes its only timer from us."""

@@ -17,12 +17,7 @@ import sys
 import time
 
 from benchmarks.backends.keeper import descendants, state_and_parent
-
-#: Names the runs that a process belongs to, one after the other if one has started another.
-RUN_VARIABLE = "TEST_RUN"
-
-#: what is sent when what has begun ended
-END = b"end\n"
+from benchmarks.tools.watchdog import RUN_VARIABLE
 
 #: seconds after the limit until no stacks are expected any more; less for a short limit
 _PATIENCE = 10.0
@@ -32,13 +27,6 @@ _GRACE = 8.0
 
 #: seconds without another byte after which the stacks are complete
 _QUIET = 0.5
-
-
-def begin(name: str, seconds: float) -> bytes:
-    """What is sent when something begins that may take so many seconds."""
-    # Less than PIPE_BUF, so that it is written as a whole or not at all.
-    words = " ".join(name.encode("ascii", "backslashreplace").decode().split())
-    return f"begin {seconds:.6f} {words[:2000]}\n".encode()
 
 
 def main() -> None:
