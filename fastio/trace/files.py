@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import posix  # what os has, also where eventlet has replaced it
@@ -11,7 +12,6 @@ import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol
@@ -44,6 +44,10 @@ class Way(Protocol):
         """Write the bytes of ``data`` from ``start`` on at ``offset``; returns how many."""
         ...
 
+    def close(self, fd: int) -> None:
+        """As ``os.close``; the file is none of the caller's any more, whatever becomes of it."""
+        ...
+
     def unlink(self, path: str) -> None:
         """Remove a file, if it is there."""
         ...
@@ -61,6 +65,9 @@ class Natively:
 
     def write(self, fd: int, data: bytes, start: int, offset: int) -> int:
         return posix.pwrite(fd, memoryview(data)[start:], offset)
+
+    def close(self, fd: int) -> None:
+        posix.close(fd)
 
     def unlink(self, path: str) -> None:
         try:
@@ -123,28 +130,25 @@ class Files:
         """Begin another file if this one is full, and remove those that are too many."""
         if self._written < self._size or self._fd is None:
             return
-        self.close()
         self._full.append((self._path(), self._written, self._events))
         self._number += 1
+        self.close(way)
         while len(self._full) > 1 and sum(size for _, size, _ in self._full) + self._size > self._total:
             path, _, events = self._full.popleft()
             self.deleted += events
             way.unlink(path)
 
-    def close(self) -> None:
+    def close(self, way: Way) -> None:
         fd, self._fd = self._fd, None
         if fd is not None:
-            posix.close(fd)
+            way.close(fd)
 
     def _path(self) -> str:
         return os.path.join(self._directory, f"{self._prefix}-{self._number}.jsonl")
 
     def _open(self, way: Way) -> None:
         if not self._about:
-            # What it takes to find the versions takes a millisecond each.
-            for module, version in versions():
-                self._versions[module] = version
-                way.give_way()
+            self._versions.update(_versions())
             program = _program()
             component = self._component or ("glance-api" if "glance.common.wsgi" in sys.modules else program)
             self._about = {"component": component, "program": program, "boot": boot_id()}
@@ -169,10 +173,12 @@ class Files:
         try:
             self._write_all(fd, head, 0, way)
         except BaseException as error:
-            posix.close(fd)
-            if isinstance(error, OSError):
-                # A file without its first line could not be read.
-                way.unlink(self._path())
+            try:
+                if isinstance(error, OSError):
+                    # A file without its first line could not be read.
+                    way.unlink(self._path())
+            finally:
+                way.close(fd)
             raise
         self._written, self._events, self._fd = len(head), 0, fd
 
@@ -201,18 +207,34 @@ def boot_id() -> str:
         return ""
 
 
-def versions() -> Iterator[tuple[str, str]]:
+#: What is worth telling of: a module that shows that it is in use, and the distribution that it comes with.
+_DISTRIBUTIONS = {
+    "glance": "glance",
+    "glance_store": "glance_store",
+    "eventlet": "eventlet",
+    "glanceclient": "python-glanceclient",
+}
+
+
+@functools.cache
+def _release(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def look_up_releases() -> None:
+    """Read from files what a writer has to know: in a hub it can not wait for that."""
+    for distribution in _DISTRIBUTIONS.values():
+        _release(distribution)
+
+
+def _versions() -> dict[str, str]:
     """Releases of what has been imported."""
-    yield "fastio", VERSION
-    yield "python", ".".join(map(str, sys.version_info[:3]))
-    for module, distribution in (
-        ("glance", "glance"),
-        ("glance_store", "glance_store"),
-        ("eventlet", "eventlet"),
-        ("glanceclient", "python-glanceclient"),
-    ):
-        if module in sys.modules:
-            try:
-                yield module, metadata.version(distribution)
-            except metadata.PackageNotFoundError:
-                pass
+    found = {"fastio": VERSION, "python": ".".join(map(str, sys.version_info[:3]))}
+    for module, distribution in _DISTRIBUTIONS.items():
+        release = _release(distribution) if module in sys.modules else None
+        if release is not None:
+            found[module] = release
+    return found

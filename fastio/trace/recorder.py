@@ -16,6 +16,7 @@ has native threads make the calls that wait (:mod:`fastio.concurrency.threads`).
 from __future__ import annotations
 
 import atexit
+import contextlib
 import itertools
 import json
 import os
@@ -30,7 +31,7 @@ from typing import Any, NamedTuple
 from fastio.concurrency import current, native, offload
 from fastio.io import libc
 from fastio.trace import redaction, resources
-from fastio.trace.files import Files, Natively, dump
+from fastio.trace.files import Files, Natively, dump, look_up_releases
 
 #: Seconds between two looks of the writer at the buffer: so much is lost of a process that is killed.
 INTERVAL = 0.25
@@ -40,7 +41,7 @@ SAMPLES = 1.0
 _PIECE = 256 * 1024
 #: Seconds that the end of a process waits for the writer.
 _PATIENCE = 5.0
-#: Seconds after which a writer in another hub counts as gone.
+#: Seconds after which a writer in a hub that is not seen counts as gone.
 _STALE = 10.0
 
 #: kind, ns, span, parent, name, thread, values
@@ -118,8 +119,8 @@ class _InHub:
         if fd < 0:
             return posix.open(path, flags, mode)
         if self._recorder.way is not self:
-            posix.close(fd)
-            posix.unlink(path)
+            self._close(fd)
+            self._call(libc.unlink(path))
             raise _TakenOver
         return fd
 
@@ -127,6 +128,10 @@ class _InHub:
         count = self._call(libc.pwrite(fd, data, start, offset))
         self._check()
         return count if count > 0 else posix.pwrite(fd, memoryview(data)[start:], offset)
+
+    def close(self, fd: int) -> None:
+        self._close(fd)
+        self._check()
 
     def unlink(self, path: str) -> None:
         self._call(libc.unlink(path))
@@ -144,6 +149,13 @@ class _InHub:
         finally:
             timer.cancel()
         self._began = time.monotonic()
+
+    def _close(self, fd: int) -> None:
+        call = libc.close(fd)
+        if call is None:
+            posix.close(fd)
+        else:
+            self._call(call)
 
     def _call(self, call: tuple[Any, ...] | None) -> int:
         result: int = -1 if call is None else offload.run(*call)
@@ -185,8 +197,7 @@ class Recorder:
         self._system: _System = _system() if before is None else before._system
         self._thread_tickets: list[None] = [None]
         self._hub_tickets: list[None] = [None]
-        #: that of the writer, and when it was last seen at work
-        self._hub: Any = None
+        #: when the writer in the hub was asked for, or last seen at work
         self._seen = 0.0
         # The writer's side.
         self._losses = itertools.count()
@@ -226,11 +237,14 @@ class Recorder:
         hub = current.hub_of_thread()
         if hub is not None:
             self._green = True
-            if _take(self._hub_tickets) or (hub is not self._hub and time.monotonic() - self._seen > _STALE):
-                # The second is for a hub that is gone, and the writer with it.
-                self._hub, self._seen = hub, time.monotonic()
+            if _take(self._hub_tickets) or time.monotonic() - self._seen > _STALE:
+                # The second is for a hub that is gone, and the writer with it, or one that has lost the timer: what a
+                # finalizer adds while the hub empties its list of new timers is taken away with them.
+                self._seen = time.monotonic()
                 # Appends to a list; whatever waits or allocates much comes later, in the hub.
                 hub.schedule_call_global(INTERVAL, self._begin_in_hub, hub)
+            # There is room once the writer is there: until then everybody looks.
+            return
         elif self._green or current.is_green():
             # A thread beside the hub's: the writer comes with the next event of the hub's thread.
             return
@@ -241,6 +255,9 @@ class Recorder:
                 # The system's limit is reached, or the interpreter ends.
                 self._thread_tickets.append(None)
                 return
+        self._make_room()
+
+    def _make_room(self) -> None:
         self.room = self.limits.buffer
         if self._ended:
             self.room = 0
@@ -251,7 +268,7 @@ class Recorder:
         self.room = 0
         self.way = None
         if self._files is not None:
-            self._files.close()
+            self._files.close(_InThread())
 
     def end(self) -> None:
         """Write what there is, in this thread and at once, and end the files."""
@@ -275,7 +292,7 @@ class Recorder:
             self._flush(way)
             # A native thread may still be writing for the greenlet, who closes it.
             if not taken_over and self._files is not None:
-                self._files.close()
+                self._files.close(way)
         self._turn.release()
 
     # The writer's side. Nothing here may log: the locks of a service's log are greenlets' under eventlet.
@@ -303,6 +320,7 @@ class Recorder:
         try:
             while not self._ended:
                 self._seen = time.monotonic()
+                self._make_room()
                 if self._turn.acquire(False):
                     self.way = way
                     had = bool(self.buffer)
@@ -315,7 +333,8 @@ class Recorder:
                 way.sleep(INTERVAL)
         except _TakenOver:
             if self._files is not None:
-                self._files.close()
+                with contextlib.suppress(_TakenOver):
+                    self._files.close(way)
         except BaseException as error:
             self.failure = f"{type(error).__name__}: {error}"
             if self.way is way:
@@ -426,6 +445,7 @@ def start(directory: str, limits: Limits) -> None:
     if before is not None and (before.directory, before.limits) == (directory, limits):
         return
     os.makedirs(directory, mode=0o750, exist_ok=True)
+    look_up_releases()
     # Whole before anybody sees it: who records may come at any moment.
     active = Recorder(directory, limits)
     if before is not None:

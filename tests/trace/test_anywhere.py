@@ -256,6 +256,117 @@ def test_a_hub_that_comes_later_takes_over(run_python: Any, tmp_path: pathlib.Pa
     assert names.count("test.first") == names.count("test.last") == 1
 
 
+LOST_TIMER = (
+    BEGIN
+    + """
+from eventlet import hubs
+recorder._STALE = 0.5
+recorder.start(directory, LIMITS)
+class Timers(list):
+    # The hub has gone through them and is about to empty the list: a finalizer that records then adds to it.
+    def __delitem__(self, part):
+        if not recorder.active.buffer:
+            spans.point("test.finalizer", None, {})
+        super().__delitem__(part)
+hub = hubs.get_hub()
+hub.next_timers = Timers(hub.next_timers)
+eventlet.sleep(0)
+assert recorder.active.buffer and not hub.next_timers
+hub.next_timers = []
+deadline = time.monotonic() + 30
+while not recorder.active.written:
+    assert time.monotonic() < deadline
+    spans.point("test.event", None, {})
+    eventlet.sleep(0.01)
+"""
+)
+
+
+@needs_eventlet
+def test_a_timer_that_the_hub_has_lost_is_not_waited_for(run_python: Any, tmp_path: pathlib.Path) -> None:
+    run_python(LOST_TIMER, str(tmp_path), "green", timeout=100)
+    (file,) = traces.read(tmp_path)
+    assert [event.name for event in file.events].count("test.finalizer") == 1
+    assert file.ended and file.lost == 0
+
+
+IN_THE_HUB = (
+    BEGIN
+    + """
+import types
+from importlib import metadata
+from fastio.trace import files
+recorder.start(directory, recorder.Limits(1 << 16, 1, 1 << 30))
+done = []
+def told(function):
+    return lambda *args: (done.append((function.__name__, args)), function(*args))[1]
+metadata.version = told(metadata.version)
+files.posix = types.SimpleNamespace(close=told(files.posix.close))
+deadline = time.monotonic() + 60
+while len(os.listdir(directory)) < 4:
+    assert time.monotonic() < deadline
+    spans.point("test.event", None, {})
+    eventlet.sleep(0.01)
+# One file may be open.
+ours = [name for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}")
+    and os.readlink(f"/proc/self/fd/{name}").startswith(directory)]
+print(done, len(ours) <= 1)
+"""
+)
+
+
+@needs_eventlet
+def test_what_may_wait_for_a_disk_is_not_done_in_the_hub(run_python: Any, tmp_path: pathlib.Path) -> None:
+    """A file on a network is written out when it is closed; the release of a distribution is read from files."""
+    assert run_python(IN_THE_HUB, str(tmp_path), "green", timeout=100).stdout == "[] True\n"
+    assert {"python", "fastio", "eventlet"} <= set(traces.read(tmp_path)[0].head["versions"])
+
+
+SLOW_CLOSE = (
+    BEGIN
+    + """
+from fastio.io import libc
+from fastio.concurrency import offload
+gate = native.module("_thread").allocate_lock()
+closes, real, run = [], libc.close, offload.run
+def close(fd):
+    closes.append(fd)
+    return real(fd)
+libc.close = close
+def slow(function, *args):
+    if closes and gate.locked():
+        # The same thread closes the file then.
+        run(gate.acquire)
+    return run(function, *args)
+offload.run = slow
+gate.acquire()
+recorder.start(directory, recorder.Limits(1 << 16, 1, 1 << 30))
+found = recorder.active
+spans.point("test.first", None, {})
+deadline = time.monotonic() + 60
+while not closes:
+    assert time.monotonic() < deadline
+    eventlet.sleep(0.01)
+spans.point("test.second", None, {})
+recorder.stop()
+assert found.written >= 2
+gate.release()
+while found._hub_tickets == []:
+    assert time.monotonic() < deadline
+    eventlet.sleep(0.01)
+print(repr(found.failure), found._files._fd)
+"""
+)
+
+
+@needs_eventlet
+def test_the_trace_ends_while_a_full_file_is_closed(run_python: Any, tmp_path: pathlib.Path) -> None:
+    assert run_python(SLOW_CLOSE, str(tmp_path), "green", timeout=100).stdout == "'' None\n"
+    names = [event.name for event in traces.events(tmp_path) if event.name != "process.resources"]
+    assert sorted(names) == ["test.first", "test.second"]
+    assert [file.ended for file in sorted(traces.read(tmp_path), key=lambda file: file.head["file"])][-1]
+
+
 WORKERS = (
     BEGIN
     + """
