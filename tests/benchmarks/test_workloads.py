@@ -19,7 +19,7 @@ from benchmarks.suites.commands import workload as commands
 from benchmarks.suites.communicate import workload as communicate
 from benchmarks.suites.fairness import workload as fairness
 from benchmarks.suites.peers import workload as peers
-from benchmarks.suites.sweep import workload as sweep
+from benchmarks.suites.sweep import tables as sweep
 from tests.conftest import needs_eventlet, needs_oslo
 
 KIB = 1 << 10

@@ -1,15 +1,15 @@
 """fastio's settings under eventlet: chunk x pipe x yield.
 
-``python -m benchmarks.suites.sweep.workload results/sweep.json`` prints the grid and the settings to recommend.
+``python -m benchmarks.suites.sweep.tables results/sweep.json`` prints the grid and the settings to recommend.
 """
 
 import itertools
 
 from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.results import Result
-from benchmarks.harness.tables import Table, number
+from benchmarks.harness.tables import Table
 from benchmarks.harness.ways import KIB, MIB
-from benchmarks.suites.sweep import workload as sweep
+from benchmarks.suites.sweep import tables
 from fastio.config import format_size
 
 CHUNKS = (64 * KIB, 256 * KIB, 512 * KIB, MIB, 4 * MIB)
@@ -39,25 +39,7 @@ CASES = [
 
 
 def judgement(result: Result) -> list[Table]:
-    cells = sweep.cells_of(result)
-    try:
-        best = sweep.recommend(cells)
-        note = (
-            f"the smallest settings within {sweep.WITHIN:.0%} of the best mean throughput that keep p99 at "
-            f"{sweep.P99_MS:g} ms: {_sizes(best)}"
-        )
-    except ValueError as error:
-        note = str(error)
-    head = ["chunk / pipe / yield", "output MB/s", "input MB/s", "together MB/s", "mean MB/s", "p99 ms"]
-    rows = [
-        [_sizes(cell), *map(number, (cell.output_mb_s, cell.input_mb_s, cell.together_mb_s, cell.mb_s, cell.p99_ms))]
-        for cell in sorted(cells, key=lambda cell: -cell.mb_s)
-    ]
-    return [Table("All settings, the fastest first", head, rows, [note])]
-
-
-def _sizes(cell: sweep.Cell) -> str:
-    return " / ".join(format_size(getattr(cell, name)) for name in sweep.SETTINGS)
+    return [tables.table(result)]
 
 
 def test_sweep(recorded):
