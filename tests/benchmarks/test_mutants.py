@@ -27,6 +27,12 @@ def test_every_fault_is_one_of_the_code_that_is_here(mutant: listed.Mutant) -> N
         assert f"def {name.partition('[')[0]}(" in (listed.ROOT / file).read_text() if name else (listed.ROOT / file)
 
 
+def test_the_table_that_is_kept_is_that_of_the_list() -> None:
+    """``tox -e mutants -- NAME … --table benchmarks/tools/mutants/killed.json`` brings it up to date."""
+    rows = table.read(table.KEPT).values()
+    assert [(row.name, row.area) for row in rows] == [(mutant.name, mutant.area) for mutant in MUTANTS]
+
+
 def test_one_of_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["a-feed-does-not-heed-its-limit"]) == 0
     said = capsys.readouterr().out

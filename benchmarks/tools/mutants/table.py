@@ -10,6 +10,9 @@ from pathlib import Path
 
 from benchmarks.tools.mutants.listed import AREAS, Mutant
 
+#: That of the list, in the repository.
+KEPT = Path(__file__).with_name("killed.json")
+
 FORMAT = "fastio-mutants"
 VERSION = 1
 
