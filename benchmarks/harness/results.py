@@ -1,4 +1,9 @@
-"""What a benchmark run leaves: every raw figure, with all that is needed to judge it, as versioned JSON."""
+"""What a benchmark run leaves: every raw figure, with all that is needed to judge it, as versioned JSON.
+
+The file is compact, since results are kept: a line for each case, the runs of a case as rows under one head
+(``figures``), and each state of fastio's patches once (``patches``, of which the details of a row name one by its
+position).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +19,7 @@ from typing import Any, TypeVar
 
 FORMAT = "fastio-benchmark"
 #: Grows when a reader of older files would misread newer ones.
-VERSION = 1
+VERSION = 2
 
 #: Units of throughput, in bytes per second.
 THROUGHPUT: Mapping[str, float] = {"MB/s": 1e6, "MiB/s": float(1 << 20)}
@@ -110,6 +115,8 @@ class CaseResult:
     load_after: float = 0.0
     #: False when the run was interrupted
     complete: bool = False
+    #: what the suite says of all runs of each row together, where it takes more than their figures
+    summary: dict[str, Any] = field(default_factory=dict)
     #: by title
     variants: dict[str, VariantResult] = field(default_factory=dict)
 
@@ -154,13 +161,51 @@ class Result:
                 return case
         raise KeyError(name)
 
+    def text(self) -> str:
+        """What the file has."""
+        data = asdict(self)
+        patches: dict[str, int] = {}
+        for case in data["cases"]:
+            _pack(case, patches)
+        cases = ",\n".join(map(_compact, data.pop("cases")))
+        head = {"format": FORMAT, "version": VERSION, **data}
+        known = ",\n".join(patches)
+        lines = [f'"{name}":{_compact(value)}' for name, value in head.items()]
+        return ",\n".join(["{" + lines[0], *lines[1:], f'"patches":[\n{known}\n]', f'"cases":[\n{cases}\n]']) + "}\n"
+
     def write(self, path: Path) -> None:
         """Write the file as a whole, so that whoever reads it at any time finds valid JSON."""
         self.finished = _now()
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(f"{path.name}.{os.getpid()}")
-        partial.write_text(json.dumps({"format": FORMAT, "version": VERSION, **asdict(self)}, indent=1) + "\n")
+        partial.write_text(self.text(), encoding="utf-8")
         os.replace(partial, path)
+
+
+def _pack(case: dict[str, Any], patches: dict[str, int]) -> None:
+    """Make the runs of a case rows, and its rows' lists of patches positions in ``patches``."""
+    rows = case["variants"].values()
+    figures = list(dict.fromkeys(name for row in rows for run in row["runs"] for name in run))
+    case["figures"] = figures
+    for row in rows:
+        row["runs"] = [[run.get(name) for name in figures] for run in row["runs"]]
+        status = row["details"].get("fastio")
+        if status and "patches" in status:
+            status["patches"] = patches.setdefault(_compact(status["patches"]), len(patches))
+
+
+def _unpack(case: dict[str, Any], patches: list[Any]) -> None:
+    """The other way round. A figure that a run does not have is null in its row."""
+    for row in case["variants"].values():
+        named = [zip(case["figures"], run, strict=True) for run in row["runs"]]
+        row["runs"] = [{name: value for name, value in run if value is not None} for run in named]
+        status = row["details"].get("fastio")
+        if status and "patches" in status:
+            status["patches"] = patches[status["patches"]]
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
 def read(path: Path | str) -> Result:
@@ -169,7 +214,7 @@ def read(path: Path | str) -> Result:
     :raises ResultError: if it is none, or of another version
     """
     try:
-        data = json.loads(Path(path).read_text())
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:
         raise ResultError(f"{path}: not JSON: {error}") from error
     if not isinstance(data, dict) or data.get("format") != FORMAT:
@@ -177,11 +222,13 @@ def read(path: Path | str) -> Result:
     if data.get("version") != VERSION:
         raise ResultError(f"{path}: format version {data.get('version')!r}, but this program reads version {VERSION}")
     try:
+        for case in data["cases"]:
+            _unpack(case, data["patches"])
         result = _record(Result, data)
         result.cases = [_record(CaseResult, case) for case in data["cases"]]
         for case in result.cases:
             case.variants = {title: _record(VariantResult, row) for title, row in case.variants.items()}
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
         raise ResultError(f"{path}: incomplete: {error}") from error
     return result
 

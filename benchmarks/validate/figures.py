@@ -7,7 +7,6 @@ what names this machine's directories. Then, or without a name at once, all that
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,11 +53,11 @@ def measure(name: str) -> None:
     if status not in (0, 1):
         raise SystemExit(status)
     found = directory.glob(f"validate-*-{name}.patch-*/state/*/benchmarks.json")
-    data = json.loads(max(found, key=lambda path: path.stat().st_mtime).read_text())
-    data["command"] = ["fastio", "validate", *asked]
-    text = json.dumps(data, indent=1).replace(data["machine"]["executable"], "python").replace(f"{ROOT}/", "")
+    result = results.read(max(found, key=lambda path: path.stat().st_mtime))
+    result.command = ["fastio", "validate", *asked]
+    text = result.text().replace(result.machine["executable"], "python").replace(f"{ROOT}/", "")
     _file(name).parent.mkdir(exist_ok=True)
-    _file(name).write_text(text + "\n")
+    _file(name).write_text(text, encoding="utf-8")
 
 
 def _file(name: str) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.harness import results
 from benchmarks.harness.engine import ROOT
 from benchmarks.validate import figures, targets
 from tests.benchmarks import samples
@@ -33,3 +34,23 @@ def test_a_table():
     before, _, after = line[6].partition(" → ")
     assert float(before) == pytest.approx(2 * float(after))
     assert "9 rounds" in table.notes[1]
+
+
+def test_what_is_kept_names_nothing_of_this_machine(tmp_path, monkeypatch):
+    (name, (target, cases, _)), *_ = figures.MEASURED.items()
+    monkeypatch.setattr(figures, "ROOT", tmp_path)
+    monkeypatch.setattr(figures, "RESULTS", tmp_path / "kept")
+    executable = f"{tmp_path}/.tox/bin/python3"
+
+    def validate(arguments):
+        path = tmp_path / f"results/candidates/validate-{target}-{name}.patch-1/state/3.11/benchmarks.json"
+        row = samples.variant(STOCK, command=[executable, f"{tmp_path}/worker.py"])
+        samples.result(samples.case({"stock": row}), machine={**samples.MACHINE, "executable": executable}).write(path)
+        return 0
+
+    monkeypatch.setattr(figures.command, "main", validate)
+    figures.measure(name)
+    kept = results.read(tmp_path / "kept" / "candidates" / f"{name}.json")
+    assert kept.command[:3] == ["fastio", "validate", target] and cases in kept.command
+    assert kept.machine["executable"] == "python"
+    assert kept.cases[0].variants["stock"].command == ["python", "worker.py"]
