@@ -39,6 +39,7 @@ def test_a_table():
 def test_what_is_kept_names_nothing_of_this_machine(tmp_path, monkeypatch):
     (name, (target, cases, _)), *_ = figures.MEASURED.items()
     monkeypatch.setattr(figures, "ROOT", tmp_path)
+    (tmp_path / "kept").mkdir()
     monkeypatch.setattr(figures, "RESULTS", tmp_path / "kept")
     executable = f"{tmp_path}/.tox/bin/python3"
 
