@@ -24,8 +24,8 @@ import subprocess  # noqa: E402
 import tempfile  # noqa: E402
 
 import fastio  # noqa: E402
-from fastio.concurrency import fairness, offload  # noqa: E402
-from fastio.io import hashing, hashing_pool, image_files, libc  # noqa: E402
+from fastio.concurrency import offload  # noqa: E402
+from fastio.io import hashing, hashing_pool, image_files, libc, paced  # noqa: E402
 from fastio.patching import registry  # noqa: E402
 from tests.child import command, data, err, out  # noqa: E402
 from tests.waits import AT_ONCE  # noqa: E402
@@ -135,7 +135,7 @@ def files() -> None:
         os.posix_fadvise(raw.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         file = image_files.wrap(raw)
         assert b"".join(iter(lambda: file.read(1 << 20), b"")) == data(1, 1 << 20) * 10
-    assert list(fairness.wrap(iter([b"x" * (1 << 20)] * 3))) == [b"x" * (1 << 20)] * 3
+    assert list(paced.wrap(iter([b"x" * (1 << 20)] * 3))) == [b"x" * (1 << 20)] * 3
 
 
 def driver() -> None:

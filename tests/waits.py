@@ -61,7 +61,7 @@ IN_THE_HUB = {
     ("drivers/_process.py:_Green.apart", "working.wait()"): "a greenlet's",
     ("drivers/_process.py:_Green.give_way", "sleep(0)"): "eventlet's",
     ("concurrency/child_exit.py:until_exit", "wait(pidfd)"): "see wait.py, green_wait.py and _process.py",
-    ("concurrency/fairness.py:Pace.give_way", "sleep(0)"): "eventlet's",
+    ("concurrency/pace.py:Pace.give_way", "sleep(0)"): "eventlet's",
     ("io/image_files.py:_File.write", "offload.run(*call)"): "a worker's",
     ("io/image_files.py:fetch", "offload.run(*call)"): "a worker's",
     ("io/hashing_pool.py:_PollingBell.wait", "sleep(self.INTERVAL)"): "eventlet's",

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from fastio.concurrency import fairness, native
+from fastio.concurrency import current, native
 from fastio.concurrency.threads import Mark, Workers, step
 from fastio.io.hashing_pool import new_bell
 
@@ -25,7 +25,7 @@ def run(function: Callable[..., Any], *args: Any) -> Any:
     :param function: written in C, and raises no exception: those of :mod:`fastio.io.libc` tell a failure by their
         result
     """
-    worker = _workers.idlest() if fairness.hub() is not None else None
+    worker = _workers.idlest() if current.hub() is not None else None
     if worker is None:
         return function(*args)
     results: deque[Any] = deque()

@@ -7,7 +7,7 @@ import posix
 from collections.abc import Iterator
 from typing import Any
 
-from fastio.concurrency import fairness, native
+from fastio.concurrency import current, native
 from fastio.concurrency.threads import Bell, NativeBell, step
 from fastio.io import hashing
 
@@ -51,7 +51,7 @@ class _PollingBell(NativeBell):
 
 def new_bell() -> Bell:
     """A wait in the hub for a greenlet that has one; a native thread (eventlet's tpool for one) is blocked."""
-    if fairness.hub() is None:
+    if current.hub() is None:
         return NativeBell()
     try:
         return HubBell()

@@ -17,7 +17,8 @@ from typing import Any
 from requests.adapters import HTTPAdapter
 from urllib3.poolmanager import PoolKey, PoolManager
 
-from fastio.concurrency import current, fairness, native
+from fastio.concurrency import current, native
+from fastio.concurrency.pace import Pace
 from fastio.io import lowwater, straight
 
 
@@ -125,7 +126,7 @@ def read_straight(response: Any) -> None:
         return
     before = after = None
     if current.is_green():
-        pace = fairness.Pace()
+        pace = Pace()
         before, after = pace.give_way, pace.moved
     raw: straight.Straight
     if type(sock) is ssl.SSLSocket:

@@ -9,8 +9,9 @@ import sys
 from typing import Any
 
 from fastio import config
-from fastio.concurrency import fairness, offload
-from fastio.io import libc, sparse, syscalls
+from fastio.concurrency import current, offload
+from fastio.concurrency.pace import Pace, share
+from fastio.io import libc, paced, sparse, syscalls
 
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 
@@ -84,12 +85,12 @@ class InMemory:
         return all(self._is_there(position) for position in range(start, end, _PROBED))
 
 
-class _File(fairness.Fair):
+class _File(paced.Fair):
     """A binary file. The bytes, exceptions and position are the file's own; a read may return less than was asked."""
 
     __slots__ = ("_fastio_memory",)
 
-    def __init__(self, wrapped: Any, pace: fairness.Pace) -> None:
+    def __init__(self, wrapped: Any, pace: Pace) -> None:
         super().__init__(wrapped, pace)
         object.__setattr__(self, "_fastio_memory", InMemory(wrapped.fileno()))
 
@@ -98,7 +99,7 @@ class _File(fairness.Fair):
             return self._fastio_read_all(sys.maxsize)
         if size > config.effective().yield_bytes:
             return self._fastio_read_all(size)
-        return self._fastio_read(min(size, fairness.share()))
+        return self._fastio_read(min(size, share()))
 
     def _fastio_read(self, size: int) -> Any:
         file = self.__wrapped__
@@ -147,7 +148,7 @@ def fetch(fileno: int, memory: InMemory, start: int, end: int) -> None:
 
 def wrap(file: Any) -> Any:
     """``file`` or, where greenlets may be and it is a regular file or a block device, what stands for it."""
-    if not fairness.is_green():
+    if not current.is_green():
         return file
     try:
         mode = os.fstat(file.fileno()).st_mode
@@ -155,7 +156,7 @@ def wrap(file: Any) -> Any:
         return file
     if not stat.S_ISREG(mode) and not stat.S_ISBLK(mode):
         return file
-    return fairness.stand_in(file, fairness.Pace(), _File)
+    return paced.stand_in(file, Pace(), _File)
 
 
 class Thin:

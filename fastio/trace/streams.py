@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fastio.concurrency.transparent import SPECIAL, Transparent, special
+from fastio.io.transparent import SPECIAL, Transparent, special
 from fastio.trace import spans
 from fastio.trace.spans import Span, current
 

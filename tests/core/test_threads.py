@@ -294,8 +294,8 @@ def test_natively_it_is_a_plain_call() -> None:
     before = len(offload._workers)
     found = [*map(offload.run, repeat(native.module("_thread").get_ident, 3))]
     # In this greenlet of a thread without a hub nothing is handed over; with one, somebody else did it.
-    from fastio.concurrency import fairness
+    from fastio.concurrency import current
 
-    if fairness.hub() is None:
+    if current.hub() is None:
         assert set(found) == {native.module("_thread").get_ident()}
         assert len(offload._workers) == before

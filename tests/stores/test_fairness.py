@@ -15,7 +15,7 @@ pytest.importorskip("glance_store")
 
 import fastio
 from fastio import counters
-from fastio.concurrency import fairness
+from fastio.io import paced
 from fastio.patches.glance_store import store_fairness
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
 
@@ -207,9 +207,9 @@ class Image:
 
 @pytest.fixture
 def wrap() -> Callable[[Any], Any]:
-    """``fairness.wrap`` where greenlets may be."""
+    """``paced.wrap`` where greenlets may be."""
     pytest.importorskip("eventlet").sleep(0)
-    return fairness.wrap
+    return paced.wrap
 
 
 def test_stand_in_shows_the_original(wrap: Callable[[Any], Any]) -> None:
@@ -289,7 +289,7 @@ def test_time_out_while_others_run_loses_nothing(fair: None) -> None:
     from eventlet import hubs
 
     hubs.get_hub()
-    stand_in = fairness.wrap(iter([b"x" * CHUNK, b"y" * CHUNK]))
+    stand_in = paced.wrap(iter([b"x" * CHUNK, b"y" * CHUNK]))
     first = next(stand_in)
 
     class TimeIsOver(Exception):
@@ -310,7 +310,7 @@ def test_in_the_hub_itself_nothing_gives_way(fair: None) -> None:
 
     seen: list[bytes] = []
     hub = hubs.get_hub()
-    stand_in = fairness.wrap(iter([b"x" * CHUNK, b"y" * CHUNK, b"z"]))
+    stand_in = paced.wrap(iter([b"x" * CHUNK, b"y" * CHUNK, b"z"]))
     hub.schedule_call_global(0, lambda: seen.extend(stand_in))
     eventlet.sleep(0.01)
     assert b"".join(seen) == b"x" * CHUNK + b"y" * CHUNK + b"z"

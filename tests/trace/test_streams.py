@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastio.concurrency import fairness
+from fastio.concurrency.pace import Pace
+from fastio.io import paced
 from fastio.trace import recorder, spans
 from fastio.trace.streams import Passed, watch
 
@@ -149,8 +150,8 @@ def test_what_is_no_data_stays() -> None:
 @given(CHUNKS)
 def test_stacked_with_fairness_in_either_order(chunks: list[bytes]) -> None:
     for make in (
-        lambda watched: fairness.stand_in(watched.data, fairness.Pace()),
-        lambda watched: watch(fairness.stand_in(iter(chunks), fairness.Pace()), watched.passed),
+        lambda watched: paced.stand_in(watched.data, Pace()),
+        lambda watched: watch(paced.stand_in(iter(chunks), Pace()), watched.passed),
     ):
         watched = Watch(iter(chunks))
         assert list(make(watched)) == chunks

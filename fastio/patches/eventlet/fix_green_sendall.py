@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio import counters
-from fastio.concurrency import fairness
+from fastio.concurrency.pace import Pace
 from fastio.patches import _targets
 from fastio.patching.registry import Patch, Target
 
@@ -61,7 +61,7 @@ def _send(sock: Any, send: Callable[..., int], data: Any, flags: int) -> int:
     """Send once, when it is the socket's turn and there is room; returns how many bytes it was."""
     pace = sock.__dict__.get("_fastio_pace")
     if pace is None:
-        pace = sock._fastio_pace = fairness.Pace()
+        pace = sock._fastio_pace = Pace()
     pace.give_way()
     try:
         count = send(data, flags)
@@ -69,7 +69,7 @@ def _send(sock: Any, send: Callable[..., int], data: Any, flags: int) -> int:
         counters.waits += 1
         # Upstream's way to wait, with the socket's time-out. Others run meanwhile, and its share begins anew.
         count = sock._send_loop(send, data, flags)
-        sock._fastio_pace = fairness.Pace()
+        sock._fastio_pace = Pace()
     else:
         pace.moved(count)
     counters.writes += 1

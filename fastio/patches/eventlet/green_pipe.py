@@ -18,7 +18,7 @@ from posix import write as _write
 from typing import Any
 
 from fastio import config, counters
-from fastio.concurrency import budget, fairness
+from fastio.concurrency import budget, current
 from fastio.config import Settings
 from fastio.io import pipes, syscalls
 from fastio.io.drain import Drain
@@ -33,7 +33,7 @@ _MUCH = pipes.DEFAULT_CAPACITY // 2
 
 
 def _let_others_run(file: Any) -> None:
-    if fairness.hub() is None:
+    if current.hub() is None:
         return
     from eventlet import sleep
     from eventlet.hubs import IOClosed

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fastio import config
-from fastio.concurrency import fairness
-from fastio.io import hashing, hashing_pool, image_files
+from fastio.io import hashing, hashing_pool, image_files, paced
 from fastio.patches.glance import _glance
 from fastio.patching import namespaces
 from fastio.patching.registry import Patch
@@ -32,7 +31,7 @@ class _Utils:
         self._utils = utils
 
     def chunkiter(self, file: Any) -> Any:
-        return fairness.wrap(self._utils.chunkiter(image_files.wrap(file), config.effective().chunk_size))
+        return paced.wrap(self._utils.chunkiter(image_files.wrap(file), config.effective().chunk_size))
 
 
 def make_cache_tee_iter(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:

@@ -22,9 +22,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fastio import counters
-from fastio.concurrency import fairness
+from fastio.concurrency import current
+from fastio.concurrency.pace import Pace
 from fastio.config import MIB
-from fastio.io import file_pieces, mapped
+from fastio.io import file_pieces, mapped, paced
 from fastio.patches import _targets
 from fastio.patches.eventlet import _wsgi
 from fastio.patches.glance import _glance
@@ -65,7 +66,7 @@ def make_init(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         below(self, *args, **kwargs)
-        if fairness.is_green():
+        if current.is_green():
             self.fp = file_pieces.PieceFile(self.fp)
 
     return __init__
@@ -76,7 +77,7 @@ def make_get_chunk_data_iterator(below: Callable[..., Any], slot: Any) -> Callab
 
     def _get_chunk_data_iterator(self: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
         body = below(self, data, *args, **kwargs)
-        if fairness.is_green():
+        if current.is_green():
             _sources[body] = data
         return body
 
@@ -87,7 +88,7 @@ def make_get_from_cache(below: Callable[..., Any], slot: Any) -> Callable[..., A
     """``CacheFilter.get_from_cache`` with a file that can be read in pieces."""
 
     def get_from_cache(self: Any, image_id: Any) -> Any:
-        if not fairness.is_green():
+        if not current.is_green():
             return below(self, image_id)
         opened = Opened()
         body = below(_CacheFilter(self, opened), image_id)
@@ -102,7 +103,7 @@ def make_process_v2_request(below: Callable[..., Any], slot: Any) -> Callable[..
 
     def _process_v2_request(self: Any, request: Any, image_id: Any, image_iterator: Any, image_meta: Any) -> Any:
         response = below(self, request, image_id, image_iterator, image_meta)
-        if fairness.is_green():
+        if current.is_green():
             _sources[response.app_iter] = image_iterator
         return response
 
@@ -178,7 +179,7 @@ def _start(body: Any) -> bool:
     found = body
     while (source := _source(found)) is not None:
         found = source
-        while issubclass(type(found), fairness.Fair):
+        while issubclass(type(found), paced.Fair):
             found = found.__wrapped__
     if type(found) is Opened:
         found.wanted = file_pieces.PieceFile.start
@@ -212,8 +213,8 @@ class Body:
                 chunk.file.stop()
                 self._uncount(chunk.left)
 
-    def _new_pace(self) -> fairness.Pace:
-        return fairness.Pace(MAPPED_SHARE) if self._local else fairness.Pace()
+    def _new_pace(self) -> Pace:
+        return Pace(MAPPED_SHARE) if self._local else Pace()
 
     def _uncount(self, left: int) -> None:
         """What counts chunks before they are sent has counted too many bytes."""

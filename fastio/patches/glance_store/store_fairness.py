@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fastio.concurrency import fairness
+from fastio.io import paced
 from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Patch
 
@@ -22,7 +22,7 @@ def make_get(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 
     def get(self: Any, *args: Any, **kwargs: Any) -> Any:
         data, size = below(self, *args, **kwargs)
-        return fairness.wrap(data), size
+        return paced.wrap(data), size
 
     return get
 
@@ -31,7 +31,7 @@ def make_add(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
     """The wrapper of a driver's ``add``."""
 
     def add(self: Any, image_id: Any, image_file: Any, *args: Any, **kwargs: Any) -> Any:
-        return below(self, image_id, fairness.wrap(image_file), *args, **kwargs)
+        return below(self, image_id, paced.wrap(image_file), *args, **kwargs)
 
     return add
 

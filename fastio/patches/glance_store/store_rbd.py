@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from fastio.concurrency import fairness, offload
+from fastio.concurrency import current, offload
 from fastio.config import MIB
 from fastio.io import sparse
 from fastio.patches.glance_store import _stores
@@ -138,7 +138,7 @@ class ReadAhead(_OpenImage):
         self._next = offset + length
         # Where a thread would wait for librbd the data is asked for in this one: what the C library allocates for
         # another thread it gives back to the system after each chunk, and gets it again page by page.
-        if flags or not length or not ahead and fairness.hub() is None:
+        if flags or not length or not ahead and current.hub() is None:
             self._forget()
             return self._wrapped.read(offset, length, *flags)
         if not self._under_way or (self._under_way[0].offset, self._under_way[0].length) != (offset, length):

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio import config
-from fastio.concurrency import fairness
+from fastio.concurrency import current
 from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Patch
 
@@ -84,7 +84,7 @@ class PartReader:
 
 def _most(part: int) -> int:
     """Bytes of one read of the image file; no more than may hold the hub where there is one."""
-    return _stores.chunk_size("s3", config.effective().yield_bytes if fairness.is_green() else part)
+    return _stores.chunk_size("s3", config.effective().yield_bytes if current.is_green() else part)
 
 
 class _Client:

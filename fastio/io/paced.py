@@ -1,0 +1,69 @@
+"""An image's data whose consumer gives way to the hub in time, see :mod:`fastio.concurrency.pace`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fastio.concurrency import current
+from fastio.concurrency.pace import Pace
+from fastio.io.transparent import SPECIAL, Transparent, special
+
+
+class Fair(Transparent):
+    """Stands for an image's data (a file, an iterator, an object that has one) and keeps the pace."""
+
+    __slots__ = ("_fastio_pace",)
+
+    def __init__(self, wrapped: Any, pace: Pace) -> None:
+        super().__init__(wrapped)
+        object.__setattr__(self, "_fastio_pace", pace)
+
+
+def _read(self: Any, *args: Any, **kwargs: Any) -> Any:
+    return _moving(self, self.__wrapped__.read, *args, **kwargs)
+
+
+def _next(self: Any) -> Any:
+    return _moving(self, next, self.__wrapped__)
+
+
+def _moving(self: Any, move: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    self._fastio_pace.give_way()
+    data = move(*args, **kwargs)
+    if isinstance(data, (bytes, bytearray, memoryview, str)):
+        self._fastio_pace.moved(len(data))
+    return data
+
+
+def _iter(self: Any) -> Iterator[Any]:
+    iterator = iter(self.__wrapped__)
+    return self if iterator is self.__wrapped__ else stand_in(iterator, self._fastio_pace)
+
+
+_METHODS = {"read": _read, "__iter__": _iter, "__next__": _next, **{name: special(name) for name in SPECIAL}}
+
+
+@functools.cache
+def _class(base: type[Fair], names: tuple[str, ...]) -> type[Fair]:
+    """A class with these methods; by names, because some drivers make a new class for every image."""
+    return type(base.__name__, (base,), {"__slots__": (), **{name: _METHODS[name] for name in names}})
+
+
+def stand_in(data: Any, pace: Pace, base: type[Fair] = Fair) -> Any:
+    """A ``base`` that has those special methods that ``data`` has."""
+    has = [name for name in _METHODS if hasattr(data if name == "read" else type(data), name)]
+    cls = _class(base, tuple(name for name in has if name not in vars(base)))  # type: ignore[arg-type]
+    return cls(data, pace)
+
+
+def wrap(data: Any) -> Any:
+    """What a store's ``get()`` returned, or what its ``add()`` is to read, so that its consumer gives way in time.
+
+    Natively, and for what can be neither read nor iterated over, ``data`` itself.
+    """
+    moves = hasattr(data, "read") or hasattr(type(data), "__iter__") or hasattr(type(data), "__next__")
+    if not moves or not current.is_green() or issubclass(type(data), Fair):
+        return data
+    return stand_in(data, Pace())
