@@ -64,7 +64,7 @@ IN_THE_HUB = {
     ("concurrency/pace.py:Pace.give_way", "sleep(0)"): "eventlet's",
     ("io/image_files.py:_File.write", "offload.run(*call)"): "a worker's",
     ("io/image_files.py:fetch", "offload.run(*call)"): "a worker's",
-    ("io/hashing_pool.py:_PollingBell.wait", "sleep(self.INTERVAL)"): "eventlet's",
+    ("concurrency/bells.py:_PollingBell.wait", "sleep(self.INTERVAL)"): "eventlet's",
     ("patches/subprocess/_popen.py:communicate", "popen.wait(timeout=popen._remaining_time(endtime))"):
         "upstream's, or see wait.py and green_wait.py",
     ("patches/eventlet/green_pipe.py:_let_others_run", "sleep(0)"): "eventlet's",
@@ -82,7 +82,7 @@ IN_THE_HUB = {
 
 #: Calls that wait in the kernel, and what keeps them from a thread that has a hub.
 NATIVE = {
-    ("concurrency/threads.py:NativeBell.wait", "self.rung.get(timeout=seconds)"):
+    ("concurrency/bells.py:NativeBell.wait", "self.rung.get(timeout=seconds)"):
         "new_bell() makes it without a hub; before a fork it waits for hashing, some milliseconds",
     ("drivers/_process.py:_Native._wait", "poll.poll(None if seconds is None else math.ceil(max(0, seconds) * 1000))"):
         "_waiter() is _Green where current.is_green()",

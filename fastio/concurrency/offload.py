@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.concurrency import current, native
+from fastio.concurrency.bells import new_bell
 from fastio.concurrency.threads import Mark, Workers, step
-from fastio.io.hashing_pool import new_bell
 
 #: Calls at the same time: as many as eventlet's own pool (``EVENTLET_THREADPOOL_SIZE``) has threads.
 MOST = 20

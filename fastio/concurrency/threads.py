@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from _queue import Empty, SimpleQueue  # C, and native also where eventlet has replaced queue's
+from _queue import SimpleQueue  # C, and native also where eventlet has replaced queue's
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, starmap
@@ -47,26 +47,6 @@ class Bell(Protocol):
     def close(self) -> Iterator[Any]:
         """The steps that give back what the bell holds; nobody rings or waits any more then."""
         ...
-
-
-class NativeBell:
-    """Blocks the thread that waits."""
-
-    def __init__(self) -> None:
-        self.rung: SimpleQueue[None] = SimpleQueue()
-
-    def ring(self) -> Iterator[Any]:
-        return step(self.rung.put, None)
-
-    def wait(self, seconds: float) -> bool:
-        try:
-            self.rung.get(timeout=seconds)
-        except Empty:
-            return False
-        return True
-
-    def close(self) -> Iterator[Any]:
-        return iter(())
 
 
 class Mark:

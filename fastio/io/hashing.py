@@ -13,7 +13,8 @@ from collections.abc import Callable
 from types import BuiltinMethodType
 from typing import Any
 
-from fastio.concurrency.threads import Bell, NativeBell, Worker, Workers
+from fastio.concurrency.bells import NativeBell
+from fastio.concurrency.threads import Bell, Worker, Workers
 
 #: Below it hashlib keeps the GIL (``HASHLIB_GIL_MINSIZE`` in CPython), so that a thread could do nothing in parallel.
 SMALL = 2048

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from fastio.concurrency import native, threads
-from fastio.concurrency.threads import NativeBell, Workers, step
+from fastio.concurrency.bells import NativeBell
+from fastio.concurrency.threads import Workers, step
 from tests.conftest import needs_eventlet
 from tests.core.gate import Gate
 

@@ -23,9 +23,8 @@ pytest.importorskip("glance_store")
 from glance_store.common import utils
 
 import fastio
-from fastio.concurrency import native
-from fastio.concurrency.threads import NativeBell
-from fastio.io import hashing_pool
+from fastio.concurrency import bells, native
+from fastio.concurrency.bells import NativeBell
 from fastio.io.hashing import BATCH, LIMIT, SMALL, BackgroundHash
 from fastio.io.hashing_pool import pool
 from fastio.report import Outcome
@@ -354,7 +353,7 @@ def hub() -> Iterator[Any]:
     """eventlet's hub, which must have no listeners left at the end, and the process no more descriptors."""
     hubs = pytest.importorskip("eventlet.hubs")
     hub = hubs.get_hub()
-    deque(hashing_pool.new_bell().close(), maxlen=0)
+    deque(bells.new_bell().close(), maxlen=0)
     # eventlet's pool of threads has one, once it was used.
     usual = [listener for event in (hub.READ, hub.WRITE) for listener in hub.listeners[event].values()]
     before = descriptors()
@@ -498,13 +497,13 @@ def test_a_greenlet_waits_in_the_hub_and_only_there() -> None:
     import eventlet
 
     eventlet.sleep(0)
-    bell = hashing_pool.new_bell()
-    assert isinstance(bell, hashing_pool.HubBell)
+    bell = bells.new_bell()
+    assert isinstance(bell, bells.HubBell)
     assert not bell.wait(0.001)
     deque(bell.ring(), maxlen=0)
     assert bell.wait(60)
     deque(bell.close(), maxlen=0)
-    assert type(eventlet.tpool.execute(hashing_pool.new_bell)) is NativeBell
+    assert type(eventlet.tpool.execute(bells.new_bell)) is NativeBell
 
 
 @needs_eventlet
@@ -513,12 +512,12 @@ def test_a_bell_has_a_number_that_the_hub_knows() -> None:
     from eventlet import hubs
 
     def opens() -> int:
-        bell = hashing_pool.HubBell()
+        bell = bells.HubBell()
         deque(bell.close(), maxlen=0)
         return bell._fd
 
     with forgotten(opens) as waiting:
-        bell = hashing_pool.HubBell()
+        bell = bells.HubBell()
         assert not bell.wait(0.001)
         deque(bell.ring(), maxlen=0)
         assert bell.wait(60)

@@ -1,0 +1,79 @@
+"""How a thread or greenlet waits for a native thread: :class:`fastio.concurrency.threads.Bell`."""
+
+from __future__ import annotations
+
+import os
+import posix
+from _queue import Empty, SimpleQueue  # C, and native also where eventlet has replaced queue's
+from collections.abc import Iterator
+from typing import Any
+
+from fastio.concurrency import current
+from fastio.concurrency.threads import Bell, step
+
+
+class NativeBell:
+    """Blocks the thread that waits."""
+
+    def __init__(self) -> None:
+        self.rung: SimpleQueue[None] = SimpleQueue()
+
+    def ring(self) -> Iterator[Any]:
+        return step(self.rung.put, None)
+
+    def wait(self, seconds: float) -> bool:
+        try:
+            self.rung.get(timeout=seconds)
+        except Empty:
+            return False
+        return True
+
+    def close(self) -> Iterator[Any]:
+        return iter(())
+
+
+class HubBell:
+    """Lets other greenlets run while one waits for a thread: a descriptor in the hub, a third of what tpool takes."""
+
+    def __init__(self) -> None:
+        self._fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+
+    def ring(self) -> Iterator[Any]:
+        return step(os.eventfd_write, self._fd, 1)
+
+    def wait(self, seconds: float) -> bool:
+        from eventlet import hubs
+
+        from fastio.concurrency import hub_wait
+
+        # The number may have been another file's a moment ago, which the hub must be told.
+        hubs.notify_opened(self._fd)
+        return hub_wait.wait_readable(self._fd, seconds)
+
+    def close(self) -> Iterator[Any]:
+        return step(posix.close, self._fd)
+
+
+class _PollingBell(NativeBell):
+    """The same where there are no descriptors left, or the system forbids this kind."""
+
+    #: Seconds between two looks: about as long as what is waited for takes.
+    INTERVAL = 0.002
+
+    def wait(self, seconds: float) -> bool:
+        from eventlet import sleep
+
+        while seconds > 0 and self.rung.empty():
+            sleep(self.INTERVAL)
+            seconds -= self.INTERVAL
+        return not self.rung.empty()
+
+
+def new_bell() -> Bell:
+    """A wait in the hub for a greenlet that has one; a native thread (eventlet's tpool for one) is blocked."""
+    if current.hub() is None:
+        return NativeBell()
+    try:
+        return HubBell()
+    except OSError:
+        return _PollingBell()
