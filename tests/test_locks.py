@@ -18,9 +18,9 @@ MAKE = {
 #: What is made where, how often, and why it harms nobody.
 REVIEWED = {
     # Patching is the caller's own, and the lock is its thread's again in a handler or a finalizer.
-    ("exclusive.py", "allocate_lock"): 1,
+    ("patching/exclusive.py", "allocate_lock"): 1,
     # For threads whose loop is C: concurrency/threads.py.
-    ("native.py", "start_new_thread"): 1,
+    ("concurrency/native.py", "start_new_thread"): 1,
     ("io/hashing_pool.py", "start_new_thread"): 1,
     ("concurrency/offload.py", "start_new_thread"): 1,
     # Recording waits for neither lock. The writer's turn is taken without waiting but at the end, which has a limit,
