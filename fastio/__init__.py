@@ -54,7 +54,7 @@ def patch(
     from fastio.patching import patcher
 
     report = patcher.apply(names, strict, settings, _options(conf))
-    guru.offer()
+    guru.offer(lambda: str(status()))
     return report
 
 

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
+from collections.abc import Callable
 from typing import Any
 
 _MODULE = "oslo_reports.guru_meditation_report"
 _offered = False
 
 
-def offer() -> None:
-    """Have the section in the reports, from when oslo.reports is imported."""
+def offer(text: Callable[[], str]) -> None:
+    """Have a section with that text in the reports, from when oslo.reports is imported."""
     global _offered
     if _offered or importlib.util.find_spec("oslo_reports") is None:
         return
     _offered = True
     import wrapt
 
-    wrapt.register_post_import_hook(_register, _MODULE)
+    wrapt.register_post_import_hook(functools.partial(_register, text), _MODULE)
 
 
-def _register(module: Any) -> None:
-    module.TextGuruMeditation.register_section("fastio", _text)
-
-
-def _text() -> str:
-    import fastio
-
-    return str(fastio.status())
+def _register(text: Callable[[], str], module: Any) -> None:
+    module.TextGuruMeditation.register_section("fastio", text)
