@@ -1,4 +1,7 @@
-"""Who may import whom: fastio not the benchmarks, the benchmarks not the tests, and no two of them each other."""
+"""Who may import whom: fastio's layers those below them, and no two modules each other.
+
+fastio imports nothing of the benchmarks, and the benchmarks nothing of the tests.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,30 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+
+#: fastio's layers from the bottom up, and the parts of each. A part imports what is in layers below, and itself. What
+#: is not named here is the public face: the commands, and what ``fastio`` itself has.
+LAYERS = (
+    ("config", "counters", "errors", "page", "report", "version"),
+    ("concurrency",),
+    ("io", "patching"),
+    ("patches",),
+    ("trace", "drivers"),
+)
+FACE = len(LAYERS)
+
+#: Where eventlet's hubs are known, and why not only in ``concurrency``.
+HUBS = {
+    "fastio.concurrency.bells": "tells the hub of a new descriptor",
+    "fastio.concurrency.hub_wait": "waits in the hub",
+    "fastio.drivers._process": "tells the hub of a new descriptor, and waits to write",
+    "fastio.io.http_bodies": "a file that was closed meanwhile, as eventlet's sockets put it",
+    "fastio.patches.eventlet.fix_green_epipe": "upstream's function, put right",
+    "fastio.patches.eventlet.green_pipe": "upstream's methods, made fast",
+    "fastio.patches.eventlet.green_wait": "tells the hub of a new descriptor",
+}
+#: What asks eventlet or gevent whether there is a hub.
+_ASKED = {"already_patched", "eventlet.hubs", "get_hub_if_exists", "gevent._hub_local", "_threadlocal"}
 
 
 def modules(root: Path, package: str) -> dict[str, Path]:
@@ -67,6 +94,64 @@ def upwards(graph: Mapping[str, set[str]], *packages: str) -> dict[str, set[str]
     return {name: used for name, used in found.items() if used}
 
 
+def layer(module: str) -> tuple[int, str]:
+    """The layer of one of fastio's modules, and the part that it is in; those of the public face are one part."""
+    part = module.split(".")[1:2]
+    for level, parts in enumerate(LAYERS):
+        if part and part[0] in parts:
+            # The lowest modules use each other, as long as there is no circle.
+            return level, part[0] if level else ""
+    return FACE, ""
+
+
+def arrows_up(graph: Mapping[str, set[str]]) -> list[str]:
+    """The imports of fastio's modules that are not of a layer below or of the same part."""
+    found = []
+    for name, used in graph.items():
+        level, part = layer(name)
+        for each in sorted(used):
+            below, other = layer(each)
+            if each.split(".")[0] == "fastio" and (below, other) != (level, part) and below >= level:
+                found.append(f"{name} imports {each}")
+    return found
+
+
+def of_hubs(path: Path) -> bool:
+    """Whether the module imports ``eventlet.hubs``."""
+    return any(name.startswith("eventlet.hubs") for name in imports(path.read_text("utf-8"), "", {"eventlet.hubs"}))
+
+
+def asks_for_a_hub(path: Path) -> bool:
+    """Whether the module has an answer of its own to the question if there is a hub."""
+    nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+    words = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    words |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    return bool(words & _ASKED)
+
+
+def test_arrows_between_the_layers_of_fastio_point_down() -> None:
+    assert arrows_up(graph(ROOT, "fastio")) == []
+
+
+def test_each_layer_is_there() -> None:
+    """A part that was renamed would count as the public face, which may import anything."""
+    named = {part for parts in LAYERS for part in parts}
+    assert named <= {name.split(".")[1] for name in modules(ROOT, "fastio") if "." in name}
+
+
+def test_only_concurrency_and_patches_of_eventlet_know_hubs() -> None:
+    assert {name for name, path in modules(ROOT, "fastio").items() if of_hubs(path)} == set(HUBS)
+
+
+def test_one_answer_to_whether_there_is_a_hub() -> None:
+    found = {name for name, path in modules(ROOT, "fastio").items() if asks_for_a_hub(path)}
+    assert found == {"fastio.concurrency.current"}
+
+
+def test_no_circles_in_fastio() -> None:
+    assert circle(graph(ROOT, "fastio")) == []
+
+
 def test_nothing_in_fastio_imports_benchmarks_or_tests() -> None:
     assert upwards(graph(ROOT, "fastio"), "benchmarks", "tests") == {}
 
@@ -109,3 +194,41 @@ def test_an_import_of_tests_is_found(tmp_path: Path, code: str) -> None:
     package.mkdir(parents=True)
     (package / "module.py").write_text(code)
     assert set(upwards(graph(tmp_path, "benchmarks"), "tests")) == {"benchmarks.inner.module"}
+
+
+@pytest.mark.parametrize(
+    ("module", "code"),
+    [
+        ("concurrency/bells.py", "from fastio.io import paced"),
+        ("io/paced.py", "def function():\n    from fastio.patching import patcher"),
+        ("patches/s3.py", "from ..drivers import sheepdog"),
+        ("trace/spans.py", "from fastio.drivers import sheepdog"),
+        ("config.py", "import fastio"),
+    ],
+)
+def test_an_arrow_up_is_found(tmp_path: Path, module: str, code: str) -> None:
+    for name in ("io/paced.py", "patching/patcher.py", "drivers/sheepdog.py", "__init__.py", "cli.py", module):
+        path = tmp_path / "fastio" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    (tmp_path / "fastio" / "cli.py").write_text("import fastio")
+    assert arrows_up(graph(tmp_path, "fastio")) == []
+    (tmp_path / "fastio" / module).write_text(code)
+    assert len(arrows_up(graph(tmp_path, "fastio"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "imported", "asked"),
+    [
+        ("def function():\n    from eventlet import hubs", True, False),
+        ("from eventlet.hubs import trampoline", True, False),
+        ("import eventlet.hubs.hub", True, False),
+        ("from eventlet import sleep", False, False),
+        ("hub = sys.modules.get('eventlet.hubs')", False, True),
+        ("from eventlet import patcher\npatcher.already_patched", False, True),
+    ],
+)
+def test_a_module_that_knows_hubs_is_found(tmp_path: Path, code: str, imported: bool, asked: bool) -> None:
+    path = tmp_path / "module.py"
+    path.write_text(code)
+    assert (of_hubs(path), asks_for_a_hub(path)) == (imported, asked)

@@ -31,6 +31,11 @@ def hub() -> Any:
     return found
 
 
+def may_have_hubs() -> bool:
+    """Whether a thread of this process may have a hub of eventlet's by now."""
+    return "eventlet.hubs" in sys.modules
+
+
 def may_block() -> bool:
     """Whether a wait in the kernel stops nobody else: this thread has no hub, neither eventlet's nor gevent's."""
     return hub_of_thread() is None and _of_gevent() is None
