@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -94,6 +94,7 @@ class Case:
     :param needs: packages that the workload imports beside those that every workload does
     :param prepare: variant that is run once before all others, and not measured; they are told its result
     :param finish: variant that is run once after all others, and not measured
+    :param summary: what the result is to keep of all runs of the case together, once they are done
     :param long: more of what another case does too: left out of a smoke run
     :param panel: the part of an overview that shows this case, see :func:`benchmarks.harness.tables.overview`
     :param label: of its row there
@@ -118,6 +119,7 @@ class Case:
     needs: Sequence[str] = ()
     prepare: str = ""
     finish: str = ""
+    summary: Callable[[CaseResult], dict[str, Any]] | None = None
     long: bool = False
     panel: str = ""
     label: str = ""
@@ -349,6 +351,8 @@ def _run_case(case: Case, result: Result, options: Options, path: Path | None, p
                 if path is not None:
                     result.write(path)
     recorded.load_after = machine.load()
+    if case.summary is not None:
+        recorded.summary = case.summary(recorded)
     recorded.complete = True
     if path is not None:
         result.write(path)

@@ -21,6 +21,7 @@ from benchmarks.harness import engine, results, servers, statistics, worker
 from benchmarks.harness.engine import Progress
 from benchmarks.harness.tables import EMPTY
 from benchmarks.load.content import Content
+from benchmarks.suites.disk_swift import records
 from benchmarks.suites.disk_swift import tables as disk_swift_tables
 from benchmarks.suites.disk_swift import workload as disk_swift
 from benchmarks.suites.disk_swift.cases import CASES, DIRECT, LARGE, LOG, SOURCES, WAYS
@@ -70,7 +71,6 @@ def test_every_row(tmp_path, monkeypatch) -> None:
         assert run.get("server_cpu_ms", 0) > 0 or title == DIRECT
         for column in (*case.columns, case.value):
             assert column in run or (column, title) == ("server_cpu_ms", DIRECT)
-    # The records are there, so the tables can be made, again and again.
     (table,) = disk_swift_tables.published(result)
     assert table.head[2:] == disk_swift_tables.rows(found) == list(found.variants)
     sizes = [row for row in table.rows if row[:2] == ["size, KB", "mean"]]
@@ -142,7 +142,7 @@ def test_the_logs_on_the_disk_are_those_of_the_plan(tmp_path) -> None:
 
 
 def made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transfers: dict[str, float], requests: int = 50
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transfers: dict[str, float], count: int = 50
 ) -> results.Result:
     """A result whose requests took so many seconds in each phase."""
     monkeypatch.setattr(engine, "ROOT", tmp_path)
@@ -153,13 +153,14 @@ def made(
     for title, seconds in transfers.items():
         rows[title] = samples.variant([1.0] * 7)
         for number, run in enumerate(rows[title].runs):
-            operations = [operation(0, n, n + 3 * seconds * (1 + n % 5 / 100), size=LOG) for n in range(requests)]
+            operations = [operation(0, n, n + 3 * seconds * (1 + n % 5 / 100), size=LOG) for n in range(count)]
             run_of(tmp_path / title / str(number), operations)
             jitter = 1 + number / 1000
-            run |= {"records": f"{title}/{number}", "operations": requests, **{
+            run |= {"records": f"{title}/{number}", "operations": count, **{
                 f"{figure}_ms": seconds * 1000 * jitter * (3 if figure == "whole_p50" else 1)
                 for figure in ("response_p50", "response_p99", "transfer_p50", "whole_p50")}}  # fmt: skip
     case = samples.case(rows, name="one-same", unit="ms", value="transfer_p50_ms", parameters={"size": LOG})
+    case.summary = records.summary(case)
     return samples.result(case)
 
 
@@ -200,8 +201,8 @@ def test_a_p99_that_has_grown_is_told(tmp_path, monkeypatch) -> None:
 
 
 def test_a_few_requests_have_no_p99(tmp_path, monkeypatch) -> None:
-    for requests, there in ((3, False), (50, True)):
-        result = made(tmp_path / str(requests), monkeypatch, ROWS, requests)
+    for count, there in ((3, False), (50, True)):
+        result = made(tmp_path / str(count), monkeypatch, ROWS, count)
         assert any("p99" in row[0] for row in disk_swift_tables.targets(result).rows) == there
 
 
@@ -223,12 +224,34 @@ def test_rows_that_a_scenario_does_not_have_are_not_asked_for(tmp_path, monkeypa
     assert all(row[-1] != EMPTY for row in rows)
 
 
-def test_without_the_records(tmp_path, monkeypatch, capsys) -> None:
+def test_the_tables_are_of_the_result_alone(tmp_path, monkeypatch) -> None:
     result = made(tmp_path, monkeypatch, ROWS)
     monkeypatch.setattr(engine, "ROOT", tmp_path / "elsewhere")
+    result.write(tmp_path / "result.json")
+    assert disk_swift_tables.published(results.read(tmp_path / "result.json")) == disk_swift_tables.published(result)
+
+
+def test_without_the_records(tmp_path, monkeypatch) -> None:
+    result = made(tmp_path, monkeypatch, ROWS)
+    monkeypatch.setattr(engine, "ROOT", tmp_path / "elsewhere")
+    (case,) = result.cases
+    case.summary = records.summary(case)
+    assert case.summary == {}
     assert disk_swift_tables.published(result) == []
-    # The medians of the runs are in the result itself.
+    # The medians of the runs are there nevertheless.
     assert disk_swift_tables.targets(result).rows
+
+
+def test_a_row_of_which_every_request_failed_has_no_summary(tmp_path, monkeypatch) -> None:
+    (case,) = made(tmp_path, monkeypatch, ROWS).cases
+    for number in range(len(case.variants["swift-stock"].runs)):
+        failed = [operation(0, n, n + 1, size=LOG, error="x") for n in range(3)]
+        run_of(tmp_path / "failed" / str(number), failed)
+        case.variants["swift-stock"].runs[number]["records"] = f"failed/{number}"
+    assert set(records.summary(case)) == set(ROWS) - {"swift-stock"}
+
+
+def test_what_is_no_result_of_this_suite(tmp_path, capsys) -> None:
     path = tmp_path / "other.json"
     samples.result(samples.case({"x": [1.0]})).write(path)
     assert disk_swift_tables.main([str(path)]) == 1

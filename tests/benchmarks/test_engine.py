@@ -112,6 +112,13 @@ def test_parameters_reach_the_variant(run):
     assert json.loads(case.variants["other"].command[-1]) == {"n": 2}
 
 
+def test_a_summary_is_of_all_runs_and_in_the_result(run):
+    case = run("a", "b", rounds=2, warmup=0, summary=lambda case: {each: len(row.runs) for each, row in
+                                                                   case.variants.items()})  # fmt: skip
+    assert case.summary == {"a": 2, "b": 2}
+    assert run("a", rounds=1).summary == {}
+
+
 @pytest.mark.parametrize(
     ("options", "rounds", "size"),
     [

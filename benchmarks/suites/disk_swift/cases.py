@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.ways import KIB, MIB
+from benchmarks.suites.disk_swift import records
 
 #: Bytes of a log: that of the study's on average.
 LOG = 1_220_000
@@ -65,7 +66,7 @@ def _case(
         beside=WIDE if "swift-wide" in sources else {},
         **{
             "parameters": parameters, "rounds": 3, "warmup": 0, "baseline": f"{sources[0]}-stock", "unit": "ms",
-            "value": "transfer_p50_ms", "quick": QUICK,
+            "value": "transfer_p50_ms", "quick": QUICK, "summary": records.summary,
             "columns": ("sent_p50_ms", "response_p50_ms", "response_p99_ms", "transfer_p99_ms", "whole_p50_ms",
                         "server_cpu_ms", "swift_cpu_ms", "generator_cpu"),
             "backend": "swift", "prepare": "prepare", "needs": ("eventlet", "swiftclient", "locust"),

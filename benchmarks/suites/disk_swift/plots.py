@@ -1,7 +1,7 @@
 """Draw disk against Swift: rolling averages over the requests and histograms, as RESULT-requests.png and .svg.
 
 ``python -m benchmarks.suites.disk_swift.plots RESULT.json -o DIRECTORY``. One row per scenario; disk and Swift, stock
-and fastio on the same axes. It reads the records of the runs, see :mod:`benchmarks.suites.disk_swift.tables`.
+and fastio on the same axes. It reads the records of the runs, so it can be done as long as they are there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from matplotlib import pyplot  # noqa: E402
 from benchmarks.harness import plots, statistics  # noqa: E402
 from benchmarks.harness.results import Result  # noqa: E402
 from benchmarks.load import analysis  # noqa: E402
-from benchmarks.suites.disk_swift import tables as disk_swift_tables  # noqa: E402
+from benchmarks.suites.disk_swift import records, tables  # noqa: E402
 
 #: Inches of a panel.
 WIDTH, HEIGHT, HEAD = 3.4, 1.9, 0.8
@@ -48,7 +48,7 @@ def plot(result: Result, directory: Path, name: str) -> list[Path]:
     """Draw the scenarios whose records are there; returns the files, none if there are none."""
     cases = {}
     for case in result.cases:
-        found = {title: disk_swift_tables.figures(case.variants[title]) for title in disk_swift_tables.rows(case)}
+        found = {title: records.figures(case.variants[title]) for title in tables.rows(case)}
         found = {title: figures for title, figures in found.items() if figures}
         if found:
             cases[case.title or case.name] = found

@@ -1,25 +1,21 @@
 """The tables of disk against Swift: those of the study, robust figures beside them, and what is asked of fastio.
 
-``python -m benchmarks.suites.disk_swift.tables results/disk_swift.json [--markdown | --rst]`` reads the records of the
-runs that the result names, so it can be done again as long as they are there.
+``python -m benchmarks.suites.disk_swift.tables results/disk_swift.json [--markdown | --rst]`` makes them again.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
-import numpy
-
-from benchmarks.harness import engine, results, statistics, tables
-from benchmarks.harness.results import CaseResult, Result, VariantResult
+from benchmarks.harness import results, statistics, tables
+from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import EMPTY, Table, number
 from benchmarks.harness.targets import HEAD, Target
-from benchmarks.load import analysis
 from benchmarks.suites.disk_swift.cases import DIRECT, LARGE, LOG, SOURCES, WAYS
+from benchmarks.suites.disk_swift.records import PHASES
 
-#: Phases that the study has, as it calls them, and what they are together.
-PHASES = {"sent": "request sent", "response": "response", "transfer": "transfer", "whole": "whole request"}
 #: Phases that Swift may lose time in.
 LOSING = ("response", "transfer", "whole")
 #: Times the speed of stock that a transfer from Swift has to have, and bytes of the objects for which that is asked.
@@ -37,63 +33,32 @@ def rows(case: CaseResult) -> list[str]:
     return [title for title in known if title in case.variants and case.variants[title].measured()]
 
 
-def figures(variant: VariantResult) -> dict[str, numpy.ndarray]:
-    """Of each request that counts, of all measured runs of a row: milliseconds by phase, and ``size`` in KB.
-
-    Empty if the records are not there (any more).
-    """
-    found: dict[str, list[numpy.ndarray]] = {name: [] for name in (*PHASES, "size")}
-    for run in variant.measured():
-        if "records" not in run or not (engine.ROOT / run["records"]).is_dir():
-            continue
-        read = analysis.read(engine.ROOT / run["records"])
-        counted = analysis.begun_within(read.operations, analysis.window(read.operations))
-        for phase in PHASES:
-            found[phase].append(counted.milliseconds(phase))
-        found["size"].append(counted.bytes[~counted.failed] / 1000)
-    return {name: numpy.concatenate(parts) for name, parts in found.items() if parts}
-
-
 def published(result: Result) -> list[Table]:
-    """A table for each scenario: what the study published, and robust figures below."""
+    """A table for each scenario whose records were kept: what the study published, and robust figures below."""
     return [made for case in result.cases if (made := _published(case)) is not None]
 
 
 def _published(case: CaseResult) -> Table | None:
-    columns = {title: figures(case.variants[title]) for title in rows(case)}
-    columns = {title: column for title, column in columns.items() if column}
+    columns = {title: case.summary[title] for title in rows(case) if title in case.summary}
     if not columns:
         return None
     made = Table(f"{case.title or case.name}: per request", ["", "", *columns], [])
-    for phase, words in PHASES.items():
-        cells = [_statistics(column[phase], case.seed) for column in columns.values()]
-        for statistic in cells[0]:
-            made.rows.append([f"{words}, ms", statistic, *(each[statistic] for each in cells)])
-    sizes = [statistics.moments(column["size"]) for column in columns.values()]
-    made.rows.append(["size, KB", "mean", *(number(each.mean) for each in sizes)])
-    made.rows.append(["size, KB", "standard deviation", *(number(each.deviation) for each in sizes)])
+    for what, words in {**{phase: f"{each}, ms" for phase, each in PHASES.items()}, "size": "size, KB"}.items():
+        for statistic in next(iter(columns.values()))[what]:
+            made.rows.append([words, statistic, *(_cell(each[what][statistic]) for each in columns.values())])
     made.notes.append(
         "outliers are more than two standard deviations from the mean, as published; the interval is of the median, "
-        "95 %, by bootstrap; requests: "
-        + ", ".join(f"{title} {len(column['transfer'])}" for title, column in columns.items())
+        "95 %, by bootstrap; requests: " + ", ".join(f"{title} {each['requests']}" for title, each in columns.items())
     )
     return made
 
 
-def _statistics(values: numpy.ndarray, seed: int) -> Mapping[str, str]:
-    kept = statistics.without_outliers(values)
-    first, second = statistics.moments(values), statistics.moments(kept)
-    low, high = statistics.median_interval(values, seed)
-    return {
-        "mean": number(first.mean),
-        "standard deviation": number(first.deviation),
-        "mean without outliers": number(second.mean),
-        "standard deviation without outliers": number(second.deviation),
-        "outliers": str(first.count - second.count),
-        "median": f"{number(statistics.median(values))} ({number(low)}–{number(high)})",
-        "median absolute deviation": number(statistics.deviation(values)),
-        "p99": number(float(numpy.percentile(values, 99))),
-    }
+def _cell(figure: Any) -> str:
+    """A number; a count; or a figure with its interval."""
+    if isinstance(figure, list):
+        middle, low, high = map(number, figure)
+        return f"{middle} ({low}–{high})"
+    return str(figure) if isinstance(figure, int) else number(figure)
 
 
 def losses(result: Result) -> Table:
@@ -192,7 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         result = results.read(chosen.result)
         made = [*published(result), losses(result), targets(result)]
-    except (OSError, results.ResultError, analysis.RunError) as error:
+    except (OSError, results.ResultError) as error:
         print(error, file=sys.stderr)
         return 2
     made = [each for each in made if each.rows]
