@@ -197,5 +197,6 @@ def test_its_requests_are_traced(tmp_path: Path, fastio: str) -> None:
         (body,) = traces.ends(running.traces, "log-server.body")
     # The first is that of who waited for the server's start.
     told = [(each["path"], each["status"], each["outcome"], each["bytes"]) for each in found[1:]]
-    assert told == [("/large.bin", 200, "ok", len(LARGE)), ("/none.txt", 404, "error", len(b"there is no such log\n"))]
+    # The names of logs may say anything, so none is recorded.
+    assert told == [("/***", 200, "ok", len(LARGE)), ("/***", 404, "error", len(b"there is no such log\n"))]
     assert (body["bytes"], body["outcome"]) == (len(LARGE), "ok")
