@@ -1,4 +1,8 @@
-"""The benchmarks: one engine, the backends it needs, and suites that only say what they measure.
+"""The benchmarks and the tools: a folder for each concern.
 
-Nothing in ``fastio`` imports this package. How we measure is described in doc/source/benchmarks.rst.
+``harness`` measures and shows, ``suites`` say what is measured, ``backends`` are the real servers for it, ``load`` puts
+load on them, ``logserver`` is a service of its own, ``validate`` judges candidates for upstream, ``report`` makes pages
+of results, and ``tools`` look after the project.
+
+Nothing in ``fastio`` imports this package. How we measure is described in doc/source/measuring.rst.
 """
