@@ -164,7 +164,7 @@ def _draw(panel, case: CaseResult) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    return command(plot, arguments, "plots", "Draw a benchmark result.", "no figures in it")
+    return command(plot, arguments, "harness.plots", "Draw a benchmark result.", "no figures in it")
 
 
 def command(
