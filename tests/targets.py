@@ -64,10 +64,11 @@ def attributes() -> dict[str, Any]:
                 found[target.key] = inspect.getattr_static(owner, target.name, None)
                 # The difference between an attribute of its own and an inherited one has to come back too.
                 found[target.key + " itself"] = vars(owner).get(target.name)
-                function = function_at(target, *target.fingerprints[0])
+                function = function_at(target, *next(iter(target.beside.items())))
                 # Not of a value, nor of code that is not known.
                 if target.stock is None and function is not None:
                     found[target.key + " beneath"] = function
-            for module, name in target.also:
-                found[f"{module}:{name}"] = getattr(sys.modules.get(module), name, None)
+            for place in target.also:
+                module, _, name = place.partition(":")
+                found[place] = getattr(sys.modules.get(module), name, None)
     return found

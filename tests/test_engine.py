@@ -107,7 +107,7 @@ def test_each_alone(name: str) -> None:
     assert round_trip() == (name == COMMUNICATE)
     changed = {key for key, value in attributes().items() if value is not originals[key]}
     targets = [target for patch in registry.patches() if patch.name == name for target in patch.targets]
-    allowed = {target.key for target in targets} | {f"{m}:{n}" for target in targets for m, n in target.also}
+    allowed = {target.key for target in targets} | {place for target in targets for place in target.also}
     assert {key.partition(" ")[0] for key in changed} <= allowed
     fastio.unpatch(name)
     assert attributes() == originals
@@ -247,7 +247,7 @@ def test_a_context_as_a_decorator() -> None:
 
 GUARDS = sorted(
     {(target.key, attribute) for patch in registry.patches() for target in patch.targets
-     for attribute, _ in target.fingerprints}
+     for attribute in target.beside}
 )  # fmt: skip
 
 
@@ -259,17 +259,17 @@ def changed(request: pytest.FixtureRequest) -> Iterator[set[str]]:
         target
         for patch in registry.patches()
         for target in patch.targets
-        if target.key == key and attribute in dict(target.fingerprints)
+        if target.key == key and attribute in target.beside
     )
     if target.module not in sys.modules or target.owner() is None:
         pytest.skip(f"{key} is not here")
-    function = function_at(target, attribute, dict(target.fingerprints)[attribute])
+    function = function_at(target, attribute, target.beside[attribute])
     relying = {
         f"{patch.name} {target.key}"
         for patch in registry.patches()
         for target in patch.targets
         if not missing(patch, target) and target.owner() is not None
-        for attribute, key in target.fingerprints
+        for attribute, key in target.beside.items()
         if function_at(target, attribute, key) is function
     }
     if not relying:
@@ -345,7 +345,7 @@ RELIED_ON = sorted(
     {(one.name, other.name, target.key, attribute)
      for other in registry.patches() for target in other.targets
      for one in registry.patches() for shared in one.targets if one is not other and shared.key == target.key
-     for attribute in dict(target.fingerprints).keys() - dict(shared.fingerprints).keys()}
+     for attribute in target.beside.keys() - shared.beside.keys()}
 )  # fmt: skip
 
 
@@ -358,7 +358,7 @@ def test_each_patch_of_an_attribute_has_its_own_guards(one: str, other: str, key
         pytest.skip(f"{key} is not here")
     fastio.patch(one)
     assert entries()[f"{one} {key}"].outcome is Outcome.APPLIED
-    function = function_at(target, attribute, dict(target.fingerprints)[attribute])
+    function = function_at(target, attribute, target.beside[attribute])
     code = function.__code__
     function.__code__ = code.replace(co_consts=(*code.co_consts, "a release of tomorrow"))
     try:

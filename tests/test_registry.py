@@ -63,14 +63,15 @@ def test_every_patch_is_a_documented_unit(patch: registry.Patch) -> None:
 @pytest.mark.parametrize(("patch", "target"), TARGETS, ids=identify)
 def test_every_target_is_guarded(patch: registry.Patch, target: Target) -> None:
     assert target.make.__doc__
-    attributes = [attribute for attribute, _ in target.fingerprints]
+    assert re.fullmatch(r"[\w.]+:[\w.]+", target.key)
+    attributes = list(target.beside)
     if target.stock is None:
         assert attributes[0] == target.name
     else:
         # Of a value those who read it are known.
         assert attributes
         assert target.name not in attributes
-    for attribute, key in target.fingerprints:
+    for attribute, key in target.beside.items():
         assert re.fullmatch(r"[\w.]+:[\w.]+", key)
         assert key.rpartition(".")[2].rpartition(":")[2] in (attribute, "open")
         for python in PYTHONS:
@@ -83,7 +84,7 @@ def test_what_is_installed_here_is_known(patch: registry.Patch, target: Target) 
     import_targets()
     if target.module not in sys.modules or target.owner() is None:
         pytest.skip(f"{target.module} is not here")
-    for attribute, key in target.fingerprints:
+    for attribute, key in target.beside.items():
         function = function_at(target, attribute, key)
         assert function, f"{key} has unknown code"
         assert fingerprint.recognise(key, function), f"{key} is not as upstream has it"
@@ -100,8 +101,8 @@ def test_targets_of_the_same_attribute_agree() -> None:
     for _, one in TARGETS:
         for _, other in TARGETS:
             if one.key == other.key:
-                assert one.fingerprints[0] == other.fingerprints[0]
-                for name in ("direct", "also", "find_owner", "stock"):
+                assert one.keys[0] == other.keys[0]
+                for name in ("direct", "also", "code", "find_owner", "stock"):
                     assert getattr(one, name) == getattr(other, name)
 
 
@@ -174,7 +175,7 @@ def names_used(path: pathlib.Path) -> set[str]:
 
 
 def test_nobody_relies_on_code_that_is_not_declared() -> None:
-    """All code is looked up for a target's ``fingerprints`` and ``relies_on``, so the report tells when it changes."""
+    """All code is looked up for a target's attribute and ``relies_on``, so the report tells when it changes."""
     root = pathlib.Path(fastio.__file__).parent
     users = {path.relative_to(root).as_posix() for path in root.rglob("*.py")
              if names_used(path) & {"fingerprint", "recognise"}}  # fmt: skip

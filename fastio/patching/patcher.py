@@ -380,7 +380,7 @@ def _blocked(patch: Patch, target: Target) -> Entry | None:
         if version is not None and not requirement.accepts(version):
             advice = f"use a version in the range, or disable {patch.name}"
             return _entry(patch, target, Outcome.UNSUPPORTED, f"{version}; known: {requirement}", advice)
-    if not fingerprint.known_python(target.fingerprints[0][1]):
+    if not fingerprint.known_python(target.keys[0]):
         found = f"Python {fingerprint.PYTHON}: no fingerprints"
         return _entry(patch, target, Outcome.UNSUPPORTED, found, f"use a known Python, or disable {patch.name}")
     for module in _missing(target):

@@ -61,6 +61,9 @@ MODULES = (
     "glanceclient.glanceclient_hashing",
 )
 
+#: Makes what is put at an attribute, from what is there and the slot; see :class:`Target`.
+Make = Callable[[Callable[..., Any], Any], Callable[..., Any]]
+
 #: In ``disabled``: all patches, but not those of wings.
 ALL = "all"
 
@@ -125,45 +128,79 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Target:
-    """One attribute that a patch replaces.
+    """One attribute that a patch replaces, and the functions of upstream's that the replacement relies on.
 
     ``make(below, slot)`` returns the replacement; ``below`` is what would be called without it.
     ``slot.active`` is False once the patch has been taken back but another wrapper still calls us.
     """
 
-    #: module that has to be imported before the target can be patched
-    module: str
-    #: dotted path of the attribute in the module
-    attribute: str
-    make: Callable[[Callable[..., Any], Any], Callable[..., Any]]
-    #: keys of ``fingerprints.json`` by attribute path; the first is the attribute itself
-    fingerprints: Sequence[tuple[str, str]]
+    #: the attribute, as ``module:qualified.name``; the module has to be imported before the target can be patched
+    key: str
+    make: Make
+    #: functions whose code ``make`` has to know: a name alone is one beside the attribute, of the same class or module;
+    #: those elsewhere are written as ``module:qualified.name``, see ``Slot.relied_on``
+    relies_on: Sequence[str] = ()
+    #: where upstream has the attribute from, as ``module:qualified.name``, if it inherits or copies it; the functions
+    #: beside it come from beside that
+    code: str = ""
     #: the object that has the attribute; found by walking the path in the module unless given
     find_owner: Callable[[], Any] | None = None
-    #: other ``(module, name)`` places that hold the very same object once eventlet has monkey patched
-    also: Sequence[tuple[str, str]] = ()
+    #: other places (``module:name``) that hold the very same object once eventlet has monkey patched
+    also: Sequence[str] = ()
     #: what only this target needs to be installed
     requires: Sequence[Requirement] = ()
     #: the replacement itself looks at ``slot.active``; saves one call where a call is all that the attribute costs
     direct: bool = False
-    #: functions elsewhere whose code ``make`` has to know, as ``module:qualified.name``; see ``Slot.relied_on``
-    relies_on: Sequence[str] = ()
-    #: what upstream has there, if it is a value rather than a function; ``fingerprints`` are then those who read it
+    #: what upstream has there, if it is a value rather than a function; the functions beside it are then those who
+    #: read it, and nothing comes between them and the replacement
     stock: int | None = None
 
     @property
-    def key(self) -> str:
-        return f"{self.module}:{self.attribute}"
+    def module(self) -> str:
+        return self.key.partition(":")[0]
+
+    @property
+    def attribute(self) -> str:
+        """The dotted path of the attribute in the module."""
+        return self.key.partition(":")[2]
+
+    @property
+    def name(self) -> str:
+        return last_name(self.key)
+
+    @cached_property
+    def beside(self) -> dict[str, str]:
+        """The functions that the attribute's owner has to have, by name, with their keys in ``fingerprints.json``.
+
+        The attribute is the first of them, unless it is a value.
+        """
+        code = self.code or self.key
+        prefix = code.removesuffix(last_name(code))
+        found = {} if self.stock is not None else {self.name: code}
+        return found | {name: prefix + name for name in self.relies_on if ":" not in name}
+
+    @cached_property
+    def elsewhere(self) -> tuple[str, ...]:
+        """The keys of the functions that it relies on in other classes and modules."""
+        return tuple(key for key in self.relies_on if ":" in key)
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Of all functions whose code has to be known, their keys in ``fingerprints.json``."""
-        return (*(key for _, key in self.fingerprints), *self.relies_on)
+        """The keys in ``fingerprints.json`` of all functions whose code has to be known.
+
+        The first tells the release: it is the attribute's, or that of a function that reads it.
+        """
+        return (*self.beside.values(), *self.elsewhere)
+
+    @property
+    def gateless(self) -> bool:
+        """Whether the replacement itself stands at the attribute, with no function in between."""
+        return self.direct or self.stock is not None
 
     @property
     def modules(self) -> tuple[str, ...]:
         """All modules that have to be imported before the target can be patched."""
-        return tuple(dict.fromkeys((self.module, *(key.partition(":")[0] for key in self.relies_on))))
+        return tuple(dict.fromkeys((self.module, *(key.partition(":")[0] for key in self.elsewhere))))
 
     def owner(self) -> Any:
         """The object that has the attribute, None if it is gone; the module has been imported."""
@@ -174,9 +211,10 @@ class Target:
             owner = getattr(owner, name, None)
         return owner
 
-    @property
-    def name(self) -> str:
-        return self.attribute.rpartition(".")[2]
+
+def last_name(key: str) -> str:
+    """``add`` of ``module:Store.add``."""
+    return key.partition(":")[2].rpartition(".")[2]
 
 
 @dataclass(frozen=True)
@@ -219,9 +257,7 @@ def outside_the_default() -> tuple[str, ...]:
     return tuple(patch.name for patch in patches() if not patch.default)
 
 
-def select(
-    wanted: str | Sequence[str] | None, disabled: Sequence[str] = (), also: Sequence[str] = ()
-) -> list[Patch]:
+def select(wanted: str | Sequence[str] | None, disabled: Sequence[str] = (), also: Sequence[str] = ()) -> list[Patch]:
     """The patches named in ``wanted`` (None: those of the default) and in ``also``, without the disabled ones.
 
     :raises UnknownPatchError: for a name that does not exist, in any of them

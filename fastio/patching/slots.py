@@ -37,11 +37,12 @@ class Slot:
         self.call: Callable[..., Any] = self.original
         #: False once the last patch is gone but another wrapper still calls us
         self.active = False
-        self.gate = target.make(self.original, self) if target.direct else self._make_gate()
+        self.gate = target.make(self.original, self) if target.gateless else self._make_gate()
         if target.stock is None:
             functools.update_wrapper(self.gate, self.original)
+        also = (place.partition(":")[::2] for place in target.also)
         self.copies = [
-            places.AttributePlace(sys.modules[module], name) for module, name in target.also if module in sys.modules
+            places.AttributePlace(sys.modules[module], name) for module, name in also if module in sys.modules
         ]
 
     def _make_gate(self) -> Callable[..., Any]:
@@ -84,7 +85,7 @@ class Slot:
 
     def outdated(self, target: Target) -> str | None:
         """The function that ``target`` relies on and that is another one by now, by its key; else None."""
-        return next((key for key in target.relies_on if _function_at(key) is not self.relied_on.get(key)), None)
+        return next((key for key in target.elsewhere if _function_at(key) is not self.relied_on.get(key)), None)
 
     def on_top(self) -> tuple[Any, ...] | None:
         """Wrappers above the gate that came after it; None if the attribute does not lead to the gate."""
@@ -104,7 +105,7 @@ class Slot:
     def _compose(self, layers: dict[str, Target]) -> Callable[..., Any]:
         call = self.original
         for name in registry.all_names():
-            if name in layers and not layers[name].direct:
+            if name in layers and not layers[name].gateless:
                 call = layers[name].make(call, self)
         return call
 
@@ -177,7 +178,7 @@ def recognise(target: Target) -> Upstream:
     :raises UnknownCodeError: if the attribute, or a function that the target relies on, is not known
     """
     results = []
-    for attribute, key in target.fingerprints:
+    for attribute, key in target.beside.items():
         place = places.AttributePlace(target.owner(), attribute)
         value = place.get()
         if value is None:
@@ -192,9 +193,9 @@ def recognise(target: Target) -> Upstream:
             advice = f"call fastio.patch() before {who.partition('.')[0]} takes {attribute}"
             raise UnknownCodeError(f"{who} stands at {attribute} and does not show what it calls", advice)
         results.append(found)
-    release = _release(target.fingerprints[0][1], results[0].places[0].get())
+    release = _release(target.keys[0], results[0].places[0].get())
     found = results[0] if target.stock is None else _find_value(target)
-    return Upstream(found, release, {key: _recognise_elsewhere(key) for key in target.relies_on})
+    return Upstream(found, release, {key: _recognise_elsewhere(key) for key in target.elsewhere})
 
 
 def _recognise_elsewhere(key: str) -> FunctionType:

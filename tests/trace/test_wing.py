@@ -48,8 +48,8 @@ def test_every_boundary_is_a_documented_unit(patch: registry.Patch) -> None:
     assert 0 < len(patch.summary) <= 120
     for target in patch.targets:
         assert target.make.__doc__
-        assert target.fingerprints[0][0] == target.name
-        for _, key in target.fingerprints:
+        assert next(iter(target.beside)) == target.name
+        for key in target.keys:
             for python in ("3.10", "3.11", "3.12", "3.13"):
                 assert fingerprint.table()[key].get(python), f"no release of {key} is known under Python {python}"
 

@@ -26,8 +26,8 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.io import pipes
-from fastio.patches import _targets
-from fastio.patching.registry import Patch
+from fastio.patches._targets import EVENTLET
+from fastio.patching.registry import Patch, Target
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -52,6 +52,6 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     name="fix_green_buffering",
     summary="eventlet: Popen's outputs are buffered by default, as natively",
-    targets=(_targets.green_popen(make, "__init__", own=True),),
+    targets=(Target("eventlet.green.subprocess:Popen.__init__", make, requires=(EVENTLET,)),),
     default=False,
 )

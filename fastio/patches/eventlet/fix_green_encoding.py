@@ -9,8 +9,8 @@ import io
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patches import _targets
-from fastio.patching.registry import Patch
+from fastio.patches._targets import EVENTLET
+from fastio.patching.registry import Patch, Target
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -31,5 +31,5 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     name="fix_green_encoding",
     summary="eventlet: Popen(encoding=…, errors=…) are heeded",
-    targets=(_targets.green_popen(make, "__init__", own=True),),
+    targets=(Target("eventlet.green.subprocess:Popen.__init__", make, requires=(EVENTLET,)),),
 )

@@ -14,7 +14,7 @@ from posix import write as _write
 from stat import S_ISREG
 from typing import Any
 
-from fastio.patches import _targets
+from fastio.patches._targets import EVENTLET
 from fastio.patching.registry import Patch, Requirement, Target
 
 #: The first release that waits before it writes.
@@ -65,8 +65,6 @@ def _write_and_wait() -> Callable[..., Any]:
 PATCH = Patch(
     name="fix_green_epipe",
     summary="eventlet: os.write() to a pipe that nobody reads raises BrokenPipeError instead of spinning for ever",
-    targets=(
-        Target("eventlet.green.os", "write", make, (("write", "eventlet.green.os:write"),), also=(("os", "write"),)),
-    ),
-    requires=(_targets.EVENTLET,),
+    targets=(Target("eventlet.green.os:write", make, also=("os:write",)),),
+    requires=(EVENTLET,),
 )

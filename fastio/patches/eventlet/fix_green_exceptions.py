@@ -15,7 +15,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from fastio.patches import _targets
+from fastio.patches._targets import EVENTLET
 from fastio.patching.registry import Patch, Target
 
 
@@ -50,9 +50,11 @@ PATCH = Patch(
     name="fix_green_exceptions",
     summary="eventlet: the exceptions are of the classes that subprocess shows",
     targets=(
-        _targets.green_popen(make, "_check_timeout"),
-        _targets.green_popen(make_execute_child, "_execute_child"),
-        Target(_targets.GREEN_SUBPROCESS, "run", make, (("run", "subprocess:run"),)),
+        Target("eventlet.green.subprocess:Popen._check_timeout", make, code="subprocess:Popen._check_timeout"),
+        Target(
+            "eventlet.green.subprocess:Popen._execute_child", make_execute_child, code="subprocess:Popen._execute_child"
+        ),
+        Target("eventlet.green.subprocess:run", make, code="subprocess:run"),
     ),
-    requires=(_targets.EVENTLET,),
+    requires=(EVENTLET,),
 )

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakValueDictionary
 
-from fastio.patches import _targets
+from fastio.patches._targets import EVENTLET
 from fastio.patching.registry import Patch, Target
 
 #: GreenPipes that made their pipe non-blocking, by the number of the descriptor
@@ -125,14 +125,9 @@ PATCH = Patch(
     name="fix_green_pipelines",
     summary="eventlet: a child that is given another child's pipe gets it in blocking mode",
     targets=(
-        _targets.green_popen(make_popen, "__init__", own=True),
-        _targets.green_popen(make_get_handles, "_get_handles"),
-        Target(
-            "eventlet.greenio.py3",
-            "GreenFileIO.__init__",
-            make_init,
-            (("__init__", "eventlet.greenio.py3:GreenFileIO.__init__"),),
-            requires=(_targets.EVENTLET,),
-        ),
+        Target("eventlet.green.subprocess:Popen.__init__", make_popen),
+        Target("eventlet.green.subprocess:Popen._get_handles", make_get_handles, code="subprocess:Popen._get_handles"),
+        Target("eventlet.greenio.py3:GreenFileIO.__init__", make_init),
     ),
+    requires=(EVENTLET,),
 )

@@ -20,10 +20,8 @@ from typing import Any
 
 from fastio import counters
 from fastio.concurrency.pace import Pace
-from fastio.patches import _targets
+from fastio.patches._targets import EVENTLET
 from fastio.patching.registry import Patch, Target
-
-MODULE = "eventlet.greenio.base"
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -80,14 +78,6 @@ def _send(sock: Any, send: Callable[..., int], data: Any, flags: int) -> int:
 PATCH = Patch(
     name="fix_green_sendall",
     summary="eventlet: sendall() of a large buffer does not copy what is left of it, and lets other greenlets run",
-    targets=(
-        Target(
-            MODULE,
-            "GreenSocket.sendall",
-            make,
-            tuple((name, f"{MODULE}:GreenSocket.{name}") for name in ("sendall", "send", "_send_loop")),
-            direct=True,
-        ),
-    ),
-    requires=(_targets.EVENTLET,),
+    targets=(Target("eventlet.greenio.base:GreenSocket.sendall", make, ("send", "_send_loop"), direct=True),),
+    requires=(EVENTLET,),
 )

@@ -17,11 +17,9 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio import counters
-from fastio.patches import _targets
+from fastio.patches._targets import EVENTLET
 from fastio.patches.eventlet import _wsgi
 from fastio.patching.registry import Patch, Target
-
-MODULE = "eventlet.wsgi"
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -96,13 +94,6 @@ def _send(connection: Any, parts: list[Any]) -> None:
 PATCH = Patch(
     name="fix_green_wsgi_chunked",
     summary="eventlet: the WSGI server sends the chunks of a chunked response without copying them",
-    targets=(
-        Target(
-            MODULE,
-            "HttpProtocol.handle_one_response",
-            make,
-            (("handle_one_response", f"{MODULE}:HttpProtocol.handle_one_response"),),
-        ),
-    ),
-    requires=(_targets.EVENTLET,),
+    targets=(Target("eventlet.wsgi:HttpProtocol.handle_one_response", make),),
+    requires=(EVENTLET,),
 )

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.io import pipes
-from fastio.patches import _targets
+from fastio.patches._targets import EVENTLET
 from fastio.patching.registry import Patch, Target
 
 
@@ -44,7 +44,7 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     name="green_buffers",
     summary="GreenPipe: what reads with the default buffering has a buffer of 64 KiB",
-    targets=(Target("eventlet.greenio.py3", "_open", make, (("_open", "_pyio:open"),)),),
-    requires=(_targets.EVENTLET,),
+    targets=(Target("eventlet.greenio.py3:_open", make, code="_pyio:open"),),
+    requires=(EVENTLET,),
     default=False,
 )

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.concurrency import budget
-from fastio.patches import _targets
+from fastio.patches._targets import EVENTLET
 from fastio.patches.subprocess import _popen
-from fastio.patching.registry import Patch
+from fastio.patching.registry import Patch, Target
 
 
 def mode(slot: Any) -> _popen.Mode:
@@ -33,5 +33,13 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     name="green_communicate",
     summary="Popen.communicate() under eventlet: the same, with one trip through the hub per turn",
-    targets=(_targets.green_communicate(make),),
+    targets=(
+        Target(
+            "eventlet.green.subprocess:Popen._communicate",
+            make,
+            _popen.RELIES_ON,
+            code="subprocess:Popen._communicate",
+            requires=(EVENTLET,),
+        ),
+    ),
 )

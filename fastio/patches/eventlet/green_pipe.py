@@ -22,11 +22,9 @@ from fastio.concurrency import budget, current
 from fastio.config import Settings
 from fastio.io import pipes, syscalls
 from fastio.io.drain import Drain
-from fastio.patches import _targets
+from fastio.patches._targets import EVENTLET
 from fastio.patches.subprocess import _popen
 from fastio.patching.registry import Patch, Target
-
-MODULE = "eventlet.greenio.py3"
 
 #: A read or write of this size says that the pipe carries much.
 _MUCH = pipes.DEFAULT_CAPACITY // 2
@@ -226,20 +224,17 @@ def make_write(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
     return write
 
 
-def _method(name: str, make: Callable[..., Any]) -> Target:
-    fingerprints = tuple((other, f"{MODULE}:GreenFileIO.{other}") for other in (name, "_trampoline", "__init__"))
-    return Target(MODULE, f"GreenFileIO.{name}", make, fingerprints, direct=True)
-
+_RELIES_ON = ("_trampoline", "__init__")
 
 PATCH = Patch(
     name="green_pipe",
     summary="GreenPipe: large reads into one result, reads in place, larger pipes, fair to other greenlets",
     targets=(
-        _method("read", make_read),
-        _method("readall", make_readall),
-        _method("readinto", make_readinto),
-        _method("write", make_write),
-        _targets.green_popen(make_init, "__init__", own=True),
+        Target("eventlet.greenio.py3:GreenFileIO.read", make_read, _RELIES_ON, direct=True),
+        Target("eventlet.greenio.py3:GreenFileIO.readall", make_readall, _RELIES_ON, direct=True),
+        Target("eventlet.greenio.py3:GreenFileIO.readinto", make_readinto, _RELIES_ON, direct=True),
+        Target("eventlet.greenio.py3:GreenFileIO.write", make_write, _RELIES_ON, direct=True),
+        Target("eventlet.green.subprocess:Popen.__init__", make_init),
     ),
-    requires=(_targets.EVENTLET,),
+    requires=(EVENTLET,),
 )

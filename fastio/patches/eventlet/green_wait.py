@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.concurrency import child_exit
-from fastio.patches import _targets
-from fastio.patching.registry import Patch
+from fastio.patches._targets import EVENTLET
+from fastio.patching.registry import Patch, Target
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -39,5 +39,5 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     name="green_wait",
     summary="Popen.wait() under eventlet: a pidfd in the hub instead of looking every 10 ms",
-    targets=(_targets.green_popen(make, "wait", own=True),),
+    targets=(Target("eventlet.green.subprocess:Popen.wait", make, requires=(EVENTLET,)),),
 )

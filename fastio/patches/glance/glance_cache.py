@@ -16,7 +16,7 @@ from fastio import config
 from fastio.io import hashing, hashing_pool, image_files, paced
 from fastio.patches.glance import _glance
 from fastio.patching import namespaces
-from fastio.patching.registry import Patch
+from fastio.patching.registry import Patch, Target
 
 
 def make_get_from_cache(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -78,8 +78,8 @@ PATCH = Patch(
     name="glance_cache",
     summary="glance's image cache: large chunks, hashed and written next to sending, fair under eventlet",
     targets=(
-        _glance.function("glance.api.middleware.cache", "CacheFilter.get_from_cache", make_get_from_cache),
-        _glance.function("glance.image_cache", "ImageCache.cache_tee_iter", make_cache_tee_iter),
+        Target("glance.api.middleware.cache:CacheFilter.get_from_cache", make_get_from_cache),
+        Target("glance.image_cache:ImageCache.cache_tee_iter", make_cache_tee_iter),
     ),
     requires=(_glance.GLANCE,),
 )

@@ -13,8 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.config import MIB
-from fastio.patches.glance import _glance
-from fastio.patching.registry import Patch, Requirement
+from fastio.patching.registry import Patch, Requirement, Target
 
 MODULE = "glance.common.wsgi"
 
@@ -66,6 +65,6 @@ def _finder(wsgi: Any) -> Callable[[], Any]:
 PATCH = Patch(
     name="glance_uploads",
     summary="glance under uWSGI: the chunks of a chunked upload are joined once, not copied for each that comes",
-    targets=(_glance.function(MODULE, "_UWSGIChunkFile.read", make, "__init__"),),
+    targets=(Target("glance.common.wsgi:_UWSGIChunkFile.read", make, ("__init__",)),),
     requires=(_APPENDS,),
 )

@@ -1,4 +1,4 @@
-"""What the patches of glance_store's drivers share: requirements, targets and the chunk size in force.
+"""What the patches of glance_store's drivers share: requirements and the chunk size in force.
 
 A driver's chunk size is an attribute: of its class, or of the instance where ``configure_add``
 copies an option into it; and several drivers are built anew for every operation. So fastio puts a
@@ -8,19 +8,17 @@ also for those that exist already.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fastio import config
-from fastio.patching.registry import Requirement, Target
+from fastio.patching.registry import Make, Requirement
 
 #: Releases whose drivers have been read. Within the range each function's own fingerprint decides.
 GLANCE_STORE = Requirement("glance_store", "4.5", "6")
 #: What the drivers that speak HTTP stand on. Their sessions and responses are used by what is documented of them.
 REQUESTS = Requirement("requests", "2.25", "3")
 URLLIB3 = Requirement("urllib3", "1.26", "3")
-
-Make = Callable[[Callable[..., Any], Any], Callable[..., Any]]
 
 
 def explicit(driver: str) -> int | None:
@@ -132,38 +130,16 @@ def make_configure_add(below: Callable[..., Any], slot: Any) -> Callable[..., An
     return configure_add
 
 
-def chunk_attribute(
-    module: str,
-    attribute: str,
-    driver: str,
-    *,
-    stock: int,
-    default: int,
-    relies_on: Sequence[str],
-    option: Option | None = None,
-    requires: Sequence[Requirement] = (),
-) -> Target:
-    """The chunk size at ``attribute`` (``"Store.READ_CHUNKSIZE"``) of a driver's class.
+def make_chunk_size(driver: str, default: int, option: Option | None = None) -> Make:
+    """What makes the descriptor of a chunk size of ``driver``, as ``Store.READ_CHUNKSIZE`` is one.
 
     :param driver: name in ``store_chunk_sizes``
-    :param stock: bytes that upstream has at the class; another value there is somebody's own and left alone
     :param default: bytes where neither a setting nor the operator says otherwise
-    :param relies_on: methods of the same class that read the attribute; they have to be of known code
     :param option: glance_store's option that ``configure_add`` copies into the instance's attribute
     """
-    cls, _, name = attribute.rpartition(".")
 
     def make(below: Any, slot: Any) -> Any:
         """The descriptor that has fastio's chunk size while the patch is on."""
-        return ChunkSize(below, slot, name, driver, default, option)
+        return ChunkSize(below, slot, slot.attribute.name, driver, default, option)
 
-    fingerprints = tuple((method, f"{module}:{cls}.{method}") for method in relies_on)
-    return Target(module, attribute, make, fingerprints, requires=requires, direct=True, stock=stock)
-
-
-def method(module: str, attribute: str, make: Make, *relies_on: str, requires: Sequence[Requirement] = ()) -> Target:
-    """A function of glance_store, such as ``"Store.add"``; ``relies_on`` are others of the same class or module."""
-    owner, _, name = attribute.rpartition(".")
-    prefix = f"{module}:{owner}." if owner else f"{module}:"
-    fingerprints = tuple((each, prefix + each) for each in (name, *relies_on))
-    return Target(module, attribute, make, fingerprints, requires=requires)
+    return make

@@ -11,9 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fastio.patches.glance_store import _stores
-from fastio.patching.registry import Patch
-
-MODULE = "glance_store._drivers.cinder.store"
+from fastio.patching.registry import Patch, Target
 
 
 class _Noting:
@@ -61,6 +59,8 @@ def make_next(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     name="fix_cinder_read_errors",
     summary="glance_store's cinder: an error while reading ends the image with that error",
-    targets=(_stores.method(MODULE, "CinderVolumeIterator.__next__", make_next, "__init__", "close"),),
+    targets=(
+        Target("glance_store._drivers.cinder.store:CinderVolumeIterator.__next__", make_next, ("__init__", "close")),
+    ),
     requires=(_stores.GLANCE_STORE,),
 )

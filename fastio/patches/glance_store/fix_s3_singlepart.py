@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.patches.glance_store import _stores
-from fastio.patching.registry import Patch
+from fastio.patching.registry import Patch, Target
 
 _MODULE = "glance_store._drivers.s3"
 
@@ -71,6 +71,6 @@ def _wrong_size(upstream: Any, what: str, expected: int, actual: int) -> Excepti
 PATCH = Patch(
     name="fix_s3_singlepart",
     summary="glance_store's s3: uploads in one piece no longer copy the image once per chunk",
-    targets=(_stores.method(_MODULE, "Store._add_singlepart", make),),
+    targets=(Target("glance_store._drivers.s3:Store._add_singlepart", make),),
     requires=(_stores.GLANCE_STORE,),
 )

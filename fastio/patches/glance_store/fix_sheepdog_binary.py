@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patches.glance_store import _sheepdog, _stores
-from fastio.patching.registry import Patch
+from fastio.patches.glance_store import _sheepdog
+from fastio.patching.registry import Patch, Target
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -38,6 +38,6 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     name="fix_sheepdog_binary",
     summary="glance_store's sheepdog (up to 1.0.1): images are read as bytes on Python 3, and not as text",
-    targets=(_stores.method(_sheepdog.MODULE, "SheepdogImage._run_command", make, "read"),),
+    targets=(Target("glance_store._drivers.sheepdog:SheepdogImage._run_command", make, ("read",)),),
     requires=(_sheepdog.GLANCE_STORE,),
 )

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patches.glance_store import _stores
-from fastio.patching.registry import Patch, Requirement
+from fastio.patching.registry import Patch, Requirement, Target
 
 #: Earlier ones do not have the fault.
 _GLANCE_STORE = Requirement("glance_store", "5.0", "6")
@@ -59,6 +58,6 @@ def make_add(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     name="fix_swift_last_segment",
     summary="glance_store's swift: the last segment of a large image is announced with its own size",
-    targets=(_stores.method("glance_store._drivers.swift.store", "BaseStore.add", make_add),),
+    targets=(Target("glance_store._drivers.swift.store:BaseStore.add", make_add),),
     requires=(_GLANCE_STORE,),
 )

@@ -11,9 +11,7 @@ from typing import Any
 
 from fastio import config
 from fastio.patches.glance_store import _stores
-from fastio.patching.registry import Patch
-
-_MODULE = "glance_store.common.utils"
+from fastio.patching.registry import Patch, Target
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -31,6 +29,9 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     name="store_chunks",
     summary="glance_store's chunkreadable() and chunkiter(): store_chunk_size where the driver gives no size",
-    targets=(_stores.method(_MODULE, "chunkreadable", make), _stores.method(_MODULE, "chunkiter", make)),
+    targets=(
+        Target("glance_store.common.utils:chunkreadable", make),
+        Target("glance_store.common.utils:chunkiter", make),
+    ),
     requires=(_stores.GLANCE_STORE,),
 )

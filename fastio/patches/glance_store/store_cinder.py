@@ -17,8 +17,6 @@ from fastio.io import image_files
 from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Patch, Target
 
-MODULE = "glance_store._drivers.cinder.store"
-
 #: Bytes of one read or write, of which the driver has two in memory.
 CHUNK = MIB
 
@@ -34,19 +32,21 @@ def make_open(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
     return _open_cinder_volume
 
 
-def _chunk(name: str, *relies_on: str) -> Target:
-    return _stores.chunk_attribute(
-        MODULE, f"Store.{name}", "cinder", stock=4 * MIB, default=CHUNK, relies_on=relies_on
-    )
+_make_chunk_size = _stores.make_chunk_size("cinder", CHUNK)
 
 
 PATCH = Patch(
     name="store_cinder",
     summary="glance_store's cinder: chunk size, device reads and writes that leave the hub to others",
     targets=(
-        _chunk("READ_CHUNKSIZE", "get", "_cinder_volume_data_iterator"),
-        _chunk("WRITE_CHUNKSIZE", "add"),
-        _stores.method(MODULE, "Store._open_cinder_volume", make_open),
+        Target(
+            "glance_store._drivers.cinder.store:Store.READ_CHUNKSIZE",
+            _make_chunk_size,
+            ("get", "_cinder_volume_data_iterator"),
+            stock=4 * MIB,
+        ),
+        Target("glance_store._drivers.cinder.store:Store.WRITE_CHUNKSIZE", _make_chunk_size, ("add",), stock=4 * MIB),
+        Target("glance_store._drivers.cinder.store:Store._open_cinder_volume", make_open),
     ),
     requires=(_stores.GLANCE_STORE,),
 )

@@ -14,7 +14,7 @@ from typing import Any
 
 from fastio.io import paced
 from fastio.patches.glance_store import _stores
-from fastio.patching.registry import Patch
+from fastio.patching.registry import Patch, Target
 
 
 def make_get(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -51,9 +51,9 @@ PATCH = Patch(
     name="store_fairness",
     summary="glance_store under eventlet: images give way to other requests after their share of yield_bytes",
     targets=(
-        *(_stores.method(f"glance_store._drivers.{name}", f"{cls}.get", make_get) for name, cls in _CLASSES.items()),
+        *(Target(f"glance_store._drivers.{name}:{cls}.get", make_get) for name, cls in _CLASSES.items()),
         *(
-            _stores.method(f"glance_store._drivers.{name}", f"{cls}.add", make_add)
+            Target(f"glance_store._drivers.{name}:{cls}.add", make_add)
             for name, cls in _CLASSES.items()
             if name not in _READ_ONLY
         ),

@@ -20,8 +20,6 @@ from fastio.patches.glance_store import _stores
 from fastio.patching import namespaces
 from fastio.patching.registry import Patch, Target
 
-MODULE = "glance_store._drivers.filesystem"
-
 #: Bytes of one read or write: the best of a sweep.
 CHUNK = MIB
 
@@ -56,21 +54,28 @@ def _opens(wrap: Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Callabl
 _OPTION = _stores.Option("filesystem_store_chunk_size")
 
 
-def _chunk(name: str, *relies_on: str) -> Target:
-    return _stores.chunk_attribute(
-        MODULE, f"Store.{name}", "filesystem", stock=4 * MIB, default=CHUNK, relies_on=relies_on, option=_OPTION
-    )
+_make_chunk_size = _stores.make_chunk_size("filesystem", CHUNK, _OPTION)
 
 
 PATCH = Patch(
     name="store_filesystem",
     summary="glance_store's filesystem: chunk size, file reads and writes that leave the hub to others",
     targets=(
-        _stores.method(MODULE, "Store.configure_add", _stores.make_configure_add),
-        _chunk("READ_CHUNKSIZE", "get", "configure_add"),
-        _chunk("WRITE_CHUNKSIZE", "add", "configure_add"),
-        _stores.method(MODULE, "ChunkedFile.__init__", make_init, "__iter__", "close"),
-        _stores.method(MODULE, "Store.add", make_add),
+        Target("glance_store._drivers.filesystem:Store.configure_add", _stores.make_configure_add),
+        Target(
+            "glance_store._drivers.filesystem:Store.READ_CHUNKSIZE",
+            _make_chunk_size,
+            ("get", "configure_add"),
+            stock=4 * MIB,
+        ),
+        Target(
+            "glance_store._drivers.filesystem:Store.WRITE_CHUNKSIZE",
+            _make_chunk_size,
+            ("add", "configure_add"),
+            stock=4 * MIB,
+        ),
+        Target("glance_store._drivers.filesystem:ChunkedFile.__init__", make_init, ("__iter__", "close")),
+        Target("glance_store._drivers.filesystem:Store.add", make_add),
     ),
     requires=(_stores.GLANCE_STORE,),
 )

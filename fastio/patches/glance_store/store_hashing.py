@@ -19,7 +19,7 @@ from typing import Any
 from fastio.io import hashing
 from fastio.io.hashing_pool import pool
 from fastio.patches.glance_store import _stores
-from fastio.patching.registry import Patch
+from fastio.patching.registry import Patch, Target
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -34,6 +34,6 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     name="store_hashing",
     summary="glance_store's add(): md5 and the multihash in native threads, next to each other and to the write",
-    targets=(_stores.method("glance_store.common.utils", "get_hasher", make),),
+    targets=(Target("glance_store.common.utils:get_hasher", make),),
     requires=(_stores.GLANCE_STORE,),
 )

@@ -11,9 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.patches.glance_store import _stores
-from fastio.patching.registry import Patch
-
-_MODULE = "glance_store._drivers.http"
+from fastio.patching.registry import Patch, Target
 
 #: Bytes. From a sweep of 64 KiB to 8 MiB.
 READ_CHUNK = 1 << 20
@@ -33,10 +31,13 @@ PATCH = Patch(
     name="store_http",
     summary="glance_store's http: the chunk size is a setting, and a chunk takes few wake-ups",
     targets=(
-        _stores.chunk_attribute(
-            _MODULE, "Store.READ_CHUNKSIZE", "http", stock=4 << 20, default=READ_CHUNK, relies_on=("get",)
+        Target(
+            "glance_store._drivers.http:Store.READ_CHUNKSIZE",
+            _stores.make_chunk_size("http", READ_CHUNK),
+            ("get",),
+            stock=4 << 20,
         ),
-        _stores.method(_MODULE, "http_response_iterator", make_iterator),
+        Target("glance_store._drivers.http:http_response_iterator", make_iterator),
     ),
     requires=(_stores.GLANCE_STORE,),
 )

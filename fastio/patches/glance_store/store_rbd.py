@@ -27,9 +27,7 @@ from fastio.config import MIB
 from fastio.io import sparse
 from fastio.patches.glance_store import _stores
 from fastio.patching import namespaces
-from fastio.patching.registry import Patch
-
-MODULE = "glance_store._drivers.rbd"
+from fastio.patching.registry import Patch, Target
 
 #: Of the class that all drivers come from; ``configure_add`` assigns what the option says to the instance.
 STOCK_CHUNK = 4 * MIB
@@ -292,13 +290,15 @@ PATCH = Patch(
     name="store_rbd",
     summary="glance_store's rbd: chunks read ahead and written behind without holding the hub, chunk size",
     targets=(
-        _stores.method(MODULE, "Store.configure_add", make_configure_add),
-        _stores.chunk_attribute(
-            MODULE, "Store.READ_CHUNKSIZE", "rbd", stock=STOCK_CHUNK, default=READ_CHUNK, relies_on=("configure_add",),
-            option=_OPTION,
-        ),  # fmt: skip
-        _stores.method(MODULE, "ImageIterator.__iter__", make_iter, "__init__"),
-        _stores.method(MODULE, "Store.add", make_add, "_resize_on_write"),
+        Target("glance_store._drivers.rbd:Store.configure_add", make_configure_add),
+        Target(
+            "glance_store._drivers.rbd:Store.READ_CHUNKSIZE",
+            _stores.make_chunk_size("rbd", READ_CHUNK, _OPTION),
+            ("configure_add",),
+            stock=STOCK_CHUNK,
+        ),
+        Target("glance_store._drivers.rbd:ImageIterator.__iter__", make_iter, ("__init__",)),
+        Target("glance_store._drivers.rbd:Store.add", make_add, ("_resize_on_write",)),
     ),
     requires=(_stores.GLANCE_STORE,),
 )

@@ -21,7 +21,7 @@ from typing import Any
 from fastio import config
 from fastio.concurrency import current
 from fastio.patches.glance_store import _stores
-from fastio.patching.registry import Patch
+from fastio.patching.registry import Patch, Target
 
 _MODULE = "glance_store._drivers.s3"
 
@@ -135,14 +135,19 @@ PATCH = Patch(
     name="store_s3",
     summary="glance_store's s3: chunk sizes are settings, parts are read at once and held in bounded memory",
     targets=(
-        _stores.chunk_attribute(
-            _MODULE, "Store.READ_CHUNKSIZE", "s3", stock=64 << 10, default=READ_CHUNK, relies_on=("get",)
+        Target(
+            "glance_store._drivers.s3:Store.READ_CHUNKSIZE",
+            _stores.make_chunk_size("s3", READ_CHUNK),
+            ("get",),
+            stock=64 << 10,
         ),
-        _stores.chunk_attribute(
-            _MODULE, "Store.WRITE_CHUNKSIZE", "s3", stock=5 << 20, default=5 << 20,
-            relies_on=("_add_singlepart", "_add_multipart"),
+        Target(
+            "glance_store._drivers.s3:Store.WRITE_CHUNKSIZE",
+            _stores.make_chunk_size("s3", 5 << 20),
+            ("_add_singlepart", "_add_multipart"),
+            stock=5 << 20,
         ),
-        _stores.method(_MODULE, "Store._add_multipart", make_add_multipart),
+        Target("glance_store._drivers.s3:Store._add_multipart", make_add_multipart),
     ),
     requires=(_stores.GLANCE_STORE,),
-)  # fmt: skip
+)

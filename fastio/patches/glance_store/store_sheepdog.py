@@ -16,26 +16,28 @@ CHUNK = 64 << 20
 _OPTION = _stores.Option("sheepdog_store_chunk_size", unit=1 << 20)
 
 
-def _chunk_attribute(name: str, method: str) -> Target:
-    return _stores.chunk_attribute(
-        _sheepdog.MODULE,
-        f"Store.{name}",
-        "sheepdog",
-        # Inherited from the class of all stores; configure_add() covers it with the option's.
-        stock=4 << 20,
-        default=CHUNK,
-        relies_on=(method, "configure_add"),
-        option=_OPTION,
-    )
+#: Upstream's is inherited from the class of all stores; configure_add() covers it with the option's.
+_STOCK = 4 << 20
+_make_chunk_size = _stores.make_chunk_size("sheepdog", CHUNK, _OPTION)
 
 
 PATCH = Patch(
     name="store_sheepdog",
     summary="glance_store's sheepdog (up to 1.0.1): chunk sizes are settings",
     targets=(
-        _chunk_attribute("READ_CHUNKSIZE", "get"),
-        _chunk_attribute("WRITE_CHUNKSIZE", "add"),
-        _stores.method(_sheepdog.MODULE, "Store.configure_add", _stores.make_configure_add),
+        Target(
+            "glance_store._drivers.sheepdog:Store.READ_CHUNKSIZE",
+            _make_chunk_size,
+            ("get", "configure_add"),
+            stock=_STOCK,
+        ),
+        Target(
+            "glance_store._drivers.sheepdog:Store.WRITE_CHUNKSIZE",
+            _make_chunk_size,
+            ("add", "configure_add"),
+            stock=_STOCK,
+        ),
+        Target("glance_store._drivers.sheepdog:Store.configure_add", _stores.make_configure_add),
     ),
     requires=(_sheepdog.GLANCE_STORE,),
 )

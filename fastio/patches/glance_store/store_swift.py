@@ -16,9 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.patches.glance_store import _stores
-from fastio.patching.registry import Patch, Requirement
-
-_CLIENT = "swiftclient.client"
+from fastio.patching.registry import Patch, Requirement, Target
 
 SWIFTCLIENT = Requirement("python-swiftclient", "4.0.1", "5")
 
@@ -110,20 +108,22 @@ PATCH = Patch(
     name="store_swift",
     summary="glance_store's swift: chunk sizes are settings, uploads go in larger blocks, downloads take few wake-ups",
     targets=(
-        _stores.chunk_attribute(
-            "glance_store._drivers.swift.store", "BaseStore.CHUNKSIZE", "swift", stock=64 << 10, default=CHUNK,
-            relies_on=("_get_object",),
+        Target(
+            "glance_store._drivers.swift.store:BaseStore.CHUNKSIZE",
+            _stores.make_chunk_size("swift", CHUNK),
+            ("_get_object",),
+            stock=64 << 10,
         ),
-        _stores.method("glance_store._drivers.swift.buffered", "BufferedReader._buffer", make_buffer),
-        _stores.method(
-            _CLIENT, "HTTPConnection.__init__", make_connection,
+        Target("glance_store._drivers.swift.buffered:BufferedReader._buffer", make_buffer),
+        Target(
+            "swiftclient.client:HTTPConnection.__init__", make_connection,
             requires=(SWIFTCLIENT, _stores.REQUESTS, _stores.URLLIB3),
         ),
-        _stores.method(
-            _CLIENT, "HTTPConnection.getresponse", make_getresponse,
+        Target(
+            "swiftclient.client:HTTPConnection.getresponse", make_getresponse,
             requires=(SWIFTCLIENT, _stores.REQUESTS, _stores.URLLIB3),
         ),
-        _stores.method(_CLIENT, "Connection.put_object", make_put_object, requires=(SWIFTCLIENT,)),
+        Target("swiftclient.client:Connection.put_object", make_put_object, requires=(SWIFTCLIENT,)),
     ),
     requires=(_stores.GLANCE_STORE,),
 )  # fmt: skip

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.patches.glance_store import _stores
-from fastio.patching.registry import Patch
+from fastio.patching.registry import Patch, Target
 
 _MODULE = "glance_store._drivers.vmware_datastore"
 
@@ -45,18 +45,24 @@ def make_chunkiter(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
     return chunkiter
 
 
+_make_chunk_size = _stores.make_chunk_size("vmware", CHUNK)
+
 PATCH = Patch(
     name="store_vmware",
     summary="glance_store's vmware: chunk sizes are settings, and uploads go in larger blocks",
     targets=(
-        _stores.chunk_attribute(
-            _MODULE, "Store.READ_CHUNKSIZE", "vmware", stock=4 << 20, default=CHUNK, relies_on=("get",)
+        Target(
+            "glance_store._drivers.vmware_datastore:Store.READ_CHUNKSIZE", _make_chunk_size, ("get",), stock=4 << 20
         ),
-        _stores.chunk_attribute(
-            _MODULE, "Store.WRITE_CHUNKSIZE", "vmware", stock=1 << 20, default=CHUNK, relies_on=("add",)
+        Target(
+            "glance_store._drivers.vmware_datastore:Store.WRITE_CHUNKSIZE", _make_chunk_size, ("add",), stock=1 << 20
         ),
-        _stores.method(_MODULE, "new_session", make_new_session, requires=(_stores.REQUESTS, _stores.URLLIB3)),
-        _stores.method("glance_store.common.utils", "chunkiter", make_chunkiter),
+        Target(
+            "glance_store._drivers.vmware_datastore:new_session",
+            make_new_session,
+            requires=(_stores.REQUESTS, _stores.URLLIB3),
+        ),
+        Target("glance_store.common.utils:chunkiter", make_chunkiter),
     ),
     requires=(_stores.GLANCE_STORE,),
 )

@@ -22,8 +22,6 @@ from typing import Any
 from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Patch, Requirement, Target
 
-_MODULE = "glanceclient.common.http"
-
 GLANCECLIENT = Requirement("python-glanceclient", "4.0", "5")
 
 
@@ -43,8 +41,7 @@ PATCH = Patch(
     summary="glanceclient: downloads take few wake-ups, and give way to others after yield_bytes under eventlet",
     targets=(
         Target(
-            _MODULE, "_close_after_stream", make,
-            (("_close_after_stream", f"{_MODULE}:_close_after_stream"),),
+            "glanceclient.common.http:_close_after_stream", make,
             requires=(_stores.REQUESTS, _stores.URLLIB3),
         ),
     ),

@@ -19,8 +19,6 @@ from fastio.io.hashing_pool import pool
 from fastio.patches.glanceclient.glanceclient_download import GLANCECLIENT
 from fastio.patching.registry import Patch, Target
 
-_MODULE = "glanceclient.common.utils"
-
 
 def make_serious(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
     """The wrapper of ``serious_integrity_iter``, which is given its hash object."""
@@ -52,13 +50,12 @@ def make_md5(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
     return integrity_iter
 
 
-def _target(attribute: str, make: Callable[..., Any]) -> Target:
-    return Target(_MODULE, attribute, make, ((attribute, f"{_MODULE}:{attribute}"),))
-
-
 PATCH = Patch(
     name="glanceclient_hashing",
     summary="glanceclient: what is downloaded is verified in native threads, next to receiving it",
-    targets=(_target("serious_integrity_iter", make_serious), _target("integrity_iter", make_md5)),
+    targets=(
+        Target("glanceclient.common.utils:serious_integrity_iter", make_serious),
+        Target("glanceclient.common.utils:integrity_iter", make_md5),
+    ),
     requires=(GLANCECLIENT,),
 )

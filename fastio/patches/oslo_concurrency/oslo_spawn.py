@@ -18,8 +18,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patches import _targets
-from fastio.patching.registry import Patch, Requirement
+from fastio.patches._targets import EVENTLET
+from fastio.patching import holders
+from fastio.patching.registry import Patch, Requirement, Target
 
 OSLO = Requirement("oslo.concurrency", "4.5", "8")
 _SETUP = "oslo_concurrency.processutils:_subprocess_setup"
@@ -57,8 +58,14 @@ PATCH = Patch(
     name="oslo_spawn",
     summary="oslo.concurrency's commands: vfork instead of fork where its preexec_fn has nothing to do",
     targets=(
-        _targets.native_popen(make, "_execute_child", relies_on=(_SETUP,)),
-        _targets.green_popen(make, "_execute_child", relies_on=(_SETUP,)),
+        Target("subprocess:Popen._execute_child", make, (_SETUP,), find_owner=holders.native_popen),
+        Target(
+            "eventlet.green.subprocess:Popen._execute_child",
+            make,
+            (_SETUP,),
+            code="subprocess:Popen._execute_child",
+            requires=(EVENTLET,),
+        ),
     ),
     requires=(OSLO,),
 )

@@ -19,6 +19,9 @@ from fastio.io.drain import Drain
 from fastio.io.exchange import exchange
 from fastio.io.feed import Feed
 
+#: What a replacement or wrapper of ``Popen._communicate`` relies on beside it.
+RELIES_ON = ("_save_input", "_check_timeout", "_remaining_time", "_translate_newlines", "communicate")
+
 
 @dataclass(frozen=True)
 class Dialect:

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fastio.concurrency import current
-from fastio.patches import _targets
 from fastio.patches.subprocess import _popen
-from fastio.patching.registry import Patch
+from fastio.patching import holders
+from fastio.patching.registry import Patch, Target
 
 
 class _NativeSelector:
@@ -59,5 +59,5 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     name="communicate",
     summary="Popen.communicate() on native threads: larger pipe, large reads into one result, large writes",
-    targets=(_targets.native_communicate(make),),
+    targets=(Target("subprocess:Popen._communicate", make, _popen.RELIES_ON, find_owner=holders.native_popen),),
 )

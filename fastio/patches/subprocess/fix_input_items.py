@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patches import _targets
-from fastio.patching.registry import Patch
+from fastio.patches._targets import EVENTLET
+from fastio.patches.subprocess import _popen
+from fastio.patching import holders
+from fastio.patching.registry import Patch, Target
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -32,5 +34,14 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     name="fix_input_items",
     summary="communicate(input) of arrays and views with items larger than a byte sends all of it",
-    targets=(_targets.native_communicate(make), _targets.green_communicate(make)),
+    targets=(
+        Target("subprocess:Popen._communicate", make, _popen.RELIES_ON, find_owner=holders.native_popen),
+        Target(
+            "eventlet.green.subprocess:Popen._communicate",
+            make,
+            _popen.RELIES_ON,
+            code="subprocess:Popen._communicate",
+            requires=(EVENTLET,),
+        ),
+    ),
 )

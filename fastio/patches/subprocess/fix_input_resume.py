@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patches import _targets
+from fastio.patches._targets import EVENTLET
 from fastio.patches.eventlet import green_communicate
 from fastio.patches.subprocess import _popen, communicate
-from fastio.patching.registry import Patch
+from fastio.patching import holders
+from fastio.patching.registry import Make, Patch, Target
 
 
-def _make(mode: Callable[[Any], _popen.Mode]) -> _targets.Make:
+def _make(mode: Callable[[Any], _popen.Mode]) -> Make:
     def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
         """The wrapper of ``Popen._communicate``."""
         if _popen.dialect_of(slot.release).resumes_input:
@@ -37,7 +38,15 @@ PATCH = Patch(
     name="fix_input_resume",
     summary="communicate() after a time-out sends the rest of the input, as newer releases of CPython do",
     targets=(
-        _targets.native_communicate(_make(communicate.mode)),
-        _targets.green_communicate(_make(green_communicate.mode)),
+        Target(
+            "subprocess:Popen._communicate", _make(communicate.mode), _popen.RELIES_ON, find_owner=holders.native_popen
+        ),
+        Target(
+            "eventlet.green.subprocess:Popen._communicate",
+            _make(green_communicate.mode),
+            _popen.RELIES_ON,
+            code="subprocess:Popen._communicate",
+            requires=(EVENTLET,),
+        ),
     ),
 )

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.concurrency import child_exit, current
-from fastio.patches import _targets
-from fastio.patching.registry import Patch
+from fastio.patching import holders
+from fastio.patching.registry import Patch, Target
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -40,5 +40,5 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     name="wait",
     summary="Popen.wait(timeout) on native threads: a pidfd instead of looking every 50 ms",
-    targets=(_targets.native_popen(make, "_wait", "_try_wait"),),
+    targets=(Target("subprocess:Popen._wait", make, ("_try_wait",), find_owner=holders.native_popen),),
 )

@@ -16,7 +16,6 @@ from fastio.trace import recorder, redaction, spans
 from fastio.trace.spans import current
 from fastio.trace.streams import Passed, watch
 
-_MODULE = "glanceclient.common.http"
 _HEADER = "X-OpenStack-Request-ID"
 
 
@@ -91,18 +90,12 @@ def _identify(client: Any, kwargs: dict[str, Any]) -> dict[str, str]:
     return {} if identity is None else {"global": identity}
 
 
-def _target(attribute: str, make: Callable[..., Any], *relies_on: str) -> Target:
-    owner, _, name = attribute.rpartition(".")
-    fingerprints = ((name, f"{_MODULE}:{attribute}"), *((each, f"{_MODULE}:{owner}.{each}") for each in relies_on))
-    return Target(_MODULE, attribute, make, fingerprints)
-
-
 PATCH = Patch(
     name="trace_client",
     summary="glanceclient: each request, with the global request id that the server records too",
     targets=(
-        _target("HTTPClient._request", make_request),
-        _target("SessionClient.request", make_session_request),
+        Target("glanceclient.common.http:HTTPClient._request", make_request),
+        Target("glanceclient.common.http:SessionClient.request", make_session_request),
     ),
     requires=(GLANCECLIENT,),
 )

@@ -10,11 +10,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patches import _targets
+from fastio.patches._targets import EVENTLET
 from fastio.patching.registry import Patch, Target
 from fastio.trace.spans import current
 
-_MODULE = "eventlet.hubs.hub"
 _monotonic = time.monotonic_ns
 
 
@@ -38,6 +37,6 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     name="trace_hub",
     summary="eventlet: how long a span waits in the hub",
-    targets=(Target(_MODULE, "BaseHub.switch", make, (("switch", f"{_MODULE}:BaseHub.switch"),), direct=True),),
-    requires=(_targets.EVENTLET,),
+    targets=(Target("eventlet.hubs.hub:BaseHub.switch", make, direct=True),),
+    requires=(EVENTLET,),
 )

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.patches.glance import _glance
-from fastio.patching.registry import Patch
+from fastio.patching.registry import Patch, Target
 from fastio.trace import spans
 from fastio.trace.wsgi import traced
 
@@ -66,8 +66,8 @@ PATCH = Patch(
     name="trace_requests",
     summary="glance-api: each request, its controller and its body",
     targets=(
-        _glance.function("glance.common.config", "load_paste_app", make_load_paste_app),
-        _glance.function("glance.common.wsgi", "Resource.dispatch", make_dispatch),
+        Target("glance.common.config:load_paste_app", make_load_paste_app),
+        Target("glance.common.wsgi:Resource.dispatch", make_dispatch),
     ),
     requires=(_glance.GLANCE,),
 )

@@ -124,11 +124,11 @@ _READ_ONLY = ("http",)
 
 def _targets() -> Iterator[Target]:
     for name, (module, cls) in _DRIVERS.items():
-        module = f"glance_store._drivers.{module}"
-        yield _stores.method(module, f"{cls}.get", _make_get(name))
+        path = f"glance_store._drivers.{module}:{cls}"
+        yield Target(f"{path}.get", _make_get(name))
         if name not in _READ_ONLY:
-            yield _stores.method(module, f"{cls}.add", _make_add(name))
-            yield _stores.method(module, f"{cls}.delete", _make_delete(name))
+            yield Target(f"{path}.add", _make_add(name))
+            yield Target(f"{path}.delete", _make_delete(name))
 
 
 PATCH = Patch(

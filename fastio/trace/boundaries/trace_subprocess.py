@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patches import _targets
-from fastio.patching.registry import Patch
+from fastio.patches._targets import EVENTLET
+from fastio.patching import holders
+from fastio.patching.registry import Patch, Target
 from fastio.trace import redaction, spans
 
 
@@ -38,5 +39,13 @@ def _chunks(popen: Any) -> int:
 PATCH = Patch(
     name="trace_subprocess",
     summary="subprocess: what is exchanged with a child, and how long it takes",
-    targets=(_targets.native_popen(make, "communicate"), _targets.green_popen(make, "communicate")),
+    targets=(
+        Target("subprocess:Popen.communicate", make, find_owner=holders.native_popen),
+        Target(
+            "eventlet.green.subprocess:Popen.communicate",
+            make,
+            code="subprocess:Popen.communicate",
+            requires=(EVENTLET,),
+        ),
+    ),
 )
