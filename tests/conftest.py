@@ -88,6 +88,9 @@ every_settings = pytest.mark.parametrize(
 #: Decorator: the test is about waiting without looking at the child again and again.
 needs_pidfd = pytest.mark.needs_syscall("pidfd_open", "waitid")
 
+#: Decorator: the test is about how much a pipe holds.
+needs_pipe_sizes = pytest.mark.needs_syscall("F_SETPIPE_SZ", "F_GETPIPE_SZ")
+
 #: Decorator: ``fastio.patch()`` without names applies every patch in the test, those outside of the default as well.
 everything = pytest.mark.also(*registry.outside_the_default())
 

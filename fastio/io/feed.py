@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import stat
 from collections.abc import Callable
 from posix import write as _write  # os.write may have been replaced by a green one, which hides EPIPE
 
@@ -96,7 +97,7 @@ class Feed:
         return self._write_some(self, data)
 
     def _choose_fallback(self) -> Callable[[Feed, memoryview], int]:
-        if pipes.capacity(self.fd):
+        if stat.S_ISFIFO(os.fstat(self.fd).st_mode):
             try:
                 self._own_fd = os.open(f"/proc/self/fd/{self.fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             except OSError:

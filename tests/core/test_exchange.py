@@ -15,7 +15,7 @@ from fastio.io.drain import Drain
 from fastio.io.exchange import exchange
 from fastio.io.feed import Feed
 from tests.child import data
-from tests.conftest import MONKEY_PATCHED
+from tests.conftest import MONKEY_PATCHED, needs_pipe_sizes
 
 Pipe = Callable[..., tuple[int, int]]
 
@@ -127,6 +127,7 @@ def test_three_streams_at_once(pipe: Pipe, blocking: bool, chunk_size: int, shar
     assert counters.waits > 0
 
 
+@needs_pipe_sizes
 def test_no_turn_moves_more_than_its_share(pipe: Pipe) -> None:
     reader, writer = pipe(blocking=False)
     os.set_blocking(writer, True)

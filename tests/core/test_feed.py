@@ -15,6 +15,7 @@ from fastio.io import feed as feed_module
 from fastio.io import pipes
 from fastio.io.feed import Feed
 from tests.child import data
+from tests.conftest import needs_pipe_sizes
 from tests.descriptors import descriptors
 
 Pipe = Callable[..., tuple[int, int]]
@@ -99,6 +100,7 @@ def test_no_more_than_the_limit(pipe: Pipe, way: str, limit: int) -> None:
     assert read_all(reader) == data(1, 20_000)[: feed.offset]
 
 
+@needs_pipe_sizes
 def test_a_full_pipe_does_not_block(pipe: Pipe, way: str) -> None:
     if way == "PIPE_BUF":
         pytest.skip("the only way that may block, and says so")
@@ -198,6 +200,7 @@ def test_other_errors_are_raised(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) ->
     assert caught.value.errno == errno.EIO
 
 
+@needs_pipe_sizes
 def test_little_input_leaves_the_pipe_as_it_is(pipe: Pipe, way: str) -> None:
     reader, _, _ = make(pipe, way, data(1, pipes.DEFAULT_CAPACITY))
     assert pipes.capacity(reader) == pipes.DEFAULT_CAPACITY

@@ -22,7 +22,7 @@ from fastio import counters
 from fastio.concurrency import budget
 from fastio.io import pipes
 from tests.child import Gate, command, data, dump, err, out
-from tests.conftest import MONKEY_PATCHED, every_settings
+from tests.conftest import MONKEY_PATCHED, every_settings, needs_pipe_sizes
 from tests.descriptors import recycled
 
 eventlet = pytest.importorskip("eventlet")
@@ -635,6 +635,7 @@ def test_a_subclass_with_a_read_of_its_own(patched: Any) -> None:
     os.close(writer)
 
 
+@needs_pipe_sizes
 @pytest.mark.skipif(MONKEY_PATCHED, reason="after monkey_patch() upstream asks the hub before it moves anything")
 @pytest.mark.parametrize("how", ["write", "read", "readinto", "readall", "lines"])
 def test_in_the_hub_itself_nothing_gives_way(hub: Any, pipe: Any, how: str) -> None:
@@ -748,6 +749,7 @@ def test_the_budget_is_empty_afterwards(patched: Any, hub: Any, green: Any) -> N
     assert budget.shared.active() == 0
 
 
+@needs_pipe_sizes
 def test_large_pipes_only_for_those_who_carry_much(patched: Any, pipe: Any) -> None:
     reader, writer = pipe(bufsize=0)
     for _ in range(100):
@@ -760,6 +762,7 @@ def test_large_pipes_only_for_those_who_carry_much(patched: Any, pipe: Any) -> N
     assert pipes.capacity(reader.fileno()) == MIB
 
 
+@needs_pipe_sizes
 def test_few_reads_per_mib(patched: Any, hub: Any, tmp_path: pathlib.Path, green: Any) -> None:
     path = tmp_path / "data"
     path.write_bytes(os.urandom(MIB) * 32)

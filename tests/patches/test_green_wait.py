@@ -100,6 +100,7 @@ class Stop(Exception):
     pass
 
 
+@needs_pidfd
 @pytest.mark.parametrize("timeout", [None, NEVER])
 def test_an_exception_thrown_into_a_waiting_greenlet(
     patched: Any, hub: Any, green: ModuleType, gate: Gate, timeout: Any
