@@ -16,6 +16,15 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
+#: The folders of the benchmarks: each imports of its own line and of those above it only.
+FOLDERS = (
+    ("backends", "harness"),
+    ("load", "logserver", "tools"),
+    ("suites",),
+    ("report",),
+    ("validate",),
+)
+
 #: fastio's layers from the bottom up, and the parts of each. A part imports what is in layers below, and itself. What
 #: is not named here is the public face: the commands, and what ``fastio`` itself has.
 LAYERS = (
@@ -162,6 +171,18 @@ def test_nothing_in_benchmarks_imports_tests() -> None:
 
 def test_no_circles_in_benchmarks() -> None:
     assert circle(graph(ROOT, "benchmarks")) == []
+
+
+def test_the_folders_of_benchmarks_import_downwards() -> None:
+    level = {folder: number for number, line in enumerate(FOLDERS) for folder in line}
+    arrows = {
+        (name, each)
+        for name, used in graph(ROOT, "benchmarks").items()
+        for each in used
+        if name.count(".") > 1 and each.startswith("benchmarks.")
+    }
+    assert arrows
+    assert [(name, each) for name, each in arrows if level[name.split(".")[1]] < level[each.split(".")[1]]] == []
 
 
 @pytest.mark.parametrize(
