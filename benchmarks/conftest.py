@@ -91,7 +91,7 @@ class Session:
             parameters = getattr(getattr(item, "callspec", None), "params", {})
             if "recorded" in parameters:
                 suite, case, title = parameters["recorded"]
-                self.modules[suite] = item.module
+                self.modules[suite] = item.module  # type: ignore[attr-defined]
                 self.selected.setdefault((suite, case.name), []).append(title)
         suites = {suite for suite, _ in self.selected}
         if self._config.getoption("result") and len(suites) > 1:

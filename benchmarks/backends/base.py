@@ -352,5 +352,6 @@ def http_status(port: int, path: str = "/", method: str = "GET", headers: Mappin
 def find_program(name: str, *directories: str | os.PathLike[str]) -> str | None:
     """The path of a program: beside this Python, in ``directories``, on the path, or where Debian keeps daemons."""
     beside = os.path.dirname(sys.executable)
-    places = [beside, *map(os.fspath, directories), *os.environ.get("PATH", "").split(os.pathsep), "/usr/sbin"]
+    given = [os.fspath(each) for each in directories]
+    places = [beside, *given, *os.environ.get("PATH", "").split(os.pathsep), "/usr/sbin"]
     return shutil.which(name, path=os.pathsep.join(places))

@@ -123,7 +123,7 @@ class Ceph(Backend):
     def in_client(cls, access: Mapping[str, Any]) -> Iterator[None]:
         """Debian's modules are importable; they stay so, an extension module can not be unloaded."""
         modules = [import_binding(name) for name in ("rados", "rbd")]
-        driver = sys.modules.get("glance_store._drivers.rbd")
+        driver: Any = sys.modules.get("glance_store._drivers.rbd")
         if driver is not None and driver.rbd is None:
             # It was imported when there was none.
             driver.rados, driver.rbd = modules

@@ -123,12 +123,12 @@ class Api:
 
 def reset(response: http.client.HTTPResponse) -> None:
     """Have the connection of a response reset, rather than ended, when it is closed."""
-    _reset_at_close(response.fp.raw._sock)
+    _reset_at_close(response.fp.raw._sock)  # type: ignore[attr-defined]
 
 
 def _reset_at_close(sock: socket.socket) -> None:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
-def sha512(data: bytes) -> str:
+def sha512(data: bytes | bytearray) -> str:
     return hashlib.sha512(data).hexdigest()

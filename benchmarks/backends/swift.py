@@ -170,7 +170,8 @@ class Swift(Backend):
             command = [_program(f"swift-{name}-server") or "", str(etc / f"{name}.conf"), "-v"]
             self.spawn(name, [*start, *command], environment)
         for name in SERVERS:
-            self.wait(lambda port=ports[name]: http_status(port, "/recon/version") == 200 or True, f"the {name} server")
+            port = ports[name]
+            self.wait(lambda port=port: http_status(port, "/recon/version") == 200 or True, f"the {name} server")  # type: ignore[misc]
         self.wait(lambda: http_status(self._port, "/healthcheck") == 200, "the proxy")
         # The first request makes the account.
         self.wait(self._logged_in, "the proxy's authentication")

@@ -460,7 +460,7 @@ def _outcome(variant: VariantResult, timeout: float, told: Mapping[str, Any]) ->
     try:
         status, output, errors = _execute(variant.command, timeout, told)
     except subprocess.TimeoutExpired as expired:
-        return _fail(variant, f"no result after {timeout:g} s", None, expired.stderr)
+        return _fail(variant, f"no result after {timeout:g} s", None, expired.stderr or b"")
     except OSError as error:
         return _fail(variant, f"it can not be started: {error}", None, b"")
     if status:

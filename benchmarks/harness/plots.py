@@ -11,6 +11,7 @@ import io
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -29,7 +30,7 @@ ROW_HEIGHT = 0.32
 HEAD_HEIGHT = 1.1
 
 #: Of an SVG for a page: its text is text, and the same figure gives the same file.
-FOR_PAGES = {"svg.fonttype": "none", "svg.hashsalt": "fastio"}
+FOR_PAGES: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "fastio"}
 
 #: Of the cells of an overview, and of what is left of them.
 CELL_WIDTH, CELL_HEIGHT, MARGIN = 3.2, 1.05, 1.2
@@ -187,7 +188,7 @@ def command(
     chosen = parser.parse_args(arguments)
     try:
         paths = draw(results.read(chosen.result), chosen.output, chosen.result.stem)
-    except (OSError, results.ResultError, *unreadable) as error:
+    except (OSError, results.ResultError, *unreadable) as error:  # type: ignore[misc]
         print(error, file=sys.stderr)
         return 2
     if not paths:

@@ -76,14 +76,14 @@ class VariantResult:
 
     def median(self, key: str) -> float | None:
         """The median of a figure of the measured runs, None unless all of them have it."""
-        found = [run.get(key) for run in self.measured()]
+        found: list[Any] = [run.get(key) for run in self.measured()]
         return statistics.median(found) if found and None not in found else None
 
     def costs(self) -> dict[str, float]:
         """The medians of :data:`COSTS`, as far as they are known; ``cpu_seconds_per_gib`` includes the children's."""
         moved = self.median("bytes")
-        found = {name: self.median(key) for name, _, key, _ in COSTS}
-        return {name: found[name] * unit / moved for name, _, _, unit in COSTS if moved and found[name] is not None}
+        found = {name: (self.median(key), unit) for name, _, key, unit in COSTS}
+        return {name: median * unit / moved for name, (median, unit) in found.items() if moved and median is not None}
 
     def verified(self) -> bool:
         """Whether the payload of every run, the warm-up included, had the right SHA-256."""

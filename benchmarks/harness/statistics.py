@@ -6,7 +6,7 @@ Medians and ranks throughout, because on a shared machine times have long tails.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy
 
@@ -23,6 +23,9 @@ SHORT = 0.001
 BUSY = 0.9
 #: Share of the seconds of a run in which a worker may be busy.
 TOLERATED = 0.1
+
+#: What most functions here take.
+Figures: TypeAlias = Sequence[float] | numpy.ndarray
 
 RESAMPLES = 10_000
 #: Of a thousand figures and more.
@@ -42,16 +45,16 @@ class Interval(NamedTuple):
         return f"{self.ratio:.3g} ({self.low:.3g}–{self.high:.3g})"
 
 
-def median(figures: Sequence[float]) -> float:
+def median(figures: Figures) -> float:
     return float(numpy.median(figures))
 
 
-def deviation(figures: Sequence[float]) -> float:
+def deviation(figures: Figures) -> float:
     """Median absolute deviation from the median: half of the figures are no further from it."""
     return float(numpy.median(numpy.abs(numpy.asarray(figures) - numpy.median(figures))))
 
 
-def ratio(above: Sequence[float], below: Sequence[float], seed: int = 0) -> Interval:
+def ratio(above: Figures, below: Figures, seed: int = 0) -> Interval:
     """The median of ``above`` divided by that of ``below``, with its bootstrap interval.
 
     The interval is of percentiles; the two are resampled on their own. A single figure has no spread to resample: its
@@ -66,7 +69,7 @@ def ratio(above: Sequence[float], below: Sequence[float], seed: int = 0) -> Inte
     return Interval(median(above) / median(below), float(low), float(high))
 
 
-def median_interval(figures: Sequence[float], seed: int = 0) -> tuple[float, float]:
+def median_interval(figures: Figures, seed: int = 0) -> tuple[float, float]:
     """The 95 % confidence interval of the median: of percentiles, by bootstrap."""
     values = numpy.asarray(figures, dtype=float)
     random = numpy.random.default_rng(seed)
@@ -86,30 +89,30 @@ class Moments(NamedTuple):
 
     mean: float
     deviation: float
-    count: int
+    count: int  # type: ignore[assignment]
 
 
-def moments(figures: Sequence[float]) -> Moments:
+def moments(figures: Figures) -> Moments:
     """Mean and standard deviation: for comparison with what others have published, not for a figure to rely on."""
     values = numpy.asarray(figures, dtype=float)
     return Moments(float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0, len(values))
 
 
-def without_outliers(figures: Sequence[float], sigmas: float = 2.0) -> numpy.ndarray:
+def without_outliers(figures: Figures, sigmas: float = 2.0) -> numpy.ndarray:
     """The figures that are no further from the mean than so many standard deviations: one pass, as it is published."""
     values = numpy.asarray(figures, dtype=float)
     found = moments(figures)
     return values[numpy.abs(values - found.mean) <= sigmas * found.deviation]
 
 
-def rolling(figures: Sequence[float], width: int) -> numpy.ndarray:
+def rolling(figures: Figures, width: int) -> numpy.ndarray:
     """The mean of each ``width`` figures that follow each other; of fewer if there are no more."""
     values = numpy.asarray(figures, dtype=float)
     width = max(1, min(width, len(values)))
     return numpy.convolve(values, numpy.ones(width) / width, mode="valid") if len(values) else values
 
 
-def rank_test(first: Sequence[float], second: Sequence[float]) -> float:
+def rank_test(first: Figures, second: Figures) -> float:
     """The p-value of the two-sided Mann-Whitney test: how often chance alone would order the figures like this."""
     # scipy.stats takes a second to import, and only comparisons need it.
     from scipy.stats import mannwhitneyu

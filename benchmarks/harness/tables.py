@@ -128,9 +128,10 @@ def _notes(case: CaseResult, title: str, variant: VariantResult) -> list[str]:
     if variant.failure:
         last = variant.failure["stderr"].strip().splitlines()[-1:] or ["nothing on its standard error"]
         notes.append(f"failed: {variant.failure['reason']}: {last[0]}")
-    sizes = variant.parameters.get("size"), case.parameters.get("size")
-    if figures and sizes[0] != sizes[1]:
-        notes.append(f"with {format_size(sizes[0])}, where the others have {format_size(sizes[1])}")
+    own: Any = variant.parameters.get("size")
+    usual: Any = case.parameters.get("size")
+    if figures and own != usual:
+        notes.append(f"with {format_size(own)}, where the others have {format_size(usual)}")
     if variant.runs and not variant.verified():
         notes.append("WRONG DATA: the payload did not have the expected SHA-256")
     notes += variant.details.get("doubts", [])

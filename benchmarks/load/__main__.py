@@ -300,13 +300,13 @@ def _agent(chosen: argparse.Namespace) -> int:
     from benchmarks.load import agent, monitor
 
     try:
-        server = agent.server(*chosen.bind, monitor.patterns(chosen.watch))
+        server = agent.server(chosen.bind[0], chosen.bind[1], monitor.patterns(chosen.watch))
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
     with server:
         host, port = server.server_address[:2]
-        print(f"{host}:{port}", flush=True)
+        print(f"{host!s}:{port}", flush=True)
         server.serve_forever()
     return 0
 

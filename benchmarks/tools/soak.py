@@ -60,7 +60,7 @@ GROWTH = 48 * MIB
 LINGERING = 8
 
 #: Who serves: a worker more, so that one is not all, and threads enough for all clients.
-AT_WORK = {"glance-32": {"workers": 2}, "glance-33": {"threads": 8}}
+AT_WORK: dict[str, dict[str, Any]] = {"glance-32": {"workers": 2}, "glance-33": {"threads": 8}}
 
 SIZES = (0, 1, 997, 64 * KIB, 64 * KIB + 1, MIB - 1, MIB, 3 * MIB + 17, LARGEST)
 

@@ -93,6 +93,7 @@ class Builder:
 
     def _fill_from_diff(self, made: Environment, stock: Variant, candidate: Candidate) -> None:
         before = self._source(stock.version)
+        assert before is not None
         after = made.directory / "source"
         shutil.copytree(before, after, symlinks=True)
         name = f"{self._target.name} {stock.version}"

@@ -35,7 +35,7 @@ def report(outcome: Outcome, plots: Sequence[Plot]) -> str:
             Text("The raw data is in raw.json beside this file."),
         ]),
     ]  # fmt: skip
-    lead = [
+    lead: list[Part] = [
         Text(tables.headline(outcome), "bad" if failures else "good"),
         Notes([*tables.verdicts(outcome), *failures]),
     ]

@@ -62,7 +62,7 @@ class Pip:
         return [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python)]
 
 
-INSTALLERS = {"uv": Uv, "pip": Pip}
+INSTALLERS: dict[str, type[Uv | Pip]] = {"uv": Uv, "pip": Pip}
 
 
 def choose(name: str) -> Uv | Pip:

@@ -34,7 +34,7 @@ def split(case: Case) -> Iterator[Case]:
 def _of_row(case: Case, row: CaseRow, what: str) -> Case:
     parameters = {**case.parameters, **row.parameters}
     # Where other requests are sent, they are what it is about.
-    about = {"unit": "ms", "value": "p50_ms"} if parameters.get("requests") else {}
+    about: dict[str, Any] = {"unit": "ms", "value": "p50_ms"} if parameters.get("requests") else {}
     return replace(
         case, name=case.name + re.sub(r"[^a-z0-9]+", "-", what), title=parameters["task"] + what,
         variants=[CaseRow(row.name, skip=row.skip)], parameters={**parameters, "size": min(parameters["size"], SIZE)},

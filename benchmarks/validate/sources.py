@@ -8,6 +8,7 @@ import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
+from typing import Any
 
 from benchmarks.tools.upstream.suites import Unavailable, download_sdist
 
@@ -45,7 +46,7 @@ def unpack(archive: Path, directory: Path) -> Path:
                 file.extractall(directory)
         else:
             with tarfile.open(archive) as tar:
-                safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+                safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
                 tar.extractall(directory, **safely)
     except (OSError, tarfile.TarError, zipfile.BadZipFile) as error:
         raise ValidateError(f"{archive} can not be unpacked: {error}") from None

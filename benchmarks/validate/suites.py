@@ -254,6 +254,7 @@ class Suites:
         name = f"{place}-differences"
         kept = self._state.load(name)
         if kept is None:
+            assert comparison.stock is not None and comparison.patched is not None
             found = compare.differences(comparison.stock, comparison.patched)
         else:
             found = [difference_of(each) for each in kept]

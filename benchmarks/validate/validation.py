@@ -148,9 +148,11 @@ class Validation:
 
 def _check_runs_alike(target: Target, release: str) -> None:
     if targets.find(target.name, release) != target:
+        newest = targets.find(target.name)
+        assert newest.older is not None
         raise ValidateError(
             f"--candidate {release}: {target.name} {release} runs otherwise than stock does, so the two can not be "
-            f"compared; give it a --stock on the same side of {target.name} {targets.find(target.name).older[0]}"
+            f"compared; give it a --stock on the same side of {target.name} {newest.older[0]}"
         )
 
 

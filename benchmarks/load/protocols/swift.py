@@ -69,7 +69,7 @@ def _version_3(plan: Plan) -> tuple[str, str]:
     request = json.dumps({"auth": {"identity": identity, "scope": scope}}).encode()
     path = urllib.parse.urlsplit(target["auth_v3"]).path.rstrip("/") + "/auth/tokens"
     connection = Connection(target["auth_v3"], keep_alive=False, patience=plan.patience)
-    content: list[bytes] = []
+    content: list[bytes | memoryview] = []
     found = connection.exchange(
         "POST", path, {"Content-Type": "application/json"}, lambda: [request], len(request), content.append
     )

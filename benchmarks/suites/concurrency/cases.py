@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.ways import MIB
@@ -17,7 +18,10 @@ QUICK = {"total": 20, "size": MIB, "objects": 2, "records": ""}
 SIZE = 16 * MIB
 IMAGES = 8
 #: What both releases are started with; uWSGI's queue is to be as long as eventlet's.
-SETTINGS = {"glance-32": {"flavor": "identity"}, "glance-33": {"flavor": "identity", "listen": 4096}}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "glance-32": {"flavor": "identity"},
+    "glance-33": {"flavor": "identity", "listen": 4096},
+}
 #: At one of the levels glance 32 is also measured without the patch that has the kernel send files.
 COPYING, COPYING_AT = "fastio, copying", 100
 #: Seconds that a request may take, with the most at a time.

@@ -136,22 +136,22 @@ def targets(result: Result) -> Table:
         if not all(server in case.variants and case.figures(server) for server in SERVERS):
             continue
         base, own = (case.figures(server) for server in SERVERS)
-        rates = [figure(case, server, "operations_per_second") for server in SERVERS]
+        stock, fast = (figure(case, server, "operations_per_second") for server in SERVERS)
         if users >= MANY:
             reached = statistics.ratio(own, base, case.seed).ratio
             made.rows.append(
-                Target(f"{release}, {users} at a time: req/s", *rates, reached, "≥", FASTER, "x stock").row()
+                Target(f"{release}, {users} at a time: req/s", stock, fast, reached, "≥", FASTER, "x stock").row()
             )
-        success = [figure(case, server, "success_ratio") for server in SERVERS]
-        if None not in success:
-            lost = (success[1] or 0) - (success[0] or 0)
-            made.rows.append(Target(f"{release}, {users} at a time: success", *success, lost, "≥", 0, "more").row())
+        stock, fast = (figure(case, server, "success_ratio") for server in SERVERS)
+        if stock is not None and fast is not None:
+            made.rows.append(
+                Target(f"{release}, {users} at a time: success", stock, fast, fast - stock, "≥", 0, "more").row()
+            )
     for release in RELEASES:
-        found = [_most(result, release, server) for server in SERVERS]
-        if None not in found:
-            rates = [each[1] for each in found if each]
+        before, after = (_most(result, release, server) for server in SERVERS)
+        if before is not None and after is not None:
             what = f"{release}: req/s where it is saturated"
-            made.rows.append(Target(what, *rates, rates[1] / rates[0], "≥", 1, "x stock").row())
+            made.rows.append(Target(what, before[1], after[1], after[1] / before[1], "≥", 1, "x stock").row())
     return made
 
 

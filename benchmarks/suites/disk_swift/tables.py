@@ -113,8 +113,10 @@ def _targets(case: CaseResult) -> list[Target]:
             continue
         # What is judged is the lower end of the interval of their ratio: above 1 it has grown beyond chance.
         grown = statistics.ratio(after, before, case.seed).low
-        middles = [statistics.median(each) for each in (before, after)]
-        found.append(Target(f"{case.name}: response p99, ms, {source}", *middles, grown, "≤", 1.0, "x stock at least"))
+        stock, fast = (statistics.median(each) for each in (before, after))
+        found.append(
+            Target(f"{case.name}: response p99, ms, {source}", stock, fast, grown, "≤", 1.0, "x stock at least")
+        )
     return [target for target in found if target.stock is not None or target.fastio is not None]
 
 

@@ -34,6 +34,7 @@ request; ``generator_cpu``, the share of a processor that the load generator use
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 from collections.abc import Mapping
@@ -173,7 +174,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
             plan = reading(parameters, server.access()["url"])
         with contextlib.ExitStack() as sampling:
             cpu = {
-                name: sampling.enter_context(sampled(lambda own=own: server_cpu_seconds(own)))
+                name: sampling.enter_context(sampled(functools.partial(server_cpu_seconds, own)))
                 for name, own in pids.items()
             }
             generator.carry_out(plan)

@@ -213,14 +213,14 @@ def download(parameters: Mapping[str, Any]) -> dict[str, Any]:
     options = ["--interface", parameters["source"]] if parameters.get("source") else []
 
     def client(deadline: float) -> list[int]:
-        sizes = []
+        sizes: list[int] = []
         while not sizes or time.monotonic() < deadline:
             sizes.append(int(curl(*options, "--output", "/dev/null", "--write-out", "%{size_download}", place)))
         return sizes
 
     with measured(parameters, (source.port, source.cheap), pids) as figures:
         deadline = time.monotonic() + parameters.get("seconds", 0)
-        sizes = sum(at_once(client, [deadline] * parameters.get("clients", 1)), [])
+        sizes: list[int] = sum(at_once(client, [deadline] * parameters.get("clients", 1)), [])
         figures["bytes"] = sum(sizes)
     verified = set(sizes) == {parameters["size"]} and downloaded_sha512(place, *options) == known
     return {**figures, "verified": verified, "transfers": len(sizes)}

@@ -52,7 +52,7 @@ def _readinto(stream: Any, buffer: memoryview) -> Iterator[memoryview]:
         yield buffer[:count]
 
 
-def _buffering(parameters: Mapping[str, Any]) -> dict[str, int]:
+def _buffering(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {"bufsize": parameters["bufsize"]} if "bufsize" in parameters else {}
 
 
@@ -89,7 +89,7 @@ def measure_read(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return measured.result(bytes=payload.size, verified=counts == [characters] and hasher.hexdigest() == payload.sha256)
 
 
-def _write(arguments: list[str], parts: list[memoryview | bytes], options: Mapping[str, int]) -> bytes:
+def _write(arguments: list[str], parts: list[memoryview | bytes], options: Mapping[str, Any]) -> bytes:
     import subprocess
 
     pipe = subprocess.PIPE

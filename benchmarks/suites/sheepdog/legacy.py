@@ -39,4 +39,5 @@ def _communicate(self: Any, input: Any, endtime: Any, orig_timeout: Any) -> tupl
                 stream.close()
                 waiting.remove(stream)
     self.wait()
-    return tuple(b"".join(chunks[stream]) if stream else None for stream in (self.stdout, self.stderr))
+    output, errors = (b"".join(chunks[stream]) if stream else None for stream in (self.stdout, self.stderr))
+    return output, errors

@@ -61,7 +61,7 @@ def dog_environment(directory: Path, parameters: Mapping[str, Any]) -> dict[str,
     What is written replaces the objects of an image, as it did where the pauses were measured, or makes ``new`` ones.
     """
     if choice(parameters, "pauses", "real", "none") == "none":
-        pauses = dog.FAST
+        pauses: Mapping[str, Any] = dog.FAST
     else:
         pauses = {} if parameters.get("new") else {"new_ms": dog.STORE_MS}
     return dog.environment(directory, **pauses)

@@ -197,7 +197,7 @@ def downloads(parameters: Mapping[str, Any]) -> dict[str, Any]:
         return received
 
     download()
-    done = []
+    done: list[int] = []
     with service.measured(parameters, (source.port, source.cheap), pids) as figures:
         deadline = time.monotonic() + parameters.get("seconds", 0)
         while not done or time.monotonic() < deadline:

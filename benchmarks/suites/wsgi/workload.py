@@ -48,7 +48,7 @@ class Response(NamedTuple):
 
     chunk: bytes
     #: how many chunks
-    count: int
+    count: int  # type: ignore[assignment]
 
     @property
     def size(self) -> int:

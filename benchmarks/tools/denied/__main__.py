@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     runs = [(denial, eventlet) for denial in given.denial or filters.DENIALS for eventlet in (False, True)]
     with ThreadPoolExecutor(given.jobs) as pool:
-        passed = list(pool.map(lambda run: _run(*run, given.tests), runs))
+        passed = list(pool.map(lambda run: _run(run[0], run[1], given.tests), runs))
     print(f"{sum(passed)} of {len(runs)} runs pass")
     return 0 if all(passed) else 1
 

@@ -221,9 +221,10 @@ class _Maker:
             choices += ["write", "close stdin"]
         for name in self.fifos:
             if self.fifos[name] == "peer" and name == "fifo-input":
-                return rng.choice(
-                    [{"op": "feed", "name": name, "data": _data(rng)}, {"op": "hangup", "name": name}]
-                ) if rng.random() < 0.3 else None  # fmt: skip
+                if rng.random() >= 0.3:
+                    return None
+                feed: dict[str, Any] = {"op": "feed", "name": name, "data": _data(rng)}
+                return rng.choice([feed, {"op": "hangup", "name": name}])
         kind = rng.choice(choices)
         if kind == "timeout":
             timeout = rng.choice([SHORT, SHORT, 0, -1, 1e-9])
@@ -234,7 +235,7 @@ class _Maker:
                 operation["input"] = _input(rng, self.text, [0, 10, 1000, 5000, 100_000])
             return operation
         if kind == "child":
-            signal = {"op": "signal", "signal": rng.choice([2, 10, 0])}
+            signal: dict[str, Any] = {"op": "signal", "signal": rng.choice([2, 10, 0])}
             return rng.choice([{"op": "poll"}, {"op": "kill"}, {"op": "terminate"}, signal])
         if kind == "write":
             return {"op": "write", "f": "stdin", "data": _input(rng, self.text, [0, 1, 10, 1000])[:3]}
@@ -244,14 +245,13 @@ class _Maker:
         if kind == "close":
             return {"op": "close", "f": stream}
         if kind == "look":
-            return rng.choice(
-                [
-                    {"op": "select", "f": stream, "timeout": 0.0},
-                    {"op": "select", "f": stream, "timeout": SHORT},
-                    {"op": "osread", "f": stream, "size": rng.choice(_READS[1:])},
-                    {"op": "capacity", "f": stream} if "pipesize" in self.popen else {"op": "blocking", "f": stream},
-                ]
-            )
+            looks: list[dict[str, Any]] = [
+                {"op": "select", "f": stream, "timeout": 0.0},
+                {"op": "select", "f": stream, "timeout": SHORT},
+                {"op": "osread", "f": stream, "size": rng.choice(_READS[1:])},
+                {"op": "capacity", "f": stream} if "pipesize" in self.popen else {"op": "blocking", "f": stream},
+            ]
+            return rng.choice(looks)
         return self._blocked(self._read(stream))
 
     def _read(self, stream: str) -> dict[str, Any]:
@@ -364,7 +364,12 @@ def _abandoned_program(rng: random.Random) -> Program:
         ops.append({"op": what, **({"f": rng.choice(["stdin", "stdin", "stdout"])} if what == "close" else {"p": 0})})
         if what in ("kill", "terminate"):
             ops.append({"op": "await", "p": 0, "signalled": True})
-    ends = [{"op": "communicate"}, {"op": "communicate", "timeout": LONG}, {"op": "wait"}, {"op": "exit"}]
+    ends: list[dict[str, Any]] = [
+        {"op": "communicate"},
+        {"op": "communicate", "timeout": LONG},
+        {"op": "wait"},
+        {"op": "exit"},
+    ]
     ops.append(rng.choice(ends))
     return {"children": [{"steps": steps, "popen": popen}], "ops": ops}
 
@@ -436,7 +441,7 @@ def _pipe_program(rng: random.Random) -> Program:
         return [operation, {"op": "flush", "f": "w"}] if rng.random() < 0.7 else [operation]
 
     def read() -> dict[str, Any]:
-        operation = rng.choice(
+        operation: dict[str, Any] = rng.choice(
             [
                 {"op": "read", "f": "r", "n": [rng.choice(_READS)]},
                 {"op": "read", "f": "r", "n": rng.choice([[], [-1], [None]])},

@@ -101,7 +101,7 @@ def _plainer_data(size: int, pattern: str) -> Iterator[tuple[int, str]]:
         yield size, "780a"
 
 
-def _changed(program: Program, change: Callable[[Program], Any]) -> Program:
+def _changed(program: Program, change: Callable[..., object]) -> Program:
     new = copy.deepcopy(program)
     change(new)
     return new

@@ -20,6 +20,7 @@ import os
 import posix
 import sys
 import time
+from typing import Any
 
 # Taken before the monkey patch, which replaces them in place.
 _read, _write, _close, _open, _pipe, _kill = posix.read, posix.write, posix.close, posix.open, posix.pipe, posix.kill
@@ -63,6 +64,7 @@ def _prepare():
         import importlib.util
 
         spec = importlib.util.spec_from_file_location("planted", CONFIG["plant"])
+        assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules["planted"] = module
         spec.loader.exec_module(module)
@@ -270,7 +272,8 @@ class Run:
         while not self.ended:
             self.sleep(0.005)
             self.ticks += 1
-            operation, since = self.now, self.since
+            operation: Any = self.now
+            since = self.since
             progress = operation and self.progress(operation)
             if not progress or progress != before:
                 # Stock may need a trip through the hub for every byte: it is slow, and not blocked.
@@ -295,7 +298,7 @@ class Run:
         found = []
         popen = self.popens.get(operation.get("p", 0))
         for name in ("stdin", "stdout", "stderr", "r", "w"):
-            stream = self.files.get(name) if name in "rw" else getattr(popen, name, None)
+            stream: Any = self.files.get(name) if name in "rw" else getattr(popen, name, None)
             try:
                 count = struct.unpack("i", fcntl.ioctl(stream.fileno(), termios.FIONREAD, bytes(4)))[0]
             except (AttributeError, ValueError, OSError):
@@ -307,8 +310,8 @@ class Run:
         return [*found, getattr(popen, "_input_offset", 0)]
 
     def help(self, operation, states):
-        done = len([item for item in self.others if item["during"] is operation])
-        waiting = operation.get("during", ())[done:]
+        begun = len([item for item in self.others if item["during"] is operation])
+        waiting = operation.get("during", ())[begun:]
         if waiting:
             # Greenlets do all of it before anybody else runs; of threads nobody knows, so they do one after the other.
             for each in waiting if GREEN else waiting[:1]:
@@ -556,7 +559,7 @@ class Run:
 
     def do_select(self, operation):
         stream = self.stream(operation)
-        lists = ([], [stream], []) if operation.get("write") else ([stream], [], [])
+        lists: Any = ([], [stream], []) if operation.get("write") else ([stream], [], [])
         found = self.select.select(*lists, self.seconds(operation["timeout"]))
         return [len(each) for each in found]
 
@@ -677,7 +680,7 @@ class Run:
         """What children found out and what is in files."""
         import zlib
 
-        left = {}
+        left: dict[str, list[Any]] = {}
         for name in sorted(os.listdir(".")):
             if name.startswith("report."):
                 with open(name) as file:
@@ -720,7 +723,7 @@ def _run(program, scale, module):
         run.clean_up()
     left = run.left()
     seen = run.seen
-    run = None
+    run = None  # type: ignore[assignment]
     gc.collect()
     leaked = len(os.listdir("/proc/self/fd")) - fds
     os.chdir("/")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from .runner import Outcome, Run, Runner, SuiteError
+from .runner import Outcome, Run, SuiteError
 from .suites import Suite
 
 #: The worse of two outcomes has the higher number; equals are merely different.
@@ -119,7 +120,13 @@ def differences(stock: Run, patched: Run) -> list[Difference]:
     ]
 
 
-def confirm(runner: Runner, suite: Suite, difference: Difference, say: Callable[[str], None]) -> None:
+class Side(Protocol):
+    """What runs a suite stock and patched: a :class:`benchmarks.tools.upstream.runner.Runner`, say."""
+
+    def run(self, suite: Suite, patched: bool, *, only: Sequence[str], slack: float) -> Run: ...
+
+
+def confirm(runner: Side, suite: Suite, difference: Difference, say: Callable[[str], None]) -> None:
     """Run a test alone, stock and patched in turn; a module's or class's fixture can not be."""
     if difference.test.endswith(")"):
         return
@@ -132,7 +139,7 @@ def confirm(runner: Runner, suite: Suite, difference: Difference, say: Callable[
             return
 
 
-def _alone(runner: Runner, suite: Suite, patched: bool, test: str) -> Outcome:
+def _alone(runner: Side, suite: Suite, patched: bool, test: str) -> Outcome:
     try:
         return runner.run(suite, patched, only=[test], slack=SLACK).tests[test]
     except SuiteError as error:
@@ -148,7 +155,7 @@ def hanging(suite: Suite, patched: Run) -> list[str]:
     ]
 
 
-def by_chance(runner: Runner, comparison: Comparison, say: Callable[[str], None]) -> set[str]:
+def by_chance(runner: Side, comparison: Comparison, say: Callable[[str], None]) -> set[str]:
     """The tests that do not pass in the patched run but do alone: of those that look worse, and that may not hang."""
     assert comparison.patched is not None
     found = {difference.test for difference in comparison.differences if difference.verdict == "not reproduced"}

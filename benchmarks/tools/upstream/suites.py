@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from benchmarks.backends.glance_environments import ENVIRONMENTS
 
@@ -113,7 +114,7 @@ def fetch_tests(project: str, package: str) -> Path:
             with tarfile.open(archive) as tar:
                 top = tar.getnames()[0].split("/")[0]
                 members = [member for member in tar.getmembers() if member.name.startswith(f"{top}/{package}/")]
-                safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+                safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
                 tar.extractall(scratch, members=members, **safely)
             # Another run may have been faster.
             with contextlib.suppress(OSError):
@@ -142,7 +143,7 @@ def download_sdist(project: str, version: str, directory: Path) -> Path:
 def packaged_tests(package: str) -> tuple[str, ...]:
     """The modules of unit tests in the installed package; which there are differs between its releases."""
     found = importlib.util.find_spec(package)
-    return () if found is None else tests_of(Path(found.origin).parent)
+    return () if found is None or found.origin is None else tests_of(Path(found.origin).parent)
 
 
 def tests_of(folder: Path) -> tuple[str, ...]:
@@ -155,7 +156,9 @@ def find_glance_store_tests() -> Path:
     """A directory from which glance_store's tests find their data by the relative path that they use."""
     need("glance_store", "oslotest", "requests_mock", "testscenarios", "ddt", "fixtures")
     need("boto3", "swiftclient", "cinderclient", "os_brick", "oslo_vmware")
-    installed = Path(importlib.util.find_spec("glance_store").origin).parent / "tests" / "etc"
+    found = importlib.util.find_spec("glance_store")
+    assert found is not None and found.origin is not None
+    installed = Path(found.origin).parent / "tests" / "etc"
     if not installed.is_dir():
         raise Unavailable(f"{installed} is not there: this glance_store was packaged without its tests' data")
     target = CACHE / f"glance_store-{importlib.metadata.version('glance_store')}"
@@ -255,7 +258,7 @@ GLANCE_PATCHES = ("store_filesystem", "store_hashing")
 
 def glance_suites(environment: str, release: str) -> tuple[Suite, ...]:
     """Those of one release; with release 32 its tests monkey patch, as glance-api itself does."""
-    common = {
+    common: dict[str, Any] = {
         # Before fastio, as in the service.
         "prelude": "glance.tests",
         "environment": environment,

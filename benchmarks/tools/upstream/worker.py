@@ -80,7 +80,7 @@ class Watchdog:
         import gc
 
         text = ["Running:\n", *traceback.format_stack(frame)]
-        greenlet = sys.modules.get("greenlet")
+        greenlet: Any = sys.modules.get("greenlet")
         for found in gc.get_objects() if greenlet else ():
             if isinstance(found, greenlet.greenlet) and found.gr_frame is not None:
                 text += [f"Greenlet {found!r}:\n", *traceback.format_stack(found.gr_frame)]
@@ -123,7 +123,7 @@ class Result(unittest.TestResult):
     def addSkip(self, test: Any, reason: str) -> None:
         super().addSkip(test, reason)
         # A skipped subtest is not a skipped test.
-        if not isinstance(test, unittest.case._SubTest):
+        if not isinstance(test, unittest.case._SubTest):  # type: ignore[attr-defined]
             self._note(test, "skip", reason)
 
     def addError(self, test: Any, err: Any) -> None:

@@ -1,6 +1,7 @@
 """What callers of ``processutils.execute()`` rely on; its own tests have small outputs and miss lost data."""
 
 import unittest
+from typing import Any
 
 from conduct_processes import INPUT_SIZES, SIZES, Case, data_of, time_out
 from oslo_concurrency import processutils
@@ -35,7 +36,7 @@ class Execute(Case):
         processutils.execute("sh", "-c", "exit 7", check_exit_code=[0, 7])
 
     def test_attempts(self):
-        made = []
+        made: list[Any] = []
         with self.assertRaises(processutils.ProcessExecutionError):
             processutils.execute("false", attempts=3, delay_on_retry=False, on_execute=made.append)
         self.assertEqual(len(made), 3)

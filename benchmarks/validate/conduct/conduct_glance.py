@@ -16,6 +16,7 @@ import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from conduct_processes import data_of, describe
 
@@ -39,7 +40,7 @@ PATIENCE = 10
 #: Seconds for a server to notice that a client has come or gone: less than a test has, so that it can say what is left.
 NOTICE = 5
 
-SERVICE = None
+SERVICE: Any = None
 
 
 def load_tests(loader, tests, pattern):

@@ -3,6 +3,7 @@
 import subprocess
 import tempfile
 import unittest
+from typing import Any
 
 import eventlet
 
@@ -81,7 +82,8 @@ class OthersRun(unittest.TestCase):
         """Whoever reads 64 MiB in one go lets nobody see the child between its start and its end."""
         # What it reads before its first write; its libraries, which it opens before, are read in smaller pieces.
         first, size = 64 << 10, 64 << 20
-        children, seen = [], set()
+        children: list[Any] = []
+        seen: set[Any] = set()
 
         def run():
             while True:

@@ -4,6 +4,7 @@ Runs natively and monkey patched, in any variant. An exception is known by the n
 are not those of ``subprocess``.
 """
 
+import functools
 import gc
 import hashlib
 import os
@@ -13,6 +14,7 @@ import tempfile
 import threading
 import time
 import unittest
+from typing import Any
 
 #: Around what pipes, buffers and reads hold.
 SIZES = (0, 1, 511, 4096, 8191, 65535, 65536, 65537, 131072, 1 << 20, (8 << 20) + 1)
@@ -95,7 +97,8 @@ class EveryByte(Case):
 
     def test_input_as_other_buffers(self):
         data = data_of(200_001)
-        for kind in (bytearray, memoryview):
+        kinds: tuple[Any, ...] = (bytearray, memoryview)
+        for kind in kinds:
             with subprocess.Popen(["cat"], stdin=PIPE, stdout=PIPE) as child:
                 self.assertSame(child.communicate(kind(data))[0], data, kind.__name__)
 
@@ -114,7 +117,7 @@ class EveryByte(Case):
         data = data_of((1 << 20) + 1)
         for piece in (1000, 4096, 65536, 1 << 20):
             with subprocess.Popen(["cat", self.file_of(data)], stdout=PIPE) as child:
-                found = b"".join(iter(lambda child=child, piece=piece: child.stdout.read(piece), b""))
+                found = b"".join(iter(functools.partial(child.stdout.read, piece), b""))
             self.assertSame(found, data, f"by read({piece})")
 
     def test_lines(self):

@@ -108,7 +108,7 @@ class Files(Case):
         self.assertNothingLeft(once)
 
 
-@unittest.skipIf(Http.available(), Http.available())
+@unittest.skipIf(Http.available(), Http.available() or "")
 class HttpImages(Case):
     def setUp(self):
         self.stack = contextlib.ExitStack()
