@@ -56,7 +56,7 @@ def rows() -> list[Row]:
     found = []
     for patch in registry.patches():
         for target in patch.targets:
-            requires = tuple(dict.fromkeys((*patch.requires, *target.requires)))
+            requires = patch.requirements(target)
             known = known_releases(target, requires)
             required = [str(requirement) for requirement in requires]
             found.append(Row(patch.name, target.key, required, known, patch.default))

@@ -27,7 +27,7 @@ def import_targets() -> None:
 
 def not_installed(patch: Patch, target: Target) -> str:
     """What the target needs and has not got, empty if it has all."""
-    for requirement in (*patch.requires, *target.requires):
+    for requirement in patch.requirements(target):
         try:
             importlib.metadata.version(requirement.distribution)
         except importlib.metadata.PackageNotFoundError:

@@ -508,7 +508,7 @@ def bare(tmp_path: pathlib.Path) -> dict[str, Any]:
 
 def required(name: str, key: str) -> list[registry.Requirement]:
     (patch,) = registry.select(name)
-    return [*patch.requires, *next(target for target in patch.targets if target.key == key).requires]
+    return list(patch.requirements(next(target for target in patch.targets if target.key == key)))
 
 
 def test_where_nothing_else_is_installed(bare: dict[str, Any], run_python: RunPython) -> None:

@@ -12,11 +12,12 @@ import sys
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement as PEP508
 from packaging.version import Version
 
 import fastio
 from fastio.errors import UnknownPatchError
-from fastio.patches.glance_store import _stores
+from fastio.patches import HTTP
 from fastio.patching import fingerprint, registry
 from fastio.patching.registry import Requirement, Target
 from tests.conftest import HAS_EVENTLET, HAS_OSLO, everything
@@ -92,7 +93,7 @@ def test_what_is_installed_here_is_known(patch: registry.Patch, target: Target) 
         assert inspect.getattr_static(target.owner(), target.name) == target.stock
     if reason := missing(patch, target):
         pytest.skip(reason)
-    for requirement in (*patch.requires, *target.requires):
+    for requirement in patch.requirements(target):
         assert requirement.accepts(importlib.metadata.version(requirement.distribution))
 
 
@@ -106,6 +107,31 @@ def test_targets_of_the_same_attribute_agree() -> None:
                     assert getattr(one, name) == getattr(other, name)
 
 
+def bounds(requirement: Requirement) -> tuple[Version, Version]:
+    """The first version of the range, and the first above it."""
+    parsed = PEP508(str(requirement))
+    assert (parsed.name, parsed.marker, parsed.extras) == (requirement.distribution, None, set())
+    minimum, below = sorted(parsed.specifier, key=lambda bound: bound.operator, reverse=True)
+    assert (minimum.operator, below.operator) == (">=", "<")
+    assert str(requirement) == f"{parsed.name} >= {minimum.version}, < {below.version}"
+    return Version(minimum.version), Version(below.version)
+
+
+def test_a_requirement_is_stated_once() -> None:
+    """By the folder of the library, for all patches in it and for the targets of others that are in the library."""
+    for patch, target in TARGETS:
+        found = {requirement.distribution: str(requirement) for requirement in patch.requirements(target)}
+        own = {Requirement(text).distribution: text for text in patch.requires}
+        for folder in (patch.module.rpartition(".")[0], *map(registry.folder_of, target.modules)):
+            stated = getattr(importlib.import_module(folder), "REQUIRES", None)
+            if stated is None:
+                assert folder.rpartition(".")[2] in sys.stdlib_module_names
+                continue
+            distribution = Requirement(stated).distribution
+            assert found[distribution] == own.get(distribution, stated)
+            assert stated not in target.requires
+
+
 def test_declared_ranges_are_those_that_somebody_has_read() -> None:
     """From a release in the table to the newest one, and the oldest one is in the range of some patch."""
     read: dict[str, list[Version]] = {}
@@ -114,18 +140,18 @@ def test_declared_ranges_are_those_that_somebody_has_read() -> None:
             for release in releases.split(", "):
                 name, _, version = release.rpartition(" ")
                 read.setdefault(name, []).append(Version(version))
-    requirements = {r for patch, target in TARGETS for r in (*patch.requires, *target.requires)}
+    requirements = {requirement for patch, target in TARGETS for requirement in patch.requirements(target)}
     # Of these only what they document is used, no code of theirs is replaced.
-    requirements -= {_stores.REQUESTS, _stores.URLLIB3}
+    requirements -= set(map(Requirement, HTTP))
     assert requirements
     minimums: dict[str, list[Version]] = {}
     for requirement in requirements:
         versions = read[requirement.distribution]
-        minimum = Version(requirement.minimum)
+        minimum, below = bounds(requirement)
         minimums.setdefault(requirement.distribution, []).append(minimum)
         # Of the series that the range begins with a release has been read.
         assert min(version for version in versions if version >= minimum).release[:2] == minimum.release[:2]
-        assert max(versions) < Version(requirement.below)
+        assert max(versions) < below
     assert min(minimums["eventlet"]) == min(read["eventlet"])
     for distribution, values in minimums.items():
         assert min(values) <= min(read[distribution])
@@ -145,15 +171,15 @@ def test_declared_ranges_are_those_that_somebody_has_read() -> None:
     ],
 )  # fmt: skip
 def test_ranges(version: str, accepted: bool) -> None:
-    requirement = Requirement("eventlet", "0.34.3", "0.42")
+    requirement = Requirement("eventlet >= 0.34.3, < 0.42")
     assert requirement.accepts(version) is accepted
     assert str(requirement) == "eventlet >= 0.34.3, < 0.42"
 
 
 def test_a_release_candidate_is_not_its_release() -> None:
-    assert not Requirement("glance_store", "5.0", "6").accepts("5.0.0rc1")
-    assert not Requirement("glance_store", "4.5", "6").accepts("6.0.0rc1")
-    assert Requirement("glance_store", "4.5", "6").accepts("5.1.0.dev3")
+    assert not Requirement("glance_store >= 5.0, < 6").accepts("5.0.0rc1")
+    assert not Requirement("glance_store >= 4.5, < 6").accepts("6.0.0rc1")
+    assert Requirement("glance_store >= 4.5, < 6").accepts("5.1.0.dev3")
 
 
 #: Modules that read the table: to look up what targets declare, and for reports.

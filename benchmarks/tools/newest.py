@@ -97,7 +97,7 @@ def refusals(distribution: str, version: str) -> list[str]:
     """The requirements on ``distribution`` that ``version`` does not meet, with the patches that have them."""
     patches: dict[str, list[str]] = {}
     for patch in registry.patches():
-        for requirement in {*patch.requires, *(each for target in patch.targets for each in target.requires)}:
+        for requirement in {each for target in patch.targets for each in patch.requirements(target)}:
             if requirement.distribution == distribution and not requirement.accepts(version):
                 patches.setdefault(str(requirement), []).append(patch.name)
     return [f"{requirement} ({', '.join(names)})" for requirement, names in patches.items()]

@@ -27,8 +27,9 @@ def write_patches(app):
     for patch, module in zip(registry.patches(), registry.module_names(), strict=True):
         text = inspect.getdoc(sys.modules[module])
         lines += [patch.name, "=" * len(patch.name), "", text.partition(": ")[2], ""]
-        requirements = dict.fromkeys(str(r) for r in patch.requires)
-        lines += [":requires: " + (", ".join(requirements) or "nothing beyond CPython 3.10 to 3.13")]
+        of_each = [list(map(str, patch.requirements(target))) for target in patch.targets]
+        of_all = [text for text in of_each[0] if all(text in texts for texts in of_each)]
+        lines += [":requires: " + (", ".join(of_all) or "nothing beyond CPython 3.10 to 3.13")]
         lines += [":replaces: " + ", ".join(f"``{target.key}``" for target in patch.targets)]
         lines += [] if patch.default else [f":in the default: no; ask for it with ``also={patch.name}``"]
         lines += [""]

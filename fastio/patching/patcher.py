@@ -372,7 +372,7 @@ def _switch_off(patch: Patch, target: Target, slot: Slot) -> None:
 
 def _blocked(patch: Patch, target: Target) -> Entry | None:
     """Why the target can not even be looked at, or None."""
-    versions = [(each, _version(each.distribution)) for each in (*patch.requires, *target.requires)]
+    versions = [(each, _version(each.distribution)) for each in patch.requirements(target)]
     for requirement, version in versions:
         if version is None:
             return _entry(patch, target, Outcome.ABSENT, f"{requirement.distribution} is not installed")

@@ -10,7 +10,7 @@ import importlib
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from fastio.errors import UnknownPatchError
@@ -64,6 +64,9 @@ MODULES = (
 #: Makes what is put at an attribute, from what is there and the slot; see :class:`Target`.
 Make = Callable[[Callable[..., Any], Any], Callable[..., Any]]
 
+#: Where the folders of patches are.
+PATCHES = "fastio.patches"
+
 #: In ``disabled``: all patches, but not those of wings.
 ALL = "all"
 
@@ -96,14 +99,17 @@ WINGS = (
 
 @dataclass(frozen=True)
 class Requirement:
-    """An installed distribution, in a range of versions: from ``minimum``, and lower than ``below``."""
+    """An installed distribution in a range of versions, as PEP 508 has it: ``eventlet >= 0.34.3, < 0.42``."""
 
-    distribution: str
-    minimum: str
-    below: str
+    text: str
 
     def __str__(self) -> str:
-        return f"{self.distribution} >= {self.minimum}, < {self.below}"
+        return self.text
+
+    @property
+    def distribution(self) -> str:
+        """Its name, also where packaging is not installed: without libraries fastio needs none itself."""
+        return self.text.partition(" ")[0]
 
     def accepts(self, version: str) -> bool:
         """Whether ``version`` is in the range, in the order of PEP 440: ``5.0.0rc1`` comes before ``5.0``.
@@ -114,16 +120,17 @@ class Requirement:
         from packaging.version import InvalidVersion, Version
 
         try:
-            return self._range.contains(Version(version), prereleases=True)
+            return _specifier(self.text).contains(Version(version), prereleases=True)
         except InvalidVersion:
             return False
 
-    @cached_property
-    def _range(self) -> SpecifierSet:
-        # Imported when it is wanted: importing fastio need not cost that.
-        from packaging.specifiers import SpecifierSet
 
-        return SpecifierSet(f">={self.minimum},<{self.below}")
+@cache
+def _specifier(text: str) -> SpecifierSet:
+    # Imported when it is wanted: importing fastio need not cost that.
+    from packaging.requirements import Requirement
+
+    return Requirement(text).specifier
 
 
 @dataclass(frozen=True)
@@ -147,8 +154,8 @@ class Target:
     find_owner: Callable[[], Any] | None = None
     #: other places (``module:name``) that hold the very same object once eventlet has monkey patched
     also: Sequence[str] = ()
-    #: what only this target needs to be installed
-    requires: Sequence[Requirement] = ()
+    #: what only this target needs to be installed, besides its library: requirements of PEP 508
+    requires: Sequence[str] = ()
     #: the replacement itself looks at ``slot.active``; saves one call where a call is all that the attribute costs
     direct: bool = False
     #: what upstream has there, if it is a value rather than a function; the functions beside it are then those who
@@ -221,14 +228,47 @@ def last_name(key: str) -> str:
 class Patch:
     """A named unit that is applied, taken back and reported as a whole."""
 
-    name: str
+    #: the module that declares it, whose last part is its name
+    module: str
     #: one sentence for people
     summary: str
     targets: Sequence[Target]
-    requires: Sequence[Requirement] = ()
+    #: what it needs to be installed besides what its folder says, or in another range: requirements of PEP 508
+    requires: Sequence[str] = ()
     #: whether ``patch()`` without names applies it. A patch that changes what programs written for upstream rely on
     #: is applied only where it is named, or the setting ``also`` asks for it
     default: bool = True
+
+    @property
+    def name(self) -> str:
+        return self.module.rpartition(".")[2]
+
+    def requirements(self, target: Target) -> tuple[Requirement, ...]:
+        """What has to be installed for ``target``, one of the patch's.
+
+        Each distribution once, in the range that is said first: by the patch, its folder, the folders of the libraries
+        that the target is about, the target.
+        """
+        folders = (self.module.rpartition(".")[0], *map(folder_of, target.modules))
+        texts = (*self.requires, *filter(None, map(_stated, folders)), *target.requires)
+        found: dict[str, Requirement] = {}
+        for requirement in map(Requirement, texts):
+            found.setdefault(requirement.distribution, requirement)
+        return tuple(found.values())
+
+
+def folder_of(module: str) -> str:
+    """The folder of patches of the library that ``module`` belongs to; of the standard library few modules have one."""
+    return f"{PATCHES}.{module.partition('.')[0]}"
+
+
+@cache
+def _stated(folder: str) -> str:
+    """The requirement that the folder states, empty if there is none."""
+    try:
+        return getattr(importlib.import_module(folder), "REQUIRES", "")
+    except ModuleNotFoundError:
+        return ""
 
 
 @lru_cache(maxsize=1)
@@ -239,7 +279,7 @@ def patches() -> tuple[Patch, ...]:
 
 def module_names() -> tuple[str, ...]:
     """The modules of all patches, in the order of :func:`names`."""
-    return tuple(f"fastio.patches.{name}" for name in MODULES)
+    return tuple(f"{PATCHES}.{name}" for name in MODULES)
 
 
 def names() -> tuple[str, ...]:

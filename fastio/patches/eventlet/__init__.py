@@ -1,1 +1,6 @@
 """Patches of eventlet: its Popen, GreenPipe, sockets and WSGI server."""
+
+from __future__ import annotations
+
+#: Releases whose code has been read. Within the range the fingerprint of each function decides.
+REQUIRES = "eventlet >= 0.34.3, < 0.42"

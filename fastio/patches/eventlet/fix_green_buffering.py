@@ -26,7 +26,6 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.io import pipes
-from fastio.patches._targets import EVENTLET
 from fastio.patching.registry import Patch, Target
 
 
@@ -50,8 +49,8 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 
 
 PATCH = Patch(
-    name="fix_green_buffering",
+    __name__,
     summary="eventlet: Popen's outputs are buffered by default, as natively",
-    targets=(Target("eventlet.green.subprocess:Popen.__init__", make, requires=(EVENTLET,)),),
+    targets=(Target("eventlet.green.subprocess:Popen.__init__", make),),
     default=False,
 )

@@ -9,7 +9,6 @@ import io
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patches._targets import EVENTLET
 from fastio.patching.registry import Patch, Target
 
 
@@ -29,7 +28,7 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 
 
 PATCH = Patch(
-    name="fix_green_encoding",
+    __name__,
     summary="eventlet: Popen(encoding=…, errors=…) are heeded",
-    targets=(Target("eventlet.green.subprocess:Popen.__init__", make, requires=(EVENTLET,)),),
+    targets=(Target("eventlet.green.subprocess:Popen.__init__", make),),
 )

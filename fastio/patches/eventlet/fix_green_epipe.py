@@ -14,11 +14,10 @@ from posix import write as _write
 from stat import S_ISREG
 from typing import Any
 
-from fastio.patches._targets import EVENTLET
 from fastio.patching.registry import Patch, Requirement, Target
 
 #: The first release that waits before it writes.
-_WAITS_FIRST = Requirement("eventlet", "0.37", "0.42")
+_WAITS_FIRST = Requirement("eventlet >= 0.37")
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -63,8 +62,7 @@ def _write_and_wait() -> Callable[..., Any]:
 
 
 PATCH = Patch(
-    name="fix_green_epipe",
+    __name__,
     summary="eventlet: os.write() to a pipe that nobody reads raises BrokenPipeError instead of spinning for ever",
     targets=(Target("eventlet.green.os:write", make, also=("os:write",)),),
-    requires=(EVENTLET,),
 )

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from fastio.patches._targets import EVENTLET
 from fastio.patching.registry import Patch, Target
 
 
@@ -47,7 +46,7 @@ def make_execute_child(below: Callable[..., Any], slot: Any) -> Callable[..., An
 
 
 PATCH = Patch(
-    name="fix_green_exceptions",
+    __name__,
     summary="eventlet: the exceptions are of the classes that subprocess shows",
     targets=(
         Target("eventlet.green.subprocess:Popen._check_timeout", make, code="subprocess:Popen._check_timeout"),
@@ -56,5 +55,4 @@ PATCH = Patch(
         ),
         Target("eventlet.green.subprocess:run", make, code="subprocess:run"),
     ),
-    requires=(EVENTLET,),
 )

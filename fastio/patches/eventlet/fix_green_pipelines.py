@@ -20,7 +20,6 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakValueDictionary
 
-from fastio.patches._targets import EVENTLET
 from fastio.patching.registry import Patch, Target
 
 #: GreenPipes that made their pipe non-blocking, by the number of the descriptor
@@ -122,12 +121,11 @@ def make_popen(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 
 
 PATCH = Patch(
-    name="fix_green_pipelines",
+    __name__,
     summary="eventlet: a child that is given another child's pipe gets it in blocking mode",
     targets=(
         Target("eventlet.green.subprocess:Popen.__init__", make_popen),
         Target("eventlet.green.subprocess:Popen._get_handles", make_get_handles, code="subprocess:Popen._get_handles"),
         Target("eventlet.greenio.py3:GreenFileIO.__init__", make_init),
     ),
-    requires=(EVENTLET,),
 )

@@ -20,7 +20,6 @@ from typing import Any
 
 from fastio import counters
 from fastio.concurrency.pace import Pace
-from fastio.patches._targets import EVENTLET
 from fastio.patching.registry import Patch, Target
 
 
@@ -76,8 +75,7 @@ def _send(sock: Any, send: Callable[..., int], data: Any, flags: int) -> int:
 
 
 PATCH = Patch(
-    name="fix_green_sendall",
+    __name__,
     summary="eventlet: sendall() of a large buffer does not copy what is left of it, and lets other greenlets run",
     targets=(Target("eventlet.greenio.base:GreenSocket.sendall", make, ("send", "_send_loop"), direct=True),),
-    requires=(EVENTLET,),
 )

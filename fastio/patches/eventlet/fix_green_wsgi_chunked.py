@@ -17,7 +17,6 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio import counters
-from fastio.patches._targets import EVENTLET
 from fastio.patches.eventlet import _wsgi
 from fastio.patching.registry import Patch, Target
 
@@ -92,8 +91,7 @@ def _send(connection: Any, parts: list[Any]) -> None:
 
 
 PATCH = Patch(
-    name="fix_green_wsgi_chunked",
+    __name__,
     summary="eventlet: the WSGI server sends the chunks of a chunked response without copying them",
     targets=(Target("eventlet.wsgi:HttpProtocol.handle_one_response", make),),
-    requires=(EVENTLET,),
 )

@@ -18,7 +18,6 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.io import pipes
-from fastio.patches._targets import EVENTLET
 from fastio.patching.registry import Patch, Target
 
 
@@ -42,9 +41,8 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 
 
 PATCH = Patch(
-    name="green_buffers",
+    __name__,
     summary="GreenPipe: what reads with the default buffering has a buffer of 64 KiB",
     targets=(Target("eventlet.greenio.py3:_open", make, code="_pyio:open"),),
-    requires=(EVENTLET,),
     default=False,
 )

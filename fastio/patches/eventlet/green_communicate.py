@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.concurrency import budget
-from fastio.patches._targets import EVENTLET
 from fastio.patches.subprocess import _popen
 from fastio.patching.registry import Patch, Target
 
@@ -31,7 +30,7 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 
 
 PATCH = Patch(
-    name="green_communicate",
+    __name__,
     summary="Popen.communicate() under eventlet: the same, with one trip through the hub per turn",
     targets=(
         Target(
@@ -39,7 +38,6 @@ PATCH = Patch(
             make,
             _popen.RELIES_ON,
             code="subprocess:Popen._communicate",
-            requires=(EVENTLET,),
         ),
     ),
 )

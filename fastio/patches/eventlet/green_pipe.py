@@ -22,7 +22,6 @@ from fastio.concurrency import budget, current
 from fastio.config import Settings
 from fastio.io import pipes, syscalls
 from fastio.io.drain import Drain
-from fastio.patches._targets import EVENTLET
 from fastio.patches.subprocess import _popen
 from fastio.patching.registry import Patch, Target
 
@@ -227,7 +226,7 @@ def make_write(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 _RELIES_ON = ("_trampoline", "__init__")
 
 PATCH = Patch(
-    name="green_pipe",
+    __name__,
     summary="GreenPipe: large reads into one result, reads in place, larger pipes, fair to other greenlets",
     targets=(
         Target("eventlet.greenio.py3:GreenFileIO.read", make_read, _RELIES_ON, direct=True),
@@ -236,5 +235,4 @@ PATCH = Patch(
         Target("eventlet.greenio.py3:GreenFileIO.write", make_write, _RELIES_ON, direct=True),
         Target("eventlet.green.subprocess:Popen.__init__", make_init),
     ),
-    requires=(EVENTLET,),
 )

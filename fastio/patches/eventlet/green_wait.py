@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.concurrency import child_exit
-from fastio.patches._targets import EVENTLET
 from fastio.patching.registry import Patch, Target
 
 
@@ -37,7 +36,7 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 
 
 PATCH = Patch(
-    name="green_wait",
+    __name__,
     summary="Popen.wait() under eventlet: a pidfd in the hub instead of looking every 10 ms",
-    targets=(Target("eventlet.green.subprocess:Popen.wait", make, requires=(EVENTLET,)),),
+    targets=(Target("eventlet.green.subprocess:Popen.wait", make),),
 )

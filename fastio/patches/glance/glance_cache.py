@@ -14,7 +14,6 @@ from typing import Any
 
 from fastio import config
 from fastio.io import hashing, hashing_pool, image_files, paced
-from fastio.patches.glance import _glance
 from fastio.patching import namespaces
 from fastio.patching.registry import Patch, Target
 
@@ -75,11 +74,10 @@ class _Cache:
 
 
 PATCH = Patch(
-    name="glance_cache",
+    __name__,
     summary="glance's image cache: large chunks, hashed and written next to sending, fair under eventlet",
     targets=(
         Target("glance.api.middleware.cache:CacheFilter.get_from_cache", make_get_from_cache),
         Target("glance.image_cache:ImageCache.cache_tee_iter", make_cache_tee_iter),
     ),
-    requires=(_glance.GLANCE,),
 )

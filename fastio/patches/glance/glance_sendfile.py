@@ -26,10 +26,8 @@ from fastio.concurrency import current
 from fastio.concurrency.pace import Pace
 from fastio.config import MIB
 from fastio.io import file_pieces, mapped, paced
-from fastio.patches._targets import EVENTLET
+from fastio.patches import eventlet
 from fastio.patches.eventlet import _wsgi
-from fastio.patches.glance import _glance
-from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Patch, Target
 
 #: The least that a download sends from a mapping in a turn, in bytes, unless ``yield_bytes`` is less: a whole piece.
@@ -271,19 +269,14 @@ def _wait_for_room(connection: Any) -> None:
 
 
 PATCH = Patch(
-    name="glance_sendfile",
+    __name__,
     summary="glance under eventlet: images in files go to the client with sendfile(), without the copy through Python",
     targets=(
         Target("eventlet.wsgi:HttpProtocol.handle_one_response", make_handle_one_response),
-        Target(
-            "glance_store._drivers.filesystem:ChunkedFile.__init__",
-            make_init,
-            ("__iter__", "close"),
-            requires=(_stores.GLANCE_STORE,),
-        ),
+        Target("glance_store._drivers.filesystem:ChunkedFile.__init__", make_init, ("__iter__", "close")),
         Target("glance.notifier:ImageProxy._get_chunk_data_iterator", make_get_chunk_data_iterator),
         Target("glance.api.middleware.cache:CacheFilter.get_from_cache", make_get_from_cache),
         Target("glance.api.middleware.cache:CacheFilter._process_v2_request", make_process_v2_request),
     ),
-    requires=(EVENTLET, _glance.GLANCE),
+    requires=(eventlet.REQUIRES,),
 )

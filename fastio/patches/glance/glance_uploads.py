@@ -13,12 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.config import MIB
-from fastio.patching.registry import Patch, Requirement, Target
+from fastio.patching.registry import Patch, Target
 
 MODULE = "glance.common.wsgi"
-
-#: Releases whose ``_UWSGIChunkFile`` keeps a buffer; those before it return what the chunks hold, joined once.
-_APPENDS = Requirement("glance", "32.0", "34")
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -63,8 +60,9 @@ def _finder(wsgi: Any) -> Callable[[], Any]:
 
 
 PATCH = Patch(
-    name="glance_uploads",
+    __name__,
     summary="glance under uWSGI: the chunks of a chunked upload are joined once, not copied for each that comes",
     targets=(Target("glance.common.wsgi:_UWSGIChunkFile.read", make, ("__init__",)),),
-    requires=(_APPENDS,),
+    # Earlier ones return what the chunks hold, joined once.
+    requires=("glance >= 32.0, < 34",),
 )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from fastio.patching.registry import Requirement
-
 MODULE = "glance_store._drivers.sheepdog"
 
 #: From the first release whose driver runs on Python 3.7 and later, where a generator may not raise StopIteration.
 #: The end is that of the other drivers' patches: where the driver is not there these wait for it, which is no problem.
-GLANCE_STORE = Requirement("glance_store", "0.28", "6")
+REQUIRES = "glance_store >= 0.28, < 6"

@@ -1,4 +1,4 @@
-"""What the patches of glance_store's drivers share: requirements and the chunk size in force.
+"""What the patches of glance_store's drivers share: the chunk size in force.
 
 A driver's chunk size is an attribute: of its class, or of the instance where ``configure_add``
 copies an option into it; and several drivers are built anew for every operation. So fastio puts a
@@ -12,13 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fastio import config
-from fastio.patching.registry import Make, Requirement
-
-#: Releases whose drivers have been read. Within the range each function's own fingerprint decides.
-GLANCE_STORE = Requirement("glance_store", "4.5", "6")
-#: What the drivers that speak HTTP stand on. Their sessions and responses are used by what is documented of them.
-REQUESTS = Requirement("requests", "2.25", "3")
-URLLIB3 = Requirement("urllib3", "1.26", "3")
+from fastio.patching.registry import Make
 
 
 def explicit(driver: str) -> int | None:

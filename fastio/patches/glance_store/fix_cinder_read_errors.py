@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Patch, Target
 
 
@@ -57,10 +56,9 @@ def make_next(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 
 
 PATCH = Patch(
-    name="fix_cinder_read_errors",
+    __name__,
     summary="glance_store's cinder: an error while reading ends the image with that error",
     targets=(
         Target("glance_store._drivers.cinder.store:CinderVolumeIterator.__next__", make_next, ("__init__", "close")),
     ),
-    requires=(_stores.GLANCE_STORE,),
 )

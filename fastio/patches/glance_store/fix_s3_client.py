@@ -22,7 +22,6 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from fastio.concurrency import current
-from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Patch, Target
 
 _MODULE = "glance_store._drivers.s3"
@@ -176,8 +175,7 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 
 
 PATCH = Patch(
-    name="fix_s3_client",
+    __name__,
     summary="glance_store's s3: one boto3 client and its connections per configuration, not one for every call",
     targets=(Target("glance_store._drivers.s3:Store._create_s3_client", make, ("_operation_set",)),),
-    requires=(_stores.GLANCE_STORE,),
 )

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Patch, Target
 
 _MODULE = "glance_store._drivers.s3"
@@ -69,8 +68,7 @@ def _wrong_size(upstream: Any, what: str, expected: int, actual: int) -> Excepti
 
 
 PATCH = Patch(
-    name="fix_s3_singlepart",
+    __name__,
     summary="glance_store's s3: uploads in one piece no longer copy the image once per chunk",
     targets=(Target("glance_store._drivers.s3:Store._add_singlepart", make),),
-    requires=(_stores.GLANCE_STORE,),
 )

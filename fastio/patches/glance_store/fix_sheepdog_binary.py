@@ -36,8 +36,8 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 
 
 PATCH = Patch(
-    name="fix_sheepdog_binary",
+    __name__,
     summary="glance_store's sheepdog (up to 1.0.1): images are read as bytes on Python 3, and not as text",
     targets=(Target("glance_store._drivers.sheepdog:SheepdogImage._run_command", make, ("read",)),),
-    requires=(_sheepdog.GLANCE_STORE,),
+    requires=(_sheepdog.REQUIRES,),
 )

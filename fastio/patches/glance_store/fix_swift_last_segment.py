@@ -11,10 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patching.registry import Patch, Requirement, Target
-
-#: Earlier ones do not have the fault.
-_GLANCE_STORE = Requirement("glance_store", "5.0", "6")
+from fastio.patching.registry import Patch, Target
 
 
 def _for_upload(store: Any, image_size: int) -> Any:
@@ -56,8 +53,9 @@ def make_add(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 
 
 PATCH = Patch(
-    name="fix_swift_last_segment",
+    __name__,
     summary="glance_store's swift: the last segment of a large image is announced with its own size",
     targets=(Target("glance_store._drivers.swift.store:BaseStore.add", make_add),),
-    requires=(_GLANCE_STORE,),
+    # Earlier ones do not have the fault.
+    requires=("glance_store >= 5.0, < 6",),
 )

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio import config
-from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Patch, Target
 
 
@@ -27,11 +26,10 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 
 
 PATCH = Patch(
-    name="store_chunks",
+    __name__,
     summary="glance_store's chunkreadable() and chunkiter(): store_chunk_size where the driver gives no size",
     targets=(
         Target("glance_store.common.utils:chunkreadable", make),
         Target("glance_store.common.utils:chunkiter", make),
     ),
-    requires=(_stores.GLANCE_STORE,),
 )

@@ -36,7 +36,7 @@ _make_chunk_size = _stores.make_chunk_size("cinder", CHUNK)
 
 
 PATCH = Patch(
-    name="store_cinder",
+    __name__,
     summary="glance_store's cinder: chunk size, device reads and writes that leave the hub to others",
     targets=(
         Target(
@@ -48,5 +48,4 @@ PATCH = Patch(
         Target("glance_store._drivers.cinder.store:Store.WRITE_CHUNKSIZE", _make_chunk_size, ("add",), stock=4 * MIB),
         Target("glance_store._drivers.cinder.store:Store._open_cinder_volume", make_open),
     ),
-    requires=(_stores.GLANCE_STORE,),
 )

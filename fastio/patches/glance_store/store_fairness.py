@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.io import paced
-from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Patch, Target
 
 
@@ -48,7 +47,7 @@ _CLASSES = {
 _READ_ONLY = ("http",)
 
 PATCH = Patch(
-    name="store_fairness",
+    __name__,
     summary="glance_store under eventlet: images give way to other requests after their share of yield_bytes",
     targets=(
         *(Target(f"glance_store._drivers.{name}:{cls}.get", make_get) for name, cls in _CLASSES.items()),
@@ -58,5 +57,4 @@ PATCH = Patch(
             if name not in _READ_ONLY
         ),
     ),
-    requires=(_stores.GLANCE_STORE,),
 )

@@ -58,7 +58,7 @@ _make_chunk_size = _stores.make_chunk_size("filesystem", CHUNK, _OPTION)
 
 
 PATCH = Patch(
-    name="store_filesystem",
+    __name__,
     summary="glance_store's filesystem: chunk size, file reads and writes that leave the hub to others",
     targets=(
         Target("glance_store._drivers.filesystem:Store.configure_add", _stores.make_configure_add),
@@ -77,5 +77,4 @@ PATCH = Patch(
         Target("glance_store._drivers.filesystem:ChunkedFile.__init__", make_init, ("__iter__", "close")),
         Target("glance_store._drivers.filesystem:Store.add", make_add),
     ),
-    requires=(_stores.GLANCE_STORE,),
 )

@@ -18,7 +18,6 @@ from typing import Any
 
 from fastio.io import hashing
 from fastio.io.hashing_pool import pool
-from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Patch, Target
 
 
@@ -32,8 +31,7 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 
 
 PATCH = Patch(
-    name="store_hashing",
+    __name__,
     summary="glance_store's add(): md5 and the multihash in native threads, next to each other and to the write",
     targets=(Target("glance_store.common.utils:get_hasher", make),),
-    requires=(_stores.GLANCE_STORE,),
 )

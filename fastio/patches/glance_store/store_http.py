@@ -28,7 +28,7 @@ def make_iterator(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 
 
 PATCH = Patch(
-    name="store_http",
+    __name__,
     summary="glance_store's http: the chunk size is a setting, and a chunk takes few wake-ups",
     targets=(
         Target(
@@ -39,5 +39,4 @@ PATCH = Patch(
         ),
         Target("glance_store._drivers.http:http_response_iterator", make_iterator),
     ),
-    requires=(_stores.GLANCE_STORE,),
 )

@@ -287,7 +287,7 @@ _OPTION = _stores.Option("rbd_store_chunk_size", MIB)
 
 
 PATCH = Patch(
-    name="store_rbd",
+    __name__,
     summary="glance_store's rbd: chunks read ahead and written behind without holding the hub, chunk size",
     targets=(
         Target("glance_store._drivers.rbd:Store.configure_add", make_configure_add),
@@ -300,5 +300,4 @@ PATCH = Patch(
         Target("glance_store._drivers.rbd:ImageIterator.__iter__", make_iter, ("__init__",)),
         Target("glance_store._drivers.rbd:Store.add", make_add, ("_resize_on_write",)),
     ),
-    requires=(_stores.GLANCE_STORE,),
 )

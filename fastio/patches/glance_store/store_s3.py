@@ -132,7 +132,7 @@ def make_add_multipart(below: Callable[..., Any], slot: Any) -> Callable[..., An
 
 
 PATCH = Patch(
-    name="store_s3",
+    __name__,
     summary="glance_store's s3: chunk sizes are settings, parts are read at once and held in bounded memory",
     targets=(
         Target(
@@ -149,5 +149,4 @@ PATCH = Patch(
         ),
         Target("glance_store._drivers.s3:Store._add_multipart", make_add_multipart),
     ),
-    requires=(_stores.GLANCE_STORE,),
 )

@@ -22,7 +22,7 @@ _make_chunk_size = _stores.make_chunk_size("sheepdog", CHUNK, _OPTION)
 
 
 PATCH = Patch(
-    name="store_sheepdog",
+    __name__,
     summary="glance_store's sheepdog (up to 1.0.1): chunk sizes are settings",
     targets=(
         Target(
@@ -39,5 +39,5 @@ PATCH = Patch(
         ),
         Target("glance_store._drivers.sheepdog:Store.configure_add", _stores.make_configure_add),
     ),
-    requires=(_sheepdog.GLANCE_STORE,),
+    requires=(_sheepdog.REQUIRES,),
 )

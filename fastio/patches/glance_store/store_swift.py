@@ -15,10 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from fastio.patches import HTTP
 from fastio.patches.glance_store import _stores
-from fastio.patching.registry import Patch, Requirement, Target
-
-SWIFTCLIENT = Requirement("python-swiftclient", "4.0.1", "5")
+from fastio.patching.registry import Patch, Target
 
 #: Bytes. From a sweep of 64 KiB to 8 MiB.
 CHUNK = 1 << 20
@@ -105,7 +104,7 @@ def make_buffer(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 
 
 PATCH = Patch(
-    name="store_swift",
+    __name__,
     summary="glance_store's swift: chunk sizes are settings, uploads go in larger blocks, downloads take few wake-ups",
     targets=(
         Target(
@@ -115,15 +114,8 @@ PATCH = Patch(
             stock=64 << 10,
         ),
         Target("glance_store._drivers.swift.buffered:BufferedReader._buffer", make_buffer),
-        Target(
-            "swiftclient.client:HTTPConnection.__init__", make_connection,
-            requires=(SWIFTCLIENT, _stores.REQUESTS, _stores.URLLIB3),
-        ),
-        Target(
-            "swiftclient.client:HTTPConnection.getresponse", make_getresponse,
-            requires=(SWIFTCLIENT, _stores.REQUESTS, _stores.URLLIB3),
-        ),
-        Target("swiftclient.client:Connection.put_object", make_put_object, requires=(SWIFTCLIENT,)),
+        Target("swiftclient.client:HTTPConnection.__init__", make_connection, requires=HTTP),
+        Target("swiftclient.client:HTTPConnection.getresponse", make_getresponse, requires=HTTP),
+        Target("swiftclient.client:Connection.put_object", make_put_object),
     ),
-    requires=(_stores.GLANCE_STORE,),
-)  # fmt: skip
+)

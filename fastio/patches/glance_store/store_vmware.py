@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from fastio.patches import HTTP
 from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Patch, Target
 
@@ -48,7 +49,7 @@ def make_chunkiter(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 _make_chunk_size = _stores.make_chunk_size("vmware", CHUNK)
 
 PATCH = Patch(
-    name="store_vmware",
+    __name__,
     summary="glance_store's vmware: chunk sizes are settings, and uploads go in larger blocks",
     targets=(
         Target(
@@ -57,12 +58,7 @@ PATCH = Patch(
         Target(
             "glance_store._drivers.vmware_datastore:Store.WRITE_CHUNKSIZE", _make_chunk_size, ("add",), stock=1 << 20
         ),
-        Target(
-            "glance_store._drivers.vmware_datastore:new_session",
-            make_new_session,
-            requires=(_stores.REQUESTS, _stores.URLLIB3),
-        ),
+        Target("glance_store._drivers.vmware_datastore:new_session", make_new_session, requires=HTTP),
         Target("glance_store.common.utils:chunkiter", make_chunkiter),
     ),
-    requires=(_stores.GLANCE_STORE,),
 )

@@ -1,1 +1,6 @@
 """Patches of python-glanceclient."""
+
+from __future__ import annotations
+
+#: Releases whose code has been read. Within the range the fingerprint of each function decides.
+REQUIRES = "python-glanceclient >= 4.0, < 5"

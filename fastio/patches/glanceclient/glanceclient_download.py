@@ -19,10 +19,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patches.glance_store import _stores
-from fastio.patching.registry import Patch, Requirement, Target
-
-GLANCECLIENT = Requirement("python-glanceclient", "4.0", "5")
+from fastio.patches import HTTP
+from fastio.patching.registry import Patch, Target
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -37,13 +35,7 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 
 
 PATCH = Patch(
-    name="glanceclient_download",
+    __name__,
     summary="glanceclient: downloads take few wake-ups, and give way to others after yield_bytes under eventlet",
-    targets=(
-        Target(
-            "glanceclient.common.http:_close_after_stream", make,
-            requires=(_stores.REQUESTS, _stores.URLLIB3),
-        ),
-    ),
-    requires=(GLANCECLIENT,),
-)  # fmt: skip
+    targets=(Target("glanceclient.common.http:_close_after_stream", make, requires=HTTP),),
+)

@@ -16,7 +16,6 @@ from typing import Any
 
 from fastio.io.hashing import BackgroundHash
 from fastio.io.hashing_pool import pool
-from fastio.patches.glanceclient.glanceclient_download import GLANCECLIENT
 from fastio.patching.registry import Patch, Target
 
 
@@ -51,11 +50,10 @@ def make_md5(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 
 
 PATCH = Patch(
-    name="glanceclient_hashing",
+    __name__,
     summary="glanceclient: what is downloaded is verified in native threads, next to receiving it",
     targets=(
         Target("glanceclient.common.utils:serious_integrity_iter", make_serious),
         Target("glanceclient.common.utils:integrity_iter", make_md5),
     ),
-    requires=(GLANCECLIENT,),
 )

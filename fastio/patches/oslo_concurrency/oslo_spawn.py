@@ -18,11 +18,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patches._targets import EVENTLET
 from fastio.patching import holders
-from fastio.patching.registry import Patch, Requirement, Target
+from fastio.patching.registry import Patch, Target
 
-OSLO = Requirement("oslo.concurrency", "4.5", "8")
 _SETUP = "oslo_concurrency.processutils:_subprocess_setup"
 
 
@@ -55,7 +53,7 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 
 
 PATCH = Patch(
-    name="oslo_spawn",
+    __name__,
     summary="oslo.concurrency's commands: vfork instead of fork where its preexec_fn has nothing to do",
     targets=(
         Target("subprocess:Popen._execute_child", make, (_SETUP,), find_owner=holders.native_popen),
@@ -64,8 +62,6 @@ PATCH = Patch(
             make,
             (_SETUP,),
             code="subprocess:Popen._execute_child",
-            requires=(EVENTLET,),
         ),
     ),
-    requires=(OSLO,),
 )

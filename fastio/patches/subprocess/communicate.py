@@ -57,7 +57,7 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 
 
 PATCH = Patch(
-    name="communicate",
+    __name__,
     summary="Popen.communicate() on native threads: larger pipe, large reads into one result, large writes",
     targets=(Target("subprocess:Popen._communicate", make, _popen.RELIES_ON, find_owner=holders.native_popen),),
 )

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patches._targets import EVENTLET
 from fastio.patches.subprocess import _popen
 from fastio.patching import holders
 from fastio.patching.registry import Patch, Target
@@ -32,7 +31,7 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 
 
 PATCH = Patch(
-    name="fix_input_items",
+    __name__,
     summary="communicate(input) of arrays and views with items larger than a byte sends all of it",
     targets=(
         Target("subprocess:Popen._communicate", make, _popen.RELIES_ON, find_owner=holders.native_popen),
@@ -41,7 +40,6 @@ PATCH = Patch(
             make,
             _popen.RELIES_ON,
             code="subprocess:Popen._communicate",
-            requires=(EVENTLET,),
         ),
     ),
 )

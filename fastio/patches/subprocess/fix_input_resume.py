@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patches._targets import EVENTLET
 from fastio.patches.eventlet import green_communicate
 from fastio.patches.subprocess import _popen, communicate
 from fastio.patching import holders
@@ -35,7 +34,7 @@ def _make(mode: Callable[[Any], _popen.Mode]) -> Make:
 
 
 PATCH = Patch(
-    name="fix_input_resume",
+    __name__,
     summary="communicate() after a time-out sends the rest of the input, as newer releases of CPython do",
     targets=(
         Target(
@@ -46,7 +45,6 @@ PATCH = Patch(
             _make(green_communicate.mode),
             _popen.RELIES_ON,
             code="subprocess:Popen._communicate",
-            requires=(EVENTLET,),
         ),
     ),
 )

@@ -38,7 +38,7 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 
 
 PATCH = Patch(
-    name="wait",
+    __name__,
     summary="Popen.wait(timeout) on native threads: a pidfd instead of looking every 50 ms",
     targets=(Target("subprocess:Popen._wait", make, ("_try_wait",), find_owner=holders.native_popen),),
 )

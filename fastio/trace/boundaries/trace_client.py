@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patches.glanceclient.glanceclient_download import GLANCECLIENT
 from fastio.patching.registry import Patch, Target
 from fastio.trace import recorder, redaction, spans
 from fastio.trace.spans import current
@@ -91,11 +90,10 @@ def _identify(client: Any, kwargs: dict[str, Any]) -> dict[str, str]:
 
 
 PATCH = Patch(
-    name="trace_client",
+    __name__,
     summary="glanceclient: each request, with the global request id that the server records too",
     targets=(
         Target("glanceclient.common.http:HTTPClient._request", make_request),
         Target("glanceclient.common.http:SessionClient.request", make_session_request),
     ),
-    requires=(GLANCECLIENT,),
 )

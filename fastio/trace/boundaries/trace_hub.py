@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patches._targets import EVENTLET
 from fastio.patching.registry import Patch, Target
 from fastio.trace.spans import current
 
@@ -35,8 +34,7 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 
 
 PATCH = Patch(
-    name="trace_hub",
+    __name__,
     summary="eventlet: how long a span waits in the hub",
     targets=(Target("eventlet.hubs.hub:BaseHub.switch", make, direct=True),),
-    requires=(EVENTLET,),
 )

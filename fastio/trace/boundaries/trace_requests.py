@@ -16,7 +16,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patches.glance import _glance
 from fastio.patching.registry import Patch, Target
 from fastio.trace import spans
 from fastio.trace.wsgi import traced
@@ -63,11 +62,10 @@ def _controller(cls: str, module: str) -> str:
 
 
 PATCH = Patch(
-    name="trace_requests",
+    __name__,
     summary="glance-api: each request, its controller and its body",
     targets=(
         Target("glance.common.config:load_paste_app", make_load_paste_app),
         Target("glance.common.wsgi:Resource.dispatch", make_dispatch),
     ),
-    requires=(_glance.GLANCE,),
 )

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Patch, Target
 from fastio.trace import redaction, spans
 from fastio.trace.spans import current
@@ -132,8 +131,7 @@ def _targets() -> Iterator[Target]:
 
 
 PATCH = Patch(
-    name="trace_stores",
+    __name__,
     summary="glance_store: what its drivers get, add and delete",
     targets=tuple(_targets()),
-    requires=(_stores.GLANCE_STORE,),
 )

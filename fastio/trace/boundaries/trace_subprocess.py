@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patches._targets import EVENTLET
 from fastio.patching import holders
 from fastio.patching.registry import Patch, Target
 from fastio.trace import redaction, spans
@@ -37,7 +36,7 @@ def _chunks(popen: Any) -> int:
 
 
 PATCH = Patch(
-    name="trace_subprocess",
+    __name__,
     summary="subprocess: what is exchanged with a child, and how long it takes",
     targets=(
         Target("subprocess:Popen.communicate", make, find_owner=holders.native_popen),
@@ -45,7 +44,6 @@ PATCH = Patch(
             "eventlet.green.subprocess:Popen.communicate",
             make,
             code="subprocess:Popen.communicate",
-            requires=(EVENTLET,),
         ),
     ),
 )
