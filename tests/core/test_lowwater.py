@@ -58,6 +58,7 @@ def test_large_chunks_of_large_messages_have_one() -> None:
     assert lowwater.mark(64 * KIB, 64 * MIB) == 0
 
 
+@pytest.mark.needs_syscall("FIONREAD")
 def test_the_reader_is_woken_once_the_mark_is_reached(pair: tuple[socket.socket, socket.socket]) -> None:
     near, far = pair
 

@@ -234,6 +234,7 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     counting.kill()
 
 
+@pytest.mark.needs_syscall("FIONREAD")
 def test_who_reads_without_waiting_gives_way(turns: list[int]) -> None:
     with Child(["head", "-c", str(MIB), "/dev/zero"]) as child:
         pipes.grow(child._fd, MIB)
