@@ -78,6 +78,8 @@ network_chunk_size = {network_chunk_size}
 """
 )
 
+# error_suppression_interval: after eleven errors the proxy leaves a server alone (for a minute, without ours). There is
+# no other one here: each request of that minute would fail, however soon the server has come back.
 _PROXY_CONF = (
     _DEFAULTS
     + """\
@@ -88,6 +90,7 @@ use = egg:swift#proxy
 account_autocreate = true
 object_chunk_size = {object_chunk_size}
 client_chunk_size = {client_chunk_size}
+error_suppression_interval = 0
 [filter:catch_errors]
 use = egg:swift#catch_errors
 [filter:healthcheck]
