@@ -46,7 +46,12 @@ def api(service: Service) -> Api:
 
 def requests(service: Service, identity: str) -> list[dict[str, Any]]:
     """The ends of the requests whose path has ``identity``."""
-    return [end for end in traces.ends(service.traces, "glance.request") if identity in end["path"]]
+    return [end for end in traces.ends(service.traces, "glance.request", writing=True) if identity in end["path"]]
+
+
+def so_far(service: Service) -> list[traces.File]:
+    """The files of a service that runs."""
+    return traces.read(service.traces, writing=True)
 
 
 def until(found: Callable[[], Any]) -> Any:
@@ -72,7 +77,7 @@ def image(api: Api) -> Iterator[tuple[str, bytes]]:
 
 def within(service: Service, request: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The ends of the spans in the request of that id, by name."""
-    for file in traces.read(service.traces):
+    for file in so_far(service):
         for event in file.events:
             if event.kind == "E" and event.values.get("request") == request["request"]:
                 inner = {event.span}
@@ -170,7 +175,7 @@ def test_deleting(service: Service, api: Api, image: tuple[str, bytes]) -> None:
 
 def test_spans_are_whole_and_nothing_is_secret(service: Service, image: tuple[str, bytes]) -> None:
     until(lambda: requests(service, image[0]))
-    files = until(lambda: [file for file in traces.read(service.traces) if file.head["component"] == "glance-api"])
+    files = until(lambda: [file for file in so_far(service) if file.head["component"] == "glance-api"])
     for file in files:
         assert "SECRET" not in file.path.read_text()
         ended = {event.span for event in file.events if event.kind == "E"}
@@ -216,7 +221,7 @@ def test_a_database_that_is_locked(release: type[Service]) -> None:
         end = until(lambda: [end for end in requests(running, "/v2/images") if end["method"] == "POST"])[-1]
         assert (end["status"], end["outcome"]) == (answer.status, "error")
         assert "database is locked" in end["error"]
-        for file in traces.read(running.traces):
+        for file in so_far(running):
             assert "SECRET" not in file.path.read_text()
 
 
@@ -241,7 +246,7 @@ def test_every_worker_has_a_file(release: type[Service]) -> None:
 
         def workers() -> set[int]:
             assert api.ask("GET", f"http://{HOST}/v2/schemas/image").status == 200
-            files = traces.read(running.traces)
+            files = so_far(running)
             return {file.head["pid"] for file in files if file.head["component"] == "glance-api"}
 
         found = until(lambda: workers() if len(workers()) == 2 else None)

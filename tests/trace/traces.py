@@ -34,13 +34,26 @@ class File(NamedTuple):
         return sum(note["lost"] for note in self.notes if "end" not in note)
 
 
-def read(directory: str | pathlib.Path) -> list[File]:
-    """All files, by name; every line has to be whole."""
-    return [read_file(path) for path in sorted(pathlib.Path(directory).glob("*.jsonl"))]
+def read(directory: str | pathlib.Path, writing: bool = False) -> list[File]:
+    """All files, by name; every line has to be whole.
+
+    :param writing: a process still writes: it may be in the middle of a line, or have a new file with nothing in it
+    """
+    found = []
+    for path in sorted(pathlib.Path(directory).glob("*.jsonl")):
+        content = path.read_text(encoding="utf-8")
+        if writing:
+            content = content[: content.rfind("\n") + 1]
+        if content or not writing:
+            found.append(_file(path, content))
+    return found
 
 
 def read_file(path: pathlib.Path) -> File:
-    content = path.read_text(encoding="utf-8")
+    return _file(path, path.read_text(encoding="utf-8"))
+
+
+def _file(path: pathlib.Path, content: str) -> File:
     assert content.endswith("\n")
     head, *lines = [json.loads(line) for line in content.splitlines()]
     assert head["fastio-trace"] == 1
@@ -48,15 +61,17 @@ def read_file(path: pathlib.Path) -> File:
     return File(path, head, events, [line for line in lines if isinstance(line, dict)])
 
 
-def events(directory: str | pathlib.Path, kind: str = "BEP", resources: bool = False) -> list[Event]:
+def events(
+    directory: str | pathlib.Path, kind: str = "BEP", resources: bool = False, writing: bool = False
+) -> list[Event]:
     """The events of all files, samples of the resources left out."""
-    found = [event for file in read(directory) for event in file.events if event.kind in kind]
+    found = [event for file in read(directory, writing) for event in file.events if event.kind in kind]
     return found if resources else [event for event in found if event.name != "process.resources"]
 
 
-def ends(directory: str | pathlib.Path, name: str) -> list[dict[str, Any]]:
+def ends(directory: str | pathlib.Path, name: str, writing: bool = False) -> list[dict[str, Any]]:
     """The values of the ends of the spans ``name``, with those of their beginnings."""
-    found = events(directory)
+    found = events(directory, writing=writing)
     begun = {event.span: event.values for event in found if event.kind == "B"}
     return [
         {**begun.get(event.span, {}), **event.values} for event in found if (event.kind, event.name) == ("E", name)
