@@ -6,6 +6,7 @@ import functools
 import inspect
 import json
 import pathlib
+import platform
 import subprocess
 import sys
 import sysconfig
@@ -309,6 +310,8 @@ def test_monitoring_the_code_does_not_change_its_fingerprint() -> None:
 
 
 KEY = "subprocess:Popen._save_input"
+#: What the patches rely on of the standard library.
+STDLIB = generator.wanted_of(generator.CPYTHON, platform.python_version())
 
 
 def native(name: str) -> Any:
@@ -379,13 +382,38 @@ def test_the_shape_of_the_table() -> None:
     assert path.read_text(encoding="utf-8") == json.dumps(table, indent=1, sort_keys=True) + "\n"
 
 
+def test_the_table_has_what_the_patches_declare() -> None:
+    """Nothing is missing, and nothing is there that is looked up by nobody."""
+    assert set(fingerprint.table()) == {wanted.key for wanted in generator.declared()}
+
+
+def test_every_key_belongs_to_a_library() -> None:
+    """Only the standard library has no folder that says which releases are meant."""
+    for key, requirement in generator.declared():
+        package = key.partition(":")[0].partition(".")[0]
+        assert (package in sys.stdlib_module_names) is (requirement is None), key
+        if requirement is not None:
+            assert requirement.distribution == generator.distributions()[package]
+
+
+def test_what_is_wanted_of_a_release() -> None:
+    """A release that comes after all ranges is looked at as well, one that comes before a range is not."""
+    before, first, future = (generator.wanted_of("glance", version) for version in ("31.0", "32.0", "99.0"))
+    assert "_UWSGIChunkFile.read" not in before["glance.common.wsgi"]
+    assert {"_UWSGIChunkFile.read", "_UWSGIChunkFile.__init__"} <= set(first["glance.common.wsgi"])
+    assert future == first
+    assert set(generator.wanted_of("glance_store", "0.28")) == {"glance_store._drivers.sheepdog"}
+
+
 def test_the_generator_sees_what_the_running_python_has() -> None:
     """It compiles the source files; what is looked up are the functions as they were loaded."""
     stdlib = pathlib.Path(sysconfig.get_path("stdlib"))
     generated: dict[str, set[str]] = {}
-    for key, value in generator.hashes(stdlib, generator.STDLIB):
+    for key, value in generator.hashes(stdlib, STDLIB):
         generated.setdefault(key, set()).add(value)
-    for name in generator.POPEN:
+    names = [name.removeprefix("Popen.") for name in STDLIB["subprocess"] if name.startswith("Popen.")]
+    assert "_communicate" in names
+    for name in names:
         live = inspect.getattr_static(native(name).__globals__["Popen"], name)
         assert fingerprint.fingerprint(live) in generated[f"subprocess:Popen.{name}"], name
 
@@ -398,7 +426,7 @@ def test_all_that_the_generator_finds_here_is_in_the_table() -> None:
     stdlib = pathlib.Path(sysconfig.get_path("stdlib"))
     unknown = {
         key
-        for key, value in generator.hashes(stdlib, generator.STDLIB)
+        for key, value in generator.hashes(stdlib, STDLIB)
         if value not in fingerprint.table().get(key, {}).get(fingerprint.PYTHON, {})
     }
     assert unknown == set()

@@ -3,10 +3,10 @@
     python -m benchmarks.tools.fingerprints --python python3.10 python3.11 --eventlet 0.40.4 0.41.3 --oslo 7.6.1 \\
         --glance-store 5.6.0 5.7.0
 
-Each interpreter hashes its own standard library, the releases of eventlet, oslo.concurrency, glance_store,
-swiftclient, glanceclient and glance (downloaded with pip) and further versions of the standard library of its minor
-version given by ``--stdlib VERSION=DIRECTORY``. A new release is added only after somebody has read what changed in
-it; the file is merged, never started anew, unless ``--fresh`` is given.
+The functions are those that the patches declare. Each interpreter hashes its own standard library, the given releases
+of the libraries that are patched (downloaded with pip; an option for each folder of ``fastio.patches``) and further
+versions of the standard library of its minor version given by ``--stdlib VERSION=DIRECTORY``. A new release is added
+only after somebody has read what changed in it; the file is merged, never started anew, unless ``--fresh`` is given.
 """
 
 from __future__ import annotations
@@ -23,105 +23,74 @@ import sysconfig
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from types import CodeType
+from typing import NamedTuple
 
-from packaging.version import Version
+from packaging.requirements import Requirement as PEP508
 
+from fastio.patching import registry
 from fastio.patching.fingerprint import NOT_PLAIN, PYTHON, Defaults, digest, spell
+from fastio.patching.registry import Requirement
 
 TABLE = pathlib.Path(__file__).resolve().parents[2] / "fastio" / "patching" / "fingerprints.json"
-POPEN = (
-    "_communicate", "_save_input", "_check_timeout", "_remaining_time", "_translate_newlines", "communicate", "_wait",
-    "_try_wait", "_execute_child", "_get_handles", "_close_pipe_fds",
-)  # fmt: skip
-STDLIB = {
-    "subprocess": [*(f"Popen.{name}" for name in POPEN), "run"],
-    "_pyio": ["open"],
-}
-#: eventlet makes a function of its own of this code, which has no defaults.
-WITHOUT_DEFAULTS = {"_pyio:open"}
-EVENTLET = {
-    "eventlet.green.subprocess": ["Popen.wait", "Popen.__init__"],
-    "eventlet.green.os": ["write"],
-    "eventlet.greenio.base": [f"GreenSocket.{name}" for name in ("sendall", "send", "_send_loop")],
-    "eventlet.greenio.py3": [
-        f"GreenFileIO.{name}" for name in ("__init__", "_trampoline", "read", "readall", "readinto", "write")
-    ],
-    "eventlet.hubs.hub": ["BaseHub.switch"],
-    "eventlet.wsgi": ["HttpProtocol.handle_one_response"],
-}
-OSLO = {"oslo_concurrency.processutils": ["_subprocess_setup"]}
-#: A pair names the first release whose function has been read and fits what fastio does with it.
-GLANCE_STORE: dict[str, list[str | tuple[str, str]]] = {
-    "glance_store._drivers.cinder.store": [
-        *(f"Store.{name}" for name in ("get", "add", "delete", "_open_cinder_volume", "_cinder_volume_data_iterator")),
-        ("Store._write_data", "5.0"),
-        "CinderVolumeIterator.__init__",
-        "CinderVolumeIterator.__next__",
-        "CinderVolumeIterator.close",
-    ],
-    "glance_store._drivers.filesystem": [
-        *(f"Store.{name}" for name in ("get", "add", "configure_add")),
-        ("Store.delete", "4.5"),
-        "ChunkedFile.__init__",
-        "ChunkedFile.__iter__",
-        "ChunkedFile.close",
-    ],
-    "glance_store._drivers.http": ["Store.get", "http_response_iterator"],
-    "glance_store._drivers.rbd": [
-        *(f"Store.{name}" for name in ("get", "add", "configure_add", "get_size", "get_connection", "_create_image")),
-        *(f"Store.{name}" for name in ("_delete_image", "_resize_on_write")),
-        ("Store.delete", "4.5"),
-        "ImageIterator.__iter__",
-        "ImageIterator.__init__",
-    ],
-    "glance_store._drivers.s3": [
-        *(f"Store.{name}" for name in ("get", "add", "_add_singlepart", "_add_multipart", "_create_s3_client")),
-        "Store._operation_set",
-        "Store.delete",
-    ],
-    "glance_store._drivers.sheepdog": [
-        *(f"Store.{name}" for name in ("get", "add", "configure_add")),
-        *(f"SheepdogImage.{name}" for name in ("_run_command", "read")),
-    ],
-    "glance_store._drivers.swift.buffered": ["BufferedReader._buffer"],
-    "glance_store._drivers.swift.store": [
-        *(f"BaseStore.{name}" for name in ("get", "add", "_get_object")),
-        ("BaseStore.delete", "4.5"),
-    ],
-    "glance_store._drivers.vmware_datastore": ["Store.get", "Store.add", ("Store.delete", "4.5"), "new_session"],
-    "glance_store.common.utils": ["get_hasher", "chunkreadable", "chunkiter"],
-}
-GLANCE: dict[str, list[str | tuple[str, str]]] = {
-    "glance.api.common": ["size_checked_iter"],
-    "glance.api.middleware.cache": ["CacheFilter.get_from_cache", "CacheFilter._process_v2_request"],
-    "glance.common.config": ["load_paste_app"],
-    "glance.common.utils": [
-        *("chunkiter", "cooperative_iter", "cooperative_read"),
-        *(f"CooperativeReader.{name}" for name in ("__init__", "read", "__iter__")),
-        *(f"LimitingReader.{name}" for name in ("__init__", "read", "__iter__")),
-    ],
-    "glance.common.wsgi": ["Resource.dispatch", ("_UWSGIChunkFile.read", "32.0"), ("_UWSGIChunkFile.__init__", "32.0")],
-    "glance.image_cache": ["ImageCache.cache_tee_iter"],
-    "glance.location": ["ImageProxy.get_data", "ImageProxy._upload_to_store"],
-    "glance.notifier": ["ImageProxy.get_data", "ImageProxy._get_chunk_data_iterator"],
-}
-SWIFTCLIENT = {
-    "swiftclient.client": ["HTTPConnection.__init__", "HTTPConnection.getresponse", "Connection.put_object"]
-}
-GLANCECLIENT = {
-    "glanceclient.common.http": ["_close_after_stream", "HTTPClient._request", "SessionClient.request"],
-    "glanceclient.common.utils": ["serious_integrity_iter", "integrity_iter"],
-}
-#: What is wanted of each distribution.
-DISTRIBUTIONS: dict[str, Mapping[str, Sequence[str | tuple[str, str]]]] = {
-    "eventlet": EVENTLET,
-    "oslo.concurrency": OSLO,
-    "glance_store": GLANCE_STORE,
-    "python-swiftclient": SWIFTCLIENT,
-    "python-glanceclient": GLANCECLIENT,
-    "glance": GLANCE,
-}
+#: What the standard library is called in the table.
+CPYTHON = "CPython"
+
+
+class Wanted(NamedTuple):
+    """A function that a patch declares."""
+
+    #: as ``module:qualified.name``
+    key: str
+    #: the range of the patch; None of the standard library
+    requirement: Requirement | None
+
+
+@lru_cache(maxsize=1)
+def declared() -> list[Wanted]:
+    """All that patches declare: what they replace and what they rely on."""
+    known = distributions()
+    found = []
+    for patch in registry.all_patches():
+        for target in patch.targets:
+            ranges = {requirement.distribution: requirement for requirement in patch.requirements(target)}
+            for key in target.keys:
+                distribution = known.get(key.partition(":")[0].partition(".")[0], CPYTHON)
+                found.append(Wanted(key, ranges.get(distribution)))
+    return found
+
+
+@lru_cache(maxsize=1)
+def distributions() -> dict[str, str]:
+    """The distributions that are patched, by the name of their folder, which is that of the library."""
+    return {folder: Requirement(stated).distribution for folder, stated in registry.libraries().items()}
+
+
+def wanted_of(distribution: str, version: str) -> dict[str, list[str]]:
+    """The functions that are wanted of a release, by module.
+
+    Those of patches that are made for it or for earlier ones: of a release that comes after the range of a patch the
+    functions tell whether the range can be wider.
+    """
+    found: dict[str, dict[str, None]] = {}
+    for key, requirement in declared():
+        if (requirement.distribution if requirement else CPYTHON) == distribution and _reaches(requirement, version):
+            module, _, name = key.partition(":")
+            found.setdefault(module, {})[name] = None
+    return {module: list(names) for module, names in found.items()}
+
+
+def _reaches(requirement: Requirement | None, version: str) -> bool:
+    bounds = PEP508(str(requirement)).specifier if requirement else ()
+    return all(bound.contains(version, prereleases=True) for bound in bounds if bound.operator == ">=")
+
+
+@lru_cache(maxsize=1)
+def without_defaults() -> frozenset[str]:
+    """The keys of functions of which upstream has but the code."""
+    targets = (target for patch in registry.all_patches() for target in patch.targets)
+    return frozenset(target.keys[0] for target in targets if target.without_defaults)
 
 
 def functions(code: CodeType, prefix: str = "") -> Iterator[tuple[str, CodeType]]:
@@ -155,12 +124,6 @@ def spelled(default: ast.expr) -> str:
         return NOT_PLAIN
 
 
-def since(release: str, names: Sequence[str | tuple[str, str]]) -> list[str]:
-    """Those of ``names`` that are wanted of ``release``."""
-    pairs = [(name, "0") if isinstance(name, str) else name for name in names]
-    return [name for name, first in pairs if Version(first) <= Version(release)]
-
-
 def hashes(root: pathlib.Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
     """``(key, fingerprint)`` of the wanted functions below ``root``, as compiled at each optimisation level."""
     for module, names in wanted.items():
@@ -175,7 +138,7 @@ def hashes(root: pathlib.Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[
                 if name in names:
                     key = f"{module}:{name}"
                     its = defaults[function.co_name, function.co_firstlineno]
-                    yield key, digest(function, Defaults() if key in WITHOUT_DEFAULTS else its)
+                    yield key, digest(function, Defaults() if key in without_defaults() else its)
 
 
 def download(distribution: str, version: str, into: pathlib.Path) -> pathlib.Path | None:
@@ -201,20 +164,16 @@ def collect(arguments: argparse.Namespace) -> dict[str, list[tuple[str, str]]]:
         for key, value in hashes(root, wanted):
             found.setdefault(key, []).append((value, release))
 
-    add(pathlib.Path(sysconfig.get_path("stdlib")), STDLIB, "CPython " + platform.python_version())
+    def add_stdlib(root: pathlib.Path, version: str) -> None:
+        add(root, wanted_of(CPYTHON, version), f"{CPYTHON} {version}")
+
+    add_stdlib(pathlib.Path(sysconfig.get_path("stdlib")), platform.python_version())
     for spec in arguments.stdlib:
         version, _, directory = spec.partition("=")
         if version.rpartition(".")[0] == PYTHON:
-            add(pathlib.Path(directory), STDLIB, "CPython " + version)
-    for distribution, versions in (
-        ("eventlet", arguments.eventlet),
-        ("oslo.concurrency", arguments.oslo),
-        ("glance_store", arguments.glance_store),
-        ("python-swiftclient", arguments.swiftclient),
-        ("python-glanceclient", arguments.glanceclient),
-        ("glance", arguments.glance),
-    ):
-        for version in versions:
+            add_stdlib(pathlib.Path(directory), version)
+    for folder, distribution in distributions().items():
+        for version in getattr(arguments, folder):
             with tempfile.TemporaryDirectory() as directory:
                 root = download(distribution, version, pathlib.Path(directory))
                 if root is not None:
@@ -222,35 +181,26 @@ def collect(arguments: argparse.Namespace) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
-def wanted_of(distribution: str, version: str) -> dict[str, list[str]]:
-    """The functions that are wanted of a release, by module."""
-    return {module: since(version, names) for module, names in DISTRIBUTIONS[distribution].items()}
-
-
 def releases(text: str) -> list[str]:
     return [release for release in text.split(", ") if release]
+
+
+def option(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--python", nargs="*", default=[], help="interpreters to run; by default only this one")
     parser.add_argument("--stdlib", nargs="*", default=[], metavar="VERSION=DIRECTORY")
-    parser.add_argument("--eventlet", nargs="*", default=[], metavar="VERSION")
-    parser.add_argument("--oslo", nargs="*", default=[], metavar="VERSION")
-    parser.add_argument("--glance-store", nargs="*", default=[], metavar="VERSION")
-    parser.add_argument("--swiftclient", nargs="*", default=[], metavar="VERSION")
-    parser.add_argument("--glanceclient", nargs="*", default=[], metavar="VERSION")
-    parser.add_argument("--glance", nargs="*", default=[], metavar="VERSION")
+    for folder in distributions():
+        parser.add_argument(option(folder), nargs="*", default=[], metavar="VERSION")
     parser.add_argument("--fresh", action="store_true", help="forget what the table holds")
     arguments = parser.parse_args()
     if arguments.fresh:
         TABLE.write_text("{}\n")
     if arguments.python:
-        rest = [
-            word
-            for name in ("stdlib", "eventlet", "oslo", "glance_store", "swiftclient", "glanceclient", "glance")
-            for word in ("--" + name.replace("_", "-"), *getattr(arguments, name))
-        ]
+        rest = [word for name in ("stdlib", *distributions()) for word in (option(name), *getattr(arguments, name))]
         for python in arguments.python:
             subprocess.run([python, "-m", "benchmarks.tools.fingerprints", *rest], check=True)
         return
@@ -261,6 +211,8 @@ def main() -> None:
             names = releases(known.get(value, ""))
             if release not in names:
                 known[value] = ", ".join([*names, release])
+    # What no patch declares any more is not looked up either.
+    table = {key: table[key] for key in table if key in {each.key for each in declared()}}
     TABLE.write_text(json.dumps(table, indent=1, sort_keys=True) + "\n")
 
 

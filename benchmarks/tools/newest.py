@@ -1,7 +1,7 @@
 """Compares the code of what is installed here with what fastio knows, and says what is new.
 
-``python -m benchmarks.tools.newest`` looks at the standard library of this Python and at all distributions of
-``benchmarks/tools/fingerprints.py``. The exit status is 1 if a function is not known or not there any more, or if a
+``python -m benchmarks.tools.newest`` looks at the standard library of this Python and at all distributions
+that are patched. The exit status is 1 if a function is not known or not there any more, or if a
 patch is not made for the version that is installed; ``tox -e newest`` installs the newest releases first.
 """
 
@@ -96,7 +96,7 @@ def _keys_of_newest(distribution: str, tables: Mapping[str, Mapping[str, str]]) 
 def refusals(distribution: str, version: str) -> list[str]:
     """The requirements on ``distribution`` that ``version`` does not meet, with the patches that have them."""
     patches: dict[str, list[str]] = {}
-    for patch in registry.patches():
+    for patch in registry.all_patches():
         for requirement in {each for target in patch.targets for each in patch.requirements(target)}:
             if requirement.distribution == distribution and not requirement.accepts(version):
                 patches.setdefault(str(requirement), []).append(patch.name)
@@ -106,8 +106,9 @@ def refusals(distribution: str, version: str) -> list[str]:
 def findings() -> Iterable[Finding]:
     """What became of all that is installed."""
     stdlib = pathlib.Path(sysconfig.get_path("stdlib"))
-    yield examine("CPython", platform.python_version(), stdlib, fingerprints.STDLIB)
-    for name in fingerprints.DISTRIBUTIONS:
+    version = platform.python_version()
+    yield examine(fingerprints.CPYTHON, version, stdlib, fingerprints.wanted_of(fingerprints.CPYTHON, version))
+    for name in fingerprints.distributions().values():
         try:
             installed = importlib.metadata.distribution(name)
         except importlib.metadata.PackageNotFoundError:

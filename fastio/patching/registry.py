@@ -7,6 +7,7 @@ name to ``MODULES`` below.
 from __future__ import annotations
 
 import importlib
+import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -150,6 +151,8 @@ class Target:
     #: where upstream has the attribute from, as ``module:qualified.name``, if it inherits or copies it; the functions
     #: beside it come from beside that
     code: str = ""
+    #: of that it has but the code, and none of the defaults of its arguments
+    without_defaults: bool = False
     #: the object that has the attribute; found by walking the path in the module unless given
     find_owner: Callable[[], Any] | None = None
     #: other places (``module:name``) that hold the very same object once eventlet has monkey patched
@@ -275,6 +278,17 @@ def _stated(folder: str) -> str:
 def patches() -> tuple[Patch, ...]:
     """All patches in the order of application, those of wings left out."""
     return tuple(importlib.import_module(name).PATCH for name in module_names())
+
+
+def all_patches() -> tuple[Patch, ...]:
+    """All patches, and those of wings, in the order of application."""
+    return (*patches(), *(patch for wing in WINGS for patch in wing.patches()))
+
+
+def libraries() -> dict[str, str]:
+    """What the folders of the libraries require, by the name of the folder; the standard library has nothing."""
+    folders = sorted(info.name for info in pkgutil.iter_modules(importlib.import_module(PATCHES).__path__))
+    return {name: stated for name in folders if (stated := _stated(f"{PATCHES}.{name}"))}
 
 
 def module_names() -> tuple[str, ...]:

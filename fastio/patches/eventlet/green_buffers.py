@@ -43,6 +43,6 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="GreenPipe: what reads with the default buffering has a buffer of 64 KiB",
-    targets=(Target("eventlet.greenio.py3:_open", make, code="_pyio:open"),),
+    targets=(Target("eventlet.greenio.py3:_open", make, code="_pyio:open", without_defaults=True),),
     default=False,
 )
