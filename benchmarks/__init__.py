@@ -2,7 +2,7 @@
 
 ``harness`` measures and shows, ``suites`` say what is measured, ``backends`` are the real servers for it, ``load`` puts
 load on them, ``logserver`` is a service of its own, ``validate`` judges candidates for upstream, ``report`` makes pages
-of results, and ``tools`` look after the project.
+of results, ``documentation`` their tables and plots for fastio's own, and ``tools`` look after the project.
 
 Nothing in ``fastio`` imports this package. How we measure is described in doc/source/measuring.rst.
 """

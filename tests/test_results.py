@@ -1,50 +1,86 @@
-"""The figures in the documentation and in README.rst are those of the results that stand beside them."""
+"""The figures in the documentation and in README.rst are those of the results that are kept."""
 
+from __future__ import annotations
+
+import re
+import shutil
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("scipy")
+pytest.importorskip("psutil", reason="results need the extra 'bench'")
+pytest.importorskip("scipy", reason="results need the extra 'bench'")
 
-from benchmarks.harness import results, tables  # noqa: E402
-from benchmarks.suites.store_chunks import tables as chunks  # noqa: E402
-from benchmarks.validate import figures  # noqa: E402
+from benchmarks import documentation
+from benchmarks.harness import results, tables
+from benchmarks.validate import figures
 
 ROOT = Path(__file__).parent.parent
-RESULTS = sorted((ROOT / "doc" / "source" / "results").glob("*.json"))
+SOURCE = ROOT / "doc" / "source"
+KEPT = SOURCE / "results"
+RESULTS = sorted(KEPT.glob("*.json"))
+SHOWN = documentation.shown()
+#: Drawn of the records of each request, which are too large to be kept.
+PICTURES = {KEPT / "disk_swift-requests.png"}
+#: Bytes of all that is kept.
+MOST = 3_000_000
 
 
-def test_there_are_results():
-    assert RESULTS
+def test_only_results_are_kept_and_they_are_small():
+    kept = {path for path in KEPT.rglob("*") if path.is_file()}
+    assert {path for path in kept if path.suffix != ".json"} == PICTURES
+    assert sum(path.stat().st_size for path in kept) <= MOST
 
 
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
-def test_the_table_is_that_of_the_result(path):
-    table = path.with_suffix(".rst").read_text(encoding="utf-8")
-    command = f"python -m benchmarks.harness.tables {path} --rst > {path.stem}.rst"
-    assert table == tables.rst(results.read(path)), command
+def test_the_table_of_a_result_is_in_the_documentation(path):
+    assert f"{path.stem}.rst" in SHOWN
 
 
-@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
-def test_the_table_is_in_the_documentation(path):
-    pages = (page.read_text(encoding="utf-8") for page in (ROOT / "doc/source").glob("*.rst"))
-    assert any(f".. include:: results/{path.stem}.rst" in page for page in pages)
+@pytest.mark.parametrize("name", [name for name in SHOWN if name.endswith(".rst")])
+def test_what_the_pages_include_is_made_of_a_result(name, tmp_path):
+    documentation.make(name, tmp_path)
+    assert ".. list-table:: " in (tmp_path / name).read_text(encoding="utf-8")
 
 
-def test_what_the_chunk_sizes_are_judged_by_is_that_of_the_result():
-    path = ROOT / "doc/source/results/store_chunks.json"
-    judged = path.with_name("store_chunks-best.rst").read_text(encoding="utf-8")
-    assert judged.rstrip("\n") == tables.table_rst(chunks.table(results.read(path))).rstrip("\n")
-    page = (ROOT / "doc/source/benchmarks.rst").read_text(encoding="utf-8")
-    assert ".. include:: results/store_chunks-best.rst" in page
+def test_a_table_has_the_figures_of_the_result(tmp_path):
+    path = Path(shutil.copy(KEPT / "fairness.json", tmp_path))
+    documentation.make("fairness.rst", tmp_path, kept=tmp_path)
+    before = (tmp_path / "fairness.rst").read_text(encoding="utf-8")
+    result = results.read(path)
+    case = result.cases[0]
+    for run in next(iter(case.variants.values())).runs:
+        run[case.value] *= 2
+    result.write(path)
+    documentation.make("fairness.rst", tmp_path, kept=tmp_path)
+    assert (tmp_path / "fairness.rst").read_text(encoding="utf-8") != before
 
 
-def test_the_candidates_tables_are_those_of_their_results():
-    table = (ROOT / "doc/source/results/candidates.rst").read_text(encoding="utf-8")
-    assert table == figures.page(), "python -m benchmarks.validate.figures"
-    assert ".. include:: results/candidates.rst" in (ROOT / "doc/source/candidates.rst").read_text(encoding="utf-8")
-    patches = {path.stem for path in (ROOT / "doc/source/candidates").glob("*.patch")}
-    kept = {path.stem for path in (ROOT / "doc/source/results/candidates").iterdir()}
+def test_what_there_is_no_result_of_is_an_error(tmp_path):
+    shutil.copy(KEPT / "fairness.json", tmp_path)
+    for name, message in (
+        ("peers.rst", "there is no such result in .*, only fairness"),
+        ("fairness-more.rst", "nothing of the kind"),
+        ("fairness-judged.rst", "nothing of the kind"),
+        ("fairness.txt", "nothing of the kind"),
+    ):
+        with pytest.raises(results.ResultError, match=f"^{name}: .*{message}"):
+            documentation.make(name, tmp_path, kept=tmp_path)
+        assert not (tmp_path / name).exists()
+
+
+def test_a_result_may_have_the_name_of_another_and_more(tmp_path):
+    shutil.copy(KEPT / "fairness.json", tmp_path / "fairness.json")
+    shutil.copy(KEPT / "input.json", tmp_path / "fairness-judged.json")
+    documentation.make("fairness-judged.rst", tmp_path, kept=tmp_path)
+    made = (tmp_path / "fairness-judged.rst").read_text(encoding="utf-8")
+    assert made == tables.rst(results.read(KEPT / "input.json"))
+
+
+def test_the_candidates_results_are_those_of_the_candidates():
+    assert documentation.CANDIDATES in SHOWN
+    patches = {path.stem for path in (SOURCE / "candidates").glob("*.patch")}
+    kept = {path.stem for path in (KEPT / "candidates").iterdir()}
     assert patches == set(figures.MEASURED) == kept
 
 
@@ -57,7 +93,7 @@ def readme_rows():
 
 
 def test_the_figures_in_readme_are_those_of_the_result():
-    case = results.read(ROOT / "doc/source/results/sheepdog.json").cases[0]
+    case = results.read(KEPT / "sheepdog.json").cases[0]
     table = tables.table(case)
     columns = [table.head.index(name) for name in ("MB/s", "CPU s/GiB", "waits/MiB", "peak memory/payload")]
     rows = readme_rows()
@@ -65,3 +101,62 @@ def test_the_figures_in_readme_are_those_of_the_result():
         if cells[0] in rows:
             assert rows.pop(cells[0]) == [cells[column] for column in columns]
     assert set(rows) <= {"row"}
+
+
+# --- what is said of the figures
+
+_HEADING = re.compile(r"^(\S.*)\n(?:=+|-+)$", re.MULTILINE)
+_LITERAL = re.compile(r"``[^`]*``")
+#: Numbers as they are written in a sentence, with a point or with commas: no versions, no names.
+_QUOTED = re.compile(r"(?<![\w.,-])(?:\d{1,3}(?:,\d{3})+|\d+\.\d+)(?![\w]|[.,-]\d)")
+_CELL = re.compile(r"^(?:   [* ] - |\.\. list-table:: )(.+)$", re.MULTILINE)
+#: An interval, or a share.
+_NO_FIGURE = re.compile(r"\(.*\)|\S+%")
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]\d+)?")
+
+
+def clients_cpu():
+    """The CPU time of each client's download, with curl's as 1."""
+    for name in ("glance_client", "glance_client_https"):
+        (case,) = results.read(KEPT / f"{name}.json").cases
+        for row in case.variants.values():
+            yield (row.median("transfer_cpu_seconds") or 0) / case.variants["curl"].median("cpu_seconds")
+
+
+#: Figures of results that are in no table, by the section that quotes them.
+FURTHER = {"A download's cost for the client": clients_cpu}
+
+
+def sections():
+    """Each section that shows results: its page, heading, and the text."""
+    for page in sorted(SOURCE.glob("*.rst")):
+        _, *parts = _HEADING.split(page.read_text(encoding="utf-8"))
+        for heading, text in zip(parts[::2], parts[1::2], strict=True):
+            if documentation.included(text):
+                yield pytest.param(heading, text, id=f"{page.stem}: {heading}")
+
+
+def figures_of(name, directory):
+    """What a result's tables and those of its suite have in their titles and cells, without intervals and spreads."""
+    for each in (name, name.replace(".rst", "-judged.rst")):
+        try:
+            documentation.make(each, directory)
+        except results.ResultError:
+            continue
+        for cell in _CELL.findall((directory / each).read_text(encoding="utf-8")):
+            yield from map(float, _NUMBER.findall(_NO_FIGURE.sub("", cell)))
+
+
+@pytest.mark.parametrize(("heading", "text"), [*sections()])
+def test_a_figure_in_a_sentence_is_in_the_results_of_its_section(heading, text, tmp_path):
+    paragraphs = [each for each in text.split("\n\n") if not each.startswith(("..", "    "))]
+    quoted = _QUOTED.findall(_LITERAL.sub("", "\n\n".join(paragraphs)))
+    known = [each for name in documentation.included(text) if name.endswith(".rst")
+             for each in figures_of(name, tmp_path)]  # fmt: skip
+    known += FURTHER[heading]() if heading in FURTHER else []
+    missing = []
+    for each in quoted:
+        half = 10.0 ** -len(each.partition(".")[2]) / 2
+        if not any(abs(float(each.replace(",", "")) - figure) <= half * (1 + 1e-6) for figure in known):
+            missing.append(each)
+    assert not missing, "no result of this section has them"

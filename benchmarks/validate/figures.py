@@ -1,7 +1,7 @@
 """What fastio's own candidates gain, for the documentation: ``python -m benchmarks.validate.figures [NAME …]``.
 
 Each of those named (``all``: every one) is measured beside stock and fastio and kept in ``doc/source/results``, without
-what names this machine's directories. Then, or without a name at once, all that are kept become a table each.
+what names this machine's directories. Then, or without a name at once, the tables of all that are kept are printed.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments).names
     for name in MEASURED if "all" in chosen else chosen:
         measure(name)
-    (RESULTS / "candidates.rst").write_text(page())
+    sys.stdout.write(page())
     return 0
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parent
 sys.path.insert(0, str(SOURCE.parent.parent))
 
+from benchmarks import documentation  # noqa: E402
 from fastio import __version__, matrix  # noqa: E402
 from fastio.patching import registry  # noqa: E402
 
@@ -62,6 +63,12 @@ def write_generated(name, lines):
     (generated / name).write_text("\n".join(lines) + "\n")
 
 
+def make_results(app):
+    """What the pages show of the results that are kept."""
+    documentation.make_all(SOURCE)
+
+
 def setup(app):
+    app.connect("builder-inited", make_results)
     app.connect("builder-inited", write_patches)
     app.connect("builder-inited", write_matrix)

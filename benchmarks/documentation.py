@@ -1,0 +1,98 @@
+"""The tables and plots of the documentation, of the results that are kept in ``doc/source/results``.
+
+A page includes or shows what it wants from ``generated/results``, and it is made when the documentation is built. Of
+``NAME.json`` there are
+
+- ``NAME.rst``: a table for each case, and what the figures depend on,
+- ``NAME-judged.rst``: what the suite says of the figures,
+- ``NAME.png``: the cases, drawn,
+- ``NAME-load.png``: the CPU load over time, if it was sampled,
+- ``NAME-PLOT.png``: what only the suite draws,
+
+and of all results of candidates together there is ``candidates.rst``.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from benchmarks.harness import results, tables
+from benchmarks.harness.engine import ROOT
+from benchmarks.harness.results import Result, ResultError
+from benchmarks.report.suites import Suite
+from benchmarks.validate import figures
+
+SOURCE = ROOT / "doc" / "source"
+#: The results that are kept.
+KEPT = SOURCE / "results"
+#: Where the pages find what is made, as seen from them.
+MADE = "generated/results"
+CANDIDATES = "candidates.rst"
+
+_DIRECTIVE = re.compile(rf"^\.\. (?:include|image):: {MADE}/(\S+)$", re.MULTILINE)
+
+
+def included(text: str) -> list[str]:
+    """The names of what a page, or a part of it, shows of the results."""
+    return _DIRECTIVE.findall(text)
+
+
+def shown(source: Path = SOURCE) -> list[str]:
+    """The same of all pages."""
+    return sorted({name for page in source.glob("*.rst") for name in included(page.read_text(encoding="utf-8"))})
+
+
+def make_all(source: Path = SOURCE) -> None:
+    """Make what the pages show, and nothing else."""
+    directory = source / MADE
+    directory.mkdir(parents=True, exist_ok=True)
+    for name in shown(source):
+        make(name, directory)
+
+
+def make(name: str, directory: Path, kept: Path = KEPT) -> None:
+    """Make one file.
+
+    :raises ResultError: if there is no result that it could be of, or if that has nothing of the kind
+    """
+    path = directory / name
+    if name == CANDIDATES:
+        text = figures.page()
+    else:
+        stem, part = _split(name, kept)
+        result = results.read(kept / f"{stem}.json")
+        if path.suffix == ".png":
+            _draw(result, directory, stem, part)
+            if path.exists():
+                return
+        text = _text(result, part) if path.suffix == ".rst" else ""
+    if not text:
+        raise ResultError(f"{name}: the result has nothing of the kind")
+    path.write_text(text, encoding="utf-8")
+
+
+def _split(name: str, kept: Path) -> tuple[str, str]:
+    """The result that a file is of, and what it has of it."""
+    stems = {path.stem for path in kept.glob("*.json")}
+    whole = Path(name).stem
+    # The longest that fits: a result may have the name of another, and more.
+    for stem in sorted(stems, key=len, reverse=True):
+        if whole == stem or whole.startswith(f"{stem}-"):
+            return stem, whole.removeprefix(stem).removeprefix("-")
+    raise ResultError(f"{name}: there is no such result in {kept}, only {', '.join(sorted(stems))}")
+
+
+def _text(result: Result, part: str) -> str:
+    if part == "judged":
+        judged = Suite(result.suite).judgement(result)
+        return "\n\n".join(map(tables.table_rst, judged)) + "\n" * bool(judged)
+    return "" if part else tables.rst(result)
+
+
+def _draw(result: Result, directory: Path, name: str, part: str) -> None:
+    from benchmarks.harness import plots
+    from benchmarks.suites.glance_client import plots as cpu_load
+
+    draw = {"": plots.plot, "load": cpu_load.plot}.get(part, Suite(result.suite).draw)
+    draw(result, directory, name)
