@@ -10,11 +10,16 @@ A page includes or shows what it wants from ``generated/results``, and it is mad
 - ``NAME-PLOT.png``: what only the suite draws,
 
 and of all results of candidates together there is ``candidates.rst``.
+
+``python -m benchmarks.documentation results/NAME.json …`` keeps results, without what names this machine's directories.
 """
 
 from __future__ import annotations
 
+import argparse
 import re
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.harness import results, tables
@@ -96,3 +101,21 @@ def _draw(result: Result, directory: Path, name: str, part: str) -> None:
 
     draw = {"": plots.plot, "load": cpu_load.plot}.get(part, Suite(result.suite).draw)
     draw(result, directory, name)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.documentation", description="Keep results for the documentation."
+    )
+    parser.add_argument("results", metavar="RESULT", nargs="+", type=Path, help="a JSON result of any suite")
+    try:
+        for path in parser.parse_args(arguments).results:
+            (KEPT / path.name).write_text(results.read(path).portable(), encoding="utf-8")
+    except (OSError, ResultError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

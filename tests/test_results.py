@@ -77,6 +77,27 @@ def test_a_result_may_have_the_name_of_another_and_more(tmp_path):
     assert made == tables.rst(results.read(KEPT / "input.json"))
 
 
+def test_a_result_is_kept_without_the_paths_of_the_machine(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(documentation, "KEPT", tmp_path / "kept")
+    (tmp_path / "kept").mkdir()
+    pythons = [f"{ROOT}/.tox/{name}/bin/python" for name in ("one", "two", "two3")]
+    result = results.read(KEPT / "fairness.json")
+    same = result.text()
+    result.machine["executable"] = pythons[0]
+    rows = list(result.cases[0].variants.values())
+    for number, row in enumerate(rows):
+        row.command[0] = pythons[number % 3]
+        row.command.append(f"{ROOT}/benchmarks/worker.py")
+    (tmp_path / "fairness.json").write_text(result.text(), encoding="utf-8")
+    assert documentation.main([str(tmp_path / "fairness.json")]) == 0
+    kept = results.read(tmp_path / "kept" / "fairness.json")
+    for row in kept.cases[0].variants.values():
+        assert row.command.pop() == "benchmarks/worker.py"
+    assert kept.text() == same
+    assert documentation.main([str(tmp_path / "none.json")]) == 2
+    assert "none.json" in capsys.readouterr().err
+
+
 def test_the_candidates_results_are_those_of_the_candidates():
     assert documentation.CANDIDATES in SHOWN
     patches = {path.stem for path in (SOURCE / "candidates").glob("*.patch")}

@@ -22,10 +22,8 @@ from pathlib import Path
 from typing import Any, Protocol, TextIO
 
 from benchmarks.harness import machine
-from benchmarks.harness.results import THROUGHPUT, TIME, CaseResult, Result, VariantResult
+from benchmarks.harness.results import ROOT, THROUGHPUT, TIME, CaseResult, Result, VariantResult
 from benchmarks.harness.worker import SURROUNDINGS_VARIABLE
-
-ROOT = Path(__file__).resolve().parents[2]
 
 #: Seconds for the start and the end of a case's backends, of which each step has a limit of its own.
 _SURROUNDINGS = 600.0

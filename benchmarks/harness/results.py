@@ -26,6 +26,8 @@ THROUGHPUT: Mapping[str, float] = {"MB/s": 1e6, "MiB/s": float(1 << 20)}
 #: Units of time, per second.
 TIME: Mapping[str, float] = {"s": 1.0, "ms": 1e3, "us": 1e6}
 
+ROOT = Path(__file__).resolve().parents[2]
+
 MIB = 1 << 20
 GIB = 1 << 30
 
@@ -172,6 +174,15 @@ class Result:
         known = ",\n".join(patches)
         lines = [f'"{name}":{_compact(value)}' for name, value in head.items()]
         return ",\n".join(["{" + lines[0], *lines[1:], f'"patches":[\n{known}\n]', f'"cases":[\n{cases}\n]']) + "}\n"
+
+    def portable(self) -> str:
+        """The same without what names this machine's directories: its Pythons, and this checkout."""
+        text = self.text()
+        commands = [row.command for case in self.cases for row in case.variants.values()]
+        for python in {self.machine.get("executable", ""), *(each for command in commands for each in command[:1])}:
+            if os.path.isabs(python):
+                text = text.replace(json.dumps(python), '"python"')
+        return text.replace(f"{ROOT}/", "")
 
     def write(self, path: Path) -> None:
         """Write the file as a whole, so that whoever reads it at any time finds valid JSON."""

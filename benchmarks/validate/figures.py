@@ -55,9 +55,8 @@ def measure(name: str) -> None:
     found = directory.glob(f"validate-*-{name}.patch-*/state/*/benchmarks.json")
     result = results.read(max(found, key=lambda path: path.stat().st_mtime))
     result.command = ["fastio", "validate", *asked]
-    text = result.text().replace(result.machine["executable"], "python").replace(f"{ROOT}/", "")
     _file(name).parent.mkdir(exist_ok=True)
-    _file(name).write_text(text, encoding="utf-8")
+    _file(name).write_text(result.portable(), encoding="utf-8")
 
 
 def _file(name: str) -> Path:

@@ -38,7 +38,8 @@ def test_a_table():
 
 def test_what_is_kept_names_nothing_of_this_machine(tmp_path, monkeypatch):
     (name, (target, cases, _)), *_ = figures.MEASURED.items()
-    monkeypatch.setattr(figures, "ROOT", tmp_path)
+    for module in (figures, results):
+        monkeypatch.setattr(module, "ROOT", tmp_path)
     (tmp_path / "kept").mkdir()
     monkeypatch.setattr(figures, "RESULTS", tmp_path / "kept")
     executable = f"{tmp_path}/.tox/bin/python3"
