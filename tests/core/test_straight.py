@@ -88,7 +88,7 @@ class Timed(socket.SocketIO):
         return super().readinto(view)
 
 
-@pytest.mark.needs_syscall("FIONREAD")
+@pytest.mark.needs_syscall("FIONREAD", "SO_RCVLOWAT")
 @pytest.mark.parametrize("timeout", [None, 600.0, 0.02])
 def test_time_outs(ends: tuple[socket.socket, socket.socket], timeout: float | None) -> None:
     near, far = ends
