@@ -7,6 +7,7 @@ import importlib
 import importlib.metadata
 import inspect
 import pathlib
+import random
 import re
 import sys
 from typing import Any
@@ -31,12 +32,13 @@ def identify(value: Any) -> str:
     return value.key if isinstance(value, Target) else value.name
 
 
-def test_every_module_is_registered() -> None:
-    folder = pathlib.Path(fastio.__file__).parent / "patches"
-    modules = {f"{path.parent.name}.{path.stem}" for path in folder.glob("*/*.py") if not path.stem.startswith("_")}
-    assert set(registry.MODULES) == modules
-    assert len(set(registry.MODULES)) == len(registry.MODULES)
-    assert fastio.names() == registry.names() == tuple(p.name for p in registry.patches())
+def test_every_module_is_a_patch() -> None:
+    """Those that share a module's name would hide each other."""
+    names = [name.rpartition(".")[2] for name in registry.module_names()]
+    assert len(set(names)) == len(names)
+    assert {patch.module for patch in registry.patches()} == set(registry.module_names())
+    assert fastio.names() == registry.names() == tuple(patch.name for patch in registry.patches())
+    assert set(names) == set(fastio.names())
 
 
 def test_every_issue_name_is_there() -> None:
@@ -50,7 +52,7 @@ def test_every_issue_name_is_there() -> None:
 
 @pytest.mark.parametrize("patch", registry.patches(), ids=identify)
 def test_every_patch_is_a_documented_unit(patch: registry.Patch) -> None:
-    module = importlib.import_module(dict(zip(registry.names(), registry.module_names(), strict=True))[patch.name])
+    module = importlib.import_module(patch.module)
     assert module.PATCH is patch
     assert module.__doc__.startswith(f"``{patch.name}``: ")
     assert len(module.__doc__.splitlines()) > 1
@@ -228,9 +230,11 @@ def test_select_keeps_the_order_of_the_table() -> None:
 def test_what_is_not_in_the_default() -> None:
     """The patches that can not hold what upstream's users rely on."""
     outside = registry.outside_the_default()
-    assert outside == ("fix_green_buffering", "green_buffers")
+    assert outside == ("green_buffers", "fix_green_buffering")
     assert [patch.name for patch in registry.select(None)] == [name for name in fastio.names() if name not in outside]
-    assert [patch.name for patch in registry.select("wait", also=outside)] == ["wait", *outside]
+    assert [patch.name for patch in registry.select("wait", also=outside)] == [
+        "green_buffers", "wait", "fix_green_buffering"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("wanted", ["nothing", ["communicate", "nothing"], "", [""], ["Communicate"]])
@@ -241,11 +245,71 @@ def test_select_unknown(wanted: Any) -> None:
         registry.select(None, also=[wanted] if isinstance(wanted, str) else wanted)
 
 
-def test_replacements_come_before_the_fixes_that_wrap_them() -> None:
-    names = list(fastio.names())
-    for replaced in ("communicate", "green_communicate"):
-        for fix in ("fix_input_items", "fix_input_resume", "fix_closed_stdin"):
-            assert names.index(replaced) < names.index(fix)
+#: The attributes that several patches work on: these, from upstream's function to what is called first.
+COMPOSITION = {
+    "eventlet.green.subprocess:Popen.__init__": [
+        "green_pipe", "fix_green_pipelines", "fix_green_encoding", "fix_green_buffering",
+    ],
+    "eventlet.green.subprocess:Popen._communicate": [
+        "green_communicate", "fix_input_items", "fix_input_resume", "fix_closed_stdin",
+    ],
+    "eventlet.green.subprocess:Popen._execute_child": ["oslo_spawn", "fix_green_exceptions"],
+    "eventlet.wsgi:HttpProtocol.handle_one_response": ["fix_green_wsgi_chunked", "glance_sendfile"],
+    "glance.api.middleware.cache:CacheFilter.get_from_cache": ["glance_cache", "glance_sendfile"],
+    "glance_store._drivers.cinder.store:Store.add": ["store_fairness", "trace_stores"],
+    "glance_store._drivers.cinder.store:Store.get": ["store_fairness", "trace_stores"],
+    "glance_store._drivers.filesystem:ChunkedFile.__init__": ["store_filesystem", "glance_sendfile"],
+    "glance_store._drivers.filesystem:Store.add": ["store_filesystem", "store_fairness", "trace_stores"],
+    "glance_store._drivers.filesystem:Store.get": ["store_fairness", "trace_stores"],
+    "glance_store._drivers.http:Store.get": ["store_fairness", "trace_stores"],
+    "glance_store._drivers.rbd:Store.add": ["store_rbd", "store_fairness", "trace_stores"],
+    "glance_store._drivers.rbd:Store.get": ["store_fairness", "trace_stores"],
+    "glance_store._drivers.s3:Store.add": ["store_fairness", "trace_stores"],
+    "glance_store._drivers.s3:Store.get": ["store_fairness", "trace_stores"],
+    "glance_store._drivers.swift.store:BaseStore.add": ["fix_swift_last_segment", "store_fairness", "trace_stores"],
+    "glance_store._drivers.swift.store:BaseStore.get": ["store_fairness", "trace_stores"],
+    "glance_store._drivers.vmware_datastore:Store.add": ["store_fairness", "trace_stores"],
+    "glance_store._drivers.vmware_datastore:Store.get": ["store_fairness", "trace_stores"],
+    "glance_store.common.utils:chunkiter": ["store_vmware", "store_chunks"],
+    "subprocess:Popen._communicate": ["communicate", "fix_input_items", "fix_input_resume", "fix_closed_stdin"],
+}  # fmt: skip
+
+
+def test_which_patch_sits_on_which() -> None:
+    found: dict[str, list[str]] = {}
+    for patch in registry.all_patches():
+        for target in patch.targets:
+            found.setdefault(target.key, []).append(patch.name)
+    assert {key: names for key, names in found.items() if len(names) > 1} == COMPOSITION
+
+
+def test_the_order_is_stated() -> None:
+    """By layers, and within a layer by the patches that work on the same attribute."""
+    patches = {patch.name: patch for patch in registry.all_patches()}
+    names = list(patches)
+    assert names == list(registry.all_names())
+    assert [patch.layer for patch in patches.values()] == sorted(patch.layer for patch in patches.values())
+
+    def below(patch: registry.Patch) -> set[str]:
+        return set(patch.after).union(*(below(patches[name]) for name in patch.after))
+
+    for patch in patches.values():
+        for name in patch.after:
+            assert patches[name].layer is patch.layer
+            assert names.index(name) < names.index(patch.name)
+            assert {target.key for target in patch.targets} & {target.key for target in patches[name].targets}
+        for other in patches.values():
+            shared = {target.key for target in patch.targets} & {target.key for target in other.targets}
+            if shared and other is not patch and other.layer is patch.layer:
+                assert patch.name in below(other) or other.name in below(patch), f"{patch.name}, {other.name}: {shared}"
+
+
+def test_the_order_does_not_depend_on_how_the_modules_are_found() -> None:
+    given = list(registry.all_patches())
+    shuffle = random.Random(14).shuffle
+    for _ in range(20):
+        shuffle(given)
+        assert registry.in_order(given) == registry.in_order(registry.all_patches())
 
 
 @everything

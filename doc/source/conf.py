@@ -25,8 +25,8 @@ nitpicky = False
 def write_patches(app):
     """The page of all patches, from the registry, so that it can not differ from what is applied."""
     lines = []
-    for patch, module in zip(registry.patches(), registry.module_names(), strict=True):
-        text = inspect.getdoc(sys.modules[module])
+    for patch in registry.patches():
+        text = inspect.getdoc(sys.modules[patch.module])
         lines += [patch.name, "=" * len(patch.name), "", text.partition(": ")[2], ""]
         of_each = [list(map(str, patch.requirements(target))) for target in patch.targets]
         of_all = [text for text in of_each[0] if all(text in texts for texts in of_each)]

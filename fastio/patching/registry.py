@@ -1,7 +1,7 @@
 """What a patch is, and the table of all of them.
 
-Whoever adds a target adds one module to a library's folder in ``fastio.patches`` that declares a ``PATCH``, and its
-name to ``MODULES`` below.
+Whoever adds a target adds one module to a library's folder in ``fastio.patches`` that declares a ``PATCH``; it is found
+there. Modules whose names begin with an underscore are shared by those of their folder.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -19,48 +20,19 @@ from fastio.errors import UnknownPatchError
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
 
-#: The modules of the patches, in the order in which they are applied. Where several work on the same attribute the
-#: later ones sit on top, so a replacement comes before the fixes that wrap it.
-MODULES = (
-    "subprocess.communicate",
-    "eventlet.green_communicate",
-    "subprocess.wait",
-    "eventlet.green_wait",
-    "eventlet.green_pipe",
-    "oslo_concurrency.oslo_spawn",
-    "eventlet.fix_green_epipe",
-    "eventlet.fix_green_exceptions",
-    "eventlet.fix_green_pipelines",
-    "eventlet.fix_green_encoding",
-    "eventlet.fix_green_buffering",
-    "eventlet.green_buffers",
-    "eventlet.fix_green_sendall",
-    "eventlet.fix_green_wsgi_chunked",
-    "subprocess.fix_input_items",
-    "subprocess.fix_input_resume",
-    "subprocess.fix_closed_stdin",
-    "glance_store.store_filesystem",
-    "glance_store.store_rbd",
-    "glance_store.store_cinder",
-    "glance_store.fix_cinder_read_errors",
-    "glance_store.store_s3",
-    "glance_store.fix_s3_singlepart",
-    "glance_store.fix_s3_client",
-    "glance_store.store_http",
-    "glance_store.store_swift",
-    "glance_store.store_vmware",
-    "glance_store.store_chunks",
-    "glance_store.store_sheepdog",
-    "glance_store.fix_sheepdog_binary",
-    "glance_store.fix_swift_last_segment",
-    "glance_store.store_fairness",
-    "glance_store.store_hashing",
-    "glance.glance_cache",
-    "glance.glance_uploads",
-    "glance.glance_sendfile",
-    "glanceclient.glanceclient_download",
-    "glanceclient.glanceclient_hashing",
-)
+
+class Layer(IntEnum):
+    """Where a patch sits among those that work on the same attribute: each on top of the ones before it."""
+
+    #: makes upstream's function fast, in its place or around it
+    REPLACE = 1
+    #: puts right what upstream does wrong, whoever does the work beneath
+    FIX = 2
+    #: lets other requests run
+    FAIR = 3
+    #: records what happens
+    TRACE = 4
+
 
 #: Makes what is put at an attribute, from what is there and the slot; see :class:`Target`.
 Make = Callable[[Callable[..., Any], Any], Callable[..., Any]]
@@ -235,7 +207,10 @@ class Patch:
     module: str
     #: one sentence for people
     summary: str
+    layer: Layer
     targets: Sequence[Target]
+    #: names of patches of its layer that it sits on top of, where they work on the same attribute
+    after: Sequence[str] = ()
     #: what it needs to be installed besides what its folder says, or in another range: requirements of PEP 508
     requires: Sequence[str] = ()
     #: whether ``patch()`` without names applies it. A patch that changes what programs written for upstream rely on
@@ -277,7 +252,22 @@ def _stated(folder: str) -> str:
 @lru_cache(maxsize=1)
 def patches() -> tuple[Patch, ...]:
     """All patches in the order of application, those of wings left out."""
-    return tuple(importlib.import_module(name).PATCH for name in module_names())
+    return in_order(importlib.import_module(name).PATCH for name in module_names())
+
+
+def in_order(given: Iterable[Patch]) -> tuple[Patch, ...]:
+    """The patches layer by layer, each after those that it names, else in the order of their modules' names."""
+    by_name = {patch.name: patch for patch in sorted(given, key=lambda patch: (patch.layer, patch.module))}
+    placed: dict[str, Patch] = {}
+
+    def place(patch: Patch) -> None:
+        for name in patch.after:
+            place(by_name[name])
+        placed.setdefault(patch.name, patch)
+
+    for patch in by_name.values():
+        place(patch)
+    return tuple(placed.values())
 
 
 def all_patches() -> tuple[Patch, ...]:
@@ -287,18 +277,28 @@ def all_patches() -> tuple[Patch, ...]:
 
 def libraries() -> dict[str, str]:
     """What the folders of the libraries require, by the name of the folder; the standard library has nothing."""
-    folders = sorted(info.name for info in pkgutil.iter_modules(importlib.import_module(PATCHES).__path__))
-    return {name: stated for name in folders if (stated := _stated(f"{PATCHES}.{name}"))}
+    stated = {folder: _stated(folder) for folder in _within(PATCHES)}
+    return {folder.rpartition(".")[2]: text for folder, text in stated.items() if text}
 
 
-def module_names() -> tuple[str, ...]:
-    """The modules of all patches, in the order of :func:`names`."""
-    return tuple(f"{PATCHES}.{name}" for name in MODULES)
+def module_names() -> list[str]:
+    """The modules that declare the patches, those of wings left out."""
+    return [
+        module
+        for folder in _within(PATCHES)
+        for module in _within(folder)
+        if not module.rpartition(".")[2].startswith("_")
+    ]
+
+
+def _within(package: str) -> list[str]:
+    found = pkgutil.iter_modules(importlib.import_module(package).__path__)
+    return sorted(f"{package}.{info.name}" for info in found)
 
 
 def names() -> tuple[str, ...]:
     """The names of all patches in the order of application, those of wings left out."""
-    return tuple(name.rpartition(".")[2] for name in MODULES)
+    return tuple(patch.name for patch in patches())
 
 
 def all_names() -> tuple[str, ...]:

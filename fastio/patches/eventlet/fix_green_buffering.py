@@ -26,7 +26,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.io import pipes
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -51,6 +51,8 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="eventlet: Popen's outputs are buffered by default, as natively",
+    layer=Layer.FIX,
+    after=("fix_green_encoding",),
     targets=(Target("eventlet.green.subprocess:Popen.__init__", make),),
     default=False,
 )

@@ -9,7 +9,7 @@ import io
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -30,5 +30,7 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="eventlet: Popen(encoding=…, errors=…) are heeded",
+    layer=Layer.FIX,
+    after=("fix_green_pipelines",),
     targets=(Target("eventlet.green.subprocess:Popen.__init__", make),),
 )

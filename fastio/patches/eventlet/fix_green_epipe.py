@@ -14,7 +14,7 @@ from posix import write as _write
 from stat import S_ISREG
 from typing import Any
 
-from fastio.patching.registry import Patch, Requirement, Target
+from fastio.patching.registry import Layer, Patch, Requirement, Target
 
 #: The first release that waits before it writes.
 _WAITS_FIRST = Requirement("eventlet >= 0.37")
@@ -64,5 +64,6 @@ def _write_and_wait() -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="eventlet: os.write() to a pipe that nobody reads raises BrokenPipeError instead of spinning for ever",
+    layer=Layer.FIX,
     targets=(Target("eventlet.green.os:write", make, also=("os:write",)),),
 )

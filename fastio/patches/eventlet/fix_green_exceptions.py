@@ -15,7 +15,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -48,6 +48,7 @@ def make_execute_child(below: Callable[..., Any], slot: Any) -> Callable[..., An
 PATCH = Patch(
     __name__,
     summary="eventlet: the exceptions are of the classes that subprocess shows",
+    layer=Layer.FIX,
     targets=(
         Target("eventlet.green.subprocess:Popen._check_timeout", make, code="subprocess:Popen._check_timeout"),
         Target(

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakValueDictionary
 
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 #: GreenPipes that made their pipe non-blocking, by the number of the descriptor
 _made: WeakValueDictionary[int, Any] = WeakValueDictionary()
@@ -123,6 +123,7 @@ def make_popen(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="eventlet: a child that is given another child's pipe gets it in blocking mode",
+    layer=Layer.FIX,
     targets=(
         Target("eventlet.green.subprocess:Popen.__init__", make_popen),
         Target("eventlet.green.subprocess:Popen._get_handles", make_get_handles, code="subprocess:Popen._get_handles"),

@@ -20,7 +20,7 @@ from typing import Any
 
 from fastio import counters
 from fastio.concurrency.pace import Pace
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -77,5 +77,6 @@ def _send(sock: Any, send: Callable[..., int], data: Any, flags: int) -> int:
 PATCH = Patch(
     __name__,
     summary="eventlet: sendall() of a large buffer does not copy what is left of it, and lets other greenlets run",
+    layer=Layer.REPLACE,
     targets=(Target("eventlet.greenio.base:GreenSocket.sendall", make, ("send", "_send_loop"), direct=True),),
 )

@@ -18,7 +18,7 @@ from typing import Any
 
 from fastio import counters
 from fastio.patches.eventlet import _wsgi
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -93,5 +93,6 @@ def _send(connection: Any, parts: list[Any]) -> None:
 PATCH = Patch(
     __name__,
     summary="eventlet: the WSGI server sends the chunks of a chunked response without copying them",
+    layer=Layer.REPLACE,
     targets=(Target("eventlet.wsgi:HttpProtocol.handle_one_response", make),),
 )

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.io import pipes
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -43,6 +43,7 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="GreenPipe: what reads with the default buffering has a buffer of 64 KiB",
+    layer=Layer.REPLACE,
     targets=(Target("eventlet.greenio.py3:_open", make, code="_pyio:open", without_defaults=True),),
     default=False,
 )

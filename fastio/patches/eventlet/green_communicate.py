@@ -12,7 +12,7 @@ from typing import Any
 
 from fastio.concurrency import budget
 from fastio.patches.subprocess import _popen
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 
 def mode(slot: Any) -> _popen.Mode:
@@ -32,6 +32,7 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="Popen.communicate() under eventlet: the same, with one trip through the hub per turn",
+    layer=Layer.REPLACE,
     targets=(
         Target(
             "eventlet.green.subprocess:Popen._communicate",

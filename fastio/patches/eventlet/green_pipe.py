@@ -23,7 +23,7 @@ from fastio.config import Settings
 from fastio.io import pipes, syscalls
 from fastio.io.drain import Drain
 from fastio.patches.subprocess import _popen
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 #: A read or write of this size says that the pipe carries much.
 _MUCH = pipes.DEFAULT_CAPACITY // 2
@@ -228,6 +228,7 @@ _RELIES_ON = ("_trampoline", "__init__")
 PATCH = Patch(
     __name__,
     summary="GreenPipe: large reads into one result, reads in place, larger pipes, fair to other greenlets",
+    layer=Layer.REPLACE,
     targets=(
         Target("eventlet.greenio.py3:GreenFileIO.read", make_read, _RELIES_ON, direct=True),
         Target("eventlet.greenio.py3:GreenFileIO.readall", make_readall, _RELIES_ON, direct=True),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.concurrency import child_exit
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -38,5 +38,6 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="Popen.wait() under eventlet: a pidfd in the hub instead of looking every 10 ms",
+    layer=Layer.REPLACE,
     targets=(Target("eventlet.green.subprocess:Popen.wait", make),),
 )

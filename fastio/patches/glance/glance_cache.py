@@ -15,7 +15,7 @@ from typing import Any
 from fastio import config
 from fastio.io import hashing, hashing_pool, image_files, paced
 from fastio.patching import namespaces
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 
 def make_get_from_cache(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -76,6 +76,7 @@ class _Cache:
 PATCH = Patch(
     __name__,
     summary="glance's image cache: large chunks, hashed and written next to sending, fair under eventlet",
+    layer=Layer.REPLACE,
     targets=(
         Target("glance.api.middleware.cache:CacheFilter.get_from_cache", make_get_from_cache),
         Target("glance.image_cache:ImageCache.cache_tee_iter", make_cache_tee_iter),

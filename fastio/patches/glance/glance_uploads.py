@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.config import MIB
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 MODULE = "glance.common.wsgi"
 
@@ -62,6 +62,7 @@ def _finder(wsgi: Any) -> Callable[[], Any]:
 PATCH = Patch(
     __name__,
     summary="glance under uWSGI: the chunks of a chunked upload are joined once, not copied for each that comes",
+    layer=Layer.REPLACE,
     targets=(Target("glance.common.wsgi:_UWSGIChunkFile.read", make, ("__init__",)),),
     # Earlier ones return what the chunks hold, joined once.
     requires=("glance >= 32.0, < 34",),

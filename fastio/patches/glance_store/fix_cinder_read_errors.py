@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 
 class _Noting:
@@ -58,6 +58,7 @@ def make_next(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="glance_store's cinder: an error while reading ends the image with that error",
+    layer=Layer.FIX,
     targets=(
         Target("glance_store._drivers.cinder.store:CinderVolumeIterator.__next__", make_next, ("__init__", "close")),
     ),

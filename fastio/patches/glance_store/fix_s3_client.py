@@ -22,7 +22,7 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 from fastio.concurrency import current
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 _MODULE = "glance_store._drivers.s3"
 
@@ -177,5 +177,6 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="glance_store's s3: one boto3 client and its connections per configuration, not one for every call",
+    layer=Layer.REPLACE,
     targets=(Target("glance_store._drivers.s3:Store._create_s3_client", make, ("_operation_set",)),),
 )

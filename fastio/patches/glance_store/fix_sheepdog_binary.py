@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.patches.glance_store import _sheepdog
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -38,6 +38,7 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="glance_store's sheepdog (up to 1.0.1): images are read as bytes on Python 3, and not as text",
+    layer=Layer.FIX,
     targets=(Target("glance_store._drivers.sheepdog:SheepdogImage._run_command", make, ("read",)),),
     requires=(_sheepdog.REQUIRES,),
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 
 def _for_upload(store: Any, image_size: int) -> Any:
@@ -55,6 +55,7 @@ def make_add(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="glance_store's swift: the last segment of a large image is announced with its own size",
+    layer=Layer.FIX,
     targets=(Target("glance_store._drivers.swift.store:BaseStore.add", make_add),),
     # Earlier ones do not have the fault.
     requires=("glance_store >= 5.0, < 6",),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio import config
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -28,6 +28,8 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="glance_store's chunkreadable() and chunkiter(): store_chunk_size where the driver gives no size",
+    layer=Layer.REPLACE,
+    after=("store_vmware",),
     targets=(
         Target("glance_store.common.utils:chunkreadable", make),
         Target("glance_store.common.utils:chunkiter", make),

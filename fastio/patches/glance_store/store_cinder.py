@@ -15,7 +15,7 @@ from typing import Any
 from fastio.config import MIB
 from fastio.io import image_files
 from fastio.patches.glance_store import _stores
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 #: Bytes of one read or write, of which the driver has two in memory.
 CHUNK = MIB
@@ -38,6 +38,7 @@ _make_chunk_size = _stores.make_chunk_size("cinder", CHUNK)
 PATCH = Patch(
     __name__,
     summary="glance_store's cinder: chunk size, device reads and writes that leave the hub to others",
+    layer=Layer.REPLACE,
     targets=(
         Target(
             "glance_store._drivers.cinder.store:Store.READ_CHUNKSIZE",

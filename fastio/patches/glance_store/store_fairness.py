@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.io import paced
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 
 def make_get(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -49,6 +49,7 @@ _READ_ONLY = ("http",)
 PATCH = Patch(
     __name__,
     summary="glance_store under eventlet: images give way to other requests after their share of yield_bytes",
+    layer=Layer.FAIR,
     targets=(
         *(Target(f"glance_store._drivers.{name}:{cls}.get", make_get) for name, cls in _CLASSES.items()),
         *(

@@ -18,7 +18,7 @@ from fastio.config import MIB
 from fastio.io import image_files, sparse
 from fastio.patches.glance_store import _stores
 from fastio.patching import namespaces
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 #: Bytes of one read or write: the best of a sweep.
 CHUNK = MIB
@@ -60,6 +60,7 @@ _make_chunk_size = _stores.make_chunk_size("filesystem", CHUNK, _OPTION)
 PATCH = Patch(
     __name__,
     summary="glance_store's filesystem: chunk size, file reads and writes that leave the hub to others",
+    layer=Layer.REPLACE,
     targets=(
         Target("glance_store._drivers.filesystem:Store.configure_add", _stores.make_configure_add),
         Target(

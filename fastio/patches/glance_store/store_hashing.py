@@ -18,7 +18,7 @@ from typing import Any
 
 from fastio.io import hashing
 from fastio.io.hashing_pool import pool
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -33,5 +33,6 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="glance_store's add(): md5 and the multihash in native threads, next to each other and to the write",
+    layer=Layer.REPLACE,
     targets=(Target("glance_store.common.utils:get_hasher", make),),
 )

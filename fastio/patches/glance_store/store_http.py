@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.patches.glance_store import _stores
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 #: Bytes. From a sweep of 64 KiB to 8 MiB.
 READ_CHUNK = 1 << 20
@@ -30,6 +30,7 @@ def make_iterator(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="glance_store's http: the chunk size is a setting, and a chunk takes few wake-ups",
+    layer=Layer.REPLACE,
     targets=(
         Target(
             "glance_store._drivers.http:Store.READ_CHUNKSIZE",

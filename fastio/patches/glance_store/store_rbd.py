@@ -27,7 +27,7 @@ from fastio.config import MIB
 from fastio.io import sparse
 from fastio.patches.glance_store import _stores
 from fastio.patching import namespaces
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 #: Of the class that all drivers come from; ``configure_add`` assigns what the option says to the instance.
 STOCK_CHUNK = 4 * MIB
@@ -289,6 +289,7 @@ _OPTION = _stores.Option("rbd_store_chunk_size", MIB)
 PATCH = Patch(
     __name__,
     summary="glance_store's rbd: chunks read ahead and written behind without holding the hub, chunk size",
+    layer=Layer.REPLACE,
     targets=(
         Target("glance_store._drivers.rbd:Store.configure_add", make_configure_add),
         Target(

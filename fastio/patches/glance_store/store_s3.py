@@ -21,7 +21,7 @@ from typing import Any
 from fastio import config
 from fastio.concurrency import current
 from fastio.patches.glance_store import _stores
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 _MODULE = "glance_store._drivers.s3"
 
@@ -134,6 +134,7 @@ def make_add_multipart(below: Callable[..., Any], slot: Any) -> Callable[..., An
 PATCH = Patch(
     __name__,
     summary="glance_store's s3: chunk sizes are settings, parts are read at once and held in bounded memory",
+    layer=Layer.REPLACE,
     targets=(
         Target(
             "glance_store._drivers.s3:Store.READ_CHUNKSIZE",

@@ -8,7 +8,7 @@ Upstream's option ``sheepdog_store_chunk_size`` counts mebibytes. A chunk is one
 from __future__ import annotations
 
 from fastio.patches.glance_store import _sheepdog, _stores
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 #: Bytes; upstream's default.
 CHUNK = 64 << 20
@@ -24,6 +24,7 @@ _make_chunk_size = _stores.make_chunk_size("sheepdog", CHUNK, _OPTION)
 PATCH = Patch(
     __name__,
     summary="glance_store's sheepdog (up to 1.0.1): chunk sizes are settings",
+    layer=Layer.REPLACE,
     targets=(
         Target(
             "glance_store._drivers.sheepdog:Store.READ_CHUNKSIZE",

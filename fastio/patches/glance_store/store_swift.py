@@ -17,7 +17,7 @@ from typing import Any
 
 from fastio.patches import HTTP
 from fastio.patches.glance_store import _stores
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 #: Bytes. From a sweep of 64 KiB to 8 MiB.
 CHUNK = 1 << 20
@@ -106,6 +106,7 @@ def make_buffer(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="glance_store's swift: chunk sizes are settings, uploads go in larger blocks, downloads take few wake-ups",
+    layer=Layer.REPLACE,
     targets=(
         Target(
             "glance_store._drivers.swift.store:BaseStore.CHUNKSIZE",

@@ -14,7 +14,7 @@ from typing import Any
 
 from fastio.patches import HTTP
 from fastio.patches.glance_store import _stores
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 _MODULE = "glance_store._drivers.vmware_datastore"
 
@@ -51,6 +51,7 @@ _make_chunk_size = _stores.make_chunk_size("vmware", CHUNK)
 PATCH = Patch(
     __name__,
     summary="glance_store's vmware: chunk sizes are settings, and uploads go in larger blocks",
+    layer=Layer.REPLACE,
     targets=(
         Target(
             "glance_store._drivers.vmware_datastore:Store.READ_CHUNKSIZE", _make_chunk_size, ("get",), stock=4 << 20

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.patches import HTTP
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -37,5 +37,6 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="glanceclient: downloads take few wake-ups, and give way to others after yield_bytes under eventlet",
+    layer=Layer.REPLACE,
     targets=(Target("glanceclient.common.http:_close_after_stream", make, requires=HTTP),),
 )

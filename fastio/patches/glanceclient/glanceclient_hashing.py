@@ -16,7 +16,7 @@ from typing import Any
 
 from fastio.io.hashing import BackgroundHash
 from fastio.io.hashing_pool import pool
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 
 def make_serious(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -52,6 +52,7 @@ def make_md5(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="glanceclient: what is downloaded is verified in native threads, next to receiving it",
+    layer=Layer.REPLACE,
     targets=(
         Target("glanceclient.common.utils:serious_integrity_iter", make_serious),
         Target("glanceclient.common.utils:integrity_iter", make_md5),

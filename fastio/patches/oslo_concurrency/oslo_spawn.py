@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.patching import holders
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 _SETUP = "oslo_concurrency.processutils:_subprocess_setup"
 
@@ -55,6 +55,7 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="oslo.concurrency's commands: vfork instead of fork where its preexec_fn has nothing to do",
+    layer=Layer.REPLACE,
     targets=(
         Target("subprocess:Popen._execute_child", make, (_SETUP,), find_owner=holders.native_popen),
         Target(

@@ -17,7 +17,7 @@ from typing import Any
 from fastio.concurrency import current
 from fastio.patches.subprocess import _popen
 from fastio.patching import holders
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 
 class _NativeSelector:
@@ -59,5 +59,6 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="Popen.communicate() on native threads: larger pipe, large reads into one result, large writes",
+    layer=Layer.REPLACE,
     targets=(Target("subprocess:Popen._communicate", make, _popen.RELIES_ON, find_owner=holders.native_popen),),
 )

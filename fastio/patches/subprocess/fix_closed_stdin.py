@@ -10,7 +10,7 @@ from typing import Any
 
 from fastio.patches.subprocess import _popen
 from fastio.patching import holders
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -33,6 +33,8 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="communicate() after stdin.close() returns the outputs, as CPython 3.15 does",
+    layer=Layer.FIX,
+    after=("fix_input_resume",),
     targets=(
         Target("subprocess:Popen._communicate", make, _popen.RELIES_ON, find_owner=holders.native_popen),
         Target(

@@ -10,7 +10,7 @@ from typing import Any
 
 from fastio.patches.subprocess import _popen
 from fastio.patching import holders
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -33,6 +33,7 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="communicate(input) of arrays and views with items larger than a byte sends all of it",
+    layer=Layer.FIX,
     targets=(
         Target("subprocess:Popen._communicate", make, _popen.RELIES_ON, find_owner=holders.native_popen),
         Target(

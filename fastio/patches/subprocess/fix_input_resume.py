@@ -14,7 +14,7 @@ from typing import Any
 from fastio.patches.eventlet import green_communicate
 from fastio.patches.subprocess import _popen, communicate
 from fastio.patching import holders
-from fastio.patching.registry import Make, Patch, Target
+from fastio.patching.registry import Layer, Make, Patch, Target
 
 
 def _make(mode: Callable[[Any], _popen.Mode]) -> Make:
@@ -36,6 +36,8 @@ def _make(mode: Callable[[Any], _popen.Mode]) -> Make:
 PATCH = Patch(
     __name__,
     summary="communicate() after a time-out sends the rest of the input, as newer releases of CPython do",
+    layer=Layer.FIX,
+    after=("fix_input_items",),
     targets=(
         Target(
             "subprocess:Popen._communicate", _make(communicate.mode), _popen.RELIES_ON, find_owner=holders.native_popen

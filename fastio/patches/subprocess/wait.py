@@ -13,7 +13,7 @@ from typing import Any
 
 from fastio.concurrency import child_exit, current
 from fastio.patching import holders
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
@@ -40,5 +40,6 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="Popen.wait(timeout) on native threads: a pidfd instead of looking every 50 ms",
+    layer=Layer.REPLACE,
     targets=(Target("subprocess:Popen._wait", make, ("_try_wait",), find_owner=holders.native_popen),),
 )

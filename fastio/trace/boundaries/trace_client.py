@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 from fastio.trace import recorder, redaction, spans
 from fastio.trace.spans import current
 from fastio.trace.streams import Passed, watch
@@ -92,6 +92,7 @@ def _identify(client: Any, kwargs: dict[str, Any]) -> dict[str, str]:
 PATCH = Patch(
     __name__,
     summary="glanceclient: each request, with the global request id that the server records too",
+    layer=Layer.TRACE,
     targets=(
         Target("glanceclient.common.http:HTTPClient._request", make_request),
         Target("glanceclient.common.http:SessionClient.request", make_session_request),

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 from fastio.trace.spans import current
 
 _monotonic = time.monotonic_ns
@@ -36,5 +36,6 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="eventlet: how long a span waits in the hub",
+    layer=Layer.TRACE,
     targets=(Target("eventlet.hubs.hub:BaseHub.switch", make, direct=True),),
 )

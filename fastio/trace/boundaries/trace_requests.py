@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 from fastio.trace import spans
 from fastio.trace.wsgi import traced
 
@@ -64,6 +64,7 @@ def _controller(cls: str, module: str) -> str:
 PATCH = Patch(
     __name__,
     summary="glance-api: each request, its controller and its body",
+    layer=Layer.TRACE,
     targets=(
         Target("glance.common.config:load_paste_app", make_load_paste_app),
         Target("glance.common.wsgi:Resource.dispatch", make_dispatch),

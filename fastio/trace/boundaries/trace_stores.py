@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 from fastio.trace import redaction, spans
 from fastio.trace.spans import current
 from fastio.trace.streams import Passed, watch
@@ -133,5 +133,6 @@ def _targets() -> Iterator[Target]:
 PATCH = Patch(
     __name__,
     summary="glance_store: what its drivers get, add and delete",
+    layer=Layer.TRACE,
     targets=tuple(_targets()),
 )

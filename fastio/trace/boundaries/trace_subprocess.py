@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.patching import holders
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 from fastio.trace import redaction, spans
 
 
@@ -38,6 +38,7 @@ def _chunks(popen: Any) -> int:
 PATCH = Patch(
     __name__,
     summary="subprocess: what is exchanged with a child, and how long it takes",
+    layer=Layer.TRACE,
     targets=(
         Target("subprocess:Popen.communicate", make, find_owner=holders.native_popen),
         Target(
