@@ -8,6 +8,7 @@ The suite is run twice: with ``TEST_EVENTLET=1`` everything is monkey patched be
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 
 if os.environ.get("TEST_DENIED"):
     from benchmarks.tools.denied import filters
@@ -123,7 +124,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
     report = yield
     item.stash.setdefault(_PHASES, {})[report.when] = report
     return report

@@ -19,6 +19,7 @@ import time
 import traceback
 import types
 import warnings
+from typing import Any
 
 from benchmarks.tools.denied import filters
 
@@ -136,7 +137,7 @@ def images(subprocess):
         sender.start()
         with near.makefile("rb") as below:
             yield short(lowwater.read(near, below.read, 1 << 20, len(DATA)))
-            gathered = straight.reader(straight.Gathered(below, lambda fd, seconds: time.sleep(0.001) or True))
+            gathered = straight.reader(straight.Gathered(below, lambda fd, seconds: time.sleep(0.001) or True))  # type: ignore[func-returns-value]
             yield short(gathered.read(2 * len(DATA) - (1 << 20)))
         sender.join()
 
@@ -149,14 +150,14 @@ def sent_from_a_file(subprocess):
     from fastio.patches.glance import glance_sendfile
 
     near, far = green.socketpair()
-    received = []
+    received: list[bytes] = []
     reader = threading.Thread(target=lambda: received.extend(iter(lambda: far.recv(1 << 16), b"")))
     reader.start()
     with near, tempfile.TemporaryFile() as stored:
         stored.write(DATA)
         stored.seek(0)
         file = file_pieces.PieceFile(stored)
-        response = types.SimpleNamespace(headers_sent=True, count=lambda sent: None)
+        response: Any = types.SimpleNamespace(headers_sent=True, count=lambda sent: None)
         body = glance_sendfile.Body(iter(lambda: file.read(1 << 20), b""), near, response)
         body._local = False
         file.start()

@@ -95,7 +95,8 @@ def pipes() -> None:
     popen = subprocess.Popen(command("echo"), stdin=-1, stdout=-1)
     writer = eventlet.spawn(lambda: (popen.stdin.write(data(1, 3_000_000)), popen.stdin.close()))
     buffer = bytearray(100_000)
-    got = [popen.stdout.read(70_000), bytes(buffer[: popen.stdout.readinto(buffer)]), popen.stdout.read()]
+    output: Any = popen.stdout
+    got = [output.read(70_000), bytes(buffer[: output.readinto(buffer)]), output.read()]
     writer.wait()
     assert b"".join(got) == data(1, 3_000_000)
     popen.wait()

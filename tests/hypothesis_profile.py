@@ -6,13 +6,14 @@ Its own profile has a limit of 200 ms for each example, which a pause of the mac
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from hypothesis import HealthCheck, settings
 
 from benchmarks.tools.watchdog import LIMIT, VARIABLE
 
 #: Starting processes is slow by Hypothesis' standards, and how slow is the machine's business.
-_COMMON = {
+_COMMON: dict[str, Any] = {
     "deadline": None,
     "database": None,
     "print_blob": True,

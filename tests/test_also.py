@@ -67,7 +67,7 @@ def test_a_setting_asks_for_them_whatever_the_program_names(
     before = attributes()
     with fastio.patched(names):
         without = in_effect()
-    arguments = {"also": list(OUTSIDE)} if how == "argument" else {}
+    arguments: dict[str, Any] = {"also": list(OUTSIDE)} if how == "argument" else {}
     if how == "environment":
         monkeypatch.setenv("FASTIO_ALSO", ", ".join(OUTSIDE))
     with fastio.patched(names, strict=True, **arguments):
@@ -111,7 +111,8 @@ def test_a_name_that_does_not_exist(how: str, name: str, monkeypatch: pytest.Mon
     if how == "environment":
         monkeypatch.setenv("FASTIO_ALSO", text)
     with pytest.raises(SettingError) as raised:
-        fastio.patch(**({"also": text} if how == "argument" else {}))
+        arguments: dict[str, Any] = {"also": text} if how == "argument" else {}
+        fastio.patch(**arguments)
     for part in ("also", repr(name), *fastio.names(), f"outside of the default: {', '.join(OUTSIDE)}"):
         assert part in str(raised.value)
     assert ("keyword argument" if how == "argument" else "environment FASTIO_ALSO") in str(raised.value)

@@ -182,7 +182,8 @@ def test_a_disabled_name_that_does_not_exist(setenv: bool, monkeypatch: pytest.M
     if setenv:
         monkeypatch.setenv("FASTIO_DISABLED", "wait,comunicate")
     with pytest.raises(SettingError) as raised:
-        fastio.patch(**({} if setenv else {"disabled": "wait,comunicate"}))
+        given: dict[str, Any] = {} if setenv else {"disabled": "wait,comunicate"}
+        fastio.patch(**given)
     text = str(raised.value)
     assert "comunicate" in text
     assert ("environment FASTIO_DISABLED" if setenv else "keyword argument") in text

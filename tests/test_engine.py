@@ -154,7 +154,7 @@ def test_the_layers_do_not_depend_on_the_order_of_calls() -> None:
             fastio.patch(name)
         before = counters.exchanges
         process = subprocess.Popen(["cat"], stdin=-1, stdout=-1)
-        assert process.communicate(data)[0] == b"ab" * 500
+        assert process.communicate(data)[0] == b"ab" * 500  # type: ignore[arg-type]
         assert counters.exchanges == before + 1
         fastio.unpatch()
 
@@ -236,7 +236,7 @@ def test_nested_contexts_of_targets_that_wait(run_python: RunPython) -> None:
 
 
 def test_a_context_as_a_decorator() -> None:
-    @fastio.patched(COMMUNICATE, strict=True)
+    @fastio.patched(COMMUNICATE, strict=True)  # type: ignore[operator]
     def function() -> int:
         return round_trip()
 
@@ -372,7 +372,7 @@ def test_each_patch_of_an_attribute_has_its_own_guards(one: str, other: str, key
 
 
 def test_strict_raises_with_the_report() -> None:
-    original = subprocess.Popen._remaining_time
+    original = subprocess.Popen._remaining_time  # type: ignore[attr-defined]
     code = original.__code__
     original.__code__ = code.replace(co_consts=(*code.co_consts, 0))
     try:
@@ -389,7 +389,7 @@ def test_strict_raises_with_the_report() -> None:
 def test_strict_leaves_what_was_applied_before() -> None:
     fastio.patch([COMMUNICATE, "fix_input_items"], strict=True, chunk_size="8KiB")
     before = attributes()
-    original = subprocess.Popen._get_handles if MONKEY_PATCHED else subprocess.Popen._try_wait
+    original = subprocess.Popen._get_handles if MONKEY_PATCHED else subprocess.Popen._try_wait  # type: ignore[attr-defined]
     code = original.__code__
     original.__code__ = code.replace(co_consts=(*code.co_consts, 0))
     try:
@@ -667,9 +667,9 @@ def test_a_module_that_goes_away(run_python: RunPython) -> None:
 def test_status_is_read_from_the_live_objects() -> None:
     originals = attributes()
     fastio.patch(strict=True)
-    patched = subprocess.Popen._communicate
+    patched = subprocess.Popen._communicate  # type: ignore[attr-defined]
     key = f"{COMMUNICATE} {MODULE}:Popen._communicate"
-    subprocess.Popen._communicate = originals[f"{MODULE}:Popen._communicate"]
+    subprocess.Popen._communicate = originals[f"{MODULE}:Popen._communicate"]  # type: ignore[attr-defined]
     entry = entries()[key]
     assert entry.outcome is Outcome.REVERTED
     assert not entry.in_effect
@@ -678,16 +678,16 @@ def test_status_is_read_from_the_live_objects() -> None:
     assert round_trip() == 0
 
     # And back again by hand.
-    subprocess.Popen._communicate = patched
+    subprocess.Popen._communicate = patched  # type: ignore[attr-defined]
     assert entries()[key].outcome is Outcome.APPLIED
     assert round_trip() == 1
 
-    subprocess.Popen._communicate = lambda self, *args: (b"", b"")
+    subprocess.Popen._communicate = lambda self, *args: (b"", b"")  # type: ignore[attr-defined]
     entry = entries()[key]
     assert entry.outcome is Outcome.SHADOWED
     assert entry.left_alone
     assert "<lambda>" in entry.found
-    subprocess.Popen._communicate = originals[f"{MODULE}:Popen._communicate"]
+    subprocess.Popen._communicate = originals[f"{MODULE}:Popen._communicate"]  # type: ignore[attr-defined]
     report = fastio.patch(strict=True)
     assert entries(report)[key].outcome is Outcome.APPLIED
     assert round_trip() == 1
@@ -698,7 +698,7 @@ def test_status_is_read_from_the_live_objects() -> None:
 def test_patching_again_after_a_reset_by_hand_brings_back_all_layers() -> None:
     fastio.patch(strict=True)
     before = in_effect()
-    subprocess.Popen._communicate = subprocess.Popen._communicate.__wrapped__
+    subprocess.Popen._communicate = subprocess.Popen._communicate.__wrapped__  # type: ignore[attr-defined]
     assert in_effect() != before
     fastio.patch(strict=True)
     assert in_effect() == before
@@ -759,21 +759,21 @@ def reach_off() -> Entry:
 
 def reach_shadowed() -> Entry:
     fastio.patch(COMMUNICATE)
-    ours = subprocess.Popen._communicate
-    subprocess.Popen._communicate = lambda *args: ours(*args)
+    ours = subprocess.Popen._communicate  # type: ignore[attr-defined]
+    subprocess.Popen._communicate = lambda *args: ours(*args)  # type: ignore[attr-defined]
     try:
         return entries()[f"{COMMUNICATE} {MODULE}:Popen._communicate"]
     finally:
-        subprocess.Popen._communicate = ours
+        subprocess.Popen._communicate = ours  # type: ignore[attr-defined]
 
 
 def reach_changed() -> Entry:
-    original = subprocess.Popen._communicate
-    subprocess.Popen._communicate = lambda *args: None
+    original = subprocess.Popen._communicate  # type: ignore[attr-defined]
+    subprocess.Popen._communicate = lambda *args: None  # type: ignore[attr-defined]
     try:
         return fastio.patch(COMMUNICATE).entries[0]
     finally:
-        subprocess.Popen._communicate = original
+        subprocess.Popen._communicate = original  # type: ignore[attr-defined]
 
 
 def reach_unsupported(monkeypatch: pytest.MonkeyPatch) -> Entry:

@@ -78,7 +78,7 @@ def test_what_an_exception_handler_covers_counts() -> None:
 @pytest.mark.skipif(not hasattr(types.CodeType, "co_exceptiontable"), reason="the instructions tell of handlers")
 def test_the_table_of_handlers_counts() -> None:
     whole = code("def f():\n    try:\n        g()\n    except E:\n        pass\n")
-    assert digest(whole) != digest(whole.replace(co_exceptiontable=b""))
+    assert digest(whole) != digest(whole.replace(co_exceptiontable=b""))  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(
@@ -166,9 +166,10 @@ class C:
 
 
 def test_defaults_that_were_changed_at_run_time_count() -> None:
-    def f(a: Any, b: int = 1, *, c: int = 2) -> None:
+    def function(a: Any, b: int = 1, *, c: int = 2) -> None:
         pass
 
+    f: Any = function
     before = fingerprint.fingerprint(f)
     f.__defaults__ = (2,)
     assert fingerprint.fingerprint(f) != before
@@ -295,7 +296,7 @@ def test_tracing_the_code_does_not_change_its_fingerprint() -> None:
 @pytest.mark.skipif(not hasattr(sys, "monitoring"), reason="sys.monitoring came with Python 3.12")
 def test_monitoring_the_code_does_not_change_its_fingerprint() -> None:
     before = digest(busy.__code__)
-    monitoring = sys.monitoring
+    monitoring = sys.monitoring  # type: ignore[attr-defined]
     tool = next(number for number in range(6) if monitoring.get_tool(number) is None)
     monitoring.use_tool_id(tool, "tests")
     try:

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fastio import page
-from fastio.page import Code, Download, Folded, Link, Notes, PageError, Plot, Section, Table, Text
+from fastio.page import Code, Download, Folded, Link, Notes, PageError, Part, Plot, Section, Table, Text
 
 SVG = """<?xml version="1.0"?>
 <!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd">
@@ -168,7 +168,7 @@ def test_tones_are_known():
 @example("<script>a</script>", "</td></table><b>\"'&amp;", "</li><i x=1>")
 @given(st.text(min_size=1, max_size=40), st.text(max_size=40), st.text(max_size=40))
 def test_any_text_is_text(one, two, three):
-    parts = [
+    parts: list[Part] = [
         Text(one), Notes([two]), Code(three), Folded(two, [Text(three)]), Link(one, two),
         Table(one, [two, three], [[three, one]], [two]), Plot(two, SVG, [one]), Download(one, two, b""),
     ]  # fmt: skip

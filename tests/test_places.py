@@ -63,10 +63,10 @@ def test_an_inherited_attribute_is_deleted_again() -> None:
     assert place.get() is original
     place.put(replacement)
     assert vars(derived)["function"] is replacement
-    assert base.function is original
+    assert base.function is original  # type: ignore[attr-defined]
     place.restore(original)
     assert "function" not in vars(derived)
-    assert derived.function is original
+    assert derived.function is original  # type: ignore[attr-defined]
 
 
 def test_an_attribute_that_does_not_exist() -> None:

@@ -144,7 +144,7 @@ def ran_wait(popen: Any) -> int:
     real, seen = child_exit.until_exit, []
     # It can not end before it is waited for, as one that sleeps might: then there would be nothing to wait for.
     process = popen(["cat"], stdin=-1)
-    child_exit.until_exit = lambda *args: [seen.append(args), real(*args)][1]
+    child_exit.until_exit = lambda *args: [seen.append(args), real(*args)][1]  # type: ignore[func-returns-value]
     try:
         with pytest.raises(Exception, match="timed out"):
             process.wait(timeout=0.05)

@@ -39,7 +39,7 @@ def up(*arguments: str) -> Iterator[subprocess.Popen]:
 
 
 def read_until(process: subprocess.Popen, end: str) -> list[str]:
-    lines = []
+    lines: list[str] = []
     while not lines or not lines[-1].startswith(end):
         line = process.stdout.readline().decode()
         assert line, process.stderr.read().decode()

@@ -77,7 +77,9 @@ def test_it_serves_images_and_leaves_nothing(usable: Usable, tmp_path: Path, nam
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_two_with_their_parameters(usable: Usable, tmp_path: Path, name: str) -> None:
-    parameters = {"chunk_size": 131072, "flavor": "caching", "workers": 2, "fastio": "on", "disabled": "store_chunks"}
+    parameters: dict[str, Any] = {
+        "chunk_size": 131072, "flavor": "caching", "workers": 2, "fastio": "on", "disabled": "store_chunks",
+    }  # fmt: skip
     with usable(name)(tmp_path) as one, usable(name)(tmp_path, **parameters) as two:
         assert not set(one.pids()) & set(two.pids())
         assert len(two.pids()) == 3
@@ -119,7 +121,8 @@ def test_many_uploads_at_a_time(usable: Usable, tmp_path: Path, name: str) -> No
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_another_environment(usable: Usable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    python = str(usable(name)().python())
+    kind: Any = usable(name)
+    python = str(kind().python())
     for variable in VARIABLES:
         monkeypatch.delenv(variable, raising=False)
     assert servers.why_not(name) and not servers.why_not(name, {"python": python})
@@ -138,14 +141,14 @@ def test_https(usable: Usable, tmp_path: Path) -> None:
     with usable("glance-32")(tmp_path, tls=1) as running:
         access = running.access()
         check_image(access, upload(access, data, "https_url"), data, "https_url")
-        with pytest.raises(urllib.request.URLError, match="CERTIFICATE_VERIFY_FAILED"):
+        with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
             urllib.request.build_opener(urllib.request.ProxyHandler({})).open(access["https_url"], timeout=60)
 
 
 def test_a_server_that_is_not_patched_is_none(
     usable: Usable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kind = usable("glance-32")
+    kind: Any = usable("glance-32")
     stock = kind.command
 
     def unpatched(self: Any) -> list[str]:

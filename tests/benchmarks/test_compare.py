@@ -25,8 +25,8 @@ def times(factor: float) -> list[float]:
 
 
 def row(before: list[float], after: list[float], **fields) -> compare.Row:
-    results = [samples.result(samples.case({"stock": figures}, **fields)) for figures in (before, after)]
-    (found,) = compare.compare(*results).rows
+    first, second = (samples.result(samples.case({"stock": figures}, **fields)) for figures in (before, after))
+    (found,) = compare.compare(first, second).rows
     return found
 
 

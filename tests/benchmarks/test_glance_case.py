@@ -96,7 +96,12 @@ def test_downloads(release: str) -> None:
 @pytest.mark.parametrize("release", SERVICES)
 def test_uploads(release: str) -> None:
     needs(release, "http")
-    rows = {"stock": {}, "fastio": {"server": "fastio"}, "limit-nginx": {"server": "nginx"}, "chunked": {"chunked": 1}}
+    rows: dict[str, dict[str, Any]] = {
+        "stock": {},
+        "fastio": {"server": "fastio"},
+        "limit-nginx": {"server": "nginx"},
+        "chunked": {"chunked": 1},
+    }
     variants = [Variant("transfer", label=title, parameters=parameters) for title, parameters in rows.items()]
     more = {"clients": 3, "requests": 1}
     found = run(

@@ -20,7 +20,7 @@ def plan(size: int) -> Plan:
 
 def test_the_parts_of_a_request_follow_each_other() -> None:
     with object_server.serving(plan(20_000)) as (url, objects):
-        pieces: list[bytes] = []
+        pieces: list[bytes | memoryview] = []
         found = Connection(url, keep_alive=False).exchange("GET", "/load/object-000001", into=pieces.append)
         assert b"".join(pieces) == objects.content.at(1, 0, 20_000)
     assert found.status == 200
@@ -64,7 +64,7 @@ def test_of_an_error_the_beginning_is_kept() -> None:
         return True
 
     with object_server.serving(plan(10), fail) as (url, _):
-        found = Connection(url, keep_alive=False).exchange("GET", "/load/object-000001", into=pytest.fail)
+        found = Connection(url, keep_alive=False).exchange("GET", "/load/object-000001", into=pytest.fail)  # type: ignore[arg-type]
     assert (found.status, found.text) == (503, b"busy" * (exchange.ERROR_BYTES // 4))
 
 

@@ -180,4 +180,4 @@ def test_only_the_number_of_bytes_if_that_is_asked_for() -> None:
 
 def test_plans_are_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        plan().users = 4
+        plan().users = 4  # type: ignore[misc]

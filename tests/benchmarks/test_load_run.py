@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -320,7 +321,7 @@ def test_a_load_that_is_stopped_ends(tmp_path, how) -> None:
         return False
 
     chosen = plan(total=0, seconds=600)
-    ways = {"stop": {"stop": begun}, "longest": {"longest": 3.0}}
+    ways: dict[str, dict[str, Any]] = {"stop": {"stop": begun}, "longest": {"longest": 3.0}}
     with object_server.serving(chosen, fault) as (url, _):
         running = dataclasses.replace(chosen, target={"url": url})
         with pytest.raises(client.LoadFailed, match="the load was stopped|did not end in 3 s"):

@@ -51,7 +51,7 @@ def objects(swift):
     plan = disk_swift.writing(parameters, swift)
     protocols.make_container(plan)
     kind = protocols.client_class("swift")
-    client = kind(plan, Content(plan), kind.shared(plan))
+    client: Any = kind(plan, Content(plan), kind.shared(plan))
     for name, data in content.items():
         target = client._target(plan.container, name)
         found = Exchange()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ FAILURE = {"reason": "exit status 1", "status": 1, "stderr": "Traceback\nValueEr
 
 def sample():
     settings = {"chunk_size": {"value": 65536, "source": "default"}}
-    rows = {
+    rows: dict[str, Any] = {
         "stock": SPREAD,
         "fast|io": samples.variant([each / 3 for each in SPREAD], details={"fastio": {"settings": settings}}),
         "slow": samples.variant([5.0, 5.1, 4.9], parameters={"size": 16 << 20}),

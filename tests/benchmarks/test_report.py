@@ -10,6 +10,7 @@ import sys
 import types
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,7 +31,7 @@ FAILURE = {"reason": "exit status 1", "status": 1, "stderr": "Traceback\nValueEr
 
 
 def sample(**fields):
-    rows = {
+    rows: dict[str, Any] = {
         "stock": SPREAD,
         "fastio": [each / 3 for each in SPREAD],
         "broken": samples.variant([], failure=FAILURE),
@@ -175,7 +176,7 @@ def test_a_suite_says_what_it_shows(tmp_path, monkeypatch):
             path.write_text(drawn)
         return paths
 
-    module = types.ModuleType("made_up", "What a ``made up`` suite is.\n\nMore.")
+    module: Any = types.ModuleType("made_up", "What a ``made up`` suite is.\n\nMore.")
     module.judgement = lambda result: [Table("Bottlenecks", ["", "what"], [["1", "CPU"]]), Table("No rows", [""], [])]
     module.plot = plot
     module.PLOTS = {"cpu": ("CPU by workload number", ["full at 8 workers"])}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 pytest.importorskip("numpy", reason="tables need the extra 'bench'")
@@ -109,7 +111,12 @@ def test_overview_plot(tmp_path):
 
 
 def sweep() -> results.Result:
-    rows = {"default": [1.0, 1.1, 0.9], "64KiB": [2.0] * 3, "1MiB": [0.8] * 3, "4MiB": samples.variant([])}
+    rows: dict[str, Any] = {
+        "default": [1.0, 1.1, 0.9],
+        "64KiB": [2.0] * 3,
+        "1MiB": [0.8] * 3,
+        "4MiB": samples.variant([]),
+    }
     case = samples.case(rows, name="swift-get-native", unit="MiB/s", baseline="default")
     for run in case.variants["default"].runs:
         run["largest_chunk"] = 1 << 20

@@ -225,7 +225,7 @@ def test_benchmarks_have_the_limit_of_what_is_around_their_runs(run: Run) -> Non
 
 
 def test_the_most_that_a_case_takes() -> None:
-    variants = ["a", Variant("b", rounds=1, warmup=2)]
+    variants: list[Variant | str] = ["a", Variant("b", rounds=1, warmup=2)]
     case = Case("case", "commands", variants, rounds=5, warmup=1, timeout=10)
     around = Options().most_seconds(Case("case", "commands", ["a"], rounds=0, warmup=0))
     assert around > 0

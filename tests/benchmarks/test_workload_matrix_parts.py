@@ -16,6 +16,7 @@ import time
 import types
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -249,7 +250,7 @@ def test_an_agent_that_is_not_there_or_asked_for_nonsense(tmp_path) -> None:
         address = listener.getsockname()
     with pytest.raises(agent.AgentError, match="refused"), agent.monitored([address], {}, tmp_path):
         pass
-    server = agent.server("127.0.0.1", 0)
+    server: Any = agent.server("127.0.0.1", 0)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
@@ -399,7 +400,7 @@ def test_the_bottleneck(used_, figures, limits_, resource, words) -> None:
 
 
 def test_a_machine_that_others_use_is_told() -> None:
-    run = types.SimpleNamespace(workers=[{"cpu": [[1.0, 0.2], [2.0, 0.4]]}, {"cpu": [[1.0, 0.1], [2.0, 0.1]]}])
+    run: Any = types.SimpleNamespace(workers=[{"cpu": [[1.0, 0.2], [2.0, 0.4]]}, {"cpu": [[1.0, 0.1], [2.0, 0.1]]}])
     quiet = used(server("proxy", 0.5), server("object", 0.4), cores=(0.8, 0.9))
     assert workloads.disturbed(run, quiet) == []
     busy = used(server("proxy", 0.3), server("object", 0.1), cores=(1.0, 1.0))
@@ -456,7 +457,7 @@ def test_a_quota_holds_and_ends(means) -> None:
 def test_who_needs_less_than_its_quota_is_never_stopped(monkeypatch) -> None:
     told: list[int] = []
     real = os.kill
-    monkeypatch.setattr(os, "kill", lambda pid, number: told.append(number) or real(pid, number))
+    monkeypatch.setattr(os, "kill", lambda pid, number: told.append(number) or real(pid, number))  # type: ignore[func-returns-value]
     with burning("import time; time.sleep(60)") as process, limits.quota([process.pid], 0.5, "signals"):
         time.sleep(0.4)
     assert signal.SIGSTOP not in told

@@ -105,7 +105,8 @@ def named(found: workloads.Found, name: str) -> workloads.Measured:
 def nothing_is_left(what: Workload) -> None:
     """The containers are gone."""
     work = what.stages[0].works[0]
-    with contextlib.closing(protocols.once(work.plan)) as service:
+    client: Any = protocols.once(work.plan)
+    with contextlib.closing(client) as service:
         for name in work.containers:
             found = Exchange()
             assert service.list(Step("list", 0, name, "", 0), found), f"{name} is there"

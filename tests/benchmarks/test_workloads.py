@@ -26,7 +26,7 @@ KIB = 1 << 10
 
 #: Divides nothing, and is more than a pipe holds.
 SIZE = 300_001
-GREEN_STYLES = [
+GREEN_STYLES: list[dict[str, Any]] = [
     {"style": "read"},
     {"style": "read", "bufsize": -1},
     {"style": "read_n", "n": 1000},

@@ -60,7 +60,7 @@ def make(pipe: Pipe, way: str, payload: bytes, offset: int = 0, chunk_size: int 
 
 
 def read_all(fd: int) -> bytes:
-    chunks = []
+    chunks: list[bytes] = []
     while True:
         try:
             chunk = read(fd, MIB)

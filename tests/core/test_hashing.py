@@ -130,7 +130,7 @@ def test_file_digest_takes_it(pool: Pool, tmp_path: Any) -> None:
     path = tmp_path / "file"
     path.write_bytes(PIECE * 50)
     with path.open("rb") as file:
-        ours = hashlib.file_digest(file, lambda: BackgroundHash(new("sha256"), pool))  # type: ignore[arg-type]
+        ours = hashlib.file_digest(file, lambda: BackgroundHash(new("sha256"), pool))  # type: ignore[arg-type, attr-defined]
     assert ours.hexdigest() == hashlib.sha256(PIECE * 50).hexdigest()
 
 
@@ -234,7 +234,7 @@ def test_a_hash_object_of_python_code_is_worked_on_by_its_caller(pool: Pool) -> 
     class Python:
         def __init__(self) -> None:
             self.hash = new("sha512")
-            self.threads = set()
+            self.threads: set[Any] = set()
 
         def update(self, data: Any) -> None:
             self.threads.add(native.module("_thread").get_ident())

@@ -41,7 +41,7 @@ class _Mapped(_map):
 
     def __new__(cls, file: int, length: int, *args: Any, offset: int) -> _Mapped:
         cls.last = (file, offset, length)
-        return super().__new__(cls, file, length, *args, offset=offset)
+        return super().__new__(cls, file, length, *args, offset=offset)  # type: ignore[misc]
 
 
 def _write_mapped(out: int, data: memoryview) -> int:

@@ -144,7 +144,8 @@ class RawDownload:
 
 def unchunked(body: bytes) -> tuple[bytes, bool]:
     """The content of a chunked body as far as it came, and whether all of it came; chunks may have any size."""
-    parts, at = [], 0
+    parts: list[bytes] = []
+    at = 0
     while True:
         end = body.find(b"\r\n", at)
         if end < 0:

@@ -41,7 +41,7 @@ def start(serve: Callable[..., Service], tmp_path: Path) -> Callable[..., Sendin
 
     def started(way: str, *args: Any, **options: Any) -> Sending:
         kind, source = ASKED[way]
-        return start_sending(serve, tmp_path, "glance-32", kind, *args, source=source, **options)
+        return start_sending(serve, tmp_path, "glance-32", kind, *args, source=source, **options)  # type: ignore[misc]
 
     return started
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import array
 import errno
 import fcntl
+import functools
 import gc
 import io
 import os
@@ -42,7 +43,7 @@ def scenario(function: Callable[..., Any] | None = None, *, green: bool = False,
         for one in combinations:
             suffix = "-".join(str(value) for value in one.values())
             name = function.__name__ + (f"[{suffix}]" if suffix else "")
-            SCENARIOS[name] = green, lambda one=one: function(**one)
+            SCENARIOS[name] = green, functools.partial(function, **one)
         return function
 
     return register if function is None else register(function)
@@ -182,7 +183,7 @@ def select_before_every_line(bufsize: int | None) -> Any:
             stdout=-1, pass_fds=gate.fds, **options_of(bufsize, False),
         )  # fmt: skip
         there(popen.stdout, 6)
-        found = []
+        found: list[Any] = []
         while len(found) < 3 and select.select([popen.stdout], [], [], 0)[0]:
             found.append(popen.stdout.readline())
         gate.open()
@@ -329,7 +330,8 @@ def a_kill_while_reading_loses_nothing() -> Any:
 @scenario(size=[0, 100_000, 1_000_000], kind=["bytes", "bytearray", "memoryview", "text"])
 def input_to_cat(size: int, kind: str) -> Any:
     data: Any = (LINES * (size // SIZE + 1))[:size]
-    data = {"bytes": bytes, "bytearray": bytearray, "memoryview": memoryview, "text": bytes.decode}[kind](data)
+    kinds: dict[str, Any] = {"bytes": bytes, "bytearray": bytearray, "memoryview": memoryview, "text": bytes.decode}
+    data = kinds[kind](data)
     popen = subprocess.Popen(["cat"], stdin=-1, stdout=-1, text=kind == "text")
     return popen.communicate(data), popen.returncode, popen.stdin.closed, outcome(popen.communicate)
 
@@ -360,7 +362,7 @@ def time_out(popen: Any) -> Any:
     try:
         popen.communicate(timeout=0.05)
     except Exception as error:
-        return type(error).__name__, error.timeout, error.output, error.stdout, error.stderr
+        return type(error).__name__, error.timeout, error.output, error.stdout, error.stderr  # type: ignore[attr-defined]
 
 
 @scenario
@@ -494,6 +496,7 @@ def a_named_pipe_without_a_peer(mode: str, number: bool) -> Any:
         os.write(both, b"abc")
         os.close(both)
         with GreenPipe(fd, mode, 0) as stream:
+            given: dict[str, Any]
             if mode == "wb":
                 argv, given = ["sh", "-c", "trap '' PIPE; echo x || exit 3"], {"stdout": fd if number else stream}
             else:
@@ -510,7 +513,11 @@ def a_named_pipe_without_a_peer(mode: str, number: bool) -> Any:
 @scenario
 def writing_to_a_descriptor() -> Any:
     reader, writer = os.pipe()
-    found = [os.write(writer, b"abc"), os.write(writer, bytearray(b"de")), os.write(writer, memoryview(b"f"))]
+    found: list[Any] = [
+        os.write(writer, b"abc"),
+        os.write(writer, bytearray(b"de")),
+        os.write(writer, memoryview(b"f")),
+    ]
     found += [outcome(os.write, writer, "text"), outcome(os.write, writer, b"")]
     found.append(os.read(reader, 100))
     with open(os.memfd_create("file"), "wb", 0) as file:

@@ -78,7 +78,7 @@ def run_worker(cases: list[Case], cache: pathlib.Path) -> list[Any]:
 @pytest.fixture(scope="module")
 def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[Case, Any]:
     """What the workers found, for the cases of the selected tests."""
-    here = [item for item in request.session.items if item.path == pathlib.Path(__file__)]
+    here: list[Any] = [item for item in request.session.items if item.path == pathlib.Path(__file__)]
     cases = [item.callspec.params["case"] for item in here if "results" in item.fixturenames]
     cache = tmp_path_factory.mktemp("pycache")
     with ThreadPoolExecutor(WORKERS) as pool:

@@ -51,8 +51,8 @@ class Questions:
         self.originals = {}
 
     def ask(self):
-        modules = sys.modules
-        found = {"imported": {}}
+        modules: dict = sys.modules
+        found: dict = {"imported": {}}
         subprocess = modules.get("subprocess")
         green = modules.get("eventlet.green.subprocess")
         if subprocess is not None:

@@ -32,8 +32,8 @@ pytestmark = pytest.mark.fast_path("exchanges")
 
 #: More than any pipe holds that nobody asked to be larger, and odd.
 BIG = 3_000_001
-PIPES = {"stdin": -1, "stdout": -1, "stderr": -1}
-OUTPUTS = {"stdout": -1, "stderr": -1}
+PIPES: dict[str, Any] = {"stdin": -1, "stdout": -1, "stderr": -1}
+OUTPUTS: dict[str, Any] = {"stdout": -1, "stderr": -1}
 #: A time-out that never strikes, so that communicate() takes no short cut.
 NEVER = 100
 
@@ -334,7 +334,7 @@ def test_pipes_kept_open_by_a_grandchild(patched: Any, sp: ModuleType, gate: Gat
     assert popen.returncode == 6
 
 
-TEXTS = {
+TEXTS: dict[str, tuple[str, dict[str, Any]]] = {
     "newlines": ("a\r\nb\rc\n\r\n\r" * 60_000, {"universal_newlines": True}),
     "utf-8": ("€ä\U0001f600\n" * 40_001, {"text": True}),
     "utf-16": ("ä€\r\nb\n" * 30_001, {"encoding": "utf-16"}),
@@ -663,7 +663,7 @@ def test_the_child_has_blocking_pipes(patched: Any, sp: ModuleType) -> None:
 def test_many_threads_at_once(patched: Any, fastio_settings: dict[str, Any]) -> None:
     import subprocess
 
-    results: dict[int, Any] = {}
+    results: dict[tuple[int, int], Any] = {}
 
     def go(number: int) -> None:
         for turn in range(2):

@@ -19,7 +19,7 @@ from eventlet.green import subprocess as green  # noqa: E402
 
 pytestmark = pytest.mark.no_fast_path(reason="some of what is run here has no pipes")
 
-PIPES = {"stdin": -1, "stdout": -1, "stderr": -1}
+PIPES: dict[str, Any] = {"stdin": -1, "stdout": -1, "stderr": -1}
 
 
 def test_the_classes_are_one(patched: Any) -> None:

@@ -91,13 +91,14 @@ def test_no_descriptor_stays_open_where_the_child_can_not_be_started(patched: An
     before = descriptors()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for argv, options in [
+        refused: list[tuple[list[str], dict[str, Any]]] = [
             (["/no such command"], {}),
             (["true"], {"cwd": "/no such directory"}),
             (["true"], {"stdout": 10**6}),
             (["true"], {"stderr": "nonsense"}),
             (["true", "a\0b"], {}),
-        ]:
+        ]
+        for argv, options in refused:
             with pytest.raises((OSError, ValueError, AttributeError, TypeError)):
                 green.Popen(argv, stdin=first.stdout, **options)
             gc.collect()

@@ -111,7 +111,7 @@ def test_a_mapped_file(patched: Any, hub: Any, pair: Any, tmp_path: Any) -> None
 def test_what_is_left_is_not_copied(hub: Any, kind: type) -> None:
     def peak() -> int:
         inner = Room()
-        inner.send = lambda view, flags=0: min(len(view), 64 * KIB)  # type: ignore[method-assign, misc]
+        inner.send = lambda view, flags=0: min(len(view), 64 * KIB)  # type: ignore[assignment, method-assign, misc]
         with GreenSocket(inner) as sock:
             payload = kind(8 * MIB)
             tracemalloc.start()

@@ -109,7 +109,7 @@ def body(response: bytes) -> bytes:
     """What the chunks of a response hold."""
     headers, _, rest = response.partition(b"\r\n\r\n")
     assert b"Transfer-Encoding: chunked" in headers
-    parts = []
+    parts: list[bytes] = []
     while True:
         line, _, rest = rest.partition(b"\r\n")
         size = int(line, 16)

@@ -16,7 +16,7 @@ from tests.outcome import Call, observe
 
 pytestmark = pytest.mark.fast_path("exchanges")
 
-PIPES = {"stdin": -1, "stdout": -1, "stderr": -1}
+PIPES: dict[str, Any] = {"stdin": -1, "stdout": -1, "stderr": -1}
 BYTES = data(1, 400_008)
 
 

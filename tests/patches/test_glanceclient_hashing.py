@@ -113,7 +113,7 @@ def test_the_error_comes_after_the_last_chunk(kind: str) -> None:
         found = check(kind, pieces(whole, MIB), whole, False)
         assert inspect.isgenerator(found)
         for _ in range(3):
-            assert len(next(found)) == MIB
+            assert len(next(found)) == MIB  # type: ignore[arg-type]
         with pytest.raises(OSError, match=r"\[Errno 32\] Corrupt image download\. .* expected 0$") as caught:
             next(found)
         assert type(caught.value) is BrokenPipeError

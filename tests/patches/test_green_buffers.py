@@ -73,7 +73,8 @@ def sizes(path: pathlib.Path) -> dict[str, int | str]:
             else:
                 found[name] = type(stream).__name__
 
-    for name, rest in {"default": ["rb"], "none": ["rb", 0], "5000": ["rb", 5000], "text": ["r"]}.items():
+    kinds: dict[str, list[Any]] = {"default": ["rb"], "none": ["rb", 0], "5000": ["rb", 5000], "text": ["r"]}
+    for name, rest in kinds.items():
         reader, writer = os.pipe()
         os.write(writer, data(1, 60_000))
         look(name, reader, *rest)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -56,7 +57,7 @@ class Switches:
 
 
 @pytest.fixture(scope="module")
-def large_file(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+def large_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path]:
     path = tmp_path_factory.mktemp("data") / "64MiB"
     path.write_bytes(os.urandom(64 * MIB))
     yield path

@@ -7,6 +7,7 @@ import contextlib
 import copy
 import errno
 import fcntl
+import functools
 import io
 import itertools
 import os
@@ -72,7 +73,7 @@ def sizes(*cycle: int) -> Callable[[Any], bytes]:
     """A style of reading: ``read(n)`` with these sizes in turn."""
 
     def style(stream: Any) -> bytes:
-        chunks = []
+        chunks: list[bytes] = []
         for size in itertools.cycle(cycle):
             chunk = stream.read(size)
             assert len(chunk) <= size
@@ -378,7 +379,7 @@ def test_no_byte_is_sent_twice_where_an_exception_arrives(
     def write() -> None:
         with GreenPipe(str(path), "wb", bufsize) as stream:
             for chunk in chunks:
-                again(lambda chunk=chunk: stream.write(chunk))
+                again(functools.partial(stream.write, chunk))
                 again(stream.flush)
 
     assert disturb(eventlet.spawn(write)) > 10

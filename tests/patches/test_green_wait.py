@@ -82,7 +82,7 @@ def test_the_check_interval_without_a_pidfd(
     from fastio.concurrency import child_exit
 
     monkeypatch.delattr(child_exit.os, "pidfd_open")
-    slept = []
+    slept: list[Any] = []
     sleep = eventlet.sleep
 
     def noting(seconds: float) -> None:

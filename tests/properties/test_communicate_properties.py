@@ -97,7 +97,7 @@ def goes_fast(options: dict[str, Any], timeout: float | None) -> bool:
     bufsize=st.sampled_from([-1, 0, 1, 4096, 65536]),
     sizes=fastio_settings,
 )
-def test_bytes(wiring: Any, input: Any, timeout: float | None, bufsize: int, sizes: dict[str, int]) -> None:
+def test_bytes(wiring: Any, input: Any, timeout: float | None, bufsize: int, sizes: dict[str, Any]) -> None:
     child, stdin, stdout, stderr = wiring
     options = options_of(stdin, stdout, stderr, bufsize=bufsize)
     calls = [Call(input, timeout)]
@@ -129,7 +129,7 @@ def test_bytes(wiring: Any, input: Any, timeout: float | None, bufsize: int, siz
 )
 def test_text(
     child: Child, text: str, times: int, mode: Any, timeout: float | None, bufsize: int, stderr: str,
-    sizes: dict[str, int],
+    sizes: dict[str, Any],
 ) -> None:  # fmt: skip
     options = options_of("PIPE", "PIPE", stderr, bufsize=bufsize, **mode)
     calls = [Call(text * times, timeout)]
@@ -155,7 +155,7 @@ def test_text(
     sizes=fastio_settings,
 )
 def test_timeouts(
-    before: Child, after: Child, input: Any, timeouts: list[float], stderr: str, mode: Any, sizes: dict[str, int]
+    before: Child, after: Child, input: Any, timeouts: list[float], stderr: str, mode: Any, sizes: dict[str, Any]
 ) -> None:
     """Calls that time out while the child waits, and a last one in which it goes on."""
     with Gate() as gate:
@@ -214,7 +214,7 @@ def test_timeouts(
     mode=st.sampled_from([{}, {"text": True, "errors": "replace"}]),
     sizes=fastio_settings,
 )
-def test_what_a_timeout_tells(child: Child, stdout: str, stderr: str, mode: Any, sizes: dict[str, int]) -> None:
+def test_what_a_timeout_tells(child: Child, stdout: str, stderr: str, mode: Any, sizes: dict[str, Any]) -> None:
     """The exception of a call in which everything that is to come has come: every attribute as unpatched."""
     options = options_of("DEVNULL", stdout, stderr, **mode)
     for timeout in (0.1, 1, 10):

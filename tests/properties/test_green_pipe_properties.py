@@ -42,7 +42,7 @@ def read(stream: Any, how: str, size: int) -> bytes:
     sizes=fastio_settings,
 )
 def test_buffered_reads_are_those_of_a_file(
-    reads: Any, pieces: Any, read_bufsize: int, write_bufsize: int, sizes: dict[str, int]
+    reads: Any, pieces: Any, read_bufsize: int, write_bufsize: int, sizes: dict[str, Any]
 ) -> None:
     payload = b"".join(tile(pattern, size) for pattern, size, _ in pieces)
     model = io.BytesIO(payload)
@@ -70,7 +70,7 @@ def test_buffered_reads_are_those_of_a_file(
     pieces=PIECES,
     sizes=fastio_settings,
 )
-def test_raw_reads_lose_nothing(reads: Any, pieces: Any, sizes: dict[str, int]) -> None:
+def test_raw_reads_lose_nothing(reads: Any, pieces: Any, sizes: dict[str, Any]) -> None:
     payload = b"".join(tile(pattern, size) for pattern, size, _ in pieces)
     got = b""
     with fastio.patched(**sizes):

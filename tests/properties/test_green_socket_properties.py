@@ -40,7 +40,7 @@ def _everything(sock: Any, size: int) -> bytes:
 
 
 @given(buffers=BUFFERS, read=READS, room=ROOM, sizes=fastio_settings)
-def test_what_is_sent_arrives(buffers: Any, read: int, room: int | None, sizes: dict[str, int]) -> None:
+def test_what_is_sent_arrives(buffers: Any, read: int, room: int | None, sizes: dict[str, Any]) -> None:
     with fastio.patched(**sizes):
         one, two = socket.socketpair()
         with one, two:

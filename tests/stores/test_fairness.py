@@ -217,13 +217,13 @@ def test_stand_in_shows_the_original(wrap: Callable[[Any], Any]) -> None:
     stand_in = wrap(image)
     assert stand_in is not image
     assert isinstance(stand_in, Image)
-    assert stand_in == image and image == stand_in.__wrapped__ and hash(stand_in) == hash(image)
+    assert stand_in == image and image == stand_in.__wrapped__ and hash(stand_in) == hash(image)  # type: ignore[attr-defined]
     assert len(stand_in) == 3 and stand_in[1] == b"c" and bool(stand_in)
     assert list(stand_in) == [b"ab", b"c"] and list(stand_in) == [b"ab", b"c"]
     assert not hasattr(stand_in, "read") and not hasattr(stand_in, "__next__")
-    stand_in.note = 1
+    stand_in.note = 1  # type: ignore[attr-defined]
     assert image.note == 1  # type: ignore[attr-defined]
-    del stand_in.note
+    del stand_in.note  # type: ignore[attr-defined]
     assert not hasattr(image, "note")
     stand_in.close()
     assert image.closed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import http.client
 import pickle
 import socket
@@ -134,7 +135,7 @@ def test_the_adapter_keeps_every_property() -> None:
 
 
 def test_an_adapter_of_somebody_else_stays() -> None:
-    class Own(requests.adapters.HTTPAdapter):
+    class Own(requests.adapters.HTTPAdapter):  # type: ignore[name-defined]
         pass
 
     session = requests.Session()
@@ -184,7 +185,7 @@ def test_a_body_is_whole_and_the_connection_used_again(marks: list[int]) -> None
         for _ in range(3):
             response = session.get(server.url, stream=True)
             body = http_bodies.Body(response.raw)
-            pieces = list(iter(lambda body=body: body.read(256 * KIB), b""))
+            pieces = list(iter(functools.partial(body.read, 256 * KIB), b""))
             assert [len(piece) for piece in pieces] == [256 * KIB] * 8 + [1]
             assert b"".join(pieces) == data
         assert {request.connection for request in server.requests} == {0}
@@ -216,7 +217,7 @@ def test_a_timeout_counts_from_piece_to_piece(marks: list[int]) -> None:
 
 def test_bodies_of_unknown_length(marks: list[int]) -> None:
     class Raw:
-        length_remaining = None
+        length_remaining: int | None = None
         connection = None
 
         def read(self, amount: int | None = None) -> bytes:

@@ -135,7 +135,7 @@ def leaves_no_child() -> Iterator[None]:
 
 def until_all_have_ended() -> None:
     """Each command that starts reaps those that could not be waited for when they were killed."""
-    until(lambda: _process._reap() or children() == [])
+    until(lambda: _process._reap() or children() == [])  # type: ignore[func-returns-value]
 
 
 def until(condition: Callable[[], object]) -> None:

@@ -125,7 +125,7 @@ def test_chunks_at_the_device(cinder_store: Any, monkeypatch: pytest.MonkeyPatch
     size = store_cinder.CHUNK if chunk is None else parse_size(chunk)
     data = os.urandom(min(4 * size + 1000, 9 * MIB))
     expected = [min(size, len(data) - offset) for offset in range(0, len(data), size)]
-    settings = {} if chunk is None else {"store_chunk_sizes": {"cinder": chunk}}
+    settings: dict[str, Any] = {} if chunk is None else {"store_chunk_sizes": {"cinder": chunk}}
     with fastio.patched(NAMES, strict=True, **settings):
         below = driver.Store._open_cinder_volume
 

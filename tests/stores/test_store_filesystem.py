@@ -142,7 +142,7 @@ def test_chunks_at_the_file(filesystem_store: Any, files: Files, chunk: str | No
     size = store_filesystem.CHUNK if chunk is None else parse_size(chunk)
     data = os.urandom(min(4 * size + 1000, 8 * MIB))
     expected = [min(size, len(data) - offset) for offset in range(0, len(data), size)]
-    sizes = {} if chunk is None else {"store_chunk_sizes": {"filesystem": chunk}}
+    sizes: dict[str, Any] = {} if chunk is None else {"store_chunk_sizes": {"filesystem": chunk}}
     with fastio.patched(NAMES, strict=True, **sizes):
         source = Source(data)
         url = filesystem_store.add(source, size=len(data)).url
@@ -351,7 +351,7 @@ def test_more_than_a_turn_is_read_in_several(filesystem_store: Any) -> None:
     pytest.importorskip("eventlet").sleep(0)
     data = os.urandom(4 * CHUNK)
     url = filesystem_store.add(data).url
-    sizes = {"yield_bytes": CHUNK, "store_chunk_sizes": {"filesystem": 2 * CHUNK}}
+    sizes: dict[str, Any] = {"yield_bytes": CHUNK, "store_chunk_sizes": {"filesystem": 2 * CHUNK}}
     with fastio.patched("store_filesystem", strict=True, **sizes):
         counters.reset()
         chunks = list(filesystem_store.get(url)[0])

@@ -85,7 +85,7 @@ def test_several_stores_of_one_driver(open_store: Callable[..., Any]) -> None:
 def test_the_kernel_gathers_a_chunk(http_store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     marks: list[int] = []
     mark = lowwater.mark
-    monkeypatch.setattr(lowwater, "mark", lambda size, left: marks.append(mark(size, left)) or marks[-1])
+    monkeypatch.setattr(lowwater, "mark", lambda size, left: marks.append(mark(size, left)) or marks[-1])  # type: ignore[func-returns-value]
     url = http_store.place(content(8 * MIB))
     with fastio.patched(NAME):
         http_store.read(url)

@@ -284,7 +284,7 @@ def test_object_size_is_that_of_the_option(open_store: Any, option: int | None, 
     store = open_store("ceph", **options)
     data = os.urandom(100 * KIB)
     stock = facts(store, store.add(data).url)
-    sizes = {} if ours is None else {"store_chunk_sizes": {"rbd": ours}}
+    sizes: dict[str, Any] = {} if ours is None else {"store_chunk_sizes": {"rbd": ours}}
     with fastio.patched(NAMES, strict=True, **sizes):
         assert facts(store, store.add(data).url) == stock
     assert stock["order"] == {None: 23, 1: 20, 8: 23, 5: 22}[option]

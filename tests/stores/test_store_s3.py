@@ -190,7 +190,7 @@ def test_sizes_around_the_parts(
     data = DATA[: max(0, parts * PART + more)]
     image_id = os.urandom(8).hex()
     seen = []
-    settings = {} if chunk is None else {"store_chunk_sizes": {"s3": chunk}}
+    settings: dict[str, Any] = {} if chunk is None else {"store_chunk_sizes": {"s3": chunk}}
     for context in (fastio.patched([]), patched(**settings)):
         verifier = Verifier()
         wire.take()
@@ -314,7 +314,7 @@ def test_what_is_there_already_and_what_is_not(in_parts: Any, wire: Wire) -> Non
     assert error is exceptions.Duplicate
     in_parts.delete(url)
     for call in (in_parts.get, in_parts.size, in_parts.delete):
-        (error, _), _ = same(in_parts, wire, lambda store, call=call: call(url))
+        (error, _), _ = same(in_parts, wire, lambda store, call=call: call(url))  # type: ignore[misc]
         assert error is exceptions.NotFound
 
 

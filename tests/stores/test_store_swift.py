@@ -244,7 +244,7 @@ def test_the_kernel_gathers_a_chunk(swift_store: Any, monkeypatch: pytest.Monkey
     url = swift_store.add(content(8 * MIB)).url
     marks: list[int] = []
     mark = lowwater.mark
-    monkeypatch.setattr(lowwater, "mark", lambda size, left: marks.append(mark(size, left)) or marks[-1])
+    monkeypatch.setattr(lowwater, "mark", lambda size, left: marks.append(mark(size, left)) or marks[-1])  # type: ignore[func-returns-value]
     with fastio.patched(NAME):
         swift_store.read(url)
     assert marks[:8] == [lowwater.MOST] * 7 + [0]

@@ -143,7 +143,7 @@ def test_each_note_tells_of_the_losses_since_the_last_one(
 def test_many_threads_lose_nothing_uncounted(start: Callable[..., Recorder], tmp_path: pathlib.Path) -> None:
     found = start(LIMITS._replace(buffer=512))
     threads = [
-        threading.Thread(target=lambda: [put(found, number) for number in range(20_000)]) for _ in range(4)
+        threading.Thread(target=lambda: [put(found, number) for number in range(20_000)]) for _ in range(4)  # type: ignore[func-returns-value]
     ]  # fmt: skip
     for thread in threads:
         thread.start()

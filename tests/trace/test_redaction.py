@@ -160,7 +160,7 @@ def everything(secret: str, shape: str) -> None:
         for url in (path, f"http://a:{secret}@host{path}"):
             headers = {"X-OpenStack-Request-ID": f"req-{secret}", "X-Auth-Token": secret}
             answer = (Answer(**headers), None)
-            trace_client._run(None, secret, url, {"headers": headers}, lambda answer=answer: answer)
+            trace_client._run(None, secret, url, {"headers": headers}, lambda answer=answer: answer)  # type: ignore[misc]
     for value in (text, [text], {text: secret}, secret.encode(), type("Odd", (str,), {})(text)):
         for field in ("bytes", "error", "outcome", "message", "an-unknown-field", secret):
             spans.point("test.point", None, {field: value})
@@ -258,7 +258,7 @@ def test_errors_of_a_known_kind(error: BaseException, recorded: str) -> None:
 
 
 def test_an_error_of_the_database_names_the_driver_s_class_and_number() -> None:
-    error = StatementError("x")
+    error: Any = StatementError("x")
     error.orig = sqlite3.IntegrityError(1062, "Duplicate entry 'x' for key 'name'")
     found = redaction.error(error)
     assert found == "StatementError: (sqlite3.IntegrityError) 1062, Duplicate *** for key 'name'"
@@ -336,7 +336,7 @@ def test_nothing_of_a_real_command_s_arguments(tmp_path: pathlib.Path) -> None:
 
 def test_a_field_that_is_not_known_keeps_nothing() -> None:
     event = ("P", 1, 1, None, "test.event", 1, {"bytes": 1, "hunter2": "hunter2", "status": "hunter2", "path": 7})
-    nothing = ("P", 1, 1, None, "Hunter2!", 1, {})
+    nothing: Any = ("P", 1, 1, None, "Hunter2!", 1, {})
     found, unnamed = redaction.events([event, nothing])
     assert found[6] == {"bytes": 1, "***": "***", "status": "***", "path": "***"}
     assert unnamed[4] == "***"

@@ -104,7 +104,8 @@ def test_a_download_that_is_given_up(server: Any, tmp_path: pathlib.Path) -> Non
 def test_headers_are_otherwise_the_same(server: Any, tmp_path: pathlib.Path, names: Any) -> None:
     given = {"X-Custom": "1"}
     for trace in (False, True):
-        with fastio.patched(names, **({"trace": str(tmp_path)} if trace else {})):
+        given_trace: dict[str, Any] = {"trace": str(tmp_path)} if trace else {}
+        with fastio.patched(names, **given_trace):
             _, body = client(server).get("/v2/images/a/file", headers=given)
             assert b"".join(body) == DATA
     stock, traced = server.seen

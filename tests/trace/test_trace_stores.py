@@ -65,7 +65,7 @@ def use(store: Any, number: int) -> None:
         store.get(location)
 
 
-def traced(directory: pathlib.Path) -> Callable[[], None]:
+def traced(directory: pathlib.Path) -> Callable[[], object]:
     return lambda: fastio.patch([], trace=str(directory)) and None
 
 
@@ -100,8 +100,9 @@ def test_stacked_with_what_replaces_the_same_functions(
 ) -> None:
     """In either order, and each may go first; on and off again, what was there is there."""
     before = attributes()
-    names = [] if trace_first else own
-    fastio.patch(names, **({"trace": str(directory)} if trace_first else {}))
+    names: Any = [] if trace_first else own
+    given: dict[str, Any] = {"trace": str(directory)} if trace_first else {}
+    fastio.patch(names, **given)
     fastio.patch(own, trace=str(directory))
     use(store, 1)
     # The trace goes, the patches stay.

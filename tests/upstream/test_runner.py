@@ -7,11 +7,12 @@ import os
 import pathlib
 import textwrap
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from benchmarks.tools.upstream import __main__ as command
-from benchmarks.tools.upstream import compare, environment, report, runner
+from benchmarks.tools.upstream import compare, environment, report, runner, terminal
 from benchmarks.tools.upstream.runner import Outcome, Run, Runner, Runners, SuiteError
 from benchmarks.tools.upstream.suites import SUITES, Suite, Unavailable, need
 
@@ -184,7 +185,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 @pytest.fixture
 def make_suite(tmp_path: pathlib.Path) -> Callable[..., Suite]:
-    def make(source: str, **options: object) -> Suite:
+    def make(source: str, **options: Any) -> Suite:
         (tmp_path / "made_up.py").write_text(textwrap.dedent(source))
         return Suite("made-up", ("made_up",), find=lambda: tmp_path, **options)
 
@@ -283,7 +284,7 @@ def test_stock_is_stock_and_patched_is_patched(python, make_suite) -> None:
     assert outcomes(children_stock)["Patched.test_child_patched"] == "fail"
 
 
-class Screen:
+class Screen(terminal.Plain):
     def say(self, text: str) -> None: ...
 
     def progress(self, run: str, done: int, total: int) -> None: ...
@@ -473,7 +474,7 @@ def test_tests_that_only_one_run_knows_are_missing_in_the_other() -> None:
 
 def test_goals_of_a_suite() -> None:
     suite = Suite("goals", (), at_most=1, never_hang=("communicate",))
-    status = {"patches": []}
+    status: dict[str, Any] = {"patches": []}
     run = Run(True, {"a.test_communicate_epipe": Outcome("hang"), "b": Outcome("skip")}, status, exchanges=1)
     assert compare.faults(suite, run) == ["a.test_communicate_epipe hangs when patched"]
     assert compare.faults(suite, run, {"a.test_communicate_epipe"}) == []

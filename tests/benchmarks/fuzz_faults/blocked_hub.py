@@ -15,4 +15,4 @@ def _broken(self, timeout=None, **kwargs):
     return _wait(self, timeout, **kwargs)
 
 
-subprocess.Popen.wait = _broken
+subprocess.Popen.wait = _broken  # type: ignore[method-assign]

@@ -3,7 +3,7 @@
 import subprocess
 import time
 
-_wait = subprocess.Popen._wait
+_wait = subprocess.Popen._wait  # type: ignore[attr-defined]
 
 
 def _broken(self, *args, **kwargs):
@@ -13,4 +13,4 @@ def _broken(self, *args, **kwargs):
     return status
 
 
-subprocess.Popen._wait = _broken
+subprocess.Popen._wait = _broken  # type: ignore[attr-defined]

@@ -2,7 +2,7 @@
 
 import subprocess
 
-_communicate = subprocess.Popen._communicate
+_communicate = subprocess.Popen._communicate  # type: ignore[attr-defined]
 
 
 def _broken(self, *args):
@@ -10,4 +10,4 @@ def _broken(self, *args):
     return tuple(data[:-1] if data and len(data) > 100 else data for data in outputs)
 
 
-subprocess.Popen._communicate = _broken
+subprocess.Popen._communicate = _broken  # type: ignore[attr-defined]

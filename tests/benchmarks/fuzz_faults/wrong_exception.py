@@ -2,7 +2,7 @@
 
 import subprocess
 
-_communicate = subprocess.Popen._communicate
+_communicate = subprocess.Popen._communicate  # type: ignore[attr-defined]
 
 
 def _broken(self, *args):
@@ -12,4 +12,4 @@ def _broken(self, *args):
         raise OSError("the time is up") from None
 
 
-subprocess.Popen._communicate = _broken
+subprocess.Popen._communicate = _broken  # type: ignore[attr-defined]

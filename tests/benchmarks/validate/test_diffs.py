@@ -37,12 +37,12 @@ def write(tree, files):
 
 
 def diff_of(before, after, prefixes=("a/", "b/")):
-    lines = []
+    lines: list[str] = []
     for name in sorted({**before, **after}):
         old, new = (files.get(name, "").splitlines(True) for files in (before, after))
-        names = [prefix + name if name in files else "/dev/null"
+        one, other = [prefix + name if name in files else "/dev/null"
                  for prefix, files in zip(prefixes, (before, after), strict=True)]
-        lines += difflib.unified_diff(old, new, *names)
+        lines += difflib.unified_diff(old, new, one, other)
     return "".join(lines)
 
 

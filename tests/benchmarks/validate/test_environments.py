@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import subprocess
 import sys
 
@@ -67,4 +68,6 @@ def test_an_installer_that_is_not_there(monkeypatch):
 
 def test_an_installation_that_fails_says_why(tmp_path):
     with pytest.raises(ValidateError, match="no_such_wheel"):
-        installers.Pip().install(sys.executable, ["--no-index", str(tmp_path / "no_such_wheel-1-py3-none-any.whl")])
+        installers.Pip().install(
+            pathlib.Path(sys.executable), ["--no-index", str(tmp_path / "no_such_wheel-1-py3-none-any.whl")]
+        )

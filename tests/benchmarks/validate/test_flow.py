@@ -6,6 +6,7 @@ import json
 import shutil
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -205,7 +206,8 @@ def test_an_interrupted_validation_goes_on(validate, monkeypatch, tmp_path, caps
 
 def test_a_second_look_is_not_taken_again_after_an_interruption(validate, monkeypatch):
     after = changed("madeup/counting.py", "return s", "return not s")
-    run, looked_at, interruptions = Runners.run, [], [KeyboardInterrupt]
+    run, interruptions = Runners.run, [KeyboardInterrupt]
+    looked_at: list[Any] = []
 
     def interrupted(self, name, variant, only=None, **options):
         looked_at.extend(only or [])

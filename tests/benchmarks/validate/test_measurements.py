@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -99,7 +100,8 @@ def test_the_rows_of_a_case_are_the_variants():
     variants = [variant(name) for name in ("stock", "candidate", "fastio")]
     adapted = measurements.adapt(case, "communicate", variants, ("native", "eventlet"))
     assert adapted.name == "communicate/cat"
-    assert [(row.name, row.title, row.against) for row in adapted.variants] == [
+    rows: Any = adapted.variants
+    assert [(row.name, row.title, row.against) for row in rows] == [
         ("native-stock", "native-stock", "native-stock"),
         ("native-stock", "native-candidate", "native-stock"),
         ("native-fastio", "native-fastio", "native-stock"),
@@ -107,7 +109,5 @@ def test_the_rows_of_a_case_are_the_variants():
         ("eventlet-stock", "eventlet-candidate", "eventlet-stock"),
         ("eventlet-fastio", "eventlet-fastio", "eventlet-stock"),
     ]
-    assert {row.python for row in adapted.variants if "candidate" in row.title} == {
-        "/environments/candidate/bin/python"
-    }
+    assert {row.python for row in rows if "candidate" in row.title} == {"/environments/candidate/bin/python"}
     assert measurements.adapt(case, "communicate", variants, ("threads",)) is None

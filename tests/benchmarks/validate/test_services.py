@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,12 +50,13 @@ def test_every_variant_has_a_server():
     adapted = measurements.adapt(case, suite, variants, targets.GLANCE.modes)
     assert adapted.name == "glance/glance-33-download-5-requests"
     # The clients run here, whatever the variant.
-    assert [(row.name, row.title, row.against, row.python) for row in adapted.variants] == [
+    rows: Any = adapted.variants
+    assert [(row.name, row.title, row.against, row.python) for row in rows] == [
         ("transfer", "native-stock", "", None),
         ("transfer", "native-candidate", "native-stock", None),
         ("transfer", "native-fastio", "native-stock", None),
     ]
-    known_by = [engine.Options().parameters(adapted, row)["server"] for row in adapted.variants]
+    known_by = [engine.Options().parameters(adapted, row)["server"] for row in rows]
     assert known_by == ["", "candidate", "fastio"]
     assert adapted.backend_parameters == {"python": "/environments/stock/bin/python", "fastio": "off"}
     assert adapted.beside == {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from typing import Any
 
 import pytest
 
@@ -120,13 +121,13 @@ def test_perfetto_fits_the_trace_event_format(analysis):
 
 
 def test_what_is_in_a_row_is_nested_or_beside(analysis):
-    rows = {}
+    rows: dict[Any, list[Any]] = {}
     for each in perfetto.export(analysis)["traceEvents"]:
         if each["ph"] == "X":
             rows.setdefault((each["pid"], each["tid"]), []).append((each["ts"], each["ts"] + each["dur"]))
     assert rows
     for spans in rows.values():
-        open_until = []
+        open_until: list[Any] = []
         for start, finish in sorted(spans, key=lambda span: (span[0], -span[1])):
             # Microseconds as floating point.
             while open_until and open_until[-1] <= start + 0.002:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+from typing import Any
 
 import pytest
 
@@ -58,9 +59,10 @@ def test_of_what_several_processes_send_nothing_is_concluded(tmp_path, client, s
     client.point(BEGIN, "message.sent", message="m")
     other.point(BEGIN + MS, "message.sent", message="m")
     server.point(BEGIN + 2 * MS, "message.received", message="m")
+    fields: dict[str, Any] = {"global": "req-1"}
     for each in (client, other):
-        each.begin(BEGIN, "client.request", **{"global": "req-1"})
-    server.begin(BEGIN + MS, "glance.request", **{"global": "req-1"})
+        each.begin(BEGIN, "client.request", **fields)
+    server.begin(BEGIN + MS, "glance.request", **fields)
     assert found(tmp_path, client, other, server) == []
 
 
