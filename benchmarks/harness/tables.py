@@ -1,4 +1,4 @@
-"""Print a result: ``python -m benchmarks.harness.tables RESULT.json [--markdown | --rst]``."""
+"""Print a result: ``python -m benchmarks.harness.tables RESULT.json [--markdown]``."""
 
 from __future__ import annotations
 
@@ -342,8 +342,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (OSError, results.ResultError) as error:
         print(error, file=sys.stderr)
         return 2
-    if chosen.markdown or chosen.rst:
-        sys.stdout.write(markdown(result) if chosen.markdown else rst(result))
+    if chosen.markdown:
+        sys.stdout.write(markdown(result))
     else:
         show(result)
     return 0
@@ -357,9 +357,7 @@ def parser(module: str, description: str, of: str | None = None, number: str | N
     """
     made = argparse.ArgumentParser(prog=f"python -m benchmarks.{module}", description=description)
     made.add_argument("result", type=Path, nargs=number, help=of)
-    style = made.add_mutually_exclusive_group()
-    style.add_argument("--markdown", action="store_true")
-    style.add_argument("--rst", action="store_true", help="reStructuredText, for the documentation")
+    made.add_argument("--markdown", action="store_true")
     return made
 
 
@@ -385,9 +383,8 @@ def command(
     if not shown:
         print(f"{chosen.result}: {nothing}", file=sys.stderr)
         return 1
-    if chosen.markdown or chosen.rst:
-        write = table_markdown if chosen.markdown else table_rst
-        sys.stdout.write("\n\n".join([*map(write, shown), *summary(result)]) + "\n")
+    if chosen.markdown:
+        sys.stdout.write("\n\n".join([*map(table_markdown, shown), *summary(result)]) + "\n")
     else:
         show_tables(shown, summary(result))
     return 0

@@ -93,7 +93,7 @@ def test_a_row_that_has_failed_is_left_out() -> None:
 def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "concurrency.json"
     made(*RISES).write(path)
-    for style in ((), ("--markdown",), ("--rst",)):
+    for style in ((), ("--markdown",)):
         assert tables.main([str(path), *style]) == 0
         assert "Saturation" in capsys.readouterr().out
     assert tables.main([str(tmp_path / "none.json")]) == 2

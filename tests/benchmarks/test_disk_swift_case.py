@@ -187,7 +187,7 @@ def test_the_tables(tmp_path, monkeypatch, capsys) -> None:
     assert response[1] == "response" and whole[1] == "whole request" and whole[-1] == "75%"
     path = tmp_path / "disk_swift.json"
     result.write(path)
-    for style in ([], ["--rst"], ["--markdown"]):
+    for style in ([], ["--markdown"]):
         assert disk_swift_tables.main([str(path), *style]) == 0
         # On a terminal what is too wide is folded.
         assert ("standard deviation without outliers" if style else "outliers") in capsys.readouterr().out

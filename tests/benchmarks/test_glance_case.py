@@ -403,7 +403,7 @@ def test_what_is_asked_of_the_client() -> None:
 def test_the_command_that_says_what_is_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "glance.json"
     samples.result(samples.case({"stock": [2.0], "fastio": [1.0]}, name="glance-33-download")).write(path)
-    for style in ([], ["--rst"], ["--markdown"]):
+    for style in ([], ["--markdown"]):
         assert glance_targets.main([str(path), *style]) == 0
         assert "glance-33 download, MB/s" in capsys.readouterr().out
     samples.result(samples.case({"stock": [2.0]})).write(path)

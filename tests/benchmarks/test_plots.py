@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("numpy", reason="tables need the extra 'bench'")
 pytest.importorskip("rich", reason="tables need the extra 'bench'")
 
-from benchmarks.harness import tables
+from benchmarks.harness import results, tables
 from tests.benchmarks import samples
 
 SPREAD = [0.50, 0.51, 0.49, 0.52, 0.50, 0.55, 0.48]
@@ -114,9 +114,8 @@ def test_markdown(path, capsys):
     assert {line.replace("\\|", "").count("|") for line in table} == {8}
 
 
-def test_rst(path, capsys):
-    assert tables.main([str(path), "--rst"]) == 0
-    text = capsys.readouterr().out
+def test_rst(path):
+    text = tables.rst(results.read(path))
     assert ".. list-table:: 200 MiB of random data\n   :header-rows: 1\n\n   * -\n     - MB/s\n" in text
     docutils = pytest.importorskip("docutils.core", reason="only checked where docutils is installed")
     html = docutils.publish_string(text, writer="html", settings_overrides={"halt_level": 2})

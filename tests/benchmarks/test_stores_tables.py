@@ -135,7 +135,7 @@ def test_chunks():
 
 @pytest.mark.parametrize(
     ("style", "expected"),
-    [((), "default / best"), (("--markdown",), "| swift-get-native | 100 |"), (("--rst",), ".. list-table:: fastio's")],
+    [((), "default / best"), (("--markdown",), "| swift-get-native | 100 |")],
 )
 def test_the_command_for_chunks(tmp_path, capsys, style, expected):
     path = tmp_path / "chunks.json"

@@ -89,7 +89,7 @@ def test_what_the_study_found_is_judged() -> None:
 def test_the_commands(tmp_path, capsys) -> None:
     path = tmp_path / "workload_matrix.json"
     made().write(path)
-    for style in ([], ["--rst"], ["--markdown"]):
+    for style in ([], ["--markdown"]):
         assert tables.main([str(path), *style]) == 0
         printed = capsys.readouterr().out
         assert "What the study found" in printed and "swift 64KiB, 1 worker, 100:0" in printed

@@ -1,6 +1,6 @@
 """The tables of glance-api under many requests at a time: speed and success, states, saturation, and what is asked.
 
-``python -m benchmarks.suites.concurrency.tables results/concurrency.json [--markdown | --rst]`` makes them again.
+``python -m benchmarks.suites.concurrency.tables results/concurrency.json [--markdown]`` makes them again.
 """
 
 from __future__ import annotations

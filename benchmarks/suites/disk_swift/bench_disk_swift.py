@@ -21,8 +21,7 @@ PLOTS = {"requests": "Each scenario's requests: rolling averages, and how often 
 
 
 def judgement(result: Result) -> list[Table]:
-    shown = [*tables.published(result), tables.losses(result), tables.targets(result)]
-    return [table for table in shown if table.rows]
+    return tables.judgement(result)
 
 
 def plot(result: Result, directory: Path, name: str) -> list[Path]:

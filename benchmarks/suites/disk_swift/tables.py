@@ -1,6 +1,6 @@
 """The tables of disk against Swift: those of the study, robust figures beside them, and what is asked of fastio.
 
-``python -m benchmarks.suites.disk_swift.tables results/disk_swift.json [--markdown | --rst]`` makes them again.
+``python -m benchmarks.suites.disk_swift.tables results/disk_swift.json [--markdown]`` makes them again.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.harness import results, statistics, tables
+from benchmarks.harness import statistics, tables
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import EMPTY, Table, number
 from benchmarks.harness.targets import HEAD, Target
@@ -151,27 +151,16 @@ def _median(case: CaseResult, title: str, key: str) -> float | None:
     return case.variants[title].median(key) if title in case.variants else None
 
 
+def judgement(result: Result) -> list[Table]:
+    """All that there is something to say in."""
+    return [made for made in (*published(result), losses(result), targets(result)) if made.rows]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = tables.parser(
-        "suites.disk_swift.tables", "Print the tables of disk against Swift.", "of the suite disk_swift"
-    )
-    chosen = options.parse_args(arguments)
-    try:
-        result = results.read(chosen.result)
-        made = [*published(result), losses(result), targets(result)]
-    except (OSError, results.ResultError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    made = [each for each in made if each.rows]
-    if not made:
-        print(f"{chosen.result}: nothing of disk against Swift is in it", file=sys.stderr)
-        return 1
-    if chosen.markdown or chosen.rst:
-        render = tables.table_markdown if chosen.markdown else tables.table_rst
-        print("\n\n".join(map(render, made)))
-    else:
-        tables.show_tables(made, tables.summary(result))
-    return 0
+    return tables.command(
+        judgement, arguments, "suites.disk_swift.tables", "Print the tables of disk against Swift.",
+        "nothing of disk against Swift is in it",
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What was asked of fastio in the service, beside what a result has: of ``bench_glance`` and ``bench_glance_client``.
 
-``python -m benchmarks.suites.glance.tables results/glance.json results/glance_client.json [--markdown | --rst]``. Each
+``python -m benchmarks.suites.glance.tables results/glance.json results/glance_client.json [--markdown]``. Each
 figure is a median, or a ratio of two medians of the same interleaved run.
 """
 
@@ -131,8 +131,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not made.rows:
         print(f"{', '.join(map(str, chosen.result))}: nothing of what is asked is in it", file=sys.stderr)
         return 1
-    if chosen.markdown or chosen.rst:
-        print(tables.table_markdown(made) if chosen.markdown else tables.table_rst(made))
+    if chosen.markdown:
+        print(tables.table_markdown(made))
     else:
         tables.show_tables([made], tables.summary(given[0]))
     return 0

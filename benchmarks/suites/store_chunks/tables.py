@@ -1,6 +1,6 @@
 """What part of the best chunk size's throughput fastio's default reaches, of a result of ``bench_store_chunks.py``.
 
-``python -m benchmarks.suites.store_chunks.tables results/store_chunks.json [--markdown | --rst]``
+``python -m benchmarks.suites.store_chunks.tables results/store_chunks.json [--markdown]``
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from benchmarks.harness import results, statistics, tables
+from benchmarks.harness import statistics, tables
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import EMPTY, Table, number
 from fastio.config import format_size
@@ -47,22 +47,10 @@ def _row(case: CaseResult, chunks: Sequence[str]) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = tables.parser(
-        "suites.store_chunks.tables",
-        "Print how much of the best chunk size's the default reaches.",
-        "JSON result of the suite store_chunks",
-    )
-    chosen = options.parse_args(arguments)
-    try:
-        result = results.read(chosen.result)
-    except (OSError, results.ResultError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    if chosen.markdown or chosen.rst:
-        print(tables.table_markdown(table(result)) if chosen.markdown else tables.table_rst(table(result)))
-    else:
-        tables.show_tables([table(result)], tables.summary(result))
-    return 0
+    return tables.command(
+        lambda result: [table(result)] if result.cases else [], arguments, "suites.store_chunks.tables",
+        "Print how much of the best chunk size's throughput the default reaches.", "no chunk sizes in it",
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

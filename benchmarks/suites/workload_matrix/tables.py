@@ -1,7 +1,6 @@
 """The tables of the workload matrix: the workloads by number with their bottlenecks, and the study's finding.
 
-``python -m benchmarks.suites.workload_matrix.tables results/workload_matrix.json [--markdown | --rst]`` makes them
-again.
+``python -m benchmarks.suites.workload_matrix.tables results/workload_matrix.json [--markdown]`` makes them again.
 """
 
 from __future__ import annotations
