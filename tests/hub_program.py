@@ -193,7 +193,6 @@ def http() -> None:
 OPERATIONS = (native_popen, green_popen, pipeline, pipes, sockets, threads, files, driver, commands, http)
 
 
-
 def main() -> None:
     report = fastio.patch(strict=True, also=registry.outside_the_default())
     ticks = 0

@@ -261,9 +261,7 @@ def test_an_error_stays_readable_whatever_the_value(value: Any) -> None:
         (lambda: fastio.patched(yield_bytes=True).__enter__(), {}),
     ],
 )
-def test_nothing_is_patched_after_an_error(
-    call: Any, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_patched_after_an_error(call: Any, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     before = attributes()
     settings = config.in_force()
     for name, value in environ.items():

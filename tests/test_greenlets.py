@@ -112,9 +112,7 @@ def test_communicate_and_green_pipes_together(patched: Any, green: ModuleType) -
         return b"".join(chunks) == data(number, 1_000_003)
 
     pool = eventlet.GreenPool(40)
-    running = [
-        pool.spawn(through_communicate if number % 2 else through_pipes, number) for number in range(40)
-    ]
+    running = [pool.spawn(through_communicate if number % 2 else through_pipes, number) for number in range(40)]
     assert [greenlet.wait() for greenlet in running] == [True] * 40
 
 

@@ -48,7 +48,11 @@ def test_its_fastio_commands_run():
     for command in commands.splitlines():
         done = subprocess.run(
             [sys.executable, "-m", *command.split()],
-            capture_output=True, text=True, cwd=ROOT, env={"PATH": "/usr/bin:/bin"}, timeout=100,
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env={"PATH": "/usr/bin:/bin"},
+            timeout=100,
         )
         assert done.returncode == 0, done.stderr
         assert "communicate" in done.stdout

@@ -93,9 +93,7 @@ def _parameter(kind: type[Backend], text: str) -> tuple[str, int | str]:
 def _up(chosen: Backend, as_json: bool) -> int:
     """Start it, say how to reach it, wait for a signal, stop it."""
     stop = threading.Event()
-    before = {
-        number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with chosen:
             access = chosen.access()

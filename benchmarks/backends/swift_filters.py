@@ -141,9 +141,7 @@ class _Keystone:
             "roles": [{"id": "member", "name": "member"}],
             "catalog": [{"id": "swift", "type": "object-store", "name": "swift", "endpoints": endpoints}],
         }
-        return _answer(
-            start_response, "201 Created", {"token": token}, ("X-Subject-Token", headers["x-auth-token"])
-        )
+        return _answer(start_response, "201 Created", {"token": token}, ("X-Subject-Token", headers["x-auth-token"]))
 
     def _ask_tempauth(self, environ: dict[str, Any], user: str, password: str) -> tuple[int, dict[str, str]]:
         """The status and the headers of tempauth's answer to a login of its own protocol."""
@@ -171,9 +169,7 @@ def _answer(
     start_response: Callable[..., Any], status: str, content: Mapping[str, Any] | list[str], *headers: tuple[str, str]
 ) -> list[bytes]:
     body = json.dumps(content).encode()
-    start_response(
-        status, [("Content-Type", "application/json"), ("Content-Length", str(len(body))), *headers]
-    )
+    start_response(status, [("Content-Type", "application/json"), ("Content-Length", str(len(body))), *headers])
     return [body]
 
 

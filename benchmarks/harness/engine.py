@@ -430,9 +430,7 @@ def _command(case: Case, variant: Variant, parameters: Mapping[str, Any]) -> lis
     return [python, "-m", "benchmarks.harness.worker", case.workload, variant.name, data]
 
 
-def _run_once(
-    variant: VariantResult, timeout: float, round_number: int, warmup: bool, told: Mapping[str, Any]
-) -> str:
+def _run_once(variant: VariantResult, timeout: float, round_number: int, warmup: bool, told: Mapping[str, Any]) -> str:
     """Run the variant once and record its result, or why it has failed; returns a word on it.
 
     A variant that has failed is not run again: its time-out could be spent many times over.

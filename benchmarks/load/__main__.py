@@ -56,9 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(command=_run)
     run.add_argument("plan", type=Path, help="a JSON file, see benchmarks/load/plan.py; -: the standard input")
     run.add_argument("-o", "--output", type=Path, required=True, metavar="DIRECTORY", help="a new directory")
-    _option(
-        run, "--processes", 0, _count, "N", "worker processes here, but no more than users; 0: this process alone"
-    )
+    _option(run, "--processes", 0, _count, "N", "worker processes here, but no more than users; 0: this process alone")
     _option(run, "--workers", 0, _count, "N", "workers that will connect from elsewhere")
     _option(run, "--bind", ("127.0.0.1", 0), _address, "HOST:PORT", "where workers connect to")
     _option(run, "--patience", 60.0, float, "SECONDS", "how long to wait for the workers to come")
@@ -200,9 +198,7 @@ def _run_with_workers(plan: Plan, output: Path, chosen: argparse.Namespace) -> N
                 raise runner.LoadError(f"a worker process has ended with status {child.returncode}")
 
     try:
-        runner.run_with_workers(
-            plan, output, processes + chosen.workers, *chosen.bind, start, chosen.patience
-        )
+        runner.run_with_workers(plan, output, processes + chosen.workers, *chosen.bind, start, chosen.patience)
     finally:
         _end(children)
 

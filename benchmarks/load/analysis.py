@@ -281,4 +281,3 @@ def generator_cpu(run: Run, part: Window) -> float:
         if taken:
             shares.append(float(numpy.percentile(taken, 100 * (1 - statistics.TOLERATED))))
     return max(shares)
-

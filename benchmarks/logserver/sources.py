@@ -73,7 +73,6 @@ class Disk:
         return fd
 
 
-
 def _read(fd: int, size: int, chunk_size: int) -> Iterator[bytes]:
     """So many bytes: a log that grows meanwhile has the length that was promised."""
     while size > 0:
@@ -153,9 +152,7 @@ class Swift:
     def _get(self, name: str) -> Log | None:
         connection = self._connection()
         try:
-            headers, body = connection.get_object(
-                self._access["container"], name, resp_chunk_size=self._chunk_size
-            )
+            headers, body = connection.get_object(self._access["container"], name, resp_chunk_size=self._chunk_size)
         except swiftclient.ClientException as error:
             self._release(connection, True)
             if error.http_status == 404:

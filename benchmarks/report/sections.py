@@ -32,7 +32,6 @@ MEANING = (
 )
 
 
-
 @dataclass(frozen=True)
 class Given:
     """A result, and where it was read."""

@@ -153,7 +153,6 @@ GLANCE_STORE = Target(
 )  # fmt: skip
 
 
-
 def _glance(release: str, mode: str, older: tuple[int, Target] | None = None) -> Target:
     environment = ENVIRONMENTS[f"glance{release}"]
     return Target(

@@ -122,9 +122,7 @@ _allow_as_default()
 class ImageIterator:
     """The bytes of an image, or of a part of it. Each iteration is a command, which ends when nobody iterates on."""
 
-    def __init__(
-        self, vdi: _dog.Vdi, offset: int, length: int, chunk_size: int, started: Child | None = None
-    ) -> None:
+    def __init__(self, vdi: _dog.Vdi, offset: int, length: int, chunk_size: int, started: Child | None = None) -> None:
         self._vdi = vdi
         self._offset = offset
         self._length = length

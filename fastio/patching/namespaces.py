@@ -38,9 +38,7 @@ def replaced(function: Any, **changes: Callable[[Any], Any]) -> Callable[..., An
     if type(function) is not FunctionType:
         raise TypeError(f"{function!r} is no function of Python code")
     namespace = _Namespace(function.__globals__, changes)
-    copy = FunctionType(
-        function.__code__, namespace, function.__name__, function.__defaults__, function.__closure__
-    )
+    copy = FunctionType(function.__code__, namespace, function.__name__, function.__defaults__, function.__closure__)
     copy.__kwdefaults__ = function.__kwdefaults__
     copy.__qualname__ = function.__qualname__
     return copy

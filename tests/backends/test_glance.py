@@ -145,9 +145,7 @@ def test_https(usable: Usable, tmp_path: Path) -> None:
             urllib.request.build_opener(urllib.request.ProxyHandler({})).open(access["https_url"], timeout=60)
 
 
-def test_a_server_that_is_not_patched_is_none(
-    usable: Usable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_is_not_patched_is_none(usable: Usable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kind: Any = usable("glance-32")
     stock = kind.command
 

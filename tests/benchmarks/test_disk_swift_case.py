@@ -115,9 +115,7 @@ def test_a_stock_swift_under_a_fast_name_is_an_error() -> None:
 
 
 def test_a_stock_server_under_a_fast_name_is_an_error() -> None:
-    applied = [
-        {"name": name, "target": f"{module}:X", "outcome": "applied"} for name, module in disk_swift.PATCHES
-    ]
+    applied = [{"name": name, "target": f"{module}:X", "outcome": "applied"} for name, module in disk_swift.PATCHES]
     disk_swift.check_patched({"patches": applied})
     for number in range(len(applied)):
         for outcome in ("waiting", "absent"):

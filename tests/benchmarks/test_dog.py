@@ -27,8 +27,7 @@ IO_ERROR = b"Failed to open VDI img1 (snapshot id: 0 snapshot tag: ): I/O error\
 UNFORMATTED = b"Waiting for cluster to be formatted\n"
 TRY = b"Try 'dog --help' for more information.\n"
 SUFFIXES = (
-    b"You may use B, K, M, G, T or P suffixes for"
-    b" bytes, kilobytes, megabytes, gigabytes, terabytes and petabytes.\n"
+    b"You may use B, K, M, G, T or P suffixes for bytes, kilobytes, megabytes, gigabytes, terabytes and petabytes.\n"
 )
 
 

@@ -227,9 +227,7 @@ def test_the_filter() -> None:
         b"2014-10-01 12:00:02,3 7 ERROR c\nTraceback\n2014-10-01 12:00:03 INFO d\nDEBUG\n"
     )
     found = b"".join(markup.marked([text], markup.rank("WARNING"), False, 10))
-    assert found == (
-        b"head\n2014-10-01 12:00:01 WARNING b\n2014-10-01 12:00:02,3 7 ERROR c\nTraceback\n"
-    )
+    assert found == (b"head\n2014-10-01 12:00:01 WARNING b\n2014-10-01 12:00:02,3 7 ERROR c\nTraceback\n")
     with pytest.raises(ValueError, match="severity 'LOUD' is not one of DEBUG"):
         markup.rank("LOUD")
 

@@ -124,9 +124,7 @@ def test_every_green_pipe_style_is_run_here() -> None:
 @needs_eventlet
 @needs_oslo
 @pytest.mark.parametrize(("workload", "variant", "parameters"), RUNS)
-def test_a_run_gives_the_right_bytes(
-    run_worker: Run, workload: str, variant: str, parameters: dict[str, Any]
-) -> None:
+def test_a_run_gives_the_right_bytes(run_worker: Run, workload: str, variant: str, parameters: dict[str, Any]) -> None:
     absent = peers.missing(variant)
     if absent:
         pytest.skip(f"not installed: {', '.join(absent)}")

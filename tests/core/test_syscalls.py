@@ -26,9 +26,7 @@ def test_what_came_of_a_call(error: int) -> None:
     assert not syscalls.refused(ValueError())
 
 
-def test_whether_a_descriptor_blocks(
-    pipe: Callable[..., tuple[int, int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whether_a_descriptor_blocks(pipe: Callable[..., tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
     for blocking in (True, False):
         assert [syscalls.is_blocking(fd) for fd in pipe(blocking)] == [blocking, blocking]
     with pytest.raises(OSError):

@@ -81,9 +81,7 @@ THREADS = {
     "uwsgi-children": documented(
         "fastio run --children -- uwsgi --ini uwsgi.ini", "uwsgi.ini", without="import = fastio.auto\n"
     ),
-    "gunicorn-import": documented(
-        "gunicorn --config gunicorn.conf.py glance.wsgi.api:application", "gunicorn.conf.py"
-    ),
+    "gunicorn-import": documented("gunicorn --config gunicorn.conf.py glance.wsgi.api:application", "gunicorn.conf.py"),
     "gunicorn-children": documented(
         "fastio run --children -- gunicorn --bind 127.0.0.1:9292 --worker-class gthread --threads 24 "
         "glance.wsgi.api:application"

@@ -90,9 +90,7 @@ def test_the_verdict_on_what_is_left_behind(last: Sample, named: list[str]) -> N
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["by itself", "with the log's lock"])
-def test_who_hangs_as_it_ends(
-    serve: Callable[..., Service], monkeypatch: pytest.MonkeyPatch, killed: bool
-) -> None:
+def test_who_hangs_as_it_ends(serve: Callable[..., Service], monkeypatch: pytest.MonkeyPatch, killed: bool) -> None:
     """A worker that is killed while it writes a line of the log has upstream's first process wait for ever."""
     monkeypatch.setattr("benchmarks.tools.soak.ENDING", 3.0)
     service = serve("glance-32", fastio="on", workers=2, environment={"PYTHONFAULTHANDLER": "1"})

@@ -46,10 +46,7 @@ PATCHED_LIBRARIES = {
 
 #: What is patched only where something is installed that is not.
 LACKING = {
-    (patch.name, target.key)
-    for patch in registry.patches()
-    for target in patch.targets
-    if not_installed(patch, target)
+    (patch.name, target.key) for patch in registry.patches() for target in patch.targets if not_installed(patch, target)
 }
 
 

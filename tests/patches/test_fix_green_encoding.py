@@ -36,9 +36,7 @@ OPTIONS: list[dict[str, Any]] = [
 def test_the_streams_are_as_natively(patched: Any, native_subprocess: Any, options: dict[str, Any]) -> None:
     def streams(module: Any) -> list[Any]:
         popen = module.Popen(command("exit:0"), **PIPES, **options)
-        found = [
-            (type(stream), stream.encoding, stream.errors) for stream in (popen.stdin, popen.stdout, popen.stderr)
-        ]
+        found = [(type(stream), stream.encoding, stream.errors) for stream in (popen.stdin, popen.stdout, popen.stderr)]
         popen.communicate()
         return found
 

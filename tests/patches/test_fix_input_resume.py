@@ -140,9 +140,7 @@ def test_a_process_left_behind_by_a_shell(patched: Any, sp: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("timeout", [None, 100])
-def test_the_outputs_end_before_the_input_does(
-    patched: Any, sp: ModuleType, gate: Gate, timeout: float | None
-) -> None:
+def test_the_outputs_end_before_the_input_does(patched: Any, sp: ModuleType, gate: Gate, timeout: float | None) -> None:
     """The child is there and reads: it gets all of it."""
     steps = ["close:1", "close:2", gate.wait, f"in:{BIG}", "in:1", "exit:4"]
     popen = sp.Popen(command(*steps), pass_fds=gate.fds, **PIPES)

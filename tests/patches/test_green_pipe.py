@@ -697,9 +697,7 @@ def counting(turns: list[int]) -> Any:
 @pytest.mark.parametrize("bufsize", [0, -1])
 @pytest.mark.parametrize("style", ["read(64 KiB)", "read(1 MiB)", "read()", "readinto(1 MiB)", "iteration"])
 @pytest.mark.parametrize("fastio_settings", [{"yield_bytes": "256KiB"}], ids=str)
-def test_the_hub_lives_while_a_busy_child_is_read(
-    patched: Any, hub: Any, green: Any, style: str, bufsize: int
-) -> None:
+def test_the_hub_lives_while_a_busy_child_is_read(patched: Any, hub: Any, green: Any, style: str, bufsize: int) -> None:
     size = MIB // 8 if style == "iteration" and bufsize == 0 else 16 * MIB
     turns = [0]
     other = counting(turns)

@@ -130,9 +130,7 @@ def test_no_timer_is_left(patched: Any, hub: Any, green: ModuleType) -> None:
 
 
 @needs_pidfd
-def test_its_descriptor_has_a_number_that_the_hub_knows(
-    patched: Any, hub: Any, green: ModuleType, gate: Gate
-) -> None:
+def test_its_descriptor_has_a_number_that_the_hub_knows(patched: Any, hub: Any, green: ModuleType, gate: Gate) -> None:
     """A file was closed while a greenlet waited for it, and nobody has told the hub."""
     popen = green.Popen(command(gate.wait, "exit:3"), pass_fds=gate.fds)
 

@@ -130,9 +130,7 @@ def test_quiet_calls_take_nothing_from_a_busy_one(
     path = tmp_path / "data"
     path.write_bytes(os.urandom(MIB) * 16)
     with Gate() as gate:
-        children = [
-            sp.Popen(command("in:100", gate.tell, gate.wait), pass_fds=gate.fds, **PIPES) for _ in range(QUIET)
-        ]
+        children = [sp.Popen(command("in:100", gate.tell, gate.wait), pass_fds=gate.fds, **PIPES) for _ in range(QUIET)]
         if is_green:
             import eventlet
 

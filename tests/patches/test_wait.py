@@ -161,6 +161,7 @@ def test_a_child_that_somebody_else_reaped(patched: Any, sp: ModuleType, timeout
 @pytest.mark.parametrize("timeout", [None, NEVER])
 def test_a_child_that_is_reaped_while_it_is_waited_for(patched: Any, sp: ModuleType, timeout: float | None) -> None:
     popen = sp.Popen(command("sleep:0.3", "exit:3"))
+
     def reap() -> None:
         with contextlib.suppress(ChildProcessError):
             posix.waitpid(popen.pid, 0)
@@ -181,9 +182,7 @@ def sigchld_ignored() -> Iterator[None]:
 
 @pytest.mark.parametrize("timeout", [None, NEVER])
 @pytest.mark.parametrize("step", ["sleep:0.3", "exit:3"])
-def test_sigchld_ignored(
-    patched: Any, sp: ModuleType, sigchld_ignored: None, timeout: float | None, step: str
-) -> None:
+def test_sigchld_ignored(patched: Any, sp: ModuleType, sigchld_ignored: None, timeout: float | None, step: str) -> None:
     popen = sp.Popen(command(step))
     assert popen.wait(timeout) == 0
     assert sp.run(command(out(1, 100_000), err(2, 9)), capture_output=True).stdout == data(1, 100_000)

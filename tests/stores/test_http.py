@@ -233,7 +233,6 @@ def test_bodies_of_unknown_length(marks: list[int]) -> None:
 def test_sockets_that_are_more_than_sockets(marks: list[int]) -> None:
     """TLS reads a record's few bytes of head first, for which a mark of the body's would be too high at the end."""
 
-
     class Layer(socket.socket):
         pass
 

@@ -428,9 +428,7 @@ def test_any_part_of_an_image(kept: tuple[Cluster, str], offset: int, length: in
     most=st.none() | st.integers(1, 100).map(lambda n: n * 10_007),
     segment=st.sampled_from([1, 100_003, MIB, 64 * MIB]),
 )
-def test_an_image_of_any_size(
-    cluster: Cluster, size: int, known: bool, most: int | None, segment: int
-) -> None:
+def test_an_image_of_any_size(cluster: Cluster, size: int, known: bool, most: int | None, segment: int) -> None:
     data = IMAGE[:size]
     if segment == 1:
         # As many commands as there are pieces.

@@ -286,8 +286,6 @@ def test_thin_file_of_other_data() -> None:
 # --- Under eventlet
 
 
-
-
 @pytest.fixture
 def offloads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the calls that went to a native thread."""

@@ -32,9 +32,7 @@ def driver() -> Iterator[Any]:
 
 
 @pytest.fixture
-def make_store(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, driver: Any
-) -> Callable[..., Any]:
+def make_store(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, driver: Any) -> Callable[..., Any]:
     """``make_store(chunk_size=None, group=None)`` is a store with that option (MiB), single or of that group."""
     dog.install(tmp_path)
     for name, value in dog.environment(tmp_path, **dog.FAST).items():
@@ -73,9 +71,7 @@ def lengths(driver: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], dic
         seen.update(read=[], write=[])
         group = store.backend_group
         uri, *_ = store.add("a", io.BytesIO(IMAGE), len(IMAGE), "sha512")
-        where = location.Location(
-            "sheepdog", store.get_store_location_class(), store.conf, uri=uri, backend=group
-        )
+        where = location.Location("sheepdog", store.get_store_location_class(), store.conf, uri=uri, backend=group)
         assert b"".join(store.get(where)[0]) == IMAGE
         store.delete(where)
         return {command: list(found) for command, found in seen.items()}

@@ -384,9 +384,9 @@ def test_uploads_end_as_upstreams(name: str, first: str | None) -> None:
 
 def test_an_upload_that_is_refused_before_its_end() -> None:
     def outcome() -> Any:
-        return uploaded(
-            [Answer("413 Too Large", body=b"no", early=True)], io.BytesIO(BODY), content_length=len(BODY)
-        )[0]
+        return uploaded([Answer("413 Too Large", body=b"no", early=True)], io.BytesIO(BODY), content_length=len(BODY))[
+            0
+        ]
 
     upstream = outcome()
     assert upstream[0] is swiftclient.ClientException

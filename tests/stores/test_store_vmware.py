@@ -123,9 +123,7 @@ def test_results_are_upstreams(vmware_store: Any, size: int, known: bool) -> Non
 
     def outcome() -> Any:
         verifier = Verifier()
-        added = vmware_store.add(
-            io.BytesIO(content(size)), "same-id", size=size if known else 0, verifier=verifier
-        )
+        added = vmware_store.add(io.BytesIO(content(size)), "same-id", size=size if known else 0, verifier=verifier)
         found = (added, vmware_store.read(added.url), vmware_store.size(added.url), verifier.seen)
         vmware_store.delete(added.url)
         return found

@@ -73,9 +73,7 @@ def ends(directory: str | pathlib.Path, name: str, writing: bool = False) -> lis
     """The values of the ends of the spans ``name``, with those of their beginnings."""
     found = events(directory, writing=writing)
     begun = {event.span: event.values for event in found if event.kind == "B"}
-    return [
-        {**begun.get(event.span, {}), **event.values} for event in found if (event.kind, event.name) == ("E", name)
-    ]
+    return [{**begun.get(event.span, {}), **event.values} for event in found if (event.kind, event.name) == ("E", name)]
 
 
 def well_formed(found: Sequence[Event]) -> None:

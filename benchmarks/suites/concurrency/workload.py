@@ -92,9 +92,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
             generator.carry_out(plan)
         found = analysis.read(directory)
         part = analysis.window(found.operations)
-        measured = workloads.measured(
-            "main", "main", "normal", found, part, usage.read(kept), Limits(users=plan.users)
-        )
+        measured = workloads.measured("main", "main", "normal", found, part, usage.read(kept), Limits(users=plan.users))
         kept_records = places.told(parameters.get("records", ""), directory)
     return {
         **workloads.plain(measured), **kept_records, **workloads.details(measured),

@@ -81,9 +81,7 @@ def reading(parameters: Mapping[str, Any], url: str) -> Plan:
 
 def reading_directly(parameters: Mapping[str, Any], access: Mapping[str, Any]) -> Plan:
     """The same load on Swift itself."""
-    return _read(
-        parameters, protocol="swift", target=_login(access), prefix=_PREFIX, labels={"server": "Swift itself"}
-    )
+    return _read(parameters, protocol="swift", target=_login(access), prefix=_PREFIX, labels={"server": "Swift itself"})
 
 
 def _read(parameters: Mapping[str, Any], **fields: Any) -> Plan:

@@ -93,9 +93,7 @@ def _cuts_short(
     return bool(timed_out) or operation["op"] != "communicate" or stock["rescued"] != patched["rescued"]
 
 
-def _breaks(
-    operation: dict[str, Any], outcome: dict[str, Any], stock: dict[str, Any], patched: dict[str, Any]
-) -> bool:
+def _breaks(operation: dict[str, Any], outcome: dict[str, Any], stock: dict[str, Any], patched: dict[str, Any]) -> bool:
     """Whether closing stdin failed in the exchange with a child, where the order of its streams is not determined."""
     errors = {stock.get("error"), patched.get("error")}
     return bool(outcome.get("green")) and operation["op"] == "communicate" and errors == {"BrokenPipeError"}

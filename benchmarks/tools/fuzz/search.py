@@ -247,9 +247,7 @@ def _judged(
     if team.group.kind == "green" and programs.runs_natively(program):
         native = team.run(program, ("native",), scale)["native"]
     while True:
-        rule = rules.explained(
-            rules.Case(program, found, seen["stock"], seen[side], native, team.fixes(side))
-        )
+        rule = rules.explained(rules.Case(program, found, seen["stock"], seen[side], native, team.fixes(side)))
         if rule not in rules.PASSING or found.index is None:
             return rule or found
         found = compare.difference(program, seen["stock"], seen[side], found.index + 1)

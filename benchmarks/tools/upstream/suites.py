@@ -266,9 +266,7 @@ def glance_suites(environment: str, release: str) -> tuple[Suite, ...]:
         "exchanges": False,
     }
     return (
-        Suite(
-            f"glance-{release}-unit", GLANCE_UNIT, at_least=900, replaced=("glance_store._drivers.rbd",), **common
-        ),
+        Suite(f"glance-{release}-unit", GLANCE_UNIT, at_least=900, replaced=("glance_store._drivers.rbd",), **common),
         Suite(f"glance-{release}-functional", GLANCE_FUNCTIONAL, applied=GLANCE_PATCHES, at_least=80, **common),
     )
 
@@ -308,8 +306,18 @@ SUITES = {
             tuple(
                 f"tests.{name}_test"
                 for name in (
-                    "subprocess", "greenio", "os", "green_select", "patcher", "tpool", "api", "convenience", "socket",
-                    "ssl", "wsgi", "websocket",
+                    "subprocess",
+                    "greenio",
+                    "os",
+                    "green_select",
+                    "patcher",
+                    "tpool",
+                    "api",
+                    "convenience",
+                    "socket",
+                    "ssl",
+                    "wsgi",
+                    "websocket",
                 )
             ),
             # as upstream's conftest.py sets it

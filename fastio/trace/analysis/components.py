@@ -86,9 +86,7 @@ def _waits(spans: Iterable[Span]) -> dict[int, float]:
     return {id(span): found[id(span.process), span.number] for span in spans}
 
 
-def _move_busy(
-    request: Request, span: Span, own: dict[int, int], waits: dict[int, float], found: Counter[str]
-) -> None:
+def _move_busy(request: Request, span: Span, own: dict[int, int], waits: dict[int, float], found: Counter[str]) -> None:
     """Give a span the time that it was busy while a later one, the body, was there."""
     busy = span.number_of("busy_ns") - max(waits.get(id(span), 0), 0)
     missing = min(int(busy), span.finish - span.start) - own.get(id(span), 0)

@@ -118,9 +118,7 @@ def _points(analysis: Analysis) -> dict[tuple[int, int], list[Point]]:
     return found
 
 
-def _span(
-    span: Span, trace: str, parent: Span | None, points: dict[tuple[int, int], list[Point]]
-) -> dict[str, Any]:
+def _span(span: Span, trace: str, parent: Span | None, points: dict[tuple[int, int], list[Point]]) -> dict[str, Any]:
     kind = _CLIENT if span.name == "client.request" else _SERVER if span.name.endswith(".request") else _INTERNAL
     outcome = span.text("outcome")
     values = {_NAMES.get(name, f"fastio.{name}"): value for name, value in span.values.items()}

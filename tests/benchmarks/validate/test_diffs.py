@@ -40,8 +40,10 @@ def diff_of(before, after, prefixes=("a/", "b/")):
     lines: list[str] = []
     for name in sorted({**before, **after}):
         old, new = (files.get(name, "").splitlines(True) for files in (before, after))
-        one, other = [prefix + name if name in files else "/dev/null"
-                 for prefix, files in zip(prefixes, (before, after), strict=True)]
+        one, other = [
+            prefix + name if name in files else "/dev/null"
+            for prefix, files in zip(prefixes, (before, after), strict=True)
+        ]
         lines += difflib.unified_diff(old, new, one, other)
     return "".join(lines)
 

@@ -176,7 +176,9 @@ def test_a_seeded_fault_is_why_its_requests_failed(tmp_path, error, status, outc
 def test_messages_that_differ_in_what_is_variable_have_one_template(tmp_path):
     process = Process(Host("api"), 1, "glance-api")
     for index in range(20):
-        span = process.begin(BEGIN + index * MS, "glance.request", request=f"req-{index:08x}-0000-4000-8000-000000000000")
+        span = process.begin(
+            BEGIN + index * MS, "glance.request", request=f"req-{index:08x}-0000-4000-8000-000000000000"
+        )
         uuid = f"5f3c9a4e-0d6b-4c39-9b52-{index:012x}"
         texts = (f"ImageNotFound: No image found with ID {uuid}", f"OSError: [Errno 28] No space left: '/srv/a/{uuid}'")
         error = texts[index % 2]
@@ -193,7 +195,9 @@ def test_drain_finds_what_is_variable_where_no_pattern_does(tmp_path):
     process = Process(Host("api"), 1, "glance-api")
     for index, name in enumerate(["alice", "bob", "carol", "dave"]):
         span = process.begin(BEGIN + index * MS, "glance.request")
-        process.end(BEGIN + index * MS + 5, span, "glance.request", outcome="error", error=f"Odd: the mood of {name} is bad")
+        process.end(
+            BEGIN + index * MS + 5, span, "glance.request", outcome="error", error=f"Odd: the mood of {name} is bad"
+        )
     process.write(tmp_path)
     [group] = analyse([tmp_path]).groups
     assert (group.template, group.count) == ("Odd: the mood of <*> is bad", 4)
