@@ -15,51 +15,84 @@ from fastio.config import KIB
 SHARE = 256 * KIB
 
 
-def share(floor: int = SHARE) -> int:
-    """Bytes that one more transfer may move now before it gives way.
+def share(floor: int = SHARE, more: int = 1) -> int:
+    """Bytes that one transfer may move now before it gives way.
 
     :param floor: the least that it is, in bytes, unless ``yield_bytes`` is less
+    :param more: 0 for one that counts as active already
     """
-    return budget.shared.share(config.effective().yield_bytes, more=1, floor=floor)
+    return budget.shared.share(config.effective().yield_bytes, more=more, floor=floor)
 
 
 class Pace:
     """One transfer's share of ``yield_bytes``, which all transfers of a hub have together.
 
-    ``give_way()`` comes before bytes are moved: an exception that arrives while others run (a time-out, a kill)
-    must find nothing that was read and not returned, or written and not told.
+    Whoever moves bytes calls ``give_way()`` before, and takes them off ``left`` after. An exception that arrives while
+    others run (a time-out, a kill) so finds nothing that was read and not returned, or written and not told. After a
+    wait, in which others have run, comes ``renew()``.
+
+    Only who gives way counts as active meanwhile. As a context manager the transfer does so all the time.
 
     :param floor: the least that a share is, in bytes, unless ``yield_bytes`` is less
+    :param fixed: bytes of each share on a native thread; those give way by themselves, and have no budget in common
     """
 
-    __slots__ = ("_floor", "_left")
+    __slots__ = ("_active", "_begun", "_fixed", "_floor", "left")
 
-    def __init__(self, floor: int = SHARE) -> None:
+    def __init__(self, floor: int = SHARE, fixed: int | None = None) -> None:
         self._floor = floor
-        self._left: int | None = None
-
-    @property
-    def left(self) -> int:
-        """Bytes of the share that are left, once ``give_way()`` has been called."""
-        return self._left or 0
+        self._fixed = fixed
+        self._begun = False
+        self._active = False
+        #: bytes of the share that are left
+        self.left = 0
 
     def give_way(self) -> None:
-        """Let other greenlets run, once the share is used up."""
-        if self._left is not None and self._left > 0:
-            return
-        if self._left is not None and current.hub() is not None:
-            from eventlet import sleep
+        """Let other greenlets run, once the share is used up, and begin another."""
+        if self.left <= 0:
+            self.let_others_run()
+            self.renew()
 
-            counters.yields += 1
-            # Those who give way at the same time are the ones that share.
-            budget.shared.enter(self)
-            try:
-                sleep(0)
-            finally:
+    def let_others_run(self) -> bool:
+        """Whether other greenlets ran: not before the first share, not natively, and not in the hub's own greenlet."""
+        if not self._begun or self._fixed is not None or current.hub() is None:
+            return False
+        from eventlet import sleep
+
+        counters.yields += 1
+        # Those who give way at the same time are the ones that share.
+        budget.shared.enter(self)
+        try:
+            sleep(0)
+        finally:
+            if not self._active:
                 budget.shared.leave(self)
-        self._left = share(self._floor)
+        return True
+
+    def renew(self) -> None:
+        """Begin a share."""
+        self._begun = True
+        if self._active:
+            budget.shared.enter(self)
+        self.left = share(self._floor, 0 if self._active else 1) if self._fixed is None else self._fixed
 
     def moved(self, count: int) -> None:
         """So many bytes were moved."""
-        if self._left is not None:
-            self._left -= count
+        self.left -= count
+
+    def enter(self) -> Pace:
+        """Count as active from now on, also while nobody gives way."""
+        self._active = True
+        budget.shared.enter(self)
+        return self
+
+    def leave(self) -> None:
+        """Count as active no more."""
+        self._active = False
+        budget.shared.leave(self)
+
+    def __enter__(self) -> Pace:
+        return self.enter()
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.leave()

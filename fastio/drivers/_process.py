@@ -16,6 +16,7 @@ from typing import Protocol
 
 from fastio import config, counters
 from fastio.concurrency import budget, child_exit, current
+from fastio.concurrency.pace import Pace
 from fastio.io import syscalls
 from fastio.io.drain import Drain
 from fastio.io.feed import Feed
@@ -81,11 +82,9 @@ class _Waiter(Protocol):
         """Do ``work``, which goes on by itself if it takes more than ``patience`` seconds, where that is possible."""
         ...
 
-    def share(self) -> int:
-        """Bytes that may be moved before ``give_way()``."""
+    def new_pace(self) -> Pace:
+        """How one transfer gives way."""
         ...
-
-    def give_way(self) -> None: ...
 
 
 class _Native:
@@ -116,11 +115,8 @@ class _Native:
         # Nothing can interrupt a thread, and so nobody waits for it to give up.
         work()
 
-    def share(self) -> int:
-        return sys.maxsize
-
-    def give_way(self) -> None:
-        """Threads give way by themselves."""
+    def new_pace(self) -> Pace:
+        return Pace(fixed=sys.maxsize)
 
 
 class _Green:
@@ -166,14 +162,8 @@ class _Green:
         with eventlet.Timeout(patience, False):
             working.wait()
 
-    def share(self) -> int:
-        return budget.shared.share(config.effective().yield_bytes)
-
-    def give_way(self) -> None:
-        from eventlet import sleep
-
-        counters.yields += 1
-        sleep(0)
+    def new_pace(self) -> Pace:
+        return Pace(budget.FLOOR)
 
 
 def _waiter() -> _Waiter:
@@ -204,7 +194,7 @@ class Child:
         _reap()
         self._settings = config.effective()
         self._waiter = _waiter()
-        self._left = self._waiter.share()
+        self._pace = self._waiter.new_pace()
         self._limit = limit
         self._end = None if limit is None else time.monotonic() + limit
         self._errors = _new_file()
@@ -263,24 +253,21 @@ class Child:
                 yield chunk
 
     def _collect(self, drain: Drain, size: int) -> bytes:
-        budget.shared.enter(self)
-        try:
+        # Not for longer: whoever gets the chunk may take any time with it.
+        with self._pace as pace:
             while size > 0 and not drain.eof:
-                self._pace()
+                pace.give_way()
                 try:
-                    count = drain.read(min(size, self._left))
+                    count = drain.read(min(size, pace.left))
                 except BlockingIOError:
                     counters.waits += 1
                     if not self._waiter.readable(self._fd, self._remaining()):
                         raise self._expired() from None
-                    self._left = self._waiter.share()
+                    pace.renew()
                 else:
                     size -= count
-                    self._left -= count
+                    pace.moved(count)
             return drain.take()
-        finally:
-            # Whoever gets the chunk may take any time with it.
-            budget.shared.leave(self)
 
     def write(self, data: bytes) -> None:
         """Write all of ``data``.
@@ -288,24 +275,18 @@ class Child:
         :raises BrokenPipeError: the child does not read any more
         """
         feed = Feed(self._fd, memoryview(data), 0, self._settings.chunk_size, self._settings.pipe_size)
-        budget.shared.enter(self)
         try:
-            while not feed.done:
-                self._pace()
-                try:
-                    self._left -= feed.write(self._left)
-                except BlockingIOError:
-                    counters.waits += 1
-                    self._waiter.writable(self._fd)
-                    self._left = self._waiter.share()
+            with self._pace as pace:
+                while not feed.done:
+                    pace.give_way()
+                    try:
+                        pace.moved(feed.write(pace.left))
+                    except BlockingIOError:
+                        counters.waits += 1
+                        self._waiter.writable(self._fd)
+                        pace.renew()
         finally:
-            budget.shared.leave(self)
             feed.close()
-
-    def _pace(self) -> None:
-        if self._left <= 0:
-            self._waiter.give_way()
-            self._left = self._waiter.share()
 
     def finish(self) -> tuple[int, str]:
         """End the input, or close the output, and wait for the child; its exit status, and what it said on errors."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Protocol
 
 from fastio import counters
-from fastio.concurrency import budget
+from fastio.concurrency.pace import Pace
 from fastio.io.drain import Drain
 from fastio.io.feed import Feed
 
@@ -50,12 +50,12 @@ def exchange(
     feed: Feed | None,
     selector: Selector,
     peer: Peer,
-    share: Callable[[], int],
+    pace: Pace,
     is_over: Callable[[], bool] | None = None,
 ) -> None:
     """Move bytes until every drain is at its end and the feed is done.
 
-    :param share: how many bytes one descriptor may move before the selector is asked again
+    :param pace: each descriptor moves a share of it before the selector is asked again
     :param is_over: asked while nothing but the feed is left: whether the rest of it is not worth waiting for
     """
     open_drains = {drain.fd: drain for drain in drains}
@@ -78,13 +78,13 @@ def exchange(
             # The time is looked at again before anything is moved, as the standard library does.
             peer.remaining()
             if ready:
-                budget.shared.enter(open_drains)
+                pace.enter()
                 if untried is not None and untried.nonblocking and untried.fd not in ready:
                     ready = [untried.fd, *ready]
                 untried = None
             for fd in ready:
                 if feed is not None and fd == feed.fd:
-                    finished = _feed_some(feed, share())
+                    finished = _feed_some(feed, pace)
                     peer.fed(feed.offset)
                     if finished:
                         selector.forget(fd)
@@ -92,19 +92,20 @@ def exchange(
                         feed.close()
                         feed = None
                         peer.ended(fd)
-                elif _drain_some(open_drains[fd], share()):
+                elif _drain_some(open_drains[fd], pace):
                     del open_drains[fd]
                     selector.forget(fd)
                     peer.ended(fd)
     finally:
-        budget.shared.leave(open_drains)
+        pace.leave()
 
 
-def _feed_some(feed: Feed, limit: int) -> bool:
-    """Write at most ``limit`` bytes; True when there is nothing more to write."""
-    while limit > 0:
+def _feed_some(feed: Feed, pace: Pace) -> bool:
+    """Write a share at most; True when there is nothing more to write."""
+    pace.renew()
+    while pace.left > 0:
         try:
-            count = feed.write(limit)
+            count = feed.write(pace.left)
         except BlockingIOError:
             return False
         except BrokenPipeError:
@@ -113,16 +114,17 @@ def _feed_some(feed: Feed, limit: int) -> bool:
             return True
         if feed.may_block:
             return False
-        limit -= count
+        pace.moved(count)
     counters.yields += 1
     return False
 
 
-def _drain_some(drain: Drain, limit: int) -> bool:
-    """Read at most ``limit`` bytes; True at the end of file."""
-    while limit > 0:
+def _drain_some(drain: Drain, pace: Pace) -> bool:
+    """Read a share at most; True at the end of file."""
+    pace.renew()
+    while pace.left > 0:
         try:
-            count = drain.read(limit)
+            count = drain.read(pace.left)
         except BlockingIOError:
             return False
         if drain.eof:
@@ -130,6 +132,6 @@ def _drain_some(drain: Drain, limit: int) -> bool:
         # Another read of a blocking descriptor would wait in the kernel.
         if drain.emptied or not drain.nonblocking:
             return False
-        limit -= count
+        pace.moved(count)
     counters.yields += 1
     return False

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from fastio import counters
+from fastio.concurrency.pace import Pace
 from fastio.io.drain import Drain
 from fastio.io.exchange import exchange
 from fastio.io.feed import Feed
@@ -117,7 +118,7 @@ def test_three_streams_at_once(pipe: Pipe, blocking: bool, chunk_size: int, shar
     drains = [Drain(fd, chunk_size, MIB) for fd in (out_reader, err_reader)]
     feed = Feed(in_writer, memoryview(data(1, BIG)), 0, chunk_size, MIB)
     selector, peer = Poll(), Peer()
-    exchange(drains, feed, selector, peer, lambda: share)
+    exchange(drains, feed, selector, peer, Pace(fixed=share))
     child.join()
     assert drains[0].take() == data(1, BIG)
     assert drains[1].take() == data(2, 500_000)
@@ -141,7 +142,7 @@ def test_no_turn_moves_more_than_its_share(pipe: Pipe) -> None:
             return super().wait(timeout)
 
     drain = Drain(reader, MIB, MIB)
-    exchange([drain], None, Counting(), Peer(), lambda: 70_001)
+    exchange([drain], None, Counting(), Peer(), Pace(fixed=70_001))
     child.join()
     assert drain.take() == data(1, BIG)
     turns = [after - before for before, after in zip(moved, [*moved[1:], counters.bytes_in], strict=True)]
@@ -163,7 +164,7 @@ def test_no_turn_feeds_more_than_its_share(pipe: Pipe) -> None:
             return super().wait(timeout)
 
     # The chunk is larger than the share, and the pipe has room for many of them.
-    exchange([], Feed(writer, memoryview(data(1, BIG)), 0, MIB, MIB), Counting(), Peer(), lambda: 70_001)
+    exchange([], Feed(writer, memoryview(data(1, BIG)), 0, MIB, MIB), Counting(), Peer(), Pace(fixed=70_001))
     child.join()
     assert received == [data(1, BIG)]
     turns = [after - before for before, after in zip(moved, [*moved[1:], counters.bytes_out], strict=True)]
@@ -175,7 +176,7 @@ def test_only_a_pipe_that_nobody_reads_ends_the_input() -> None:
     full = os.open("/dev/full", os.O_WRONLY)
     peer = Peer()
     with pytest.raises(OSError) as caught:
-        exchange([], Feed(full, memoryview(b"x" * 100), 0, MIB, MIB), Poll(), peer, lambda: MIB)
+        exchange([], Feed(full, memoryview(b"x" * 100), 0, MIB, MIB), Poll(), peer, Pace(fixed=MIB))
     assert caught.value.errno == errno.ENOSPC
     assert peer.done == []
     os.close(full)
@@ -185,7 +186,7 @@ def test_nobody_reads_the_input(pipe: Pipe) -> None:
     reader, writer = pipe()
     os.close(reader)
     peer = Peer()
-    exchange([], Feed(writer, memoryview(data(1, BIG)), 0, MIB, MIB), Poll(), peer, lambda: MIB)
+    exchange([], Feed(writer, memoryview(data(1, BIG)), 0, MIB, MIB), Poll(), peer, Pace(fixed=MIB))
     assert peer.done == [writer]
     assert peer.offsets[-1] == 0
 
@@ -214,13 +215,13 @@ def test_the_input_comes_first(pipe: Pipe, tells_of_the_input: bool) -> None:
     peer = Fails()
     feed = Feed(in_writer, memoryview(b"x"), 0, 4096, 0)
     with pytest.raises(BrokenPipeError):
-        exchange([Drain(out_reader, 4096, 0)], feed, Told(), peer, lambda: MIB)
+        exchange([Drain(out_reader, 4096, 0)], feed, Told(), peer, Pace(fixed=MIB))
     assert os.read(out_reader, 100) == b"output"
     assert peer.done == []
 
 
 def test_nothing_to_do() -> None:
-    exchange([], None, Poll(), Peer(), lambda: MIB)
+    exchange([], None, Poll(), Peer(), Pace(fixed=MIB))
     assert counters.waits == 0
 
 
@@ -229,7 +230,7 @@ def test_the_time_is_over(pipe: Pipe) -> None:
     os.write(writer, data(1, 1000))
     drain = Drain(reader, MIB, MIB)
     with pytest.raises(TimeoutError):
-        exchange([drain], None, Poll(), Peer(patience=3), lambda: MIB)
+        exchange([drain], None, Poll(), Peer(patience=3), Pace(fixed=MIB))
     # It was in time for the first turn, and what came then is kept.
     assert drain.take() == data(1, 1000)
 
@@ -240,6 +241,6 @@ def test_the_time_is_looked_at_before_anything_is_moved(pipe: Pipe) -> None:
     for patience in (0, 1):
         drain = Drain(reader, MIB, MIB)
         with pytest.raises(TimeoutError):
-            exchange([drain], None, Poll(), Peer(patience), lambda: MIB)
+            exchange([drain], None, Poll(), Peer(patience), Pace(fixed=MIB))
         assert drain.take() == b""
     assert os.read(reader, MIB) == data(1, 1000)

@@ -66,7 +66,7 @@ def _send(sock: Any, send: Callable[..., int], data: Any, flags: int) -> int:
         counters.waits += 1
         # Upstream's way to wait, with the socket's time-out. Others run meanwhile, and its share begins anew.
         count = sock._send_loop(send, data, flags)
-        sock._fastio_pace = Pace()
+        pace.renew()
     else:
         pace.moved(count)
     counters.writes += 1

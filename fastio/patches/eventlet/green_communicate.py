@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.concurrency import budget
+from fastio.concurrency.pace import Pace
 from fastio.patches.subprocess import _popen
 from fastio.patching.registry import Layer, Patch, Target
 
@@ -19,9 +20,7 @@ def mode(slot: Any) -> _popen.Mode:
     """How eventlet's Popen waits."""
     from fastio.concurrency import hub_wait
 
-    return _popen.Mode(
-        hub_wait.HubSelector, lambda settings: budget.shared.share(settings.yield_bytes), may_wait=lambda: True
-    )
+    return _popen.Mode(hub_wait.HubSelector, lambda settings: Pace(budget.FLOOR), may_wait=lambda: True)
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:

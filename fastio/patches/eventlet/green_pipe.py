@@ -18,7 +18,8 @@ from posix import write as _write
 from typing import Any
 
 from fastio import config, counters
-from fastio.concurrency import budget, current
+from fastio.concurrency import budget
+from fastio.concurrency.pace import Pace
 from fastio.config import Settings
 from fastio.io import pipes, syscalls
 from fastio.io.drain import Drain
@@ -29,48 +30,27 @@ from fastio.patching.registry import Layer, Patch, Target
 _MUCH = pipes.DEFAULT_CAPACITY // 2
 
 
-def _let_others_run(file: Any) -> None:
-    if current.hub() is None:
-        return
-    from eventlet import sleep
-    from eventlet.hubs import IOClosed
+def _begin(file: Any) -> Pace:
+    """The pace of a ``file`` that had none yet."""
+    pace = file._fastio_pace = Pace(budget.FLOOR)
+    pace.renew()
+    return pace
 
-    counters.yields += 1
-    sleep(0)
-    if file._closed:
+
+def _give_way(file: Any, pace: Pace) -> None:
+    """Let others run: ``file`` has moved its share without waiting."""
+    if pace.let_others_run() and file._closed:
+        from eventlet.hubs import IOClosed
+
         # The number of the descriptor may belong to another file by now.
         raise IOClosed()
+    pace.renew()
 
 
-def _renew(file: Any) -> None:
-    """Give ``file`` its share of the budget; files that are giving way count as active too."""
-    file._fastio_left = budget.shared.share(config.effective().yield_bytes, more=1)
-
-
-def _wait_to_read(file: Any) -> None:
+def _wait_to_read(file: Any, pace: Pace) -> None:
     counters.waits += 1
     file._trampoline(file, read=True)
-    _renew(file)
-
-
-def _pace(file: Any) -> None:
-    """Give way if ``file`` has moved its share without waiting.
-
-    Always before bytes are moved: an exception that arrives while others run (a time-out, a kill)
-    must find nothing that was read and not returned, or written and not told.
-    """
-    try:
-        if file._fastio_left > 0:
-            return
-    except AttributeError:
-        pass
-    else:
-        budget.shared.enter(file)
-        try:
-            _let_others_run(file)
-        finally:
-            budget.shared.leave(file)
-    _renew(file)
+    pace.renew()
 
 
 def _grow(file: Any) -> None:
@@ -106,19 +86,24 @@ def make_read(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
     def read(self: Any, size: int = -1) -> bytes:
         if size == -1 or not slot.active:
             return below(self, size)
-        _pace(self)
+        try:
+            pace = self._fastio_pace
+        except AttributeError:
+            pace = _begin(self)
+        if pace.left <= 0:
+            _give_way(self, pace)
         while True:
             try:
                 data = _read(self._fileno, size)
             except BlockingIOError:
-                _wait_to_read(self)
+                _wait_to_read(self, pace)
             except OSError as e:
                 raise OSError(*e.args)  # noqa: B904 - as upstream
             else:
                 count = len(data)
                 counters.reads += 1
                 counters.bytes_in += count
-                self._fastio_left -= count
+                pace.left -= count
                 if count >= _MUCH:
                     _grow(self)
                 return data
@@ -134,27 +119,20 @@ def make_readall(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
             return below(self)
         settings = config.effective()
         drain = Drain(self._fileno, settings.chunk_size, _pipe_size(self, settings))
-        budget.shared.enter(drain)
-        try:
-            left = budget.shared.share(settings.yield_bytes)
+        # Not that of the file, of which single reads may have left little.
+        with Pace(budget.FLOOR) as pace:
             while True:
+                if pace.left <= 0:
+                    _give_way(self, pace)
                 try:
-                    left -= drain.read(left)
+                    pace.left -= drain.read(pace.left)
                 except BlockingIOError:
-                    _wait_to_read(self)
-                    left = 0
+                    _wait_to_read(self, pace)
                 except OSError as e:
                     raise OSError(*e.args)  # noqa: B904 - as upstream
                 else:
                     if drain.eof:
                         return drain.take()
-                    if left <= 0:
-                        _let_others_run(self)
-                if left <= 0:
-                    budget.shared.enter(drain)
-                    left = budget.shared.share(settings.yield_bytes)
-        finally:
-            budget.shared.leave(drain)
 
     return readall
 
@@ -167,12 +145,17 @@ def make_readinto(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
         # A subclass may have a read() of its own, which upstream's readinto() calls.
         if not slot.active or type(self) is not GreenFileIO or memoryview(b).itemsize != 1:
             return below(self, b)
-        _pace(self)
+        try:
+            pace = self._fastio_pace
+        except AttributeError:
+            pace = _begin(self)
+        if pace.left <= 0:
+            _give_way(self, pace)
         while True:
             try:
                 count = os.readv(self._fileno, [b])
             except BlockingIOError:
-                _wait_to_read(self)
+                _wait_to_read(self, pace)
             except OSError as e:
                 if syscalls.refused(e):
                     return below(self, b)
@@ -180,7 +163,7 @@ def make_readinto(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
             else:
                 counters.reads += 1
                 counters.bytes_in += count
-                self._fastio_left -= count
+                pace.left -= count
                 if count >= _MUCH:
                     _grow(self)
                 return count
@@ -202,22 +185,27 @@ def make_write(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
             chunk = config.effective().chunk_size
             _grow(self)
         offset = 0
+        try:
+            pace = self._fastio_pace
+        except AttributeError:
+            pace = _begin(self)
         while offset < size:
-            _pace(self)
+            if pace.left <= 0:
+                _give_way(self, pace)
             try:
                 written = _write(self._fileno, view[offset : offset + chunk])
             except BlockingIOError:
                 counters.waits += 1
                 # Upstream's own for writers: the file does not count as closed after IOClosed, as it does for readers.
                 trampoline(self, write=True)
-                _renew(self)
+                pace.renew()
             except OSError as e:
                 raise OSError(*e.args)  # noqa: B904 - as upstream
             else:
                 offset += written
                 counters.writes += 1
                 counters.bytes_out += written
-                self._fastio_left -= written
+                pace.left -= written
         return offset
 
     return write

@@ -190,7 +190,7 @@ class Body:
         self._connection = connection
         self._response = response
         self._local = _is_local(connection)
-        self._pace = self._new_pace()
+        self._pace = Pace(MAPPED_SHARE) if self._local else Pace()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._body, name)
@@ -207,9 +207,6 @@ class Body:
                 chunk.file.stop()
                 self._uncount(chunk.left)
 
-    def _new_pace(self) -> Pace:
-        return Pace(MAPPED_SHARE) if self._local else Pace()
-
     def _uncount(self, left: int) -> None:
         """What counts chunks before they are sent has counted too many bytes."""
         if _source(self._body) is not None and hasattr(self._body, "bytes_written"):
@@ -225,7 +222,7 @@ class Body:
                 counters.waits += 1
                 _wait_for_room(self._connection)
                 # Others have run meanwhile, and its share begins anew.
-                self._pace = self._new_pace()
+                self._pace.renew()
                 continue
             except OSError as error:
                 if error.errno in _OF_CONNECTION:

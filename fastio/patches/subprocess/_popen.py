@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastio import config, counters
+from fastio.concurrency.pace import Pace
 from fastio.config import Settings
 from fastio.io.drain import Drain
 from fastio.io.exchange import exchange
@@ -113,8 +114,8 @@ class Mode:
 
     #: gives a context manager, which is a :class:`fastio.io.exchange.Selector`
     open_selector: Callable[[], Any]
-    #: bytes that one descriptor may move before the selector is asked again
-    share: Callable[[Settings], int]
+    #: what one descriptor moves before the selector is asked again
+    new_pace: Callable[[Settings], Pace]
     #: whether it may wait in the running thread; else upstream's code is to
     may_wait: Callable[[], bool]
 
@@ -177,7 +178,7 @@ def communicate(
         with mode.open_selector() as selector:
             drains = [drain for drain, _ in talk.outputs]
             is_over = (lambda: popen.poll() is not None) if resumes else None
-            exchange(drains, feed, selector, talk, lambda: mode.share(settings), is_over)
+            exchange(drains, feed, selector, talk, mode.new_pace(settings), is_over)
     finally:
         if feed is not None:
             popen._input_offset = feed.offset

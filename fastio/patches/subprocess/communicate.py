@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fastio.concurrency import current
+from fastio.concurrency.pace import Pace
 from fastio.patches.subprocess import _popen
 from fastio.patching import holders
 from fastio.patching.registry import Layer, Patch, Target
@@ -48,7 +49,7 @@ def mode(slot: Any) -> _popen.Mode:
         with namespace["_PopenSelector"]() as selector:
             yield _NativeSelector(selector)
 
-    return _popen.Mode(open_selector, lambda settings: settings.chunk_size, current.may_block)
+    return _popen.Mode(open_selector, lambda settings: Pace(fixed=settings.chunk_size), current.may_block)
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
