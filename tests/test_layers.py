@@ -38,13 +38,9 @@ FACE = len(LAYERS)
 
 #: Where eventlet's hubs are known, and why not only in ``concurrency``.
 HUBS = {
-    "fastio.concurrency.bells": "tells the hub of a new descriptor",
     "fastio.concurrency.hub_wait": "waits in the hub",
-    "fastio.drivers._process": "tells the hub of a new descriptor, and waits to write",
-    "fastio.io.http_bodies": "a file that was closed meanwhile, as eventlet's sockets put it",
     "fastio.patches.eventlet.fix_green_epipe": "upstream's function, put right",
     "fastio.patches.eventlet.green_pipe": "upstream's methods, made fast",
-    "fastio.patches.eventlet.green_wait": "tells the hub of a new descriptor",
 }
 #: What asks eventlet or gevent whether there is a hub.
 _ASKED = {"already_patched", "eventlet.hubs", "get_hub_if_exists", "gevent._hub_local", "_threadlocal"}

@@ -36,7 +36,7 @@ NOT_WAITING = {
 #: Calls that return at once, whatever comes: on any thread.
 AT_ONCE = {
     ("drivers/_process.py:_reap", "popen.poll()"): "WNOHANG",
-    ("drivers/_process.py:_Green.exited", "popen.poll()"): "WNOHANG",
+    ("concurrency/hub_wait.py:HubWaiter.exited", "popen.poll()"): "WNOHANG",
     ("drivers/_process.py:Child.stop", "self._popen.poll()"): "WNOHANG",
     ("patches/subprocess/_popen.py:communicate", "popen.poll()"): "WNOHANG",
     ("concurrency/child_exit.py:until_exit", "os.waitid(os.P_PID, pid, _WAITABLE)"): "WNOHANG is in _WAITABLE",
@@ -52,14 +52,13 @@ AT_ONCE = {
 
 #: Calls that let the other greenlets run, or go to a function that is elsewhere on these lists.
 IN_THE_HUB = {
-    ("io/exchange.py:exchange", "selector.wait(patience)"): "HubSelector under eventlet, else see _NativeSelector",
+    ("io/exchange.py:exchange", "selector.wait(patience)"): "HubSelector under eventlet, else see _Chosen",
     ("io/hashing.py:BackgroundHash._hand_over", "mark.wait()"): "the bell that new_bell() makes",
     ("concurrency/threads.py:Mark.wait", "self._bell.wait(PATIENCE)"): "the bell that new_bell() makes",
     ("concurrency/threads.py:Worker.finish", "mark.wait()"): "the bell that new_bell() makes",
     ("concurrency/offload.py:_wait", "mark.wait()"): "the bell that new_bell() makes",
-    ("drivers/_process.py:_Green.exited", "sleep(_LOOKS)"): "eventlet's",
-    ("drivers/_process.py:_Green.apart", "working.wait()"): "a greenlet's",
-    ("concurrency/child_exit.py:until_exit", "wait(pidfd)"): "see wait.py, green_wait.py and _process.py",
+    ("concurrency/hub_wait.py:HubWaiter.exited", "eventlet.sleep(_LOOKS)"): "eventlet's",
+    ("concurrency/hub_wait.py:HubWaiter.apart", "working.wait()"): "a greenlet's",
     ("concurrency/pace.py:Pace.let_others_run", "sleep(0)"): "eventlet's",
     ("io/image_files.py:_File.write", "offload.run(*call)"): "a worker's",
     ("io/image_files.py:fetch", "offload.run(*call)"): "a worker's",
@@ -67,7 +66,7 @@ IN_THE_HUB = {
     ("patches/subprocess/_popen.py:communicate", "popen.wait(timeout=popen._remaining_time(endtime))"):
         "upstream's, or see wait.py and green_wait.py",
     ("patches/eventlet/green_wait.py:make.wait",
-     "child_exit.wait(self, timeout, watch, reap, namespace['TimeoutExpired'])"): "the hub watches",
+     "child_exit.wait(self, timeout, hub_wait.WAITER, reap, namespace['TimeoutExpired'])"): "the hub watches",
     ("patches/glance_store/store_rbd.py:_Request.wait",
      "offload.run(self.completion.wait_for_complete_and_cb)"): "a worker's",
     ("patches/glance_store/store_rbd.py:ReadAhead.read", "request.wait()"): "a worker's",
@@ -82,16 +81,16 @@ IN_THE_HUB = {
 NATIVE = {
     ("concurrency/bells.py:NativeBell.wait", "self.rung.get(timeout=seconds)"):
         "new_bell() makes it without a hub; before a fork it waits for hashing, some milliseconds",
-    ("drivers/_process.py:_Native._wait", "poll.poll(None if seconds is None else math.ceil(max(0, seconds) * 1000))"):
-        "_waiter() is _Green where current.is_green()",
-    ("drivers/_process.py:_Native.exited", "popen.wait(seconds)"): "_waiter() is _Green where current.is_green()",
+    ("concurrency/waiting.py:_Poll.wait",
+     "self._poll.poll(None if timeout is None else math.ceil(max(0, timeout) * 1000))"): "see NativeWaiter",
+    ("concurrency/waiting.py:_Chosen.wait", "self._selector.select(timeout)"): "see NativeWaiter",
+    ("concurrency/waiting.py:NativeWaiter.readable", "selector.wait(seconds)"):
+        "waiter() and waiter_for_a_moment() give it where there is no hub; the Popen's of wait.py: current.may_block()",
+    ("concurrency/waiting.py:NativeWaiter.writable", "selector.wait(None)"): "waiter() gives it where there is no hub",
+    ("concurrency/waiting.py:NativeWaiter.exited", "popen.wait(seconds)"): "waiter() gives it where there is no hub",
     ("patching/exclusive.py:Exclusive.run", "with self._lock"): "patching; see there who holds it, and for how long",
-    ("io/http_bodies.py:_wait", "poll.poll(seconds * 1000)"): "current.may_block()",
-    ("patches/subprocess/communicate.py:_NativeSelector.wait",
-     "self._selector.select(timeout)"): "current.may_block(), by Mode",
-    ("patches/subprocess/wait.py:make._wait.watch", "selector.select(timeout)"): "current.may_block()",
     ("patches/subprocess/wait.py:make._wait",
-     "child_exit.wait(self, timeout, watch, lambda left: below(self, timeout=left), namespace['TimeoutExpired'])"):
+     "child_exit.wait(self, timeout, waiter, reap, namespace['TimeoutExpired'])"):
         "current.may_block()",
     ("patches/glance_store/store_rbd.py:_Request.wait_natively", "self.completion.wait_for_complete_and_cb()"):
         "what librbd has called back for already, or while an image is thrown away, where greenlets must not switch",

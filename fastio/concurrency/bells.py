@@ -42,13 +42,11 @@ class HubBell:
         return step(os.eventfd_write, self._fd, 1)
 
     def wait(self, seconds: float) -> bool:
-        from eventlet import hubs
-
-        from fastio.concurrency import hub_wait
+        from fastio.concurrency.hub_wait import WAITER
 
         # The number may have been another file's a moment ago, which the hub must be told.
-        hubs.notify_opened(self._fd)
-        return hub_wait.wait_readable(self._fd, seconds)
+        WAITER.opened(self._fd)
+        return WAITER.readable(self._fd, seconds)
 
     def close(self) -> Iterator[Any]:
         return step(posix.close, self._fd)

@@ -5,15 +5,21 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 #: Longer time-outs, in seconds, are left to upstream: poll counts milliseconds in 32 bits.
 _LONGEST = 2_000_000
 _WAITABLE = os.WEXITED | os.WNOHANG | os.WNOWAIT
 
 
-def until_exit(pid: int, wait: Callable[[int], bool]) -> bool | None:
-    """Call ``wait(pidfd)`` while the child ``pid`` runs, and return what it returns.
+class _Waiter(Protocol):
+    def opened(self, fd: int) -> None: ...
+
+    def readable(self, fd: int, seconds: float | None) -> bool: ...
+
+
+def until_exit(pid: int, waiter: _Waiter, seconds: float | None) -> bool | None:
+    """Wait until the child ``pid`` has exited; False if that takes more than ``seconds``.
 
     None where there is nothing to wait for in this way: the child has exited, is not ours or was
     reaped by somebody else (ECHILD, also with SIGCHLD ignored), no descriptor is left (EMFILE), or
@@ -27,7 +33,9 @@ def until_exit(pid: int, wait: Callable[[int], bool]) -> bool | None:
     except (OSError, AttributeError):
         return None
     try:
-        return wait(pidfd)
+        # The number may have been another file's a moment ago.
+        waiter.opened(pidfd)
+        return waiter.readable(pidfd, seconds)
     finally:
         os.close(pidfd)
 
@@ -35,11 +43,11 @@ def until_exit(pid: int, wait: Callable[[int], bool]) -> bool | None:
 def wait(
     popen: Any,
     timeout: float | None,
-    watch: Callable[[int], bool],
+    waiter: _Waiter,
     below: Callable[[float | None], Any],
     expired: type[Exception],
 ) -> Any:
-    """``Popen.wait``: ``watch(pidfd)`` until the child has exited or the time is over, then let upstream reap.
+    """``Popen.wait``: ``waiter`` waits until the child has exited or the time is over, then let upstream reap.
 
     :param below: upstream's wait, given the seconds that are left
     :param expired: the TimeoutExpired that the caller is to see, with the whole of ``timeout``
@@ -47,7 +55,7 @@ def wait(
     if popen.returncode is not None or timeout is not None and not 0 < timeout <= _LONGEST:
         return below(timeout)
     endtime = None if timeout is None else time.monotonic() + timeout
-    if until_exit(popen.pid, watch) is None or endtime is None:
+    if until_exit(popen.pid, waiter, timeout) is None or endtime is None:
         return below(timeout)
     try:
         return below(max(0.0, endtime - time.monotonic()))

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
+import eventlet
 from eventlet import hubs
 from eventlet.support import greenlets
 
+from fastio.concurrency import child_exit
+
+if TYPE_CHECKING:
+    import subprocess
+
+#: Seconds between two looks at a child where the kernel can not tell of its end.
+_LOOKS = 0.01
+
 
 class HubSelector:
-    """A :class:`fastio.io.exchange.Selector` that lets other greenlets run while it waits.
+    """A :class:`fastio.concurrency.waiting.Selector` that lets other greenlets run while it waits.
 
     The listeners stay with the hub from one wait to the next, where ``trampoline()`` adds and
     removes one each time (two ``epoll_ctl`` and their bookkeeping). The hub may call several of
@@ -83,10 +94,44 @@ class _TimeIsOver(Exception):
     pass
 
 
-def wait_readable(fd: int, timeout: float | None) -> bool:
-    """Let others run until ``fd`` is readable; False after ``timeout`` seconds."""
-    try:
-        hubs.trampoline(fd, read=True, timeout=timeout, timeout_exc=_TimeIsOver)
-    except _TimeIsOver:
-        return False
-    return True
+class HubWaiter:
+    """Lets other greenlets run: a :class:`fastio.concurrency.waiting.Waiter`."""
+
+    switches = True
+    closed: tuple[type[Exception], ...] = (hubs.IOClosed,)
+
+    def open_selector(self) -> HubSelector:
+        return HubSelector()
+
+    def opened(self, fd: int) -> None:
+        hubs.notify_opened(fd)
+
+    def readable(self, fd: int, seconds: float | None = None) -> bool:
+        try:
+            hubs.trampoline(fd, read=True, timeout=seconds, timeout_exc=_TimeIsOver)
+        except _TimeIsOver:
+            return False
+        return True
+
+    def writable(self, fd: int) -> None:
+        hubs.trampoline(fd, write=True)
+
+    def exited(self, popen: subprocess.Popen[bytes], seconds: float | None) -> bool:
+        end = None if seconds is None else time.monotonic() + seconds
+        while popen.poll() is None:
+            left = None if end is None else end - time.monotonic()
+            if left is not None and left <= 0:
+                return False
+            waited = child_exit.until_exit(popen.pid, self, left)
+            if waited is None and popen.poll() is None:
+                # The kernel has no pidfd for us. Popen.wait() may be the stock one, which would hold up the hub.
+                eventlet.sleep(_LOOKS)
+        return True
+
+    def apart(self, work: Callable[[], object], patience: float | None) -> None:
+        working = eventlet.spawn(work)
+        with eventlet.Timeout(patience, False):
+            working.wait()
+
+
+WAITER = HubWaiter()

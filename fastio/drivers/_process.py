@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import math
 import os
-import select
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from typing import Protocol
 
 from fastio import config, counters
-from fastio.concurrency import budget, child_exit, current
+from fastio.concurrency import budget, waiting
 from fastio.concurrency.pace import Pace
 from fastio.io import syscalls
 from fastio.io.drain import Drain
@@ -27,9 +23,6 @@ _MOST_ERRORS = 16 * 1024
 #: Seconds that a child may take to end once it was killed. One that the kernel holds in a system call takes longer,
 #: and is left to the next :class:`Child`.
 _DEATH = 1.0
-
-#: Seconds between two looks at a child where the kernel can not tell of its end.
-_LOOKS = 0.01
 
 #: Children that were killed and had not ended yet.
 _dying: list[subprocess.Popen[bytes]] = []
@@ -58,125 +51,13 @@ def _reap() -> None:
                 _dying.remove(popen)
 
 
-class _Waiter(Protocol):
-    """How the running thread or greenlet waits."""
-
-    def opened(self, fd: int) -> None:
-        """``fd`` is new, whatever had that number before."""
-        ...
-
-    #: Whether others run while it waits, so that a finalizer, which may run anywhere, must not wait.
-    switches: bool
-
-    def readable(self, fd: int, seconds: float | None) -> bool:
-        """Wait until ``fd`` is readable; False if that takes more than ``seconds``."""
-        ...
-
-    def writable(self, fd: int) -> None: ...
-
-    def exited(self, popen: subprocess.Popen[bytes], seconds: float | None) -> bool:
-        """Wait for the end of a child, and take its status; False if that takes more than ``seconds``."""
-        ...
-
-    def apart(self, work: Callable[[], object], patience: float | None) -> None:
-        """Do ``work``, which goes on by itself if it takes more than ``patience`` seconds, where that is possible."""
-        ...
-
-    def new_pace(self) -> Pace:
-        """How one transfer gives way."""
-        ...
-
-
-class _Native:
-    switches = False
-
-    def opened(self, fd: int) -> None:
-        pass
-
-    def readable(self, fd: int, seconds: float | None) -> bool:
-        return self._wait(fd, select.POLLIN, seconds)
-
-    def writable(self, fd: int) -> None:
-        self._wait(fd, select.POLLOUT, None)
-
-    def _wait(self, fd: int, event: int, seconds: float | None) -> bool:
-        poll = select.poll()
-        poll.register(fd, event)
-        return bool(poll.poll(None if seconds is None else math.ceil(max(0, seconds) * 1000)))
-
-    def exited(self, popen: subprocess.Popen[bytes], seconds: float | None) -> bool:
-        try:
-            popen.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
-
-    def apart(self, work: Callable[[], object], patience: float | None) -> None:
-        # Nothing can interrupt a thread, and so nobody waits for it to give up.
-        work()
-
-    def new_pace(self) -> Pace:
-        return Pace(fixed=sys.maxsize)
-
-
-class _Green:
-    switches = True
-
-    def opened(self, fd: int) -> None:
-        from eventlet import hubs
-
-        hubs.notify_opened(fd)
-
-    def readable(self, fd: int, seconds: float | None) -> bool:
-        from fastio.concurrency import hub_wait
-
-        return hub_wait.wait_readable(fd, seconds)
-
-    def writable(self, fd: int) -> None:
-        from eventlet import hubs
-
-        hubs.trampoline(fd, write=True)
-
-    def exited(self, popen: subprocess.Popen[bytes], seconds: float | None) -> bool:
-        from eventlet import sleep
-
-        end = None if seconds is None else time.monotonic() + seconds
-        while popen.poll() is None:
-            left = None if end is None else end - time.monotonic()
-            if left is not None and left <= 0:
-                return False
-            waited = child_exit.until_exit(popen.pid, functools.partial(self._ended, seconds=left))
-            if waited is None and popen.poll() is None:
-                # The kernel has no pidfd for us. Popen.wait() may be the stock one, which would hold up the hub.
-                sleep(_LOOKS)
-        return True
-
-    def _ended(self, pidfd: int, seconds: float | None) -> bool:
-        self.opened(pidfd)
-        return self.readable(pidfd, seconds)
-
-    def apart(self, work: Callable[[], object], patience: float | None) -> None:
-        import eventlet
-
-        working = eventlet.spawn(work)
-        with eventlet.Timeout(patience, False):
-            working.wait()
-
-    def new_pace(self) -> Pace:
-        return Pace(budget.FLOOR)
-
-
-def _waiter() -> _Waiter:
-    return _Green() if current.is_green() else _Native()
-
-
 def apart(work: Callable[[], object], patience: float | None) -> None:
     """Do ``work``, whatever becomes of the caller.
 
     Under eventlet it has a greenlet of its own: neither a time-out nor ``kill()`` of the caller ends it, and whoever
     has waited ``patience`` seconds goes on without it. A native thread does it itself. It must not raise.
     """
-    _waiter().apart(work, patience)
+    waiting.waiter().apart(work, patience)
 
 
 class Child:
@@ -193,8 +74,9 @@ class Child:
     def __init__(self, arguments: list[str], *, feeds: bool = False, limit: float | None = None) -> None:
         _reap()
         self._settings = config.effective()
-        self._waiter = _waiter()
-        self._pace = self._waiter.new_pace()
+        self._waiter = waiting.waiter()
+        # Threads give way by themselves.
+        self._pace = Pace(budget.FLOOR) if self._waiter.switches else Pace(fixed=sys.maxsize)
         self._limit = limit
         self._end = None if limit is None else time.monotonic() + limit
         self._errors = _new_file()

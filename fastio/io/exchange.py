@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from fastio import counters
 from fastio.concurrency.pace import Pace
+from fastio.concurrency.waiting import Selector
 from fastio.io.drain import Drain
 from fastio.io.feed import Feed
-
-
-class Selector(Protocol):
-    """What waits for descriptors: a selector of the standard library, or eventlet's hub."""
-
-    def watch_read(self, fd: int) -> None: ...
-
-    def watch_write(self, fd: int) -> None: ...
-
-    def forget(self, fd: int) -> None: ...
-
-    def wait(self, timeout: float | None) -> Collection[int]:
-        """Descriptors that are ready, in the order in which they were watched; none after ``timeout`` seconds."""
-        ...
 
 
 class Peer(Protocol):

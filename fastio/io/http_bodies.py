@@ -17,7 +17,7 @@ from typing import Any
 from requests.adapters import HTTPAdapter
 from urllib3.poolmanager import PoolKey, PoolManager
 
-from fastio.concurrency import current, native
+from fastio.concurrency import current, waiting
 from fastio.concurrency.pace import Pace
 from fastio.io import lowwater, straight
 
@@ -138,20 +138,12 @@ def read_straight(response: Any) -> None:
 
 def _wait(fd: int, seconds: float) -> bool:
     """Whether ``fd`` became readable within that time; other greenlets run meanwhile."""
-    if current.hub() is None:
-        if not current.may_block():
-            # The hub itself runs this, or it is another library's: upstream's read knows what to do.
-            return False
-        select = native.module("select")
-        poll = select.poll()
-        poll.register(fd, select.POLLIN)
-        return bool(poll.poll(seconds * 1000))
-    from eventlet.hubs import IOClosed
-
-    from fastio.concurrency import hub_wait
-
+    waiter = waiting.waiter_for_a_moment()
+    if waiter is None:
+        # The hub itself runs this, or it is another library's: upstream's read knows what to do.
+        return False
     try:
-        return hub_wait.wait_readable(fd, seconds)
-    except IOClosed:
-        # Another greenlet closed it: eventlet's sockets put it so.
+        return waiter.readable(fd, seconds)
+    except waiter.closed:
+        # eventlet's sockets put it so.
         raise EOFError from None

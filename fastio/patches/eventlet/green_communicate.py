@@ -20,7 +20,7 @@ def mode(slot: Any) -> _popen.Mode:
     """How eventlet's Popen waits."""
     from fastio.concurrency import hub_wait
 
-    return _popen.Mode(hub_wait.HubSelector, lambda settings: Pace(budget.FLOOR), may_wait=lambda: True)
+    return _popen.Mode(hub_wait.WAITER, lambda settings: Pace(budget.FLOOR), may_wait=lambda: True)
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:

@@ -15,22 +15,15 @@ from fastio.patching.registry import Layer, Patch, Target
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
     """The wrapper of the green ``Popen.wait``."""
-    from eventlet import hubs
-
     from fastio.concurrency import hub_wait
 
     namespace = slot.original.__globals__
 
     def wait(self: Any, timeout: float | None = None, check_interval: float = 0.01) -> Any:
-        def watch(pidfd: int) -> bool:
-            # The number may have been another file's a moment ago, which the hub must be told.
-            hubs.notify_opened(pidfd)
-            return hub_wait.wait_readable(pidfd, timeout)
-
         def reap(left: float | None) -> Any:
             return below(self, timeout=left, check_interval=check_interval)
 
-        return child_exit.wait(self, timeout, watch, reap, namespace["TimeoutExpired"])
+        return child_exit.wait(self, timeout, hub_wait.WAITER, reap, namespace["TimeoutExpired"])
 
     return wait
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from fastio import config, counters
 from fastio.concurrency.pace import Pace
+from fastio.concurrency.waiting import Waiter
 from fastio.config import Settings
 from fastio.io.drain import Drain
 from fastio.io.exchange import exchange
@@ -112,8 +113,7 @@ def has_pipes_of_chosen_size(popen: Any) -> bool:
 class Mode:
     """How one class of Popen waits, and is fair."""
 
-    #: gives a context manager, which is a :class:`fastio.io.exchange.Selector`
-    open_selector: Callable[[], Any]
+    waiter: Waiter
     #: what one descriptor moves before the selector is asked again
     new_pace: Callable[[Settings], Pace]
     #: whether it may wait in the running thread; else upstream's code is to
@@ -175,7 +175,7 @@ def communicate(
         talk.files[fd] = popen.stdin
         feed = Feed(fd, memoryview(popen._input), popen._input_offset, settings.chunk_size, pipe_size)
     try:
-        with mode.open_selector() as selector:
+        with mode.waiter.open_selector() as selector:
             drains = [drain for drain, _ in talk.outputs]
             is_over = (lambda: popen.poll() is not None) if resumes else None
             exchange(drains, feed, selector, talk, mode.new_pace(settings), is_over)

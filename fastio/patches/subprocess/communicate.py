@@ -9,47 +9,21 @@ is everything in a thread that has a hub.
 
 from __future__ import annotations
 
-import contextlib
-import selectors
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-from fastio.concurrency import current
+from fastio.concurrency import current, waiting
 from fastio.concurrency.pace import Pace
 from fastio.patches.subprocess import _popen
 from fastio.patching import holders
 from fastio.patching.registry import Layer, Patch, Target
 
 
-class _NativeSelector:
-    """A :class:`fastio.io.exchange.Selector` on the selector class that ``subprocess`` chose."""
-
-    def __init__(self, selector: Any) -> None:
-        self._selector = selector
-
-    def watch_read(self, fd: int) -> None:
-        self._selector.register(fd, selectors.EVENT_READ)
-
-    def watch_write(self, fd: int) -> None:
-        self._selector.register(fd, selectors.EVENT_WRITE)
-
-    def forget(self, fd: int) -> None:
-        self._selector.unregister(fd)
-
-    def wait(self, timeout: float | None) -> list[int]:
-        return [key.fd for key, _ in self._selector.select(timeout)]
-
-
 def mode(slot: Any) -> _popen.Mode:
-    """How the Popen of native threads waits, with the selector class of its module."""
+    """How the Popen of native threads waits, with the selector class that its module chose."""
     namespace = slot.original.__globals__
-
-    @contextlib.contextmanager
-    def open_selector() -> Iterator[_NativeSelector]:
-        with namespace["_PopenSelector"]() as selector:
-            yield _NativeSelector(selector)
-
-    return _popen.Mode(open_selector, lambda settings: Pace(fixed=settings.chunk_size), current.may_block)
+    waiter = waiting.NativeWaiter(lambda: namespace["_PopenSelector"])
+    return _popen.Mode(waiter, lambda settings: Pace(fixed=settings.chunk_size), current.may_block)
 
 
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:

@@ -7,11 +7,10 @@ hub: its ``time.sleep`` may be the one that lets other greenlets run.
 
 from __future__ import annotations
 
-import selectors
 from collections.abc import Callable
 from typing import Any
 
-from fastio.concurrency import child_exit, current
+from fastio.concurrency import child_exit, current, waiting
 from fastio.patching import holders
 from fastio.patching.registry import Layer, Patch, Target
 
@@ -19,20 +18,17 @@ from fastio.patching.registry import Layer, Patch, Target
 def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
     """The wrapper of ``Popen._wait``."""
     namespace = slot.original.__globals__
+    waiter = waiting.NativeWaiter(lambda: namespace["_PopenSelector"])
 
     def _wait(self: Any, timeout: float | None) -> Any:
         # Without a timeout upstream does not poll: it is in waitpid() until the child has exited.
         if timeout is None or not current.may_block():
             return below(self, timeout=timeout)
 
-        def watch(pidfd: int) -> bool:
-            with namespace["_PopenSelector"]() as selector:
-                selector.register(pidfd, selectors.EVENT_READ)
-                return bool(selector.select(timeout))
+        def reap(left: float | None) -> Any:
+            return below(self, timeout=left)
 
-        return child_exit.wait(
-            self, timeout, watch, lambda left: below(self, timeout=left), namespace["TimeoutExpired"]
-        )
+        return child_exit.wait(self, timeout, waiter, reap, namespace["TimeoutExpired"])
 
     return _wait
 
