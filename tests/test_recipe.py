@@ -132,6 +132,13 @@ def test_a_release_that_is_not_in_the_range(madeup: Callable[[str], str], tmp_pa
     assert madeup(USE) == "2 ['unsupported version', 'unsupported version']\n2\n"
 
 
+def test_what_is_declared_no_more_leaves_the_table(madeup: Callable[[str], str], tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "table.json"
+    path.write_text('{"madeup:gone": {"3.11": {"0123456789abcdef": "madeup 1.1"}}}')
+    madeup(WRITE)
+    assert "madeup:gone" not in json.loads(path.read_text())
+
+
 def test_a_table_that_was_not_written(madeup: Callable[[str], str]) -> None:
     assert madeup("""
         from tests import test_fingerprint
