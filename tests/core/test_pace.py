@@ -1,0 +1,104 @@
+"""The pace: shares of one budget, and when others run."""
+
+from __future__ import annotations
+
+import pytest
+
+from fastio import counters
+from fastio.concurrency import budget
+from fastio.concurrency.pace import Pace
+from tests.conftest import needs_eventlet
+
+KIB = 1 << 10
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """``[time]`` of the budget's clock, in seconds; nobody else is active."""
+    time = [1000.0]
+    monkeypatch.setattr(budget, "shared", budget.Budget(lambda: time[0]))
+    monkeypatch.setenv("FASTIO_YIELD_BYTES", "1MiB")
+    return time
+
+
+def test_shares_of_those_who_move_bytes(now: list[float]) -> None:
+    one, other = Pace(64 * KIB), Pace(64 * KIB)
+    one.renew()
+    assert one.left == 1024 * KIB
+    with other:
+        other.renew()
+        assert other.left == 1024 * KIB
+        # It has not entered, and counts itself besides.
+        one.renew()
+        assert one.left == 512 * KIB
+        with one:
+            other.renew()
+            assert other.left == 512 * KIB
+    other.renew()
+    assert other.left == 1024 * KIB
+    assert budget.shared.active() == 0
+
+
+def test_a_transfer_of_many_turns_stays_active(now: list[float]) -> None:
+    with Pace() as pace:
+        for _ in range(10):
+            now[0] += budget.PERIOD
+            pace.renew()
+            assert budget.shared.active() == 1
+        # It waits for its peer, and says nothing.
+        now[0] += 3 * budget.PERIOD
+        assert budget.shared.active() == 0
+
+
+def test_no_share_is_below_its_floor(now: list[float]) -> None:
+    others = [Pace().enter() for _ in range(100)]
+    for floor in (64 * KIB, 256 * KIB):
+        pace = Pace(floor)
+        pace.renew()
+        assert pace.left == floor
+    for each in others:
+        each.leave()
+    assert budget.shared.active() == 0
+
+
+@needs_eventlet
+@pytest.mark.parametrize("fixed", [None, 10])
+def test_others_run_between_shares(fixed: int | None) -> None:
+    import eventlet
+
+    turns: list[int] = []
+
+    def other() -> None:
+        while True:
+            turns.append(1)
+            eventlet.sleep(0)
+
+    def move() -> list[int]:
+        pace, seen = Pace(fixed=fixed), []
+        for _ in range(3):
+            pace.give_way()
+            seen.append(len(turns))
+            pace.moved(pace.left)
+        return seen
+
+    before = counters.yields
+    running = eventlet.spawn(other)
+    # The first share comes without a turn of others; a fixed one always does.
+    assert eventlet.spawn(move).wait() == ([1, 2, 3] if fixed is None else [1, 1, 1])
+    assert counters.yields - before == (2 if fixed is None else 0)
+    running.kill()
+
+
+@needs_eventlet
+def test_who_is_stopped_while_others_run_has_no_share() -> None:
+    import eventlet
+
+    pace = Pace()
+    pace.renew()
+    pace.moved(pace.left)
+    giving = eventlet.spawn(pace.give_way)
+    eventlet.spawn(giving.kill)
+    eventlet.sleep(0)
+    eventlet.sleep(0)
+    assert giving.dead and pace.left <= 0
+    assert budget.shared.active() == 0
