@@ -132,7 +132,11 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 @pytest.fixture(autouse=True)
 def leaves_nothing_patched(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No test may leave anything of fastio in the process; the operator's environment does not reach the tests."""
+    """No test may leave anything of fastio in the process; the operator's environment does not reach the tests.
+
+    Every test sees its own counts.
+    """
+    counters.reset()
     for name in [name for name in os.environ if name == "FASTIO" or name.startswith("FASTIO_")]:
         monkeypatch.delenv(name)
     if os.environ.get("TEST_DISABLED"):

@@ -93,7 +93,7 @@ def test_what_can_not_be_forbidden(denial: str) -> None:
 @needs_eventlet
 def test_the_tests_of_a_call_are_left_out_where_it_is_denied(capfd: pytest.CaptureFixture[str]) -> None:
     tests = "tests/patches/test_green_wait.py::test_in_the_hub_itself_only_what_needs_no_wait_works"
-    assert command.main(["waitid:EPERM", "--tests", tests, "tests/core/test_syscalls.py"]) == 0
+    assert command.main(["waitid:EPERM", "--tests", tests, "tests/io/test_syscalls.py"]) == 0
     said = capfd.readouterr().out.splitlines()
     assert sorted(line.split()[:2] for line in said[:-1]) == [["waitid:EPERM", "eventlet"], ["waitid:EPERM", "native"]]
     assert all(" passed, 1 skipped" in line for line in said[:-1])

@@ -36,7 +36,7 @@ def test_the_table_that_is_kept_is_that_of_the_list() -> None:
 def test_one_of_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["a-feed-does-not-heed-its-limit"]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("killed    a-feed-does-not-heed-its-limit: tests/core/test_feed.py::test_no_more_than_the")
+    assert said.startswith("killed    a-feed-does-not-heed-its-limit: tests/io/test_feed.py::test_no_more_than_the")
     assert said.splitlines()[-1].startswith("1 of 1 mutants are seen, 0 skipped; ")
 
 

@@ -29,8 +29,8 @@ from fastio.io.hashing import BATCH, LIMIT, SMALL, BackgroundHash
 from fastio.io.hashing_pool import pool
 from fastio.report import Outcome
 from tests.child import tile
+from tests.concurrency.gate import Gate
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
-from tests.core.gate import Gate
 from tests.descriptors import descriptors, forgotten
 
 KIB = 1 << 10

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from fastio.io import lowwater
 from tests.conftest import MONKEY_PATCHED
-from tests.core.conftest import connection
 from tests.descriptors import unread
+from tests.io.conftest import connection
 
 KIB = 1 << 10
 MIB = 1 << 20

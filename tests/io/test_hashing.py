@@ -15,7 +15,7 @@ import pytest
 
 from fastio.concurrency import native
 from fastio.io.hashing import BATCH, JOINED, LIMIT, SMALL, TOTAL, BackgroundHash, Pool
-from tests.core.gate import Gate
+from tests.concurrency.gate import Gate
 
 # multi-threaded fork is what services do, and what is tested here
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fastio.io import lowwater, straight
 from tests.conftest import MONKEY_PATCHED
-from tests.core.conftest import connection
+from tests.io.conftest import connection
 
 KIB = 1 << 10
 MIB = 1 << 20

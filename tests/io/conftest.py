@@ -1,4 +1,4 @@
-"""What the tests of the I/O core share: real pipes, and no child."""
+"""What the tests of I/O share: real pipes, and no child."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import socket
 from collections.abc import Callable, Iterator
 
 import pytest
-
-from fastio import counters
 
 
 @pytest.fixture
@@ -36,9 +34,3 @@ def connection() -> tuple[socket.socket, socket.socket]:
         near = socket.create_connection(listener.getsockname())
         far, _ = listener.accept()
     return near, far
-
-
-@pytest.fixture(autouse=True)
-def counters_from_zero() -> None:
-    """Every test sees its own counts."""
-    counters.reset()

@@ -15,8 +15,8 @@ import pytest
 from fastio.concurrency import native, threads
 from fastio.concurrency.bells import NativeBell
 from fastio.concurrency.threads import Workers, step
+from tests.concurrency.gate import Gate
 from tests.conftest import needs_eventlet
-from tests.core.gate import Gate
 
 
 @pytest.fixture

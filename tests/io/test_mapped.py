@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from fastio.io import mapped
 from tests.conftest import MONKEY_PATCHED
-from tests.core.conftest import connection
+from tests.io.conftest import connection
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the sockets are the system's")
 
