@@ -198,9 +198,9 @@ def _work(element: _Element, config: Mapping[str, str], outer: _Service) -> Work
     if "workers" not in element.attributes:
         raise element.error("it needs workers")
     workers = element.number("workers", 1, 1)
-    protocol, target, patience = _target(element, _service(element, outer))
+    protocol, server, patience = _server(element, _service(element, outer))
     inherited = {**config, **element.config()}
-    common = {"protocol": protocol, "target": target, "users": workers, "prefix": "", "patience": patience}
+    common = {"protocol": protocol, "server": server, "users": workers, "prefix": "", "patience": patience}
     try:
         if kind == "normal":
             return _normal(element, name, inherited, common, tolerated)
@@ -320,8 +320,8 @@ def _boolean(element: _Element, config: Mapping[str, str], key: str, default: bo
 # --- storages and auths
 
 
-def _target(element: _Element, service: _Service) -> tuple[str, dict[str, Any], float]:
-    """Protocol, target and patience."""
+def _server(element: _Element, service: _Service) -> tuple[str, dict[str, Any], float]:
+    """Protocol, server and patience."""
     storage = service.storage
     if storage is None:
         raise element.error(f"there is no storage for it; allowed: {', '.join(STORAGES)}")
@@ -329,8 +329,8 @@ def _target(element: _Element, service: _Service) -> tuple[str, dict[str, Any], 
     if service.auth is not None:
         service.auth.one_of("type", AUTHS, "none")
     config = storage.config()
-    target = {"swift": _swift, "s3": _s3, "mock": _mock}[protocol](storage, config, service.auth)
-    return protocol, target, _float(storage, config, "timeout", PATIENCE * 1000, 1) / 1000
+    server = {"swift": _swift, "s3": _s3, "mock": _mock}[protocol](storage, config, service.auth)
+    return protocol, server, _float(storage, config, "timeout", PATIENCE * 1000, 1) / 1000
 
 
 def _only(element: _Element, config: Mapping[str, str], known: Collection[str]) -> None:
@@ -354,9 +354,9 @@ def _float(element: _Element, config: Mapping[str, str], key: str, default: floa
 
 def _swift(storage: _Element, config: dict[str, str], auth: _Element | None) -> dict[str, Any]:
     _only(storage, config, ("timeout", "token", "storage_url", "policy"))
-    target: dict[str, Any] = {"policy": config["policy"]} if "policy" in config else {}
+    server: dict[str, Any] = {"policy": config["policy"]} if "policy" in config else {}
     if "token" in config:
-        return {**target, "token": config["token"], "storage_url": _url(storage, config, "storage_url")}
+        return {**server, "token": config["token"], "storage_url": _url(storage, config, "storage_url")}
     kind = "none" if auth is None else auth.attributes.get("type", "none")
     if auth is None or kind not in ("swauth", "keystone"):
         where = storage if auth is None else auth
@@ -368,24 +368,24 @@ def _swift(storage: _Element, config: dict[str, str], auth: _Element | None) -> 
         own["auth_url"] = own["url"]
     url, user, key = _url(auth, own, "auth_url"), _needed(auth, own, "username"), _needed(auth, own, "password")
     if kind == "swauth":
-        return {**target, "auth_v1": url, "user": user, "key": key}
+        return {**server, "auth_v1": url, "user": user, "key": key}
     if not url.rstrip("/").endswith("/v3"):
         raise auth.error(
             f"config: auth_url={url} is not supported; allowed: Keystone's third version, http://HOST:PORT/v3"
         )
     project = _needed(auth, own, "tenant_name")
-    return {**target, "auth_v3": url, "user": f"{project}:{user}", "key": key, "domain": own.get("domain", "default")}
+    return {**server, "auth_v3": url, "user": f"{project}:{user}", "key": key, "domain": own.get("domain", "default")}
 
 
 def _s3(storage: _Element, config: dict[str, str], auth: _Element | None) -> dict[str, Any]:
     _only(storage, config, ("accesskey", "secretkey", "endpoint", "timeout", "path_style_access", "region"))
     if not _boolean(storage, config, "path_style_access", True):
         raise storage.error("config: path_style_access=false is not supported; allowed: true")
-    target = {
+    server = {
         "url": _url(storage, config, "endpoint"), "access_key": _needed(storage, config, "accesskey"),
         "secret_key": _needed(storage, config, "secretkey"),
     }  # fmt: skip
-    return target | ({"region": config["region"]} if "region" in config else {})
+    return server | ({"region": config["region"]} if "region" in config else {})
 
 
 def _mock(storage: _Element, config: dict[str, str], auth: _Element | None) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class Connection:
     def exchange(
         self,
         method: str,
-        target: str,
+        path: str,
         headers: Mapping[str, str] | None = None,
         body: Callable[[], Iterable[bytes]] | None = None,
         length: int = 0,
@@ -72,7 +72,7 @@ class Connection:
     ) -> Exchange:
         """Do it, and return what happened; an answer with an error of HTTP is an answer.
 
-        :param target: path and query, quoted
+        :param path: path and query, quoted
         :param body: gives the pieces of the request's content, which has ``length`` bytes
         :param into: is called with each piece of the answer's content, unless it is an error; the piece is not there
             any more after the call
@@ -83,7 +83,7 @@ class Connection:
         kept = self._connection.sock is not None
 
         def answered() -> HTTPResponse:
-            self._send(method, target, headers or {}, body, length)
+            self._send(method, path, headers or {}, body, length)
             found.sent = time.perf_counter()
             return self._connection.getresponse()
 
@@ -111,13 +111,13 @@ class Connection:
     def _send(
         self,
         method: str,
-        target: str,
+        path: str,
         headers: Mapping[str, str],
         body: Callable[[], Iterable[bytes]] | None,
         length: int,
     ) -> None:
         connection = self._connection
-        connection.putrequest(method, target, skip_accept_encoding=True)
+        connection.putrequest(method, path, skip_accept_encoding=True)
         for name, value in headers.items():
             connection.putheader(name, value)
         if not self._keep_alive:

@@ -15,6 +15,8 @@ from benchmarks.load.selectors import SelectorError
 FORMAT = "fastio-load-plan"
 #: Grows when an older worker would do something else than a newer one is told.
 VERSION = 1
+#: What ``server`` was called at first; plans and runs that have it are still read.
+OLD_SERVER = "target"
 
 KINDS = ("read", "write", "delete", "list")
 SELECTIONS = ("each", "random")
@@ -115,7 +117,7 @@ class Plan:
     """A load.
 
     :param protocol: one of :data:`PROTOCOLS`
-    :param target: how the service is reached, see the module of the protocol in :mod:`benchmarks.load.protocols`
+    :param server: how the service is reached, see the module of the protocol in :mod:`benchmarks.load.protocols`
     :param operations: those that are mixed
     :param users: how many do one operation after the other, all at a time
     :param total: operations, of all users together; 0: as many as there is time for
@@ -133,7 +135,7 @@ class Plan:
     """
 
     protocol: str
-    target: Mapping[str, Any]
+    server: Mapping[str, Any]
     operations: tuple[Operation, ...]
     users: int = 1
     total: int = 0
@@ -200,6 +202,10 @@ def from_dict(data: Any) -> Plan:
     if data.get("version") != VERSION:
         raise PlanError(f"plan version {data.get('version')!r}, but this program knows version {VERSION}")
     fields = {name: value for name, value in data.items() if name not in ("format", "version")}
+    if OLD_SERVER in fields:
+        if "server" in fields:
+            raise PlanError(f"plan: {OLD_SERVER!r} is the old name of 'server'; it has both")
+        fields["server"] = fields.pop(OLD_SERVER)
     _known("plan", fields, Plan)
     operations = fields.get("operations")
     if not isinstance(operations, (list, tuple)):

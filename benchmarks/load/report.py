@@ -16,7 +16,7 @@ from benchmarks.load import analysis
 from benchmarks.load.analysis import Operations, Run, Window
 
 #: Parameters of a plan that say where, not what: two runs may differ in them without a word.
-PLACES = ("target", "labels")
+PLACES = ("server", "labels")
 
 
 def figures(run: Run, part: Window | None = None) -> dict[str, Any]:
@@ -124,8 +124,8 @@ def _parameters(run: Run) -> dict[str, Any]:
         for each in run.plan.operations
     ]
     shown = {"operations": "; ".join(operations), "workers": len(run.workers)}
-    data = {**run.plan.to_dict(), **run.plan.labels, **shown}
-    return {name: value for name, value in data.items() if name not in (*PLACES, "format", "version")}
+    plan = {name: value for name, value in run.plan.to_dict().items() if name not in (*PLACES, "format", "version")}
+    return {**plan, **run.plan.labels, **shown}
 
 
 def _variant(run: Run, kind: str, value: str) -> VariantResult:

@@ -108,7 +108,7 @@ def test_sizes_without_a_unit(text) -> None:
 
 
 def selected(*operations: Operation, **fields) -> Plan:
-    return Plan(**{"protocol": "mock", "target": {}, "operations": operations, "prefix": "", "seconds": 1, **fields})
+    return Plan(**{"protocol": "mock", "server": {}, "operations": operations, "prefix": "", "seconds": 1, **fields})
 
 
 READ = Operation("read", 80, containers=Names("u(1,2)", "c"), objects=Names("u(1,50)", "o"))
@@ -198,7 +198,7 @@ def test_what_a_file_means() -> None:
     prepare = stages["prepare"].works[0].plan
     assert prepare is not None
     assert (prepare.total, prepare.users) == (64, 4)
-    assert prepare.target == {"auth_v1": "http://127.0.0.1:8080/auth/v1.0", "user": "test:tester", "key": "testing"}
+    assert prepare.server == {"auth_v1": "http://127.0.0.1:8080/auth/v1.0", "user": "test:tester", "key": "testing"}
     first = next(Schedule(prepare).share(0, 1))
     assert (first.container, first.name, first.size) == ("cosbench1", "myobjects1", 1 << 20)
     (read,) = stages["read"].works
@@ -252,7 +252,7 @@ def operation(config: str, kind: str = "read", more: str = "") -> str:
 
 def test_the_template_is_one(tmp_path) -> None:
     work = work_of(tmp_path)
-    assert work.plan.target == {"size": 1000, "delay": 0.005, "errors": 0}
+    assert work.plan.server == {"size": 1000, "delay": 0.005, "errors": 0}
     assert work.plan.patience == cosbench.PATIENCE
 
 
@@ -269,7 +269,7 @@ def test_a_storage_of_its_own(tmp_path) -> None:
     own = '<storage type="s3" config="endpoint=http://h:1;accesskey=a;secretkey=b;timeout=5000"/>'
     work = work_of(tmp_path, operation=own + WELL["operation"])
     assert work.plan.protocol == "s3" and work.plan.patience == 5
-    assert work.plan.target == {"url": "http://h:1", "access_key": "a", "secret_key": "b"}
+    assert work.plan.server == {"url": "http://h:1", "access_key": "a", "secret_key": "b"}
 
 
 SWIFT = '<storage type="swift" config="policy=gold" />'
@@ -278,12 +278,12 @@ KEYSTONE = '<auth type="keystone" config="username=u;password=p;tenant_name=t;au
 
 def test_ways_to_log_in(tmp_path) -> None:
     auth = '<auth type="swauth" config="username=a:b;password=c;url=http://h/auth/v1.0" />'
-    target = work_of(tmp_path, storage=SWIFT, auth=auth).plan.target
-    assert target == {"policy": "gold", "auth_v1": "http://h/auth/v1.0", "user": "a:b", "key": "c"}
-    target = work_of(tmp_path, storage=SWIFT, auth=KEYSTONE.format(url="http://h:5000/v3")).plan.target
-    assert (target["auth_v3"], target["user"]) == ("http://h:5000/v3", "t:u")
+    server = work_of(tmp_path, storage=SWIFT, auth=auth).plan.server
+    assert server == {"policy": "gold", "auth_v1": "http://h/auth/v1.0", "user": "a:b", "key": "c"}
+    server = work_of(tmp_path, storage=SWIFT, auth=KEYSTONE.format(url="http://h:5000/v3")).plan.server
+    assert (server["auth_v3"], server["user"]) == ("http://h:5000/v3", "t:u")
     token = '<storage type="swift" config="token=AUTH_tk;storage_url=http://h/v1/AUTH_test" />'
-    assert work_of(tmp_path, storage=token).plan.target == {"token": "AUTH_tk", "storage_url": "http://h/v1/AUTH_test"}
+    assert work_of(tmp_path, storage=token).plan.server == {"token": "AUTH_tk", "storage_url": "http://h/v1/AUTH_test"}
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def operation(user: int, start: float, end: float, *, size: int = 1000, error: s
 def run_of(directory: Path, *workers: list[Record], cpu: float = 0.1, **fields) -> Path:
     """A run of these operations, one list for each worker."""
     directory.mkdir(parents=True)
-    defaults = {"protocol": "logs", "target": {"url": "http://127.0.0.1:1"}, "total": 1, "size": 1000}
+    defaults = {"protocol": "logs", "server": {"url": "http://127.0.0.1:1"}, "total": 1, "size": 1000}
     plan = Plan(operations=(Operation("read"),), **{**defaults, **fields.pop("plan", {})})
     about = []
     for number, operations in enumerate(workers):
@@ -217,12 +217,15 @@ def test_a_run_without_operations(tmp_path) -> None:
 def test_two_runs_compare(tmp_path, capsys) -> None:
     """As results of any suite do: differing parameters first, then the rank test over their seconds."""
     for name, seconds, users in (("before", 0.1, 1), ("after", 0.05, 2)):
-        directory = run_of(tmp_path / name / "run", steady(0, int(30 / seconds), seconds), plan={"users": users})
+        # Where the server is does not count, what it is said to be does.
+        plan = {"users": users, "server": {"url": f"http://{name}"}, "labels": {"server": f"{name} the change"}}
+        directory = run_of(tmp_path / name / "run", steady(0, int(30 / seconds), seconds), plan=plan)
         assert command.main(["analyze", str(directory), "--result", str(tmp_path / f"{name}.json")]) == 0
     capsys.readouterr()
     assert compare.main([str(tmp_path / "before.json"), str(tmp_path / "after.json")]) == 0
     text = capsys.readouterr().out
-    assert "parameter users: 1 -> 2" in text
+    assert "parameter users: 1 -> 2" in text and "http://" not in text
+    assert "parameter server: before the change -> after the change" in text
     assert "parameter operations" not in text
     assert text.index("parameter users") < text.index("times better")
     rows = [line.split() for line in text.splitlines() if line.strip().startswith("read-throughput")]

@@ -17,13 +17,22 @@ from benchmarks.load.schedule import Schedule
 
 
 def plan(*operations: Operation, **fields) -> Plan:
-    defaults = {"protocol": "logs", "target": {"url": "http://127.0.0.1:1"}, "total": 10}
+    defaults = {"protocol": "logs", "server": {"url": "http://127.0.0.1:1"}, "total": 10}
     return Plan(operations=operations or (Operation("read"),), **{**defaults, **fields})
 
 
 def test_it_survives_json() -> None:
     original = plan(Operation("read", weight=80, count=7), Operation("write", weight=20, first=7), users=3, size=5)
     assert plans.from_dict(json.loads(json.dumps(original.to_dict()))) == original
+
+
+def test_the_old_name_of_the_server_is_understood() -> None:
+    data = plan().to_dict()
+    old = {**data, "target": data["server"]}
+    with pytest.raises(PlanError, match="'target' is the old name of 'server'; it has both"):
+        plans.from_dict(old)
+    del old["server"]
+    assert plans.from_dict(old) == plan()
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def plan(url: str = "http://127.0.0.1:1", **fields) -> Plan:
     defaults = {"operations": (Operation("read", count=50),), "users": 3, "total": 100, "size": 20_000, "patience": 20}
-    return Plan(protocol="logs", target={"url": url}, **{**defaults, **fields})
+    return Plan(protocol="logs", server={"url": url}, **{**defaults, **fields})
 
 
 def read(directory: Path) -> analysis.Run:
@@ -57,7 +57,7 @@ def read(directory: Path) -> analysis.Run:
 
 def carried_out(tmp_path: Path, chosen: Plan, fault=object_server.well) -> tuple[analysis.Run, object_server.Objects]:
     with object_server.serving(chosen, fault) as (url, objects):
-        directory = client.carry_out(dataclasses.replace(chosen, target={"url": url}), tmp_path / "run")
+        directory = client.carry_out(dataclasses.replace(chosen, server={"url": url}), tmp_path / "run")
     return read(directory), objects
 
 
@@ -123,7 +123,7 @@ def test_two_workers_elsewhere(tmp_path) -> None:
     address = f"127.0.0.1:{free_port()}"
     chosen = plan()
     with object_server.serving(chosen) as (url, objects):
-        path = written(tmp_path, dataclasses.replace(chosen, target={"url": url}))
+        path = written(tmp_path, dataclasses.replace(chosen, server={"url": url}))
         workers = [start("worker", address) for _ in range(2)]
         master = start("run", path, "--output", str(tmp_path / "run"), "--bind", address, "--workers", "2")
         assert master.wait(120) == 0, master.stderr.read()
@@ -140,7 +140,7 @@ def test_fewer_users_than_workers(tmp_path) -> None:
     address = f"127.0.0.1:{free_port()}"
     chosen = plan(users=1)
     with object_server.serving(chosen) as (url, objects):
-        path = written(tmp_path, dataclasses.replace(chosen, target={"url": url}))
+        path = written(tmp_path, dataclasses.replace(chosen, server={"url": url}))
         processes = [start("worker", address) for _ in range(2)]
         processes.append(start("run", path, "-o", str(tmp_path / "run"), "--bind", address, "--workers", "2"))
         assert [process.wait(120) for process in processes] == [0, 0, 0]
@@ -154,7 +154,7 @@ def test_a_worker_that_keeps_waiting_takes_part_in_one_run_after_the_other(tmp_p
     address = f"127.0.0.1:{free_port()}"
     chosen = plan(total=10, users=1)
     with object_server.serving(chosen) as (url, _):
-        path = written(tmp_path, dataclasses.replace(chosen, target={"url": url}))
+        path = written(tmp_path, dataclasses.replace(chosen, server={"url": url}))
         worker = start("worker", address, "--keep")
         try:
             for name in ("first", "second"):
@@ -253,7 +253,7 @@ def test_a_worker_that_dies_is_lost_and_the_run_ends(tmp_path) -> None:
 
     chosen = plan(users=2, total=0, seconds=8)
     with object_server.serving(chosen, fault) as (url, _):
-        path = written(tmp_path, dataclasses.replace(chosen, target={"url": url}))
+        path = written(tmp_path, dataclasses.replace(chosen, server={"url": url}))
         workers = [start("worker", address) for _ in range(2)]
         master = start("run", path, "--output", str(tmp_path / "run"), "--bind", address, "--workers", "2")
         assert begun.wait(60)
@@ -289,8 +289,8 @@ def test_what_can_not_be_done_is_told(tmp_path, arguments, message) -> None:
 
 
 def test_a_service_that_refuses(tmp_path) -> None:
-    wrong = dataclasses.replace(plan(), protocol="swift", target={"url": "x"})
-    with pytest.raises(client.LoadFailed, match="target of swift: needs user, key"):
+    wrong = dataclasses.replace(plan(), protocol="swift", server={"url": "x"})
+    with pytest.raises(client.LoadFailed, match="server of swift: needs user, key"):
         client.carry_out(wrong, tmp_path / "run")
     with pytest.raises(client.LoadFailed, match="logs can not write, only read"):
         client.carry_out(plan(operations=(Operation("write"),)), tmp_path / "run")
@@ -323,7 +323,7 @@ def test_a_load_that_is_stopped_ends(tmp_path, how) -> None:
     chosen = plan(total=0, seconds=600)
     ways: dict[str, dict[str, Any]] = {"stop": {"stop": begun}, "longest": {"longest": 3.0}}
     with object_server.serving(chosen, fault) as (url, _):
-        running = dataclasses.replace(chosen, target={"url": url})
+        running = dataclasses.replace(chosen, server={"url": url})
         with pytest.raises(client.LoadFailed, match="the load was stopped|did not end in 3 s"):
             client.carry_out(running, tmp_path / "run", **ways[how])
 
@@ -347,10 +347,10 @@ def test_only_the_generators_processes_are_patched() -> None:
 # --- real services
 
 
-def everything(tmp_path: Path, protocol: str, target: dict) -> None:
+def everything(tmp_path: Path, protocol: str, server: dict) -> None:
     """Write, read, list and delete, with two users; and the same container again."""
     chosen = Plan(
-        protocol=protocol, target=target, operations=(Operation("write", count=20),), users=2, total=20, size=300_001,
+        protocol=protocol, server=server, operations=(Operation("write", count=20),), users=2, total=20, size=300_001,
         container="load",
     )  # fmt: skip
     for _ in range(2):
@@ -388,13 +388,13 @@ def test_swift_renews_its_token(tmp_path) -> None:
     with Swift(token_life=3) as running:
         access = running.access()
         chosen = Plan(
-            protocol="swift", target={key: access[key] for key in ("auth_v1", "user", "key")}, users=2, seconds=8,
+            protocol="swift", server={key: access[key] for key in ("auth_v1", "user", "key")}, users=2, seconds=8,
             operations=(Operation("write", count=5),), size=1000,
         )  # fmt: skip
         protocols.make_container(chosen)
         found = read(client.carry_out(chosen, tmp_path / "run"))
         assert found.errors == {}
-        wrong = dataclasses.replace(chosen, target={**chosen.target, "key": "guess"})
+        wrong = dataclasses.replace(chosen, server={**chosen.server, "key": "guess"})
         with pytest.raises(client.LoadFailed, match="worker 0: Refused: login to .*status 401"):
             client.carry_out(wrong, tmp_path / "refused")
 
@@ -422,8 +422,8 @@ def test_glance(tmp_path, release) -> None:
 
 
 def test_init_and_dispose_tell_what_is_wrong(tmp_path) -> None:
-    target = {"auth_v1": f"http://127.0.0.1:{free_port()}/auth/v1.0", "user": "a:b", "key": "c"}
-    path = written(tmp_path, dataclasses.replace(plan(), protocol="swift", target=target))
+    server = {"auth_v1": f"http://127.0.0.1:{free_port()}/auth/v1.0", "user": "a:b", "key": "c"}
+    path = written(tmp_path, dataclasses.replace(plan(), protocol="swift", server=server))
     for what in ("init", "dispose"):
         process = start(what, path)
         assert "refused" in process.communicate(timeout=60)[1].lower()
@@ -432,4 +432,4 @@ def test_init_and_dispose_tell_what_is_wrong(tmp_path) -> None:
 
 def test_a_plan_for_nobody() -> None:
     with pytest.raises(PlanError, match="needs auth_v1 or auth_v3"):
-        protocols.make_container(dataclasses.replace(plan(), protocol="swift", target={"user": "a:b", "key": "c"}))
+        protocols.make_container(dataclasses.replace(plan(), protocol="swift", server={"user": "a:b", "key": "c"}))

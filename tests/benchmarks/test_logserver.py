@@ -53,11 +53,11 @@ def objects(swift):
     kind = protocols.client_class("swift")
     client: Any = kind(plan, Content(plan), kind.shared(plan))
     for name, data in content.items():
-        target = client._target(plan.container, name)
+        path = client._path(plan.container, name)
         found = Exchange()
 
-        def put(headers, target=target, data=data, found=found) -> str:
-            client.connection.exchange("PUT", target, headers, lambda: [data], len(data), found=found)
+        def put(headers, path=path, data=data, found=found) -> str:
+            client.connection.exchange("PUT", path, headers, lambda: [data], len(data), found=found)
             return protocols.failure(found, 201)
 
         assert client._logged_in(put, found) == ""
@@ -83,11 +83,11 @@ def server(request, swift, objects, tmp_path_factory):
         yield running
 
 
-def ask(server, target: str, method: str = "GET") -> tuple[int, bytes, http.client.HTTPMessage]:
+def ask(server, path: str, method: str = "GET") -> tuple[int, bytes, http.client.HTTPMessage]:
     address = urllib.parse.urlsplit(server.access()["url"])
     connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
     try:
-        connection.putrequest(method, target, skip_accept_encoding=True)
+        connection.putrequest(method, path, skip_accept_encoding=True)
         connection.endheaders()
         answer = connection.getresponse()
         return answer.status, answer.read(), answer.headers
@@ -96,7 +96,7 @@ def ask(server, target: str, method: str = "GET") -> tuple[int, bytes, http.clie
 
 
 @pytest.mark.parametrize(
-    ("target", "wanted"),
+    ("path", "wanted"),
     [
         ("/a/log.txt", LOG), ("/both.txt", b"from disk"), ("/both.txt?source=disk", b"from disk"), ("/empty.txt", b""),
         ("/both.txt?source=swift", b"from swift"), ("/only/in-swift.txt", LOG), ("/large.bin", LARGE[::-1]),
@@ -104,16 +104,16 @@ def ask(server, target: str, method: str = "GET") -> tuple[int, bytes, http.clie
         ("/log.txt.gz", LOG * 5000 + LARGE),
     ],
 )  # fmt: skip
-def test_logs_are_what_they_are(server, target, wanted) -> None:
-    status, body, headers = ask(server, target)
+def test_logs_are_what_they_are(server, path, wanted) -> None:
+    status, body, headers = ask(server, path)
     assert (status, body) == (200, wanted)
-    inflated = ".gz" in target
+    inflated = ".gz" in path
     assert headers["Content-Length"] == (None if inflated else str(len(wanted)))
     assert headers["Content-Type"] == "text/plain; charset=utf-8"
 
 
 @pytest.mark.parametrize(
-    ("target", "status"),
+    ("path", "status"),
     [
         ("/none", 404), ("/a", 404), ("/a/log.txt/x", 404), ("/a/log.txt?source=swift", 404), ("/link.txt", 404),
         ("/", 400), ("/../outside.txt", 400), ("/a/../../outside.txt", 400), ("/%2e%2e/outside.txt", 400),
@@ -125,8 +125,8 @@ def test_logs_are_what_they_are(server, target, wanted) -> None:
         ("/a/log.txt?html", 400), ("/" + "a" * 1100, 400),
     ],
 )  # fmt: skip
-def test_what_is_not_given(server, target, status) -> None:
-    found, body, headers = ask(server, target)
+def test_what_is_not_given(server, path, status) -> None:
+    found, body, headers = ask(server, path)
     assert found == status
     assert b"outside" not in body and b"root:" not in body and headers["X-Evil"] is None
 

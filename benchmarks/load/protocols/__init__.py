@@ -36,7 +36,7 @@ class Client:
     :param shared: what :meth:`shared` has returned in this process
     """
 
-    #: keys that the plan's ``target`` must have
+    #: keys that the plan's ``server`` must have
     needed: tuple[str, ...] = ()
     #: operations that the service has
     kinds: tuple[str, ...] = ("read", "write", "delete", "list")
@@ -49,16 +49,16 @@ class Client:
     @classmethod
     def check(cls, plan: Plan) -> None:
         """Raise :class:`~benchmarks.load.plan.PlanError` if the plan is none for this service."""
-        missing = [name for name in cls.required(plan) if name not in plan.target]
+        missing = [name for name in cls.required(plan) if name not in plan.server]
         if missing:
-            raise PlanError(f"target of {plan.protocol}: needs {', '.join(missing)}; it has {', '.join(plan.target)}")
+            raise PlanError(f"server of {plan.protocol}: needs {', '.join(missing)}; it has {', '.join(plan.server)}")
         for operation in plan.operations:
             if operation.kind not in cls.kinds:
                 raise PlanError(f"{plan.protocol} can not {operation.kind}, only {', '.join(cls.kinds)}")
 
     @classmethod
     def required(cls, plan: Plan) -> tuple[str, ...]:
-        """Keys that the target of this plan must have."""
+        """Keys that the server of this plan must have."""
         return cls.needed
 
     @classmethod
@@ -69,7 +69,7 @@ class Client:
     @classmethod
     def url(cls, plan: Plan, shared: Any) -> str:
         """Where the requests go."""
-        return plan.target["url"]
+        return plan.server["url"]
 
     def do(self, step: Step, found: Exchange) -> str:
         """Do the operation; returns what was wrong with the answer, empty if nothing was.
@@ -89,28 +89,28 @@ class Client:
 
     # What the clients share.
 
-    def get(self, target: str, step: Step, found: Exchange, headers: Mapping[str, str]) -> str:
+    def get(self, path: str, step: Step, found: Exchange, headers: Mapping[str, str]) -> str:
         """Read an object and compare it."""
         check = Check(self.content, step.number, self.plan.verify, step.size)
         try:
-            self.connection.exchange("GET", target, headers, into=check.add, found=found)
+            self.connection.exchange("GET", path, headers, into=check.add, found=found)
         finally:
             found.bytes = check.seen
         return failure(found, 200) or check.problem() or _cut_off(step, found)
 
-    def put(self, target: str, step: Step, found: Exchange, headers: Mapping[str, str], *good: int) -> str:
+    def put(self, path: str, step: Step, found: Exchange, headers: Mapping[str, str], *good: int) -> str:
         """Write an object."""
         size = step.size
         self.connection.exchange(
-            "PUT", target, headers, body=lambda: self.content.pieces(step.number, size=size), length=size, found=found
+            "PUT", path, headers, body=lambda: self.content.pieces(step.number, size=size), length=size, found=found
         )
         problem = failure(found, *good)
         found.bytes = 0 if problem else size
         return problem
 
-    def ask(self, method: str, target: str, found: Exchange, headers: Mapping[str, str], *good: int) -> str:
+    def ask(self, method: str, path: str, found: Exchange, headers: Mapping[str, str], *good: int) -> str:
         """A request without content."""
-        self.connection.exchange(method, target, headers, into=lambda _: None, found=found)
+        self.connection.exchange(method, path, headers, into=lambda _: None, found=found)
         return failure(found, *good)
 
 

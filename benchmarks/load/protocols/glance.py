@@ -1,4 +1,4 @@
-"""glance-api: images. ``target`` has ``url``, and ``token`` if the service wants one.
+"""glance-api: images. ``server`` has ``url``, and ``token`` if the service wants one.
 
 An image's id comes from its name in the plan, so that every worker knows it. To write one is to create it and to upload
 its data, which is what the times after the start are of.
@@ -20,7 +20,7 @@ class Glance(Client):
     needed = ("url",)
 
     def _headers(self) -> dict[str, str]:
-        token = self.plan.target.get("token")
+        token = self.plan.server.get("token")
         return {"X-Auth-Token": token} if token else {}
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""The log server (:mod:`benchmarks.logserver`). ``target`` has ``url``, and ``source`` to have it skip the disk."""
+"""The log server (:mod:`benchmarks.logserver`). ``server`` has ``url``, and ``source`` to have it skip the disk."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Logs(Client):
     kinds = ("read",)
 
     def read(self, step: Step, found: Exchange) -> str:
-        target = quoted(step.container, step.name)
-        source = self.plan.target.get("source")
+        path = quoted(step.container, step.name)
+        source = self.plan.server.get("source")
         if source:
-            target += "?" + urllib.parse.urlencode({"source": source})
-        return self.get(target, step, found, {})
+            path += "?" + urllib.parse.urlencode({"source": source})
+        return self.get(path, step, found, {})

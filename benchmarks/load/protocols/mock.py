@@ -1,6 +1,6 @@
 """No service at all, as COSBench's storage of the same name: an operation takes its time, and some of them fail.
 
-It shows what the load generator itself can do, and a workload can be tried on it. ``target`` may have ``delay``
+It shows what the load generator itself can do, and a workload can be tried on it. ``server`` may have ``delay``
 (seconds that an operation takes), ``errors`` (the part that fails, from 0 to 1) and ``size`` (bytes that are read).
 """
 
@@ -23,18 +23,18 @@ class Mock(Client):
     def __init__(self, plan: Plan, content: Content, shared: Any) -> None:
         # There is nothing to connect to.
         self.plan, self.content = plan, content
-        self._delay = plan.target.get("delay", DELAY)
-        self._errors = plan.target.get("errors", ERRORS)
+        self._delay = plan.server.get("delay", DELAY)
+        self._errors = plan.server.get("errors", ERRORS)
         self._done = shared
 
     @classmethod
     def check(cls, plan: Plan) -> None:
         super().check(plan)
         for name, most in (("delay", None), ("errors", 1), ("size", None)):
-            value = plan.target.get(name, 0)
+            value = plan.server.get(name, 0)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0 or (most and value > most):
                 raise PlanError(
-                    f"target of mock: {name} {value!r} is not a number from 0 {f'to {most}' if most else 'on'}"
+                    f"server of mock: {name} {value!r} is not a number from 0 {f'to {most}' if most else 'on'}"
                 )
 
     @classmethod
@@ -54,7 +54,7 @@ class Mock(Client):
         if step.kind == "write":
             found.bytes = step.size
         elif step.kind == "read":
-            found.bytes = self.plan.target.get("size", SIZE) if step.size == UNKNOWN_SIZE else step.size
+            found.bytes = self.plan.server.get("size", SIZE) if step.size == UNKNOWN_SIZE else step.size
         return ""
 
     def make_container(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""S3: objects in a bucket, addressed by path. ``target`` has ``url``, ``access_key`` and ``secret_key``.
+"""S3: objects in a bucket, addressed by path. ``server`` has ``url``, ``access_key`` and ``secret_key``.
 
 Requests are signed by botocore (Signature Version 4); the content is not, because hashing it would be most of what the
 load generator does.
@@ -15,7 +15,7 @@ from benchmarks.load.protocols import Client, Refused, quoted
 from benchmarks.load.schedule import Step
 
 
-def _signer(target: Any) -> Any:
+def _signer(server: Any) -> Any:
     from botocore.auth import S3SigV4Auth
     from botocore.credentials import Credentials
 
@@ -23,8 +23,8 @@ def _signer(target: Any) -> Any:
         def payload(self, request: Any) -> str:
             return "UNSIGNED-PAYLOAD"
 
-    credentials = Credentials(target["access_key"], target["secret_key"])
-    return Signer(credentials, "s3", target.get("region", "us-east-1"))
+    credentials = Credentials(server["access_key"], server["secret_key"])
+    return Signer(credentials, "s3", server.get("region", "us-east-1"))
 
 
 class S3(Client):
@@ -37,34 +37,34 @@ class S3(Client):
     @classmethod
     def shared(cls, plan: Plan) -> Any:
         try:
-            return _signer(plan.target)
+            return _signer(plan.server)
         except ImportError as error:
             raise PlanError(f"s3 needs botocore, which signs its requests: pip install botocore ({error})") from error
 
-    def _headers(self, method: str, target: str) -> dict[str, str]:
+    def _headers(self, method: str, path: str) -> dict[str, str]:
         from botocore.awsrequest import AWSRequest
 
-        url = urllib.parse.urlsplit(self.plan.target["url"])
-        request = AWSRequest(method, f"{url.scheme}://{self.connection.host}{target}", headers={})
+        url = urllib.parse.urlsplit(self.plan.server["url"])
+        request = AWSRequest(method, f"{url.scheme}://{self.connection.host}{path}", headers={})
         self._signer.add_auth(request)
         return dict(request.headers.items())
 
     def read(self, step: Step, found: Exchange) -> str:
-        target = quoted(step.container, step.name)
-        return self.get(target, step, found, self._headers("GET", target))
+        path = quoted(step.container, step.name)
+        return self.get(path, step, found, self._headers("GET", path))
 
     def write(self, step: Step, found: Exchange) -> str:
-        target = quoted(step.container, step.name)
-        return self.put(target, step, found, self._headers("PUT", target), 200)
+        path = quoted(step.container, step.name)
+        return self.put(path, step, found, self._headers("PUT", path), 200)
 
     def delete(self, step: Step, found: Exchange) -> str:
-        target = quoted(step.container, step.name)
-        return self.ask("DELETE", target, found, self._headers("DELETE", target), 200, 204)
+        path = quoted(step.container, step.name)
+        return self.ask("DELETE", path, found, self._headers("DELETE", path), 200, 204)
 
     def list(self, step: Step, found: Exchange) -> str:
         query = urllib.parse.urlencode({"list-type": "2", "max-keys": "1000", "prefix": self.plan.prefix})
-        target = f"{quoted(step.container)}?{query}"
-        return self.ask("GET", target, found, self._headers("GET", target), 200)
+        path = f"{quoted(step.container)}?{query}"
+        return self.ask("GET", path, found, self._headers("GET", path), 200)
 
     def make_container(self, name: str) -> None:
         # 409: it is ours already.
@@ -74,8 +74,8 @@ class S3(Client):
         self._bucket("DELETE", name, 200, 204, 404)
 
     def _bucket(self, method: str, name: str, *good: int) -> None:
-        target = quoted(name)
-        problem = self.ask(method, target, Exchange(), self._headers(method, target), *good)
+        path = quoted(name)
+        problem = self.ask(method, path, Exchange(), self._headers(method, path), *good)
         self.close()
         if problem:
             raise Refused(f"{method} of bucket {name}: {problem}")

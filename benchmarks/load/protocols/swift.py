@@ -1,6 +1,6 @@
 """OpenStack Swift: objects in a container.
 
-``target`` has ``user`` (``account:user``), ``key`` and where to log in: ``auth_v1`` or ``auth_v3``, as the access of
+``server`` has ``user`` (``account:user``), ``key`` and where to log in: ``auth_v1`` or ``auth_v3``, as the access of
 the backend has them. A token that is refused is renewed, once for all users of a worker. Or it has ``storage_url`` and
 ``token``: then there is no login. ``policy`` is that of containers that are made.
 """
@@ -37,51 +37,51 @@ class Login:
     def renew(self, refused: str) -> None:
         """Get a new token, unless somebody else already has since ``refused`` was used. Raises :class:`Refused`."""
         with self._lock:
-            if self.token == refused and "token" in self._plan.target:
+            if self.token == refused and "token" in self._plan.server:
                 if refused:
                     raise Refused("the token is refused, and there is no login for another one")
-                self.storage_url, self.token = self._plan.target["storage_url"], self._plan.target["token"]
+                self.storage_url, self.token = self._plan.server["storage_url"], self._plan.server["token"]
             elif self.token == refused:
-                how = _version_1 if "auth_v1" in self._plan.target else _version_3
+                how = _version_1 if "auth_v1" in self._plan.server else _version_3
                 self.storage_url, self.token = how(self._plan)
                 self.count += 1
 
 
 def _version_1(plan: Plan) -> tuple[str, str]:
-    target = plan.target
-    parts = urllib.parse.urlsplit(target["auth_v1"])
-    connection = Connection(target["auth_v1"], keep_alive=False, patience=plan.patience)
-    found = connection.exchange("GET", parts.path, {"X-Auth-User": target["user"], "X-Auth-Key": target["key"]})
+    server = plan.server
+    parts = urllib.parse.urlsplit(server["auth_v1"])
+    connection = Connection(server["auth_v1"], keep_alive=False, patience=plan.patience)
+    found = connection.exchange("GET", parts.path, {"X-Auth-User": server["user"], "X-Auth-Key": server["key"]})
     if found.status not in (200, 204) or found.headers is None:
-        raise Refused(f"login to {target['auth_v1']}: {failure(found, 200)}")
+        raise Refused(f"login to {server['auth_v1']}: {failure(found, 200)}")
     return found.headers["X-Storage-Url"], found.headers["X-Auth-Token"]
 
 
 def _version_3(plan: Plan) -> tuple[str, str]:
-    target = plan.target
-    project, _, user = target["user"].partition(":")
-    domain = {"id": target.get("domain", "default")}
+    server = plan.server
+    project, _, user = server["user"].partition(":")
+    domain = {"id": server.get("domain", "default")}
     identity = {
         "methods": ["password"],
-        "password": {"user": {"name": user, "domain": domain, "password": target["key"]}},
+        "password": {"user": {"name": user, "domain": domain, "password": server["key"]}},
     }
     scope = {"project": {"name": project, "domain": domain}}
     request = json.dumps({"auth": {"identity": identity, "scope": scope}}).encode()
-    path = urllib.parse.urlsplit(target["auth_v3"]).path.rstrip("/") + "/auth/tokens"
-    connection = Connection(target["auth_v3"], keep_alive=False, patience=plan.patience)
+    path = urllib.parse.urlsplit(server["auth_v3"]).path.rstrip("/") + "/auth/tokens"
+    connection = Connection(server["auth_v3"], keep_alive=False, patience=plan.patience)
     content: list[bytes | memoryview] = []
     found = connection.exchange(
         "POST", path, {"Content-Type": "application/json"}, lambda: [request], len(request), content.append
     )
     if found.status != 201 or found.headers is None:
-        raise Refused(f"login to {target['auth_v3']}: {failure(found, 201)}")
+        raise Refused(f"login to {server['auth_v3']}: {failure(found, 201)}")
     catalog = json.loads(b"".join(content))["token"]["catalog"]
     for service in catalog:
         if service["type"] == "object-store":
             for endpoint in service["endpoints"]:
-                if endpoint["interface"] == target.get("interface", "public"):
+                if endpoint["interface"] == server.get("interface", "public"):
                     return endpoint["url"], found.headers["X-Subject-Token"]
-    raise Refused(f"login to {target['auth_v3']}: no object store in the catalog")
+    raise Refused(f"login to {server['auth_v3']}: no object store in the catalog")
 
 
 class Swift(Client):
@@ -91,13 +91,13 @@ class Swift(Client):
 
     @classmethod
     def required(cls, plan: Plan) -> tuple[str, ...]:
-        return ("storage_url",) if "token" in plan.target else ("user", "key")
+        return ("storage_url",) if "token" in plan.server else ("user", "key")
 
     @classmethod
     def check(cls, plan: Plan) -> None:
         super().check(plan)
-        if not {"auth_v1", "auth_v3", "token"} & set(plan.target):
-            raise PlanError(f"target of swift: needs auth_v1 or auth_v3; it has {', '.join(plan.target)}")
+        if not {"auth_v1", "auth_v3", "token"} & set(plan.server):
+            raise PlanError(f"server of swift: needs auth_v1 or auth_v3; it has {', '.join(plan.server)}")
 
     @classmethod
     def shared(cls, plan: Plan) -> Login:
@@ -107,7 +107,7 @@ class Swift(Client):
     def url(cls, plan: Plan, shared: Login) -> str:
         return shared.storage_url
 
-    def _target(self, container: str, name: str = "") -> str:
+    def _path(self, container: str, name: str = "") -> str:
         return quoted(urllib.parse.urlsplit(self._login.storage_url).path, container, name)
 
     def _logged_in(self, request: Callable[[dict[str, str]], str], found: Exchange) -> str:
@@ -122,21 +122,21 @@ class Swift(Client):
         return problem
 
     def read(self, step: Step, found: Exchange) -> str:
-        target = self._target(step.container, step.name)
-        return self._logged_in(lambda headers: self.get(target, step, found, headers), found)
+        path = self._path(step.container, step.name)
+        return self._logged_in(lambda headers: self.get(path, step, found, headers), found)
 
     def write(self, step: Step, found: Exchange) -> str:
-        target = self._target(step.container, step.name)
+        path = self._path(step.container, step.name)
         # 202: taken as well, but another user has written the same object since.
-        return self._logged_in(lambda headers: self.put(target, step, found, headers, 201, 202), found)
+        return self._logged_in(lambda headers: self.put(path, step, found, headers, 201, 202), found)
 
     def delete(self, step: Step, found: Exchange) -> str:
-        target = self._target(step.container, step.name)
-        return self._logged_in(lambda headers: self.ask("DELETE", target, found, headers, 204), found)
+        path = self._path(step.container, step.name)
+        return self._logged_in(lambda headers: self.ask("DELETE", path, found, headers, 204), found)
 
     def list(self, step: Step, found: Exchange) -> str:
-        target = self._target(step.container) + "?limit=1000&prefix=" + urllib.parse.quote(self.plan.prefix)
-        return self._logged_in(lambda headers: self.ask("GET", target, found, headers, 200, 204), found)
+        path = self._path(step.container) + "?limit=1000&prefix=" + urllib.parse.quote(self.plan.prefix)
+        return self._logged_in(lambda headers: self.ask("GET", path, found, headers, 200, 204), found)
 
     def make_container(self, name: str) -> None:
         self._container("PUT", name, 201, 202)
@@ -146,10 +146,10 @@ class Swift(Client):
 
     def _container(self, method: str, name: str, *good: int) -> None:
         found = Exchange()
-        policy = self.plan.target.get("policy") if method == "PUT" else None
+        policy = self.plan.server.get("policy") if method == "PUT" else None
         more = {"X-Storage-Policy": policy} if policy else {}
-        target = self._target(name)
-        problem = self._logged_in(lambda headers: self.ask(method, target, found, headers | more, *good), found)
+        path = self._path(name)
+        problem = self._logged_in(lambda headers: self.ask(method, path, found, headers | more, *good), found)
         self.close()
         if problem:
             raise Refused(f"{method} of container {name}: {problem}")

@@ -45,7 +45,7 @@ TRACE_WRITTEN = 3.0
 
 def _plan(parameters: Mapping[str, Any], access: Mapping[str, Any], kind: str, **fields: Any) -> Plan:
     return Plan(
-        protocol="glance", target={"url": access["url"]}, operations=(Operation(kind, count=parameters["objects"]),),
+        protocol="glance", server={"url": access["url"]}, operations=(Operation(kind, count=parameters["objects"]),),
         size=parameters["size"], keep_alive=False, **fields,
     )  # fmt: skip
 

@@ -75,13 +75,13 @@ def reading(parameters: Mapping[str, Any], url: str) -> Plan:
     """The load on a log server."""
     source = choice(parameters, "source", "disk", "swift")
     label = f"{source}, fastio {parameters['fastio']}, chunks of {parameters['chunk']} bytes"
-    target = {"url": url, **({"source": "swift"} if source == "swift" else {})}
-    return _read(parameters, protocol="logs", target=target, labels={"server": label})
+    server = {"url": url, **({"source": "swift"} if source == "swift" else {})}
+    return _read(parameters, protocol="logs", server=server, labels={"server": label})
 
 
 def reading_directly(parameters: Mapping[str, Any], access: Mapping[str, Any]) -> Plan:
     """The same load on Swift itself."""
-    return _read(parameters, protocol="swift", target=_login(access), prefix=_PREFIX, labels={"server": "Swift itself"})
+    return _read(parameters, protocol="swift", server=_login(access), prefix=_PREFIX, labels={"server": "Swift itself"})
 
 
 def _read(parameters: Mapping[str, Any], **fields: Any) -> Plan:
@@ -100,7 +100,7 @@ def _login(access: Mapping[str, Any]) -> dict[str, Any]:
 def writing(parameters: Mapping[str, Any], access: Mapping[str, Any]) -> Plan:
     """What puts the same logs into Swift."""
     return Plan(
-        protocol="swift", target=_login(access), operations=(Operation("write", count=parameters["objects"]),),
+        protocol="swift", server=_login(access), operations=(Operation("write", count=parameters["objects"]),),
         total=parameters["objects"], container=CONTAINER, prefix=_PREFIX, suffix=SUFFIX,
         size=parameters["size"], content="log",
     )  # fmt: skip

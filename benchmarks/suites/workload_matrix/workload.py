@@ -60,16 +60,16 @@ LONGEST = 300.0
 AGENTS_VARIABLE, WATCH_VARIABLE = "FASTIO_LOAD_AGENTS", "FASTIO_LOAD_WATCH"
 
 
-def target(access: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Protocol and target of a backend."""
+def server(access: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Protocol and server of a backend."""
     if access["backend"] == "swift":
         return "swift", {key: access[key] for key in ("auth_v1", "user", "key")}
     return "s3", {key: access[key] for key in ("url", "access_key", "secret_key")}
 
 
 def plan(parameters: Mapping[str, Any], access: Mapping[str, Any], *operations: Operation, **fields: Any) -> Plan:
-    protocol, where = target(access)
-    return Plan(protocol=protocol, target=where, operations=operations, prefix="", size=parameters["size"], **fields)
+    protocol, where = server(access)
+    return Plan(protocol=protocol, server=where, operations=operations, prefix="", size=parameters["size"], **fields)
 
 
 def written(first: int, parameters: Mapping[str, Any], scan: bool) -> Operation:
