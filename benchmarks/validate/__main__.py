@@ -14,7 +14,7 @@ from benchmarks.harness.engine import ROOT
 from benchmarks.tools.upstream.terminal import terminal
 from fastio.config import parse_size
 
-from . import installers, targets
+from . import installers, projects
 from .candidates import ALLOWED
 from .errors import ValidateError
 from .validation import Validation
@@ -44,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Judges a candidate change to an upstream project: its suites and the benchmarks that touch it run "
         "with the release, the candidate, and the release with fastio, each in an environment of its own.",
     )
-    parser.add_argument("target", metavar="TARGET", help=f"one of {', '.join(targets.TARGETS)}")
+    parser.add_argument("project", metavar="PROJECT", help=f"one of {', '.join(projects.PROJECTS)}")
     parser.add_argument("--candidate", default="", metavar="WHAT", help=f"{ALLOWED}; without one it is fastio alone")
     parser.add_argument("--stock", default="", metavar="VERSION", help="the release to compare with (the newest)")
     parser.add_argument("--no-fastio", action="store_true", help="leave out the release with fastio")

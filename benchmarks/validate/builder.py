@@ -15,23 +15,23 @@ from .candidates import Candidate
 from .environments import Environment
 from .errors import ValidateError
 from .installers import Pip, Uv
+from .projects import Project, at_release
 from .pythons import Python
-from .targets import Target, at_release
 from .variants import CANDIDATE, FASTIO, STOCK, Variant
 
 
 class Builder:
-    """Makes the variants of one target for one Python, or finds them in the cache."""
+    """Makes the variants of one project for one Python, or finds them in the cache."""
 
     def __init__(
-        self, target: Target, release: str, python: Python, cache: Path, installer: Uv | Pip,
+        self, project: Project, release: str, python: Python, cache: Path, installer: Uv | Pip,
         say: Callable[[str], None],
     ) -> None:  # fmt: skip
         """
-        :param release: of the target, that stock is and that a diff is applied to; empty for the newest
+        :param release: of the project, that stock is and that a diff is applied to; empty for the newest
         :param cache: where environments and sdists are kept
         """
-        self._target = at_release(target, release)
+        self._project = at_release(project, release)
         #: how the directory of a candidate is filled, by its kind
         self._fills = {
             "diff": self._fill_from_diff, "version": self._fill_from_release, "path": self._fill, "sdist": self._fill,
@@ -41,9 +41,9 @@ class Builder:
         self._cache = cache
         self._installer = installer
         self._say = say
-        what = json.dumps([self._target.requirements, python.version, python.prefix])
+        what = json.dumps([self._project.requirements, python.version, python.prefix])
         key = hashlib.sha256(what.encode()).hexdigest()[:8]
-        self._home = cache / "environments" / f"{target.name}-py{python.version}-{key}"
+        self._home = cache / "environments" / f"{project.name}-py{python.version}-{key}"
 
     def forget(self) -> None:
         """Drop all environments, so that the newest release is asked for anew."""
@@ -56,8 +56,8 @@ class Builder:
         """
 
         def fill(made: Environment) -> None:
-            self._say(f"installing {', '.join(self._target.requirements)} for Python {self._python.version}")
-            self._installer.install(made.python, self._target.requirements)
+            self._say(f"installing {', '.join(self._project.requirements)} for Python {self._python.version}")
+            self._installer.install(made.python, self._project.requirements)
 
         made = environments.make(self._home / STOCK, fill, self._python)
         version = self._version(made)
@@ -87,7 +87,7 @@ class Builder:
 
         directory = self._home / f"{CANDIDATE}-{candidate.kind}-{candidate.digest[:12]}"
         made = environments.make(directory, fill_copy, self._python)
-        changed = trees.changed(stock.environment.site_packages, made.site_packages, self._target.package)
+        changed = trees.changed(stock.environment.site_packages, made.site_packages, self._project.package)
         tests = self._tests(made, self._candidate_source(made, stock, candidate))
         return Variant(CANDIDATE, made, self._version(made), tests, changed)
 
@@ -96,10 +96,10 @@ class Builder:
         assert before is not None
         after = made.directory / "source"
         shutil.copytree(before, after, symlinks=True)
-        name = f"{self._target.name} {stock.version}"
-        parts = [part for part in (self._target.package, self._target.tests) if part]
+        name = f"{self._project.name} {stock.version}"
+        parts = [part for part in (self._project.package, self._project.tests) if part]
         paths = diffs.apply(candidate.path, after, parts, name)
-        files = trees.changed(before, after, self._target.package)
+        files = trees.changed(before, after, self._project.package)
         if not files:
             raise ValidateError(
                 f"{candidate.text} changes nothing that {name} installs, only {', '.join(paths)}: "
@@ -108,8 +108,8 @@ class Builder:
         trees.overlay(files, before, after, made.site_packages)
 
     def _fill_from_release(self, made: Environment, stock: Variant, candidate: Candidate) -> None:
-        extras = f"[{self._target.extras}]" if self._target.extras else ""
-        self._replace(made, f"{self._target.name}{extras}=={candidate.text}")
+        extras = f"[{self._project.extras}]" if self._project.extras else ""
+        self._replace(made, f"{self._project.name}{extras}=={candidate.text}")
 
     def _fill(self, made: Environment, stock: Variant, candidate: Candidate) -> None:
         if candidate.kind == "sdist":
@@ -118,10 +118,12 @@ class Builder:
 
     def _replace(self, made: Environment, requirement: str) -> None:
         self._say(f"installing {requirement} for Python {self._python.version}")
-        self._installer.uninstall(made.python, self._target.name)
+        self._installer.uninstall(made.python, self._project.name)
         self._installer.install(made.python, [requirement])
-        if not (made.site_packages / self._target.package).is_dir():
-            raise ValidateError(f"{requirement} does not install {self._target.package}: it is no {self._target.name}")
+        if not (made.site_packages / self._project.package).is_dir():
+            raise ValidateError(
+                f"{requirement} does not install {self._project.package}: it is no {self._project.name}"
+            )
 
     def _candidate_source(self, made: Environment, stock: Variant, candidate: Candidate) -> Path | None:
         """The source tree whose tests go with the candidate; None where it brings no source."""
@@ -133,15 +135,15 @@ class Builder:
         return own if own.is_dir() else self._source(stock.version)
 
     def _version(self, made: Environment) -> str:
-        return made.version(self._target.name)
+        return made.version(self._project.name)
 
     def _source(self, version: str) -> Path | None:
         """The source of a release, kept."""
-        return sources.fetch(self._target.name, version, self._cache)
+        return sources.fetch(self._project.name, version, self._cache)
 
     def _tests(self, made: Environment, source: Path | None) -> Path | None:
         """A directory that has the tests of a source tree, and nothing else of it, to be the first on the path."""
-        part = self._target.tests
+        part = self._project.tests
         if not part or source is None:
             return None
         directory = made.directory / "upstream"

@@ -1,6 +1,6 @@
 """Virtual environments that are made once and kept.
 
-The first of a target is installed; the others are copies of it in which one thing is changed, so that nothing else
+The first of a project is installed; the others are copies of it in which one thing is changed, so that nothing else
 differs, and no network is needed for them.
 """
 

@@ -24,7 +24,7 @@ from .variants import CANDIDATE, FASTIO, STOCK
 CANDIDATES = Path("doc/source/candidates")
 RESULTS = ROOT / "doc" / "source" / "results"
 
-#: Each candidate's target, the benchmarks that show what it changes, and how they are run.
+#: Each candidate's project, the benchmarks that show what it changes, and how they are run.
 MEASURED = {
     "eventlet-communicate": (
         "eventlet",
@@ -44,11 +44,11 @@ def measure(name: str) -> None:
 
     :raises SystemExit: if that can not be done
     """
-    target, cases, options = MEASURED[name]
+    project, cases, options = MEASURED[name]
     candidate = str(CANDIDATES / f"{name}.patch")
     # Where an interrupted one is gone on with.
     directory = ROOT / "results" / "candidates"
-    asked = [target, "--candidate", candidate, "--suite", "none", "--benchmarks", cases, *options]
+    asked = [project, "--candidate", candidate, "--suite", "none", "--benchmarks", cases, *options]
     status = command.main([*asked, "--plain", "--results", str(directory)])
     if status not in (0, 1):
         raise SystemExit(status)
@@ -70,7 +70,7 @@ def page() -> str:
 
 
 def table(name: str, result: Result) -> Table:
-    """A line for each benchmark and way: the candidate against stock, and fastio beside it."""
+    """A line for each benchmark and mode: the candidate against stock, and fastio beside it."""
     head = ["", "", "stock", "candidate", "times better (95 %)", "verdict", "CPU s", "fastio: times better"]
     rows = measurements.rows(result)
     fastio = {(row.case, row.mode): row for row in rows if row.variant == FASTIO}

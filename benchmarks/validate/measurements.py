@@ -1,4 +1,4 @@
-"""The benchmarks that touch a target, with the variants interleaved, and what they say against stock."""
+"""The benchmarks that touch a project, with the variants interleaved, and what they say against stock."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Row:
 
 
 def adapt(case: Case, suite: str, variants: Sequence[Variant], modes: Sequence[str]) -> Case | None:
-    """A case whose rows are the variants, in the ways of ``modes`` that it has; None if it has none of them."""
+    """A case whose rows are the variants, in those of ``modes`` that it has; None if it has none of them."""
     if case.backend in SERVICES:
         case = services.serve(case, variants, modes[0])
         rows = case.all_variants()
@@ -87,11 +87,11 @@ def _in_environments(case: Case, variants: Sequence[Variant], modes: Sequence[st
     known = {each.name: each for each in case.all_variants()}
     for mode in modes:
         for variant in variants:
-            way = known.get(f"{mode}-{'fastio' if variant.patched else 'stock'}")
-            if way is not None:
+            row = known.get(f"{mode}-{'fastio' if variant.patched else 'stock'}")
+            if row is not None:
                 python = str(variant.environment.python)
                 label, against = f"{mode}-{variant.name}", f"{mode}-{STOCK}"
-                yield dataclasses.replace(way, label=label, python=python, against=against)
+                yield dataclasses.replace(row, label=label, python=python, against=against)
 
 
 def run(

@@ -10,9 +10,9 @@ from benchmarks.harness.results import Result
 
 from .candidates import Candidate
 from .measurements import Row
+from .projects import Project
 from .pythons import Python
 from .suites import WORDS, Compared
-from .targets import Target
 from .variants import Variant
 
 
@@ -37,7 +37,7 @@ class PythonOutcome:
 class Outcome:
     """What was found with all Pythons."""
 
-    target: Target
+    project: Project
     candidate: Candidate | None
     #: how the validation was started
     command: list[str]
@@ -67,7 +67,9 @@ class Outcome:
             "format": "fastio-validation",
             "version": 1,
             "fastio": fastio.__version__,
-            "target": self.target.name,
+            "project": self.project.name,
+            # What it was called before.
+            "target": self.project.name,
             "candidate": None if self.candidate is None else asdict(self.candidate),
             "command": self.command,
             "machine": self.machine,

@@ -1,4 +1,4 @@
-"""CPython as a target: a candidate is a module of the standard library, or a diff of ``Lib/``.
+"""CPython: a candidate is a module of the standard library, or a diff of ``Lib/``.
 
 It lies in a directory of the candidate's environment that comes before the standard library on the path. That works for
 what Python does not import before it looks at site-packages, ``subprocess`` among it, and in its children, too.
@@ -48,12 +48,12 @@ class StandardLibraryBuilder(Builder):
         self._place(made, [candidate.path])
 
     def _place(self, made: Environment, modules: list[Path]) -> None:
-        directory = made.site_packages / self._target.package
+        directory = made.site_packages / self._project.package
         directory.mkdir()
         for module in modules:
             shutil.copyfile(module, directory / module.name)
         line = f"import sys; sys.path.insert(0, {str(directory)!r})\n"
-        (made.site_packages / f"{self._target.package}.pth").write_text(line)
+        (made.site_packages / f"{self._project.package}.pth").write_text(line)
 
     @staticmethod
     def _library(made: Environment) -> Path:

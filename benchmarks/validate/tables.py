@@ -26,7 +26,7 @@ _EXCEPTION = re.compile(r"[\w.]+(Error|Exception|Expired)\b")
 
 def variants(outcome: Outcome) -> Table:
     """What was compared."""
-    head = ["Python", "variant", outcome.target.name, "files that are not stock's"]
+    head = ["Python", "variant", outcome.project.name, "files that are not stock's"]
     return head, [
         [each.python.version, variant.name, variant.version, _files(variant.changed)]
         for each in outcome.pythons
@@ -183,7 +183,7 @@ def title(outcome: Outcome) -> str:
     stock = outcome.pythons[0].variants[0]
     candidate = outcome.candidate
     what = "fastio" if candidate is None else candidate.text if candidate.kind == "version" else candidate.path.name
-    return f"{what} against {outcome.target.name} {stock.version}"
+    return f"{what} against {outcome.project.name} {stock.version}"
 
 
 def machine_line(outcome: Outcome) -> str:
@@ -208,7 +208,7 @@ def benchmark_notes(outcome: Outcome) -> list[str]:
     rows = [row for each in outcome.pythons for row in each.rows]
     noise = sum(row.verdict.startswith("noise") for row in rows)
     late = "by how much a greenlet that wants to run every millisecond is late"
-    if outcome.target.service:
+    if outcome.project.service:
         late = "how long other requests wait for their answers; CPU is that of the clients, beside the server's"
     return [
         f"{noise} of {len(rows)} rows are only noise. Medians of interleaved runs in fresh processes; in brackets the "

@@ -12,7 +12,7 @@ from benchmarks.tools.upstream.runner import clean_environment
 from . import suites
 from .candidates import Candidate
 from .errors import ValidateError
-from .targets import Target
+from .projects import Project
 from .variants import Variant
 
 #: Seconds for importing all that is used.
@@ -51,20 +51,20 @@ _WORKLOADS = (
 )  # fmt: skip
 
 
-def check_used(target: Target, candidate: Candidate, variant: Variant) -> None:
-    """Check that a diff or a module changes what at least one suite or benchmark of the target imports.
+def check_used(project: Project, candidate: Candidate, variant: Variant) -> None:
+    """Check that a diff or a module changes what at least one suite or benchmark of the project imports.
 
     :raises ValidateError: that names what it changes, if it does not
     """
     if candidate.kind not in ("diff", "module"):
         return
     imported: set[str] = set()
-    for name in target.suites:
+    for name in project.suites:
         imported |= _imported(name, variant)
         if imported.intersection(variant.changed):
             return
     raise ValidateError(
-        f"{candidate.text} changes nothing that is used: no suite and no benchmark for {target.name} imports "
+        f"{candidate.text} changes nothing that is used: no suite and no benchmark for {project.name} imports "
         f"{', '.join(variant.changed)}"
     )
 

@@ -15,16 +15,16 @@ from benchmarks.tools.upstream.terminal import Plain, Rich
 from fastio import page
 from fastio.page import Plot
 
-from . import candidates, html, installers, markdown, measurements, pythons, tables, targets
+from . import candidates, html, installers, markdown, measurements, projects, pythons, tables
 from .builder import Builder
 from .candidates import Candidate
 from .errors import ValidateError
 from .outcome import Outcome, PythonOutcome
+from .projects import Project
 from .pythons import Python
 from .state import State, key
 from .stdlib import StandardLibraryBuilder
 from .suites import Runners, Suites
-from .targets import Target
 from .used import check_used
 from .variants import Variant
 
@@ -39,20 +39,20 @@ class Validation:
         self._options = options
         self._given = given
         self._screen = screen
-        self._target: Target = targets.find(options.target, options.stock)
+        self._project: Project = projects.find(options.project, options.stock)
         self._candidate: Candidate | None = candidates.parse(options.candidate) if options.candidate else None
-        if self._candidate is not None and self._candidate.kind not in self._target.kinds:
+        if self._candidate is not None and self._candidate.kind not in self._project.kinds:
             raise ValidateError(
                 f"--candidate {options.candidate} is a {self._candidate.kind}; "
-                f"for {self._target.name} allowed are: {', '.join(self._target.kinds)}"
+                f"for {self._project.name} allowed are: {', '.join(self._project.kinds)}"
             )
         if self._candidate and self._candidate.kind == "version":
-            _check_runs_alike(self._target, self._candidate.text)
+            _check_runs_alike(self._project, self._candidate.text)
         if self._candidate is None and options.no_fastio:
             raise ValidateError("--no-fastio without --candidate leaves nothing to compare with stock")
         self._pythons: list[Python] = [pythons.find(each) for each in _names(options.python) or [""]]
-        self._suites = self._target.choose_suites(_names(options.suite))
-        self._cases = self._target.choose_cases(_names(options.benchmarks))
+        self._suites = self._project.choose_suites(_names(options.suite))
+        self._cases = self._project.choose_cases(_names(options.benchmarks))
         self._installer = installers.choose(options.installer)
 
     def run(self) -> Outcome:
@@ -61,7 +61,7 @@ class Validation:
         :raises ValidateError: if an environment can not be made
         """
         options = self._options
-        outcome = Outcome(self._target, self._candidate, self._given, machine.describe(), _now())
+        outcome = Outcome(self._project, self._candidate, self._given, machine.describe(), _now())
         built = [(python, self._build(python)) for python in self._pythons]
         directory = options.results / f"validate-{self._name()}-{self._key(built)}"
         state = State(directory / "state", options.fresh)
@@ -79,7 +79,7 @@ class Validation:
 
     def _name(self) -> str:
         what = Path(self._candidate.text).name if self._candidate else "fastio"
-        return re.sub(r"[^A-Za-z0-9.+-]+", "_", f"{self._target.name}-{what}")
+        return re.sub(r"[^A-Za-z0-9.+-]+", "_", f"{self._project.name}-{what}")
 
     def _key(self, built: Sequence[tuple[Python, list[Variant]]]) -> str:
         options = self._options
@@ -95,15 +95,15 @@ class Validation:
 
     def _build(self, python: Python) -> list[Variant]:
         options = self._options
-        make = Builder if self._target.installed else StandardLibraryBuilder
-        builder = make(self._target, options.stock, python, options.cache, self._installer, self._screen.say)
+        make = Builder if self._project.installed else StandardLibraryBuilder
+        builder = make(self._project, options.stock, python, options.cache, self._installer, self._screen.say)
         if options.refresh:
             builder.forget()
         stock = builder.stock()
         found = [stock]
         if self._candidate is not None:
             made = builder.candidate(stock, self._candidate)
-            check_used(self._target, self._candidate, made)
+            check_used(self._project, self._candidate, made)
             found.append(made)
         if not options.no_fastio:
             found.append(builder.fastio(stock))
@@ -122,7 +122,7 @@ class Validation:
         options = Options(rounds=self._options.rounds, size=self._options.size)
         place = f"py{outcome.python.version}"
         outcome.benchmarks = measurements.run(
-            self._cases, outcome.variants, self._target.modes, options, state, place
+            self._cases, outcome.variants, self._project.modes, options, state, place
         )  # fmt: skip
         outcome.rows = measurements.rows(outcome.benchmarks)
 
@@ -146,13 +146,13 @@ class Validation:
         self._screen.say(f"\n{tables.title(outcome)}: {tables.headline(outcome)}\n{report}\n{summary}")
 
 
-def _check_runs_alike(target: Target, release: str) -> None:
-    if targets.find(target.name, release) != target:
-        newest = targets.find(target.name)
+def _check_runs_alike(project: Project, release: str) -> None:
+    if projects.find(project.name, release) != project:
+        newest = projects.find(project.name)
         assert newest.older is not None
         raise ValidateError(
-            f"--candidate {release}: {target.name} {release} runs otherwise than stock does, so the two can not be "
-            f"compared; give it a --stock on the same side of {target.name} {newest.older[0]}"
+            f"--candidate {release}: {project.name} {release} runs otherwise than stock does, so the two can not be "
+            f"compared; give it a --stock on the same side of {project.name} {newest.older[0]}"
         )
 
 

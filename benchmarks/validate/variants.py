@@ -17,11 +17,11 @@ class Variant:
     #: ``stock``, ``candidate`` or ``fastio``
     name: str
     environment: Environment
-    #: of the target
+    #: of the project
     version: str
-    #: directory with the tests that the target does not install; None if it installs them
+    #: directory with the tests that the project does not install; None if it installs them
     tests: Path | None
-    #: files of the target's package that are not stock's
+    #: files of the project's package that are not stock's
     changed: list[str] = field(default_factory=list)
 
     @property

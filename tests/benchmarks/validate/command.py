@@ -25,10 +25,10 @@ def validate_tests() -> None:
 
 
 class Validate:
-    """Runs ``fastio validate TARGET`` and reads what it has written; stock is there once this is."""
+    """Runs ``fastio validate PROJECT`` and reads what it has written; stock is there once this is."""
 
-    def __init__(self, target: str, directory: Path) -> None:
-        self._target = target
+    def __init__(self, project: str, directory: Path) -> None:
+        self._project = project
         self._directory = directory
         self._made = 0
         done, raw = self("--suite", "none", "--benchmarks", "none", network=True)
@@ -60,7 +60,7 @@ class Validate:
 
     def command(self, results: Path, *options: str) -> list[str]:
         places = ["--plain", "--results", str(results)]
-        return [sys.executable, "-m", "fastio", "validate", self._target, *places, *options]
+        return [sys.executable, "-m", "fastio", "validate", self._project, *places, *options]
 
     @staticmethod
     def environment(network: bool = False) -> dict[str, str]:
@@ -69,7 +69,7 @@ class Validate:
     @property
     def source(self) -> Path:
         """The release's source tree."""
-        return ROOT / "build" / "validate" / "sources" / f"{self._target}-{self.version}"
+        return ROOT / "build" / "validate" / "sources" / f"{self._project}-{self.version}"
 
     def diff(self, name: str, old: str, new: str) -> str:
         """A file with the diff that replaces ``old`` by ``new`` in a file of the release."""

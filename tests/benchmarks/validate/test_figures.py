@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.harness import results
 from benchmarks.harness.engine import ROOT
-from benchmarks.validate import figures, targets
+from benchmarks.validate import figures, projects
 from tests.benchmarks import samples
 
 #: Seconds of nine runs.
@@ -15,8 +15,8 @@ STOCK = [0.50, 0.51, 0.49, 0.52, 0.50, 0.55, 0.48, 0.50, 0.51]
 
 @pytest.mark.parametrize("name", figures.MEASURED)
 def test_what_is_measured_is_there(name):
-    target, cases, _ = figures.MEASURED[name]
-    assert targets.find(target).choose_cases(cases.split(","))
+    project, cases, _ = figures.MEASURED[name]
+    assert projects.find(project).choose_cases(cases.split(","))
     assert (ROOT / figures.CANDIDATES / f"{name}.patch").is_file()
 
 
@@ -37,7 +37,7 @@ def test_a_table():
 
 
 def test_what_is_kept_names_nothing_of_this_machine(tmp_path, monkeypatch):
-    (name, (target, cases, _)), *_ = figures.MEASURED.items()
+    (name, (project, cases, _)), *_ = figures.MEASURED.items()
     for module in (figures, results):
         monkeypatch.setattr(module, "ROOT", tmp_path)
     (tmp_path / "kept").mkdir()
@@ -45,7 +45,7 @@ def test_what_is_kept_names_nothing_of_this_machine(tmp_path, monkeypatch):
     executable = f"{tmp_path}/.tox/bin/python3"
 
     def validate(arguments):
-        path = tmp_path / f"results/candidates/validate-{target}-{name}.patch-1/state/3.11/benchmarks.json"
+        path = tmp_path / f"results/candidates/validate-{project}-{name}.patch-1/state/3.11/benchmarks.json"
         row = samples.variant(STOCK, command=[executable, f"{tmp_path}/worker.py"])
         samples.result(samples.case({"stock": row}), machine={**samples.MACHINE, "executable": executable}).write(path)
         return 0
@@ -53,6 +53,6 @@ def test_what_is_kept_names_nothing_of_this_machine(tmp_path, monkeypatch):
     monkeypatch.setattr(figures.command, "main", validate)
     figures.measure(name)
     kept = results.read(tmp_path / "kept" / "candidates" / f"{name}.json")
-    assert kept.command[:3] == ["fastio", "validate", target] and cases in kept.command
+    assert kept.command[:3] == ["fastio", "validate", project] and cases in kept.command
     assert kept.machine["executable"] == "python"
     assert kept.cases[0].variants["stock"].command == ["python", "worker.py"]

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.tools.upstream.suites import Suite
 from benchmarks.validate import __main__ as command
-from benchmarks.validate import installers, sources, suites, targets
+from benchmarks.validate import installers, projects, sources, suites
 from benchmarks.validate.suites import Runners
 from tests.benchmarks.validate.test_diffs import diff_of, write
 from tests.test_page import Read
@@ -76,11 +76,11 @@ def installer(monkeypatch):
 @pytest.fixture
 def validate(tmp_path, monkeypatch, installer):
     """``validate(after)`` runs the command on a diff that makes these files out of the release; returns its status."""
-    target = targets.Target(
+    project = projects.Project(
         name="madeup", package="madeup", tests="checks", requirements=(), extras="", suites=("madeup",),
         modes=("native",), benchmarks=(), cases=(),
     )  # fmt: skip
-    monkeypatch.setitem(targets.TARGETS, "madeup", target)
+    monkeypatch.setitem(projects.PROJECTS, "madeup", project)
     monkeypatch.setitem(suites.CONDUCT, "madeup", Suite("madeup", ("checks.counting_test",)))
     source = write(tmp_path / "source", SOURCE)
     monkeypatch.setattr(sources, "fetch", lambda project, version, cache: source)

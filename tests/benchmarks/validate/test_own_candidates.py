@@ -25,10 +25,10 @@ SUITES = {
 @pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.stem)
 def test_nothing_newly_fails(tmp_path, patch):
     text = patch.read_text()
-    target = re.search(r"^Release: (\S+)", text, re.MULTILINE)[1]
-    validate = Validate(target, tmp_path)
+    project = re.search(r"^Release: (\S+)", text, re.MULTILINE)[1]
+    validate = Validate(project, tmp_path)
     done, raw = validate(
-        "--candidate", str(patch), "--no-fastio", "--suite", SUITES[target], "--benchmarks", "none"
+        "--candidate", str(patch), "--no-fastio", "--suite", SUITES[project], "--benchmarks", "none"
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     passing = {

@@ -12,12 +12,12 @@ from benchmarks.suites.glance import cases
 from benchmarks.tools.upstream.suites import Unavailable
 from benchmarks.tools.upstream.terminal import Plain
 from benchmarks.validate import __main__ as command
-from benchmarks.validate import measurements, services, suites, targets
+from benchmarks.validate import measurements, projects, services, suites
 from benchmarks.validate.environments import Environment
 from benchmarks.validate.state import State
 from benchmarks.validate.variants import Variant
 
-GLANCE_32 = targets.GLANCE.older[1]
+GLANCE_32 = projects.GLANCE.older[1]
 
 
 def variant(name: str, home: Path = Path("/environments")) -> Variant:
@@ -45,9 +45,9 @@ def test_other_cases_stay_as_they_are():
 
 
 def test_every_variant_has_a_server():
-    ((suite, case),) = targets.GLANCE.choose_cases(["glance/glance-33-download-5-requests"])
+    ((suite, case),) = projects.GLANCE.choose_cases(["glance/glance-33-download-5-requests"])
     variants = [variant(name) for name in ("stock", "candidate", "fastio")]
-    adapted = measurements.adapt(case, suite, variants, targets.GLANCE.modes)
+    adapted = measurements.adapt(case, suite, variants, projects.GLANCE.modes)
     assert adapted.name == "glance/glance-33-download-5-requests"
     # The clients run here, whatever the variant.
     rows: Any = adapted.variants
@@ -70,12 +70,12 @@ def test_every_variant_has_a_server():
 
 
 def test_releases_before_33_have_the_eventlet_server(capsys):
-    assert targets.find("glance") is targets.find("glance", "33.1.0") is targets.GLANCE
-    assert targets.find("glance", "32.0.0") is GLANCE_32
-    assert targets.at_release(GLANCE_32, "32.0.0").requirements[0] == "glance==32.0.0"
-    assert "oslo.policy<6" in GLANCE_32.requirements and "uwsgi" in targets.GLANCE.requirements
+    assert projects.find("glance") is projects.find("glance", "33.1.0") is projects.GLANCE
+    assert projects.find("glance", "32.0.0") is GLANCE_32
+    assert projects.at_release(GLANCE_32, "32.0.0").requirements[0] == "glance==32.0.0"
+    assert "oslo.policy<6" in GLANCE_32.requirements and "uwsgi" in projects.GLANCE.requirements
     assert {case.backend for _, case in GLANCE_32.choose_cases(["all"])} == {"glance-32"}
-    assert {case.backend for _, case in targets.GLANCE.choose_cases(["all"])} == {"glance-33"}
+    assert {case.backend for _, case in projects.GLANCE.choose_cases(["all"])} == {"glance-33"}
     for options in (["--candidate", "32.0.0"], ["--candidate", "33.0.0", "--stock", "32.0.0"]):
         assert command.main(["glance", *options]) == 2
         assert "give it a --stock on the same side of glance 33" in capsys.readouterr().err

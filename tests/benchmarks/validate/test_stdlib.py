@@ -1,4 +1,4 @@
-"""CPython as a target: what takes the place of a module of the standard library."""
+"""CPython: what takes the place of a module of the standard library."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.validate import candidates, pythons, targets
+from benchmarks.validate import candidates, projects, pythons
 from benchmarks.validate.errors import ValidateError
 from benchmarks.validate.stdlib import StandardLibraryBuilder
 from tests.benchmarks.validate.test_diffs import diff_of
@@ -25,7 +25,7 @@ class Installer:
 
 @pytest.fixture
 def builder(tmp_path):
-    return StandardLibraryBuilder(targets.CPYTHON, "", pythons.find(""), tmp_path / "cache", Installer(), print)
+    return StandardLibraryBuilder(projects.CPYTHON, "", pythons.find(""), tmp_path / "cache", Installer(), print)
 
 
 def has_candidate(variant, *options):
@@ -63,4 +63,4 @@ def test_what_the_standard_library_does_not_have(builder, tmp_path):
 
 def test_it_has_no_releases():
     with pytest.raises(ValidateError, match="--stock 3.12.1: what cpython is compared with is the Python of --python"):
-        targets.at_release(targets.CPYTHON, "3.12.1")
+        projects.at_release(projects.CPYTHON, "3.12.1")

@@ -19,7 +19,7 @@ _WORKLOADS = ("eventlet", "oslo.concurrency", "psutil", "wrapt")
 
 
 @dataclass(frozen=True)
-class Target:
+class Project:
     """One upstream project."""
 
     #: of the distribution, as users write it
@@ -34,7 +34,7 @@ class Target:
     extras: str
     #: of :data:`benchmarks.tools.upstream.suites.SUITES` and :data:`benchmarks.validate.suites.CONDUCT`
     suites: tuple[str, ...]
-    #: ways of :data:`benchmarks.harness.ways.WAYS` in which it is used
+    #: ``native``, ``eventlet`` or both: how it is used
     modes: tuple[str, ...]
     #: suites of benchmarks that touch it
     benchmarks: tuple[str, ...]
@@ -45,7 +45,7 @@ class Target:
     #: of :data:`benchmarks.backends.SERVICES`, if only benchmarks of that one are its own
     service: str = ""
     #: a major version, and how releases before it are run
-    older: tuple[int, Target] | None = None
+    older: tuple[int, Project] | None = None
 
     @property
     def installed(self) -> bool:
@@ -99,13 +99,13 @@ def cases_of(suite: str) -> Sequence[Case]:
     return [case for each in own for case in services.split(each)]
 
 
-def _known(kind: str, name: str, known: Sequence[str], target: str) -> str:
+def _known(kind: str, name: str, known: Sequence[str], project: str) -> str:
     if name not in known:
-        raise ValidateError(f"--{kind} {name!r}: {target} has {', '.join(known)}; or say all or none")
+        raise ValidateError(f"--{kind} {name!r}: {project} has {', '.join(known)}; or say all or none")
     return name
 
 
-EVENTLET = Target(
+EVENTLET = Project(
     name="eventlet",
     package="eventlet",
     tests="tests",
@@ -122,7 +122,7 @@ EVENTLET = Target(
     ),
 )  # fmt: skip
 
-OSLO_CONCURRENCY = Target(
+OSLO_CONCURRENCY = Project(
     name="oslo.concurrency",
     package="oslo_concurrency",
     tests="",
@@ -137,7 +137,7 @@ OSLO_CONCURRENCY = Target(
     ),
 )  # fmt: skip
 
-GLANCE_STORE = Target(
+GLANCE_STORE = Project(
     name="glance_store",
     package="glance_store",
     tests="",
@@ -153,9 +153,9 @@ GLANCE_STORE = Target(
 )  # fmt: skip
 
 
-def _glance(release: str, mode: str, older: tuple[int, Target] | None = None) -> Target:
+def _glance(release: str, mode: str, older: tuple[int, Project] | None = None) -> Project:
     environment = ENVIRONMENTS[f"glance{release}"]
-    return Target(
+    return Project(
         name="glance",
         package="glance",
         tests="",
@@ -176,7 +176,7 @@ def _glance(release: str, mode: str, older: tuple[int, Target] | None = None) ->
 #: Release 33 has native threads, those before it the eventlet server.
 GLANCE = _glance("33", "native", older=(33, _glance("32", "eventlet")))
 
-CPYTHON = Target(
+CPYTHON = Project(
     name="cpython",
     # Of the environment's site-packages; :mod:`benchmarks.validate.stdlib` puts it on the path.
     package="cpython-candidate",
@@ -193,41 +193,41 @@ CPYTHON = Target(
     kinds=("diff", "module"),
 )  # fmt: skip
 
-TARGETS = {target.name: target for target in (EVENTLET, OSLO_CONCURRENCY, GLANCE_STORE, GLANCE, CPYTHON)}
+PROJECTS = {project.name: project for project in (EVENTLET, OSLO_CONCURRENCY, GLANCE_STORE, GLANCE, CPYTHON)}
 
 
-def find(name: str, release: str = "") -> Target:
-    """The target of that name; a dash, a dot and an underscore are the same, as in any requirement.
+def find(name: str, release: str = "") -> Project:
+    """The project of that name; a dash, a dot and an underscore are the same, as in any requirement.
 
     :param release: of it, that is to be run; the newest if it is empty
     :raises ValidateError: that names all, if it is none
     """
-    for target in TARGETS.values():
-        if _canonical(name) == _canonical(target.name):
-            return _for(target, release)
-    raise ValidateError(f"target {name!r} is not one of {', '.join(TARGETS)}")
+    for project in PROJECTS.values():
+        if _canonical(name) == _canonical(project.name):
+            return _for(project, release)
+    raise ValidateError(f"project {name!r} is not one of {', '.join(PROJECTS)}")
 
 
-def _for(target: Target, release: str) -> Target:
+def _for(project: Project, release: str) -> Project:
     major = release.partition(".")[0]
-    if target.older and major.isdigit() and int(major) < target.older[0]:
-        return target.older[1]
-    return target
+    if project.older and major.isdigit() and int(major) < project.older[0]:
+        return project.older[1]
+    return project
 
 
 def _canonical(name: str) -> str:
     return name.lower().replace("_", "-").replace(".", "-")
 
 
-def at_release(target: Target, release: str) -> Target:
-    """The target with all that is installed for it, the release included; without one it is the newest.
+def at_release(project: Project, release: str) -> Project:
+    """The project with all that is installed for it, the release included; without one it is the newest.
 
     :raises ValidateError: if it has no releases that could be installed
     """
-    if not target.installed:
+    if not project.installed:
         if release:
-            raise ValidateError(f"--stock {release}: what {target.name} is compared with is the Python of --python")
-        return target
-    own = f"{target.requirement}=={release}" if release else target.requirement
-    others = [each for each in target.requirements if _canonical(each) != _canonical(target.name)]
-    return replace(target, requirements=(own, *others))
+            raise ValidateError(f"--stock {release}: what {project.name} is compared with is the Python of --python")
+        return project
+    own = f"{project.requirement}=={release}" if release else project.requirement
+    others = [each for each in project.requirements if _canonical(each) != _canonical(project.name)]
+    return replace(project, requirements=(own, *others))

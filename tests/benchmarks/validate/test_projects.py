@@ -1,0 +1,72 @@
+"""The projects, and what can be chosen for each."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.tools.upstream.suites import SUITES
+from benchmarks.validate import projects, pythons
+from benchmarks.validate.errors import ValidateError
+from benchmarks.validate.suites import CONDUCT
+
+ALL = {**projects.PROJECTS, "glance 32": projects.GLANCE.older[1]}
+
+
+@pytest.mark.parametrize("project", ALL.values(), ids=ALL)
+def test_all_that_a_project_names_is_there(project):
+    assert set(project.suites) <= {*SUITES, *CONDUCT}
+    names = [f"{suite}/{case.name}" for suite, case in project.choose_cases([])]
+    assert names == list(project.cases)
+    everything = project.choose_cases(["all"])
+    assert len(everything) > len(names)
+    for _, case in everything:
+        rows = {variant.name for variant in case.all_variants()}
+        own = project.service and case.backend == project.service
+        assert own or any({f"{mode}-stock", f"{mode}-fastio"} <= rows for mode in project.modes)
+
+
+@pytest.mark.parametrize("name", ["oslo.concurrency", "oslo_concurrency", "Oslo-Concurrency"])
+def test_a_name_however_it_is_written(name):
+    assert projects.find(name) is projects.OSLO_CONCURRENCY
+
+
+def test_an_unknown_project():
+    with pytest.raises(ValidateError, match="'evenlet' is not one of eventlet, oslo.concurrency, glance_store"):
+        projects.find("evenlet")
+
+
+def test_choosing():
+    assert projects.EVENTLET.choose_suites(["none"]) == []
+    assert projects.EVENTLET.choose_suites(["eventlet"]) == ["eventlet"]
+    assert projects.EVENTLET.choose_suites([]) == projects.EVENTLET.choose_suites(["all"])
+    assert projects.EVENTLET.choose_cases(["none"]) == []
+    assert {suite for suite, _ in projects.EVENTLET.choose_cases(["wsgi"])} == {"wsgi"}
+    ((suite, case),) = projects.EVENTLET.choose_cases(["wsgi/length-64KiB"])
+    assert (suite, case.name) == ("wsgi", "length-64KiB")
+    with pytest.raises(ValidateError, match="--suite 'glance_store-native': eventlet has conduct-green, eventlet"):
+        projects.EVENTLET.choose_suites(["glance_store-native"])
+    with pytest.raises(ValidateError, match="--benchmarks 'stores': eventlet has communicate, input"):
+        projects.EVENTLET.choose_cases(["stores"])
+
+
+def test_the_release_replaces_the_requirement_of_the_same_project():
+    assert projects.at_release(projects.EVENTLET, "0.40").requirements[:2] == ("eventlet==0.40", "oslo.concurrency")
+    assert projects.at_release(projects.OSLO_CONCURRENCY, "").requirements[:2] == ("oslo.concurrency", "eventlet")
+    assert projects.at_release(projects.GLANCE_STORE, "5.7.0").requirements[0] == (
+        "glance_store[cinder,s3,swift,vmware]==5.7.0"
+    )
+
+
+def test_pythons():
+    here = pythons.find("")
+    assert here.version == ".".join(map(str, sys.version_info[:3]))
+    assert pythons.find(here.version) == here
+    assert pythons.find(sys.executable) == here
+    for path in Path(sys.base_prefix).parent.glob("3.1?.*/bin/python"):
+        assert pythons.find(path.parents[1].name).version == path.parents[1].name
+    for text in ("3.99", "/no/such/python"):
+        with pytest.raises(ValidateError, match="no such Python"):
+            pythons.find(text)
