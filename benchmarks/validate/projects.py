@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -32,7 +33,7 @@ class Project:
     requirements: tuple[str, ...]
     #: extras of the project itself
     extras: str
-    #: of :data:`benchmarks.tools.upstream.suites.SUITES` and :data:`benchmarks.validate.suites.CONDUCT`
+    #: of :data:`benchmarks.tools.upstream.suites.SUITES` and :data:`benchmarks.validate.suites.CONFORMANCE`
     suites: tuple[str, ...]
     #: ``native``, ``eventlet`` or both: how it is used
     modes: tuple[str, ...]
@@ -65,6 +66,8 @@ class Project:
             return list(self.suites)
         if names == ["none"]:
             return []
+        # As they were called before.
+        names = [re.sub("^conduct-", "conformance-", name) for name in names]
         return [_known("suite", name, self.suites, self.name) for name in dict.fromkeys(names)]
 
     def choose_cases(self, names: Sequence[str]) -> list[tuple[str, Case]]:
@@ -111,7 +114,7 @@ EVENTLET = Project(
     tests="tests",
     requirements=(*_WORKLOADS, *_TESTS),
     extras="",
-    suites=("conduct-green", "eventlet", "oslo-green", "cpython-green"),
+    suites=("conformance-green", "eventlet", "oslo-green", "cpython-green"),
     modes=("eventlet",),
     benchmarks=("communicate", "input", "commands", "green_pipe", "fairness", "memory", "wsgi"),
     cases=(
@@ -128,7 +131,7 @@ OSLO_CONCURRENCY = Project(
     tests="",
     requirements=(*_WORKLOADS, *_TESTS),
     extras="",
-    suites=("conduct-native", "conduct-green", "oslo-native", "oslo-green"),
+    suites=("conformance-native", "conformance-green", "oslo-native", "oslo-green"),
     modes=("native", "eventlet"),
     benchmarks=("communicate", "input", "commands", "memory"),
     cases=(
@@ -143,7 +146,7 @@ GLANCE_STORE = Project(
     tests="",
     requirements=(*_WORKLOADS, *_TESTS),
     extras="cinder,s3,swift,vmware",
-    suites=("conduct-stores-native", "conduct-stores-green", "glance_store-native", "glance_store-green"),
+    suites=("conformance-stores-native", "conformance-stores-green", "glance_store-native", "glance_store-green"),
     modes=("native", "eventlet"),
     benchmarks=("stores",),
     cases=(
@@ -161,7 +164,7 @@ def _glance(release: str, mode: str, older: tuple[int, Project] | None = None) -
         tests="",
         requirements=(*environment.beside, "wrapt"),
         extras="",
-        suites=("conduct-glance", f"glance-{release}-unit", f"glance-{release}-functional"),
+        suites=("conformance-glance", f"glance-{release}-unit", f"glance-{release}-functional"),
         modes=(mode,),
         benchmarks=("glance",),
         cases=(
@@ -183,7 +186,7 @@ CPYTHON = Project(
     tests="",
     requirements=(*_WORKLOADS, *_TESTS),
     extras="",
-    suites=("conduct-native", "conduct-green", "cpython-native", "cpython-green", "oslo-native"),
+    suites=("conformance-native", "conformance-green", "cpython-native", "cpython-green", "oslo-native"),
     modes=("native", "eventlet"),
     benchmarks=("communicate", "input", "commands", "memory"),
     cases=(

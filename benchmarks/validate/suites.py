@@ -1,4 +1,4 @@
-"""Upstream's suites, and our own on conduct, in each variant's environment, compared with stock test by test."""
+"""Upstream's suites, and our own of conformance, in each variant's environment, compared with stock test by test."""
 
 from __future__ import annotations
 
@@ -32,17 +32,18 @@ from .variants import CANDIDATE, Variant
 #: Differences of one suite that are run again alone; where there are more, the rest is believed.
 MOST_CONFIRMED = 6
 
-_CONDUCT = Path(__file__).with_name("conduct")
+_CONFORMANCE = Path(__file__).with_name("conformance")
+_PROCESSES = ("conformance_processes", "conformance_execute")
 
-#: What upstream's suites miss, see the modules in ``conduct/``.
-CONDUCT = {
+#: What upstream's suites miss, see the modules in ``conformance/``.
+CONFORMANCE = {
     suite.name: suite
     for suite in (
-        Suite("conduct-native", ("conduct_processes", "conduct_execute")),
-        Suite("conduct-green", ("conduct_processes", "conduct_execute", "conduct_hub"), prelude="monkey_patch"),
-        Suite("conduct-stores-native", ("conduct_stores",), exchanges=False),
-        Suite("conduct-stores-green", ("conduct_stores",), prelude="monkey_patch", exchanges=False),
-        Suite("conduct-glance", ("conduct_glance",), exchanges=False),
+        Suite("conformance-native", _PROCESSES),
+        Suite("conformance-green", (*_PROCESSES, "conformance_hub"), prelude="monkey_patch"),
+        Suite("conformance-stores-native", ("conformance_stores",), exchanges=False),
+        Suite("conformance-stores-green", ("conformance_stores",), prelude="monkey_patch", exchanges=False),
+        Suite("conformance-glance", ("conformance_glance",), exchanges=False),
     )
 }
 
@@ -81,12 +82,12 @@ class Compared:
 
 def suite_for(name: str, variant: Variant) -> Suite:
     """A suite as it is run in a variant's environment."""
-    found = {**SUITES, **CONDUCT}[name]
-    project = "conduct" if name in CONDUCT else name.partition("-")[0]
+    found = {**SUITES, **CONFORMANCE}[name]
+    project = "conformance" if name in CONFORMANCE else name.partition("-")[0]
     place = _PLACES.get(project, lambda variant: None)
     stores = project == "glance_store"
     modules = tests_of(variant.environment.site_packages / project) if stores else found.modules
-    # What conduct makes for its servers is made once.
+    # What the conformance tests make for their servers is made once.
     env = {**found.env, CACHE_VARIABLE: str(cache_directory())}
     return dataclasses.replace(found, modules=modules, env=env, find=lambda: place(variant), environment="")
 
@@ -105,7 +106,7 @@ def _beside_glance(variant: Variant) -> Path:
 
 #: The directory that the suites of a project run in, and import from before all else; a fresh one by default.
 _PLACES: dict[str, Callable[[Variant], Path | None]] = {
-    "conduct": lambda variant: _CONDUCT,
+    "conformance": lambda variant: _CONFORMANCE,
     "eventlet": lambda variant: variant.tests,
     "glance_store": _beside_glance_store,
     "glance": _beside_glance,
@@ -114,7 +115,7 @@ _PLACES: dict[str, Callable[[Variant], Path | None]] = {
 
 def missing(name: str, variant: Variant) -> str:
     """Why a suite can not be run in a variant's environment; empty if it can."""
-    suite = {**SUITES, **CONDUCT}[name]
+    suite = {**SUITES, **CONFORMANCE}[name]
     if suite.modules != CPYTHON:
         return ""
     code = f"import importlib.util as u; [u.find_spec(name).origin for name in {CPYTHON!r}]"

@@ -104,7 +104,7 @@ def validate(tmp_path_factory):
 )  # fmt: skip
 def test_what_breaks_is_caught_and_named(validate, candidate, options, tests):
     diff = validate.diff(*candidate)
-    suite_only = ["--no-fastio", "--suite", "conduct-green", "--benchmarks", "none"]
+    suite_only = ["--no-fastio", "--suite", "conformance-green", "--benchmarks", "none"]
     done, raw = validate("--candidate", diff, *suite_only, *options)
     assert done.returncode == 1, done.stdout + done.stderr
     (suite,) = raw["pythons"][0]["suites"]
@@ -137,7 +137,7 @@ def test_what_is_twice_as_slow_is_named(validate):
 
 def test_one_that_does_nothing_is_no_difference(validate):
     diff = validate.diff(*DOES_NOTHING)
-    options = ["--no-fastio", "--suite", "conduct-green,oslo-green"]
+    options = ["--no-fastio", "--suite", "conformance-green,oslo-green"]
     case = "communicate/popen-16MiB-stdout-binary"
     done, raw = validate("--candidate", diff, *options, "--benchmarks", case)
     if not raw["pythons"][0]["rows"][0]["verdict"].startswith("noise"):
@@ -151,7 +151,7 @@ def test_one_that_does_nothing_is_no_difference(validate):
 
 def test_fastio_itself_passes(validate):
     # So much faster that no other load hides it.
-    done, raw = validate("--suite", "conduct-green", "--benchmarks", "input/popen-16MiB")
+    done, raw = validate("--suite", "conformance-green", "--benchmarks", "input/popen-16MiB")
     assert done.returncode == 0, done.stdout + done.stderr
     (row,) = raw["pythons"][0]["rows"]
     assert (row["variant"], row["verdict"]) == ("fastio", "faster")

@@ -30,7 +30,7 @@ BROKEN = (
 """,
 )
 TEST = "EveryByte.test_text"
-ONE_TEST = ["--no-fastio", "--suite", "conduct-green", "--match", TEST, "--benchmarks", "none"]
+ONE_TEST = ["--no-fastio", "--suite", "conformance-green", "--match", TEST, "--benchmarks", "none"]
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_several_pythons(validate):
     versions = [each["python"]["version"] for each in raw["pythons"]]
     assert versions[0] == here and versions[1].startswith(other)
     for version in versions:
-        assert f"Python {version}: candidate: conduct-green: " in done.stdout
+        assert f"Python {version}: candidate: conformance-green: " in done.stdout
 
 
 def _is_here(version):
@@ -113,12 +113,12 @@ def _is_here(version):
 
 def test_an_interrupted_run_goes_on(validate):
     results, case = validate.results(), "green_pipe/read"
-    options = ["--suite", "conduct-green", "--match", "EveryByte", "--benchmarks", case, "--rounds", "3"]
+    options = ["--suite", "conformance-green", "--match", "EveryByte", "--benchmarks", case, "--rounds", "3"]
     process = validate.start(results, *options)
     said = []
     for line in process.stdout:
         said.append(line)
-        if "conduct-green fastio" in line:
+        if "conformance-green fastio" in line:
             break
     process.send_signal(signal.SIGINT)
     rest, errors = process.communicate(timeout=120)
@@ -129,5 +129,5 @@ def test_an_interrupted_run_goes_on(validate):
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "going on with what" in done.stdout
-    assert "conduct-green stock:" not in done.stdout
-    assert "conduct-green fastio:" in done.stdout
+    assert "conformance-green stock:" not in done.stdout
+    assert "conformance-green fastio:" in done.stdout

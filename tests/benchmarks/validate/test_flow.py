@@ -81,11 +81,11 @@ def validate(tmp_path, monkeypatch, installer):
         modes=("native",), benchmarks=(), cases=(),
     )  # fmt: skip
     monkeypatch.setitem(projects.PROJECTS, "madeup", project)
-    monkeypatch.setitem(suites.CONDUCT, "madeup", Suite("madeup", ("checks.counting_test",)))
+    monkeypatch.setitem(suites.CONFORMANCE, "madeup", Suite("madeup", ("checks.counting_test",)))
     source = write(tmp_path / "source", SOURCE)
     monkeypatch.setattr(sources, "fetch", lambda project, version, cache: source)
     # The suite's directory is that of the release's tests, as eventlet's is.
-    monkeypatch.setattr(suites, "_CONDUCT", None)
+    monkeypatch.setattr(suites, "_CONFORMANCE", None)
     stock = suites.suite_for
     monkeypatch.setattr(suites, "suite_for", lambda name, variant: _at(stock(name, variant), variant.tests))
 

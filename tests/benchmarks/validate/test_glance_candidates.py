@@ -48,10 +48,10 @@ def validate(tmp_path_factory):
 def test_what_breaks_is_caught_and_named(validate, candidate, test):
     diff = validate.diff(*candidate)
     # One test: each look at a difference starts a server.
-    suite = ["--suite", "conduct-glance", "--match", test, "--benchmarks", "none"]
+    suite = ["--suite", "conformance-glance", "--match", test, "--benchmarks", "none"]
     done, _ = validate("--candidate", diff, "--no-fastio", *suite)
     assert done.returncode == 1, done.stdout + done.stderr
-    assert f"conduct_glance.{test}: pass -> " in done.stdout
+    assert f"conformance_glance.{test}: pass -> " in done.stdout
 
 
 def test_wrong_data_in_a_benchmark_is_named(validate):
@@ -77,9 +77,9 @@ def test_one_that_does_nothing_is_no_difference(validate):
     diff = validate.diff(*DOES_NOTHING)
     # Of so few rounds nothing can follow.
     benchmarks = ["--benchmarks", f"{DOWNLOAD},glance/glance-33-upload-chunked", "--rounds", "2", "--size", "16MiB"]
-    done, raw = validate("--candidate", diff, "--suite", "conduct-glance,glance-33-unit", *benchmarks)
+    done, raw = validate("--candidate", diff, "--suite", "conformance-glance,glance-33-unit", *benchmarks)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "No difference from stock" in done.stdout
     assert len(raw["pythons"][0]["rows"]) == 4
     passed = {suite["name"]: suite["run"]["tests"] for suite in raw["pythons"][0]["suites"]}
-    assert len(passed["conduct-glance"]) > 10 and len(passed["glance-33-unit"]) > 900
+    assert len(passed["conformance-glance"]) > 10 and len(passed["glance-33-unit"]) > 900

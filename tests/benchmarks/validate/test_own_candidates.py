@@ -16,9 +16,9 @@ validate_tests()
 
 PATCHES = sorted((ROOT / "doc" / "source" / "candidates").glob("*.patch"))
 SUITES = {
-    "eventlet": "conduct-green,eventlet",
-    "oslo.concurrency": "conduct-native,conduct-green,oslo-native,oslo-green",
-    "glance_store": "conduct-stores-native,conduct-stores-green,glance_store-native,glance_store-green",
+    "eventlet": "conformance-green,eventlet",
+    "oslo.concurrency": "conformance-native,conformance-green,oslo-native,oslo-green",
+    "glance_store": "conformance-stores-native,conformance-stores-green,glance_store-native,glance_store-green",
 }
 
 

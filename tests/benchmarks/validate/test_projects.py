@@ -10,14 +10,14 @@ import pytest
 from benchmarks.tools.upstream.suites import SUITES
 from benchmarks.validate import projects, pythons
 from benchmarks.validate.errors import ValidateError
-from benchmarks.validate.suites import CONDUCT
+from benchmarks.validate.suites import CONFORMANCE
 
 ALL = {**projects.PROJECTS, "glance 32": projects.GLANCE.older[1]}
 
 
 @pytest.mark.parametrize("project", ALL.values(), ids=ALL)
 def test_all_that_a_project_names_is_there(project):
-    assert set(project.suites) <= {*SUITES, *CONDUCT}
+    assert set(project.suites) <= {*SUITES, *CONFORMANCE}
     names = [f"{suite}/{case.name}" for suite, case in project.choose_cases([])]
     assert names == list(project.cases)
     everything = project.choose_cases(["all"])
@@ -41,12 +41,13 @@ def test_an_unknown_project():
 def test_choosing():
     assert projects.EVENTLET.choose_suites(["none"]) == []
     assert projects.EVENTLET.choose_suites(["eventlet"]) == ["eventlet"]
+    assert projects.EVENTLET.choose_suites(["conduct-green", "conformance-green"]) == ["conformance-green"]
     assert projects.EVENTLET.choose_suites([]) == projects.EVENTLET.choose_suites(["all"])
     assert projects.EVENTLET.choose_cases(["none"]) == []
     assert {suite for suite, _ in projects.EVENTLET.choose_cases(["wsgi"])} == {"wsgi"}
     ((suite, case),) = projects.EVENTLET.choose_cases(["wsgi/length-64KiB"])
     assert (suite, case.name) == ("wsgi", "length-64KiB")
-    with pytest.raises(ValidateError, match="--suite 'glance_store-native': eventlet has conduct-green, eventlet"):
+    with pytest.raises(ValidateError, match="--suite 'glance_store-native': eventlet has conformance-green, eventlet"):
         projects.EVENTLET.choose_suites(["glance_store-native"])
     with pytest.raises(ValidateError, match="--benchmarks 'stores': eventlet has communicate, input"):
         projects.EVENTLET.choose_cases(["stores"])

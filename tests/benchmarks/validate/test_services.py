@@ -80,7 +80,7 @@ def test_releases_before_33_have_the_eventlet_server(capsys):
         assert command.main(["glance", *options]) == 2
         assert "give it a --stock on the same side of glance 33" in capsys.readouterr().err
     assert command.main(["glance", "--suite", "glance-32-unit"]) == 2
-    assert "glance has conduct-glance, glance-33-unit, glance-33-functional" in capsys.readouterr().err
+    assert "glance has conformance-glance, glance-33-unit, glance-33-functional" in capsys.readouterr().err
 
 
 def test_the_data_of_its_tests_are_those_of_the_variant(tmp_path):
@@ -109,7 +109,7 @@ def test_a_suite_that_lacks_something_is_a_fault_and_no_end(tmp_path):
     assert "packaged without its tests' data" in compared.failures()[0]
 
 
-def test_conduct_keeps_what_its_servers_need():
-    suite = suites.suite_for("conduct-glance", variant("stock"))
-    assert (suite.find() / "conduct_glance.py").is_file()
+def test_conformance_keeps_what_its_servers_need():
+    suite = suites.suite_for("conformance-glance", variant("stock"))
+    assert (suite.find() / "conformance_glance.py").is_file()
     assert Path(suite.env["FASTIO_BENCHMARK_CACHE"]).is_dir()

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from conduct_processes import data_of, describe
+from conformance_processes import data_of, describe
 
 #: Whether this process has been patched: so is the server then.
 PATCHED = "fastio" in sys.modules

@@ -9,7 +9,7 @@ import sys
 import unittest
 from pathlib import Path
 
-from conduct_processes import Case, data_of
+from conformance_processes import Case, data_of
 
 # After the environment's packages: only benchmarks is meant.
 sys.path.append(str(Path(__file__).resolve().parents[3]))

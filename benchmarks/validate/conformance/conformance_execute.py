@@ -3,7 +3,7 @@
 import unittest
 from typing import Any
 
-from conduct_processes import INPUT_SIZES, SIZES, Case, data_of, time_out
+from conformance_processes import INPUT_SIZES, SIZES, Case, data_of, time_out
 from oslo_concurrency import processutils
 
 
@@ -55,7 +55,7 @@ class Execute(Case):
 
     def test_environment_and_directory(self):
         out, _ = processutils.execute(
-            "/bin/sh", "-c", "echo $CONDUCT; pwd", env_variables={"CONDUCT": "yes", "PATH": "/usr/bin:/bin"}, cwd="/"
+            "/bin/sh", "-c", "echo $ASKED; pwd", env_variables={"ASKED": "yes", "PATH": "/usr/bin:/bin"}, cwd="/"
         )
         self.assertEqual(out, "yes\n/\n")
 
