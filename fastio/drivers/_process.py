@@ -75,7 +75,7 @@ class Child:
         _reap()
         self._settings = config.effective()
         self._waiter = waiting.waiter()
-        # Threads give way by themselves.
+        # Threads yield by themselves.
         self._pace = Pace(budget.FLOOR) if self._waiter.switches else Pace(fixed=sys.maxsize)
         self._limit = limit
         self._end = None if limit is None else time.monotonic() + limit

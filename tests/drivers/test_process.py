@@ -218,7 +218,7 @@ def test_the_end_of_the_child_blocks_its_own_end_only() -> None:
 def turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """``[number]`` of turns that another greenlet had; transfers may move 64 KiB in each."""
     if not MONKEY_PATCHED:
-        pytest.skip("threads need not give way")
+        pytest.skip("threads need not yield")
     import eventlet
 
     monkeypatch.setenv("FASTIO_YIELD_BYTES", "64KiB")
@@ -235,7 +235,7 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 
 @pytest.mark.needs_syscall("FIONREAD")
-def test_who_reads_without_waiting_gives_way(turns: list[int]) -> None:
+def test_who_reads_without_waiting_yields(turns: list[int]) -> None:
     with Child(["head", "-c", str(MIB), "/dev/zero"]) as child:
         pipes.grow(child._fd, MIB)
         if pipes.capacity(child._fd) < MIB:
@@ -247,7 +247,7 @@ def test_who_reads_without_waiting_gives_way(turns: list[int]) -> None:
     assert turns[0] >= MIB // (64 * KIB) - 1
 
 
-def test_who_writes_without_waiting_gives_way(turns: list[int]) -> None:
+def test_who_writes_without_waiting_yields(turns: list[int]) -> None:
     with Child(["sleep", "1000"], feeds=True) as child:
         pipes.grow(child._fd, MIB)
         if pipes.capacity(child._fd) < MIB:

@@ -289,7 +289,7 @@ def test_every_size_and_end(context: Any, size: int, breaks_off: int | None, len
 
 @pytest.mark.skipif(not MONKEY_PATCHED, reason="there are greenlets only after monkey_patch()")
 def test_others_run_meanwhile(images: dict[str, Image], server: ImageServer) -> None:
-    """The server's greenlets send, and then nothing makes the client wait: it gives way by itself."""
+    """The server's greenlets send, and then nothing makes the client wait: it yields by itself."""
     import eventlet
 
     from fastio import counters

@@ -1,4 +1,4 @@
-"""Images give way to other greenlets: hub turns are counted, nothing is timed."""
+"""Images yield to other greenlets: hub turns are counted, nothing is timed."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def write(store: Any) -> str:
 
 
 @needs_eventlet
-def test_get_gives_way(store: Any, fair: None) -> None:
+def test_get_yields(store: Any, fair: None) -> None:
     uri = write(store)
     with Ticker() as ticker:
         data, size = store.get(location(store, uri))
@@ -99,7 +99,7 @@ def test_get_gives_way(store: Any, fair: None) -> None:
 
 
 @needs_eventlet
-def test_add_gives_way(store: Any, fair: None) -> None:
+def test_add_yields(store: Any, fair: None) -> None:
     with Ticker() as ticker:
         result = store.add("image", io.BytesIO(IMAGE), len(IMAGE), "sha256")
     assert result[1] == len(IMAGE)
@@ -107,7 +107,7 @@ def test_add_gives_way(store: Any, fair: None) -> None:
 
 
 @needs_eventlet
-def test_upstream_does_not_give_way(store: Any) -> None:
+def test_upstream_does_not_yield(store: Any) -> None:
     """When this fails upstream has mended it, and the patch can go."""
     with Ticker() as ticker:
         data, _ = store.get(location(store, write(store)))
@@ -127,7 +127,7 @@ def test_share_of_yield_bytes(store: Any, multiple: int) -> None:
 
 @needs_eventlet
 def test_transfers_share_the_budget(store: Any) -> None:
-    """Four images with 4 chunks per turn: each gives way after one chunk once it meets the others."""
+    """Four images with 4 chunks per turn: each yields after one chunk once it meets the others."""
     import eventlet
 
     uri = write(store)
@@ -304,7 +304,7 @@ def test_time_out_while_others_run_loses_nothing(fair: None) -> None:
 
 
 @needs_eventlet
-def test_in_the_hub_itself_nothing_gives_way(fair: None) -> None:
+def test_in_the_hub_itself_nothing_yields(fair: None) -> None:
     import eventlet
     from eventlet import hubs
 

@@ -918,7 +918,7 @@ def test_a_daemon_that_hangs_holds_up_nobody_else(
     assert not cluster.exists("a")
 
 
-@pytest.mark.skipif(not MONKEY_PATCHED, reason="threads need not give way")
+@pytest.mark.skipif(not MONKEY_PATCHED, reason="threads need not yield")
 def test_others_run_meanwhile(cluster: Cluster) -> None:
     """The source and the consumer do nothing in which others could run."""
     import eventlet

@@ -127,11 +127,11 @@ def test_chunks_at_the_device(cinder_store: Any, monkeypatch: pytest.MonkeyPatch
     expected = [min(size, len(data) - offset) for offset in range(0, len(data), size)]
     settings: dict[str, Any] = {} if chunk is None else {"store_chunk_sizes": {"cinder": chunk}}
     with fastio.patched(NAMES, strict=True, **settings):
-        below = driver.Store._open_cinder_volume
+        wrapped = driver.Store._open_cinder_volume
 
         @contextlib.contextmanager
         def audited(self: Any, *args: Any) -> Iterator[Any]:
-            with below(self, *args) as file:
+            with wrapped(self, *args) as file:
                 yield Device(file, sizes)
 
         with monkeypatch.context() as patch:

@@ -1,7 +1,7 @@
 """``glance_cache``: the image cache reads in large chunks, is filled and verified next to sending, and is fair.
 
 Upstream reads a cached image in chunks of 64 KiB from the first to the last without a thought of other requests. Here
-a chunk is ``chunk_size``, and under eventlet a request gives way after its share of ``yield_bytes``. An image that is
+a chunk is ``chunk_size``, and under eventlet a request yields after its share of ``yield_bytes``. An image that is
 copied to the cache while a client downloads it is hashed (md5) in a native thread next to it, and under eventlet
 written in one; both hold everybody else for as long as they take otherwise.
 """
@@ -18,9 +18,9 @@ from fastio.patching import namespaces
 from fastio.patching.registry import Layer, Patch, Target
 
 
-def make_get_from_cache(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_get_from_cache(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """``CacheFilter.get_from_cache`` with large chunks of a file that leaves the hub to others."""
-    return namespaces.replaced(below, utils=_Utils)
+    return namespaces.replaced(wrapped, utils=_Utils)
 
 
 class _Utils:
@@ -33,9 +33,9 @@ class _Utils:
         return paced.wrap(self._utils.chunkiter(image_files.wrap(file), config.effective().chunk_size))
 
 
-def make_cache_tee_iter(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_cache_tee_iter(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """``ImageCache.cache_tee_iter`` that hashes in a native thread, and under eventlet writes in one."""
-    hashed = namespaces.replaced(below, hashlib=_Hashlib, md5=_in_background)
+    hashed = namespaces.replaced(wrapped, hashlib=_Hashlib, md5=_in_background)
 
     def cache_tee_iter(self: Any, *args: Any, **kwargs: Any) -> Any:
         return hashed(_Cache(self), *args, **kwargs)

@@ -8,7 +8,7 @@ nothing but glance's own counting lies between the file and the client, all but 
 
 The bytes are read, as before, where somebody has to see them: with another middleware around the body, over TLS, with
 chunked encoding, while the cache is filled; and from where ``sendfile()`` fails on, so that an error is the one that
-reading gives. What is not in the page cache is read by a native thread first, and each download gives way to others
+reading gives. What is not in the page cache is read by a native thread first, and each download yields to others
 after its share of ``yield_bytes``. Natively nothing is put in between.
 """
 
@@ -55,22 +55,22 @@ class Opened:
             self.wanted(file)
 
 
-def make_init(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_init(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """``ChunkedFile.__init__`` with a file that can be read in pieces."""
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        below(self, *args, **kwargs)
+        wrapped(self, *args, **kwargs)
         if current.is_green():
             self.fp = file_pieces.PieceFile(self.fp)
 
     return __init__
 
 
-def make_get_chunk_data_iterator(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_get_chunk_data_iterator(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """``ImageProxy._get_chunk_data_iterator``, whose result is known for what it counts."""
 
     def _get_chunk_data_iterator(self: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
-        body = below(self, data, *args, **kwargs)
+        body = wrapped(self, data, *args, **kwargs)
         if current.is_green():
             _sources[body] = data
         return body
@@ -78,25 +78,25 @@ def make_get_chunk_data_iterator(below: Callable[..., Any], slot: Any) -> Callab
     return _get_chunk_data_iterator
 
 
-def make_get_from_cache(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_get_from_cache(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """``CacheFilter.get_from_cache`` with a file that can be read in pieces."""
 
     def get_from_cache(self: Any, image_id: Any) -> Any:
         if not current.is_green():
-            return below(self, image_id)
+            return wrapped(self, image_id)
         opened = Opened()
-        body = below(_CacheFilter(self, opened), image_id)
+        body = wrapped(_CacheFilter(self, opened), image_id)
         _sources[body] = opened
         return body
 
     return get_from_cache
 
 
-def make_process_v2_request(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_process_v2_request(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """``CacheFilter._process_v2_request``, the body of whose result is known for what it counts."""
 
     def _process_v2_request(self: Any, request: Any, image_id: Any, image_iterator: Any, image_meta: Any) -> Any:
-        response = below(self, request, image_id, image_iterator, image_meta)
+        response = wrapped(self, request, image_id, image_iterator, image_meta)
         if current.is_green():
             _sources[response.app_iter] = image_iterator
         return response
@@ -126,7 +126,7 @@ class _CacheFilter:
             yield pieces
 
 
-def make_handle_one_response(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_handle_one_response(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``HttpProtocol.handle_one_response``."""
 
     def handle_one_response(self: Any) -> Any:
@@ -141,7 +141,7 @@ def make_handle_one_response(below: Callable[..., Any], slot: Any) -> Callable[.
 
         self.application = run
         try:
-            return below(self)
+            return wrapped(self)
         finally:
             self.application = application
 

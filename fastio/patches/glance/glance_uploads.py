@@ -18,7 +18,7 @@ from fastio.patching.registry import Layer, Patch, Target
 MODULE = "glance.common.wsgi"
 
 
-def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The replacement of ``_UWSGIChunkFile.read``."""
     find_uwsgi = _finder(sys.modules[MODULE])
 

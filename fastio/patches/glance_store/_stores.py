@@ -66,9 +66,9 @@ class ChunkSize:
     option or whatever else was assigned to the instance on purpose, fastio's default.
     """
 
-    def __init__(self, stock: int, slot: Any, name: str, driver: str, default: int, option: Option | None) -> None:
+    def __init__(self, stock: int, hook: Any, name: str, driver: str, default: int, option: Option | None) -> None:
         self._stock = stock
-        self._slot = slot
+        self._hook = hook
         self._name = name
         self._driver = driver
         self._default = default
@@ -76,7 +76,7 @@ class ChunkSize:
 
     def __get__(self, store: Any, owner: type | None = None) -> int:
         assigned = None if store is None else vars(store).get(self._name)
-        if not self._slot.active:
+        if not self._hook.active:
             return self._stock if assigned is None else assigned
         size = explicit(self._driver)
         if size is not None:
@@ -111,12 +111,12 @@ def restore_write_size(store: Any) -> None:
         own["WRITE_CHUNKSIZE"] = own["READ_CHUNKSIZE"]
 
 
-def make_configure_add(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_configure_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``Store.configure_add``: the write size stays the operator's, for when fastio is taken back."""
 
     def configure_add(self: Any) -> None:
         try:
-            below(self)
+            wrapped(self)
         finally:
             # Also where it fails after the sizes are set: the sheepdog driver looks for its program then.
             restore_write_size(self)
@@ -132,8 +132,8 @@ def make_chunk_size(driver: str, default: int, option: Option | None = None) -> 
     :param option: glance_store's option that ``configure_add`` copies into the instance's attribute
     """
 
-    def make(below: Any, slot: Any) -> Any:
+    def make(wrapped: Any, hook: Any) -> Any:
         """The descriptor that has fastio's chunk size while the patch is on."""
-        return ChunkSize(below, slot, slot.attribute.name, driver, default, option)
+        return ChunkSize(wrapped, hook, hook.attribute.name, driver, default, option)
 
     return make

@@ -36,7 +36,7 @@ class _Noting:
         return getattr(self._iterator, name)
 
 
-def make_next(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_next(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``CinderVolumeIterator.__next__``."""
 
     def __next__(self: Any) -> bytes:
@@ -46,7 +46,7 @@ def make_next(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
         iterator = self._iterator
         self._iterator = noting = _Noting(iterator)
         try:
-            return below(self)
+            return wrapped(self)
         finally:
             self._iterator = iterator
             if noting.error is not None:

@@ -154,13 +154,13 @@ def _keep_more_connections(client: Any) -> None:
         pass
 
 
-def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``Store._create_s3_client``; the clients go with it when the patch is taken back."""
     clients = Clients()
 
     def _create_s3_client(self: Any, *location: Any) -> Any:
         def create() -> Any:
-            client = below(self, *location)
+            client = wrapped(self, *location)
             _keep_more_connections(client)
             return client
 
@@ -168,7 +168,7 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
             key = _key(self, *(location or (None,)))
         except Exception:
             # Not what the driver itself makes of it; upstream's code is to say whether it will do.
-            return below(self, *location)
+            return wrapped(self, *location)
         return clients.get(key, create)
 
     return _create_s3_client

@@ -16,7 +16,7 @@ from fastio.patching.registry import Layer, Patch, Target
 _MODULE = "glance_store._drivers.s3"
 
 
-def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The replacement of ``Store._add_singlepart``: upstream's, but for what the image is collected in."""
 
     def _add_singlepart(

@@ -17,13 +17,13 @@ from fastio.patches.glance_store import _sheepdog
 from fastio.patching.registry import Layer, Patch, Target
 
 
-def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``SheepdogImage._run_command``; for ``read`` it does what upstream does, but for the text."""
-    module = slot.original.__globals__
+    module = hook.original.__globals__
 
     def _run_command(self: Any, command: str, data: Any, *params: Any) -> Any:
         if command != "read":
-            return below(self, command, data, *params)
+            return wrapped(self, command, data, *params)
         cmd = ["collie", "vdi", "read", "-a", self.addr, "-p", self.port, self.name, *params]
         processutils = module["processutils"]
         try:

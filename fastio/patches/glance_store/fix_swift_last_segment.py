@@ -41,13 +41,13 @@ def _for_upload(store: Any, image_size: int) -> Any:
     return view
 
 
-def make_add(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``BaseStore.add``."""
 
     def add(self: Any, image_id: Any, image_file: Any, image_size: int, *args: Any, **kwargs: Any) -> Any:
         if image_size and image_size >= self.large_object_size:
             self = _for_upload(self, image_size)
-        return below(self, image_id, image_file, image_size, *args, **kwargs)
+        return wrapped(self, image_id, image_file, image_size, *args, **kwargs)
 
     return add
 

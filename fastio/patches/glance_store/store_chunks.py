@@ -13,14 +13,14 @@ from fastio import config
 from fastio.patching.registry import Layer, Patch, Target
 
 
-def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of either function."""
 
     def chunks(*args: Any, **kwargs: Any) -> Any:
         size = config.effective().store_chunk_size
         if size is not None and len(args) < 2 and "chunk_size" not in kwargs:
             kwargs["chunk_size"] = size
-        return below(*args, **kwargs)
+        return wrapped(*args, **kwargs)
 
     return chunks
 

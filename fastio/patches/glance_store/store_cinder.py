@@ -21,9 +21,9 @@ from fastio.patching.registry import Layer, Patch, Target
 CHUNK = MIB
 
 
-def make_open(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_open(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """``Store._open_cinder_volume`` (what is inside its ``contextmanager``) that yields a file which leaves the hub."""
-    opened = contextlib.contextmanager(below)
+    opened = contextlib.contextmanager(wrapped)
 
     def _open_cinder_volume(self: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
         with opened(self, *args, **kwargs) as file:

@@ -3,7 +3,7 @@
 Upstream's drivers read and write from the first byte to the last without a thought of other greenlets: what they
 call (files, block devices, librbd, a socket whose peer keeps up) never waits as eventlet sees it. So one large image
 keeps every other request of the service waiting. Here the data that ``get()`` returns and the data that ``add()``
-reads give way after their share of ``yield_bytes``, whoever moves it and in whatever chunks, and whether the driver is
+reads yield after their share of ``yield_bytes``, whoever moves it and in whatever chunks, and whether the driver is
 upstream's code or another patch's. Natively nothing is put in between.
 """
 
@@ -16,21 +16,21 @@ from fastio.io import paced
 from fastio.patching.registry import Layer, Patch, Target
 
 
-def make_get(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_get(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of a driver's ``get``."""
 
     def get(self: Any, *args: Any, **kwargs: Any) -> Any:
-        data, size = below(self, *args, **kwargs)
+        data, size = wrapped(self, *args, **kwargs)
         return paced.wrap(data), size
 
     return get
 
 
-def make_add(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of a driver's ``add``."""
 
     def add(self: Any, image_id: Any, image_file: Any, *args: Any, **kwargs: Any) -> Any:
-        return below(self, image_id, paced.wrap(image_file), *args, **kwargs)
+        return wrapped(self, image_id, paced.wrap(image_file), *args, **kwargs)
 
     return add
 
@@ -48,7 +48,7 @@ _READ_ONLY = ("http",)
 
 PATCH = Patch(
     __name__,
-    summary="glance_store under eventlet: images give way to other requests after their share of yield_bytes",
+    summary="glance_store under eventlet: images yield to other requests after their share of yield_bytes",
     layer=Layer.FAIR,
     targets=(
         *(Target(f"glance_store._drivers.{name}:{cls}.get", make_get) for name, cls in _CLASSES.items()),

@@ -24,21 +24,21 @@ from fastio.patching.registry import Layer, Patch, Target
 CHUNK = MIB
 
 
-def make_init(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_init(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """``ChunkedFile.__init__`` with a file that leaves the hub to others."""
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        below(self, *args, **kwargs)
+        wrapped(self, *args, **kwargs)
         self.fp = image_files.wrap(self.fp)
 
     return __init__
 
 
-def make_add(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """``Store.add`` with a file that leaves the hub to others, and that has small holes."""
-    thick = namespaces.replaced(below, open=_opens(image_files.wrap))
+    thick = namespaces.replaced(wrapped, open=_opens(image_files.wrap))
     thin = namespaces.replaced(
-        below, open=_opens(lambda file: image_files.Thin(image_files.wrap(file))), any=lambda _: sparse.any_set
+        wrapped, open=_opens(lambda file: image_files.Thin(image_files.wrap(file))), any=lambda _: sparse.any_set
     )
 
     def add(self: Any, *args: Any, **kwargs: Any) -> Any:

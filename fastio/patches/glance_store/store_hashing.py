@@ -21,11 +21,11 @@ from fastio.io.hashing_pool import pool
 from fastio.patching.registry import Layer, Patch, Target
 
 
-def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``get_hasher``."""
 
     def get_hasher(*args: Any, **kwargs: Any) -> Any:
-        return hashing.BackgroundHash(below(*args, **kwargs), pool)
+        return hashing.BackgroundHash(wrapped(*args, **kwargs), pool)
 
     return get_hasher
 

@@ -17,12 +17,12 @@ from fastio.patching.registry import Layer, Patch, Target
 READ_CHUNK = 1 << 20
 
 
-def make_iterator(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_iterator(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``http_response_iterator``."""
     from fastio.io import http_bodies
 
     def http_response_iterator(conn: Any, response: Any, size: int) -> Any:
-        return below(conn, http_bodies.Body(response), size)
+        return wrapped(conn, http_bodies.Body(response), size)
 
     return http_response_iterator
 

@@ -230,9 +230,9 @@ def _capable(image_class: Callable[[Any], Any], call: str) -> Callable[[Any], An
     return lambda image: image_class(image) if hasattr(image, call) else image
 
 
-def make_iter(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_iter(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """``ImageIterator.__iter__`` with images that are read ahead."""
-    return namespaces.replaced(below, rbd=_with_images(_capable(ReadAhead, "aio_read")))
+    return namespaces.replaced(wrapped, rbd=_with_images(_capable(ReadAhead, "aio_read")))
 
 
 class _Utils:
@@ -249,14 +249,14 @@ class _Utils:
         return self._utils.chunkreadable(image_file, self._size(chunk_size))
 
 
-def make_add(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """``Store.add`` with images that are written behind, in chunks of ours.
 
     ``WRITE_CHUNKSIZE`` stays as it is: the object size and the growth of images follow from it too.
     """
     images = _with_images(_capable(WriteBehind, "aio_write"))
-    chunk = _stores.ChunkSize(STOCK_CHUNK, slot, "WRITE_CHUNKSIZE", "rbd", CHUNK, _OPTION)
-    namespace = below.__globals__
+    chunk = _stores.ChunkSize(STOCK_CHUNK, hook, "WRITE_CHUNKSIZE", "rbd", CHUNK, _OPTION)
+    namespace = wrapped.__globals__
 
     def add(self: Any, *args: Any, **kwargs: Any) -> Any:
         def size(stock: int) -> int:
@@ -265,18 +265,18 @@ def make_add(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
             return chunk.__get__(self) if writes_behind or _stores.explicit("rbd") is not None else stock
 
         call = namespaces.replaced(
-            below, rbd=images, utils=lambda utils: _Utils(utils, size), any=lambda _: sparse.any_set
+            wrapped, rbd=images, utils=lambda utils: _Utils(utils, size), any=lambda _: sparse.any_set
         )
         return call(self, *args, **kwargs)
 
     return add
 
 
-def make_configure_add(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_configure_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``Store.configure_add``: what it derives from the option stays derived from it."""
 
     def configure_add(self: Any) -> None:
-        below(self)
+        wrapped(self)
         _stores.restore_write_size(self)
         self.resize_amount = vars(self)["WRITE_CHUNKSIZE"]
 

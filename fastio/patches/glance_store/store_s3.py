@@ -104,7 +104,7 @@ class _Client:
             self._done()
 
 
-def make_add_multipart(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_add_multipart(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``Store._add_multipart``."""
 
     def _add_multipart(
@@ -126,7 +126,7 @@ def make_add_multipart(below: Callable[..., Any], slot: Any) -> Callable[..., An
             free = threading.Semaphore(self.s3_store_thread_pools + 1)
             image_file = PartReader(image_file, part, _most(part), free.acquire)
             s3_client = _Client(s3_client, free.release)
-        return below(self, s3_client, image_file, image_size, bucket, key, loc, hashing_algo, verifier)
+        return wrapped(self, s3_client, image_file, image_size, bucket, key, loc, hashing_algo, verifier)
 
     return _add_multipart
 

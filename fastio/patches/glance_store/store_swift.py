@@ -27,23 +27,23 @@ def _chunk() -> int:
     return _stores.chunk_size("swift", CHUNK)
 
 
-def make_connection(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_connection(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``HTTPConnection.__init__``."""
     from fastio.io import http_bodies
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        below(self, *args, **kwargs)
+        wrapped(self, *args, **kwargs)
         http_bodies.enlarge_blocks(self.request_session, _chunk())
 
     return __init__
 
 
-def make_getresponse(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_getresponse(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``HTTPConnection.getresponse``."""
     from fastio.io import http_bodies
 
     def getresponse(self: Any) -> Any:
-        response = below(self)
+        response = wrapped(self)
         # As swiftclient itself does with its own read().
         response.read = http_bodies.Body(response.raw, response.read).read
         return response
@@ -51,7 +51,7 @@ def make_getresponse(below: Callable[..., Any], slot: Any) -> Callable[..., Any]
     return getresponse
 
 
-def make_put_object(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_put_object(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``Connection.put_object``."""
 
     def put_object(
@@ -68,7 +68,7 @@ def make_put_object(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
         # swiftclient warns of a chunk size for what it does not read.
         if chunk_size is None and hasattr(contents, "read"):
             chunk_size = _chunk()
-        return below(self, container, obj, contents, content_length, etag, chunk_size, *args, **kwargs)
+        return wrapped(self, container, obj, contents, content_length, etag, chunk_size, *args, **kwargs)
 
     return put_object
 
@@ -89,14 +89,14 @@ class SegmentFile:
         return data
 
 
-def make_buffer(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_buffer(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``BufferedReader._buffer``, which reads until there is nothing, but asks for READ_SIZE at most."""
 
     def _buffer(self: Any) -> None:
         image_file = self.fd
         self.fd = SegmentFile(image_file, self.total)
         try:
-            below(self)
+            wrapped(self)
         finally:
             self.fd = image_file
 

@@ -22,26 +22,26 @@ _MODULE = "glance_store._drivers.vmware_datastore"
 CHUNK = 1 << 20
 
 
-def make_new_session(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_new_session(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``new_session``."""
     from fastio.io import http_bodies
 
     def new_session(*args: Any, **kwargs: Any) -> Any:
-        session = below(*args, **kwargs)
+        session = wrapped(*args, **kwargs)
         http_bodies.enlarge_blocks(session, sys.modules[_MODULE].Store.WRITE_CHUNKSIZE)
         return session
 
     return new_session
 
 
-def make_chunkiter(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_chunkiter(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``glance_store.common.utils.chunkiter``, by which an image of unknown size is read."""
 
     def chunkiter(fp: Any, *args: Any, **kwargs: Any) -> Any:
         driver = sys.modules.get(_MODULE)
         if driver is not None and type(fp) is driver._Reader:
-            return below(fp, driver.Store.WRITE_CHUNKSIZE)
-        return below(fp, *args, **kwargs)
+            return wrapped(fp, driver.Store.WRITE_CHUNKSIZE)
+        return wrapped(fp, *args, **kwargs)
 
     return chunkiter
 

@@ -7,7 +7,7 @@ records of 16 KiB, each record goes from OpenSSL to the chunk without the layers
 :mod:`fastio.io.straight`. Chunks are 1 MiB as upstream has them. Time-outs count as they do without it: what has
 come is read after 50 ms at the latest.
 
-Under eventlet the download gives way to other greenlets after its share of ``yield_bytes``. Upstream does only when the
+Under eventlet the download yields to other greenlets after its share of ``yield_bytes``. Upstream does only when the
 socket has nothing to read, which with a fast server is seldom.
 
 What is not a plain body of known length from requests' own connection (chunked encoding, a proxy's TLS within TLS, a
@@ -23,20 +23,20 @@ from fastio.patches import HTTP
 from fastio.patching.registry import Layer, Patch, Target
 
 
-def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``_close_after_stream``."""
     from fastio.io import http_bodies
 
     def _close_after_stream(response: Any, chunk_size: int) -> Any:
         http_bodies.read_straight(response)
-        return below(response, chunk_size)
+        return wrapped(response, chunk_size)
 
     return _close_after_stream
 
 
 PATCH = Patch(
     __name__,
-    summary="glanceclient: downloads take few wake-ups, and give way to others after yield_bytes under eventlet",
+    summary="glanceclient: downloads take few wake-ups, and yield to others after yield_bytes under eventlet",
     layer=Layer.REPLACE,
     targets=(Target("glanceclient.common.http:_close_after_stream", make, requires=HTTP),),
 )

@@ -19,16 +19,16 @@ from fastio.io.hashing_pool import pool
 from fastio.patching.registry import Layer, Patch, Target
 
 
-def make_serious(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_serious(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``serious_integrity_iter``, which is given its hash object."""
 
     def serious_integrity_iter(iter: Iterable[Any], hasher: Any, hash_value: Any) -> Any:
-        return below(iter, BackgroundHash(hasher, pool), hash_value)
+        return wrapped(iter, BackgroundHash(hasher, pool), hash_value)
 
     return serious_integrity_iter
 
 
-def make_md5(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_md5(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The replacement of ``integrity_iter``, which makes its own."""
 
     def integrity_iter(iter: Iterable[Any], checksum: Any) -> Iterator[Any]:
@@ -36,7 +36,7 @@ def make_md5(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
             hasher = BackgroundHash(hashlib.new("md5"), pool)
         except ValueError:
             # Where md5 is forbidden upstream has its own words for it.
-            yield from below(iter, checksum)
+            yield from wrapped(iter, checksum)
             return
         for chunk in iter:
             yield chunk
