@@ -14,7 +14,7 @@ from typing import Any
 
 from fastio.patching import fingerprint, registry
 from fastio.patching.registry import Requirement, Target
-from fastio.report import table
+from fastio.tables import Table
 
 #: What the environments differ in, besides Python.
 DISTRIBUTIONS = ("eventlet", "oslo.concurrency", "glance_store")
@@ -107,33 +107,33 @@ def to_dict() -> dict[str, Any]:
 
 def to_text() -> str:
     """What ``fastio status --matrix`` prints."""
-    lines = table(*patches_table())
-    lines += ["", "Tested together (tests that passed + that were skipped; none has failed):", ""]
-    return "\n".join([*lines, *table(*tested_table())])
+    return f"{patches_table().text()}\n\n{tested_table().text()}"
 
 
-def patches_table() -> tuple[Sequence[str], list[Sequence[str]]]:
-    """Head and rows of the table of patches; the targets of a patch of which the same holds share a row."""
+def patches_table() -> Table:
+    """The patches; the targets of a patch of which the same holds share a row."""
     alike: dict[tuple[str, str, str, str], int] = {}
     for row in rows():
         cells = (row.patch, "yes" if row.default else "no", row.spans(), ", ".join(row.requires) or "-")
         alike[cells] = alike.get(cells, 0) + 1
-    head = ("patch", "targets", "in the default", "known releases", "applied to")
-    return head, [(patch, str(count), *others) for (patch, *others), count in alike.items()]
+    head = ["patch", "targets", "in the default", "known releases", "applied to"]
+    return Table("", head, [[patch, str(count), *others] for (patch, *others), count in alike.items()])
 
 
-def tested_table() -> tuple[Sequence[str], list[Sequence[str]]]:
-    """Head and rows of the table of environments."""
-    head = ("Python", *DISTRIBUTIONS, "native", "monkey patched")
-    return head, [
-        (
+def tested_table() -> Table:
+    """The environments."""
+    title = "Tested together (tests that passed + that were skipped; none has failed):"
+    head = ["Python", *DISTRIBUTIONS, "native", "monkey patched"]
+    rows = [
+        [
             environment.python,
             *(environment.versions.get(name, "-") for name in DISTRIBUTIONS),
             _counts(environment.native),
             _counts(environment.monkey_patched),
-        )
+        ]
         for environment in tested()
     ]
+    return Table(title, head, rows)
 
 
 def _releases(key: str) -> dict[str, set[str]]:

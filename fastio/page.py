@@ -1,7 +1,7 @@
 """Pages for people: sections of text, tables and plots as one self-contained HTML file, and as markdown.
 
 A page is a title and its sections. A :class:`Section` has a title and parts, in the order in which they are read: what
-is imported from here, other sections among them::
+is imported from here, other sections among them. A table is a :class:`fastio.tables.Table`::
 
     from fastio import page
 
@@ -31,6 +31,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from fastio.errors import FastioError
+from fastio.tables import Table, inline
 
 #: How a text can be meant, and a row of a table be marked.
 TONES = ("", "good", "bad", "noise")
@@ -81,19 +82,6 @@ class Code:
     """Text as it is: a command, a traceback, a diff."""
 
     text: str
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table. The first cell of a row names it; columns of figures are aligned to the right."""
-
-    caption: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    #: remarks below it
-    notes: Sequence[str] = ()
-    #: of each row, one of :data:`TONES`; by default :data:`MARKS` tells
-    tones: Sequence[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -182,7 +170,7 @@ def html(title: str, sections: Sequence[Section], *, lead: Sequence[Part] = (), 
 
 def markdown(title: str, sections: Sequence[Section], *, lead: Sequence[Part] = ()) -> str:
     """The same as markdown: without the plots, whose tables are there, and without downloads."""
-    blocks = [f"# {_inline(title)}", *(block for each in [*lead, *sections] for block in _markdown(each, 2))]
+    blocks = [f"# {inline(title)}", *(block for each in [*lead, *sections] for block in _markdown(each, 2))]
     return "\n\n".join(blocks) + "\n"
 
 
@@ -274,7 +262,7 @@ class _Html:
     def _table(self, part: Table) -> str:
         if not part.rows:
             return ""
-        right = figures(part)
+        right = part.figures()
         head = "".join(
             f'<th scope="col"{_right(each)}>{escape(cell)}</th>' if cell else "<td></td>"
             for cell, each in zip(part.head, right, strict=True)
@@ -283,8 +271,8 @@ class _Html:
         rows = "\n".join(
             f"<tr{_tone(tone)}>{_row(row, right)}</tr>" for row, tone in zip(part.rows, tones, strict=True)
         )
-        name = self._name(f"table-{part.caption}")
-        caption = f'<caption id="{name}"><span>{escape(part.caption)}</span></caption>'
+        name = self._name(f"table-{part.title}")
+        caption = f'<caption id="{name}"><span>{escape(part.title)}</span></caption>'
         many = ' class="many"' if len(part.head) >= MANY else ""
         table = f"<table{many}>{caption}\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>"
         return _scrolling(table, name, _width(part) > WIDE) + _notes(part.notes)
@@ -343,17 +331,6 @@ def _tone(tone: str, *others: str) -> str:
     if tone not in TONES:
         raise PageError(f"tone {tone!r}: allowed are {', '.join(map(repr, TONES))}")
     return f' class="{" ".join([*others, tone])}"' if tone else ""
-
-
-def figures(table: Table) -> list[bool]:
-    """For each column, whether it is one of figures."""
-    columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.head)
-    return [_of_figures(column) for column in columns]
-
-
-def _of_figures(cells: Sequence[str]) -> bool:
-    found = [bool(re.match(r"[-–−+±~≥≤<>]?\s?\d", cell)) for cell in cells if cell not in ("", "–", "-")]
-    return sum(found) > len(found) / 2
 
 
 def _width(table: Table) -> int:
@@ -482,34 +459,28 @@ def _inside(reference: str, prefix: str, name: str) -> str:
 
 def _markdown(part: Part, level: int) -> Iterator[str]:
     if isinstance(part, Section):
-        yield f"{'#' * min(level, _LAST_LEVEL)} {_inline(part.title)}"
+        yield f"{'#' * min(level, _LAST_LEVEL)} {inline(part.title)}"
         for each in part.parts:
             yield from _markdown(each, level + 1)
     elif isinstance(part, Folded):
-        yield f"**{_inline(part.summary)}**"
+        yield f"**{inline(part.summary)}**"
         for each in part.parts:
             yield from _markdown(each, level)
     elif isinstance(part, Table):
         if part.rows:
-            yield f"**{_inline(part.caption)}**"
-            yield "\n".join(markdown_table(part.head, part.rows, figures(part)))
-            yield from _markdown(Notes(part.notes), level)
+            yield part.markdown()
     elif isinstance(part, Text):
-        yield f"**{_inline(part.text)}**" if part.tone else _inline(part.text)
+        yield f"**{inline(part.text)}**" if part.tone else inline(part.text)
     elif isinstance(part, Notes):
         if part.lines:
-            yield "\n".join(f"- {_inline(line)}" for line in part.lines)
+            yield "\n".join(f"- {inline(line)}" for line in part.lines)
     elif isinstance(part, Code):
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", part.text)), default=0))
         yield f"{fence}\n{part.text.rstrip()}\n{fence}"
 
 
-def _inline(text: str) -> str:
-    return " ".join(text.split()).replace("<", "&lt;")
-
-
 def _cell(text: str) -> str:
-    return _inline(text).replace("|", "\\|")
+    return inline(text).replace("|", "\\|")
 
 
 # The look of a page.

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any
 
 from fastio.config import SETTINGS, Settings, format_size
+from fastio.tables import Table
 
 
 class Outcome(str, Enum):  # noqa: UP042 - StrEnum came with Python 3.11
@@ -105,20 +106,15 @@ class Report:
         return json.dumps(self.to_dict(), indent=2)
 
     def __str__(self) -> str:
+        settings = [
+            [setting.name, _show(setting.name, getattr(self.settings, setting.name)),
+             self.settings.sources.get(setting.name, "")]
+            for setting in SETTINGS
+        ]  # fmt: skip
+        entries = [[entry.name, entry.target, entry.outcome.value, entry.found] for entry in self.entries]
         lines = ["  ".join(f"{name} {version}" for name, version in self.versions.items()), ""]
-        lines += table(
-            ("setting", "value", "from"),
-            [
-                (setting.name, _show(setting.name, getattr(self.settings, setting.name)),
-                 self.settings.sources.get(setting.name, ""))
-                for setting in SETTINGS
-            ],
-        )  # fmt: skip
-        lines.append("")
-        lines += table(
-            ("patch", "target", "outcome", "found"),
-            [(entry.name, entry.target, entry.outcome.value, entry.found) for entry in self.entries],
-        )
+        lines += [Table("", ["setting", "value", "from"], settings).text(), ""]
+        lines += [Table("", ["patch", "target", "outcome", "found"], entries).text()]
         advice = [f"{entry.name}: {entry.advice}" for entry in self.entries if entry.advice]
         for title, notes in (("What to do", advice), ("Late holders", self.late_holders), ("Notes", self.notes)):
             if notes:
@@ -140,13 +136,3 @@ def _show(name: str, value: Any) -> str:
     if isinstance(value, str):
         return value
     return ", ".join(value or ()) or "-"
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table of text, each column as wide as its widest cell."""
-    widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
-    rule = tuple("-" * width for width in widths)
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in [head, rule, *rows]
-    ]

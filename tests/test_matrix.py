@@ -19,7 +19,7 @@ TARGETS = [(patch, target) for patch in registry.patches() for target in patch.t
 
 def test_every_target_has_a_row() -> None:
     assert [(row.patch, row.target) for row in matrix.rows()] == [(patch.name, target.key) for patch, target in TARGETS]
-    counted = sum(int(cells[1]) for cells in matrix.patches_table()[1])
+    counted = sum(int(cells[1]) for cells in matrix.patches_table().rows)
     assert counted == len(TARGETS)
 
 

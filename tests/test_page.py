@@ -13,7 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fastio import page
-from fastio.page import Code, Download, Folded, Link, Notes, PageError, Part, Plot, Section, Table, Text
+from fastio.page import Code, Download, Folded, Link, Notes, PageError, Part, Plot, Section, Text
+from fastio.tables import Table
 
 SVG = """<?xml version="1.0"?>
 <!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd">

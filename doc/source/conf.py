@@ -2,6 +2,7 @@
 
 import inspect
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 SOURCE = Path(__file__).parent
@@ -10,6 +11,7 @@ sys.path.insert(0, str(SOURCE.parent.parent))
 from benchmarks import documentation  # noqa: E402
 from fastio import __version__, matrix  # noqa: E402
 from fastio.patching import registry  # noqa: E402
+from fastio.tables import Table  # noqa: E402
 
 project = "fastio"
 copyright = "fastio developers"
@@ -39,22 +41,13 @@ def write_patches(app):
 
 def write_matrix(app):
     """The tables of releases, from the registry, the fingerprints and the runs of the tests."""
-    lines = ["Patches", "=======", "", *list_table(*matrix.patches_table()), ""]
-    releases = [(name, ", ".join(versions)) for name, versions in matrix.all_releases().items()]
+    lines = ["Patches", "=======", "", matrix.patches_table().rst(), ""]
+    releases = [[name, ", ".join(versions)] for name, versions in matrix.all_releases().items()]
     lines += ["Releases that are known", "=======================", ""]
-    lines += [*list_table(("distribution", "releases"), releases), ""]
+    lines += [Table("", ["distribution", "releases"], releases).rst(), ""]
     lines += ["Releases that were tested together", "==================================", ""]
-    lines += list_table(*matrix.tested_table())
+    lines += [replace(matrix.tested_table(), title="").rst()]
     write_generated("matrix.rst", lines)
-
-
-def list_table(head, rows):
-    if not rows:
-        return ["None yet."]
-    lines = [".. list-table::", "   :header-rows: 1", ""]
-    for row in [head, *rows]:
-        lines += ["   * - " + row[0], *("     - " + cell for cell in row[1:])]
-    return lines
 
 
 def write_generated(name, lines):

@@ -28,7 +28,7 @@ COUNTED = (
     ("skip", ("skip",)),
 )
 
-Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+Table = tuple[Sequence[str], list[list[str]]]
 
 
 def versions() -> dict[str, str]:

@@ -72,27 +72,16 @@ def _parser() -> argparse.ArgumentParser:
 
 def show(analysis: Analysis, chosen: str | None = None, stream: TextIO | None = None) -> None:
     """Print the report for a terminal."""
-    box, console_module, table_module = map(extra.needed, ("rich.box", "rich.console", "rich.table"))
     stream = stream or sys.stdout
     # Without a terminal rich would squeeze the tables into 80 columns.
-    console = console_module.Console(file=stream, width=None if stream.isatty() else 200, highlight=False)
+    console = extra.needed("rich.console").Console(file=stream, width=None if stream.isatty() else 200, highlight=False)
     for part in views.lead(analysis):
         for line in part.lines if isinstance(part, page.Notes) else [part.text]:  # type: ignore[union-attr]
             console.print(line, markup=False)
     for section in views.sections(analysis, chosen):
         for part in section.parts:
             if isinstance(part, page.Table) and part.rows:
-                made = table_module.Table(
-                    title=part.caption, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD
-                )
-                for heading, right in zip(part.head, page.figures(part), strict=True):
-                    made.add_column(heading, justify="right" if right else "left")
-                for row in part.rows:
-                    made.add_row(*(cell.replace("[", "\\[") for cell in row))
-                console.print()
-                console.print(made)
-                for note in part.notes:
-                    console.print(f"  * {note}", markup=False, style="dim")
+                part.show(console)
             elif isinstance(part, page.Text):
                 console.print(part.text, markup=False)
             elif isinstance(part, page.Notes):
