@@ -11,7 +11,7 @@ import inspect
 import sys
 from typing import Any
 
-from fastio.patching import places, registry, slots
+from fastio.patching import hooks, places, registry
 from fastio.patching.registry import Patch, Target
 
 
@@ -48,7 +48,7 @@ def missing(patch: Patch, target: Target) -> str:
 
 def function_at(target: Target, attribute: str, key: str) -> Any:
     """Upstream's function of known code, or ours in its place, also beneath decorators; None if it is not found."""
-    found = places.find(places.AttributePlace(target.owner(), attribute), functools.partial(slots._known, key))
+    found = places.find(places.AttributePlace(target.owner(), attribute), functools.partial(hooks._known, key))
     return None if found is None else found.places[0].get()
 
 

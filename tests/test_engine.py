@@ -817,7 +817,7 @@ def hide(monkeypatch: pytest.MonkeyPatch, distribution: str) -> None:
 def break_make(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Have the patch fail while it is put together, as an unforeseen change of upstream would."""
 
-    def make(below: Any, slot: Any) -> Any:
+    def make(wrapped: Any, hook: Any) -> Any:
         raise LookupError("no such thing any more")
 
     def broken(patch: registry.Patch) -> registry.Patch:

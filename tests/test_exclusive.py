@@ -100,7 +100,7 @@ def check(report, what):
         if entry.found == "the original is in place" and ours(found.get(entry.target)):
             errors.append(f"{{what}}: {{entry.name}} {{entry.target}}: {{entry.outcome.value}}, {{entry.found}}")
 def ours(value):
-    return getattr(getattr(value, "__code__", None), "co_name", "") == "gate"
+    return getattr(getattr(value, "__code__", None), "co_name", "") == "hook_function"
 originals = attributes()
 # A child that is forked while another thread imports something never gets it, whoever imports.
 fastio.patch()
@@ -278,7 +278,7 @@ print(errors)
 def test_a_signal_handler_in_the_middle(call: str, monkey: bool, run_python: RunPython) -> None:
     """It gets an answer at once, and what it asked for is done when the call that it interrupted is."""
     code = f"""
-import signal, fastio.patching.slots
+import signal, fastio.patching.hooks
 calls = []
 def handler(*_):
     report = fastio.{call}

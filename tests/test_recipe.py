@@ -28,9 +28,9 @@ FILES = {
     "patches/madeup/madeup_add.py": """
         from fastio.patching.registry import Layer, Patch, Target
 
-        def make(below, slot):
+        def make(wrapped, hook):
             def add(a, b=1):
-                return "patched", below(a, b)
+                return "patched", wrapped(a, b)
             return add
 
         PATCH = Patch(
@@ -43,9 +43,9 @@ FILES = {
     "patches/madeup/fix_madeup.py": """
         from fastio.patching.registry import Layer, Patch, Target
 
-        def make(below, slot):
+        def make(wrapped, hook):
             def add(a, b=1):
-                return "fixed", below(a, b)
+                return "fixed", wrapped(a, b)
             return add
 
         PATCH = Patch(

@@ -5,7 +5,7 @@ arguments are hashed and looked up in ``fingerprints.json``, which ``python -m b
 writes from upstream's releases. A hash that is not there means code that nobody has read: the
 target is then left alone.
 
-Only :mod:`fastio.patching.slots` looks code up, for the functions that a target declares.
+Only :mod:`fastio.patching.hooks` looks code up, for the functions that a target declares.
 """
 
 from __future__ import annotations

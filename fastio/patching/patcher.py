@@ -21,10 +21,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from fastio import config
 from fastio.errors import PatchError, SettingError
-from fastio.patching import fingerprint, holders, places, registry, slots
+from fastio.patching import fingerprint, holders, hooks, places, registry
 from fastio.patching.exclusive import Exclusive
+from fastio.patching.hooks import Hook, UnknownCodeError
 from fastio.patching.registry import Patch, Target
-from fastio.patching.slots import Slot, UnknownCodeError
 from fastio.report import Entry, Outcome, Report
 from fastio.version import VERSION
 
@@ -38,12 +38,12 @@ _named: set[str] = set()
 _failures: dict[tuple[str, str], str] = {}
 #: patches that were applied once and taken back
 _past: set[tuple[str, str]] = set()
-_hooked: set[str] = set()
+_awaited: set[str] = set()
 #: why a module can not be imported, where that is so
 _absent: dict[str, str] = {}
 #: packages of wings that have been asked for in this process
 _begun: set[str] = set()
-#: All of the above, the slots and the settings in force change by one thread at a time.
+#: All of the above, the hooks and the settings in force change by one thread at a time.
 _turns = Exclusive()
 #: What is to be logged: level, message, its arguments, exception.
 _messages: deque[tuple[int, str, tuple[str, ...], Any]] = deque()
@@ -325,12 +325,12 @@ def _apply_target(patch: Patch, target: Target) -> Entry:
         blocked = _blocked(patch, target)
         if blocked is not None:
             return blocked
-        left = slots.get(target)
+        left = hooks.get(target)
         if left is not None and patch.name in left.layers and left.outdated(target):
             _switch_off(patch, target, left)
-        slot = slots.open_slot(patch, target)
-        if patch.name not in slot.layers:
-            slot.switch_on(patch, target)
+        hook = hooks.open_hook(patch, target)
+        if patch.name not in hook.layers:
+            hook.switch_on(patch, target)
             _past.discard((patch.name, target.key))
             return _look(patch, target)
         entry = _look(patch, target)
@@ -343,9 +343,9 @@ def _apply_target(patch: Patch, target: Target) -> Entry:
         # The service that imported us must go on, whatever upstream did to the attribute.
         _messages.append((logging.DEBUG, "fastio: %s (%s) failed", (patch.name, target.key), sys.exc_info()))
         _failures[patch.name, target.key] = f"{type(error).__name__}: {error}"
-        left = slots.get(target)
+        left = hooks.get(target)
         if left is not None and not left.layers and left.remove():
-            slots.drop(target)
+            hooks.drop(target)
         return _look(patch, target)
 
 
@@ -354,20 +354,20 @@ def _revert_patch(patch: Patch) -> None:
     _named.discard(patch.name)
     for target in reversed(patch.targets):
         _failures.pop((patch.name, target.key), None)
-        slot = slots.get(target)
-        if slot is None:
+        hook = hooks.get(target)
+        if hook is None:
             continue
-        if patch.name in slot.layers:
+        if patch.name in hook.layers:
             _past.add((patch.name, target.key))
-        _switch_off(patch, target, slot)
+        _switch_off(patch, target, hook)
 
 
-def _switch_off(patch: Patch, target: Target, slot: Slot) -> None:
-    if patch.name in slot.layers:
-        slot.switch_off(patch)
+def _switch_off(patch: Patch, target: Target, hook: Hook) -> None:
+    if patch.name in hook.layers:
+        hook.switch_off(patch)
     # Also where a wrapper that sat on top last time has gone since.
-    if not slot.layers and slot.remove():
-        slots.drop(target)
+    if not hook.layers and hook.remove():
+        hooks.drop(target)
 
 
 def _blocked(patch: Patch, target: Target) -> Entry | None:
@@ -411,7 +411,7 @@ def _prepare(patch: Patch) -> None:
         blocked = _blocked(patch, target)
         if blocked is not None and blocked.outcome is Outcome.WAITING:
             for module in _missing(target):
-                _hook(module)
+                _await_import(module)
 
 
 def _wait_for_import(module: str) -> None:
@@ -465,30 +465,30 @@ def _look(patch: Patch, target: Target) -> Entry:
     if (patch.name, target.key) in _failures:
         found = _failures[patch.name, target.key]
         return _entry(patch, target, Outcome.FAILED, found, "report it; upstream's code is called as before")
-    slot = slots.get(target)
-    if slot is None:
-        return _look_without_slot(patch, target)
-    if patch.name not in slot.layers:
+    hook = hooks.get(target)
+    if hook is None:
+        return _look_without_hook(patch, target)
+    if patch.name not in hook.layers:
         if patch.name in _wanted:
-            return _look_without_slot(patch, target)
+            return _look_without_hook(patch, target)
         if (patch.name, target.key) in _past:
-            return _reverted(patch, target, slot)
+            return _reverted(patch, target, hook)
         return _blocked(patch, target) or _entry(patch, target, Outcome.OFF, _why_off(patch))
-    outdated = slot.outdated(target)
+    outdated = hook.outdated(target)
     if outdated is not None:
         return _entry(patch, target, Outcome.REVERTED, f"{outdated} was given another value since", _AGAIN)
-    on_top = slot.on_top()
+    on_top = hook.on_top()
     if on_top is None:
-        value = slot.attribute.get()
-        if value is slot.original:
+        value = hook.attribute.get()
+        if value is hook.original:
             return _entry(patch, target, Outcome.REVERTED, "somebody put the original back", _AGAIN)
         found = f"{places.describe(value)} stands there, and does not show whether it calls us"
         return _entry(patch, target, Outcome.SHADOWED, found, "call fastio.patch() after it was put there")
     if on_top:
         found = "in effect, called through " + ", ".join(places.describe(value) for value in on_top)
         return _entry(patch, target, Outcome.SHADOWED, found, in_effect=True)
-    found = f"code of {fingerprint.span(slot.release)}"
-    beneath = slot.beneath()
+    found = f"code of {fingerprint.span(hook.release)}"
+    beneath = hook.beneath()
     if beneath:
         found += ", beneath " + ", ".join(places.describe(value) for value in beneath)
     return _entry(patch, target, Outcome.APPLIED, found, in_effect=True)
@@ -497,7 +497,7 @@ def _look(patch: Patch, target: Target) -> Entry:
 _AGAIN = "call fastio.patch() again"
 
 
-def _look_without_slot(patch: Patch, target: Target) -> Entry:
+def _look_without_hook(patch: Patch, target: Target) -> Entry:
     asked_for = patch.name in _wanted
     blocked = _blocked(patch, target)
     if blocked is not None and (asked_for or blocked.outcome is not Outcome.WAITING):
@@ -507,7 +507,7 @@ def _look_without_slot(patch: Patch, target: Target) -> Entry:
     if not asked_for:
         return _entry(patch, target, Outcome.OFF, _why_off(patch))
     try:
-        slots.recognise(target)
+        hooks.recognise(target)
     except UnknownCodeError as error:
         return _entry(patch, target, Outcome.CHANGED, error.found, error.advice)
     return _entry(patch, target, Outcome.REVERTED, "the attribute was given another value since", _AGAIN)
@@ -517,7 +517,7 @@ def _what_is_there(target: Target) -> str:
     if missing := _missing(target):
         return f"{missing[0]} is not imported"
     try:
-        slots.recognise(target)
+        hooks.recognise(target)
     except UnknownCodeError as error:
         return error.found
     return "the original is in place"
@@ -534,25 +534,25 @@ def _why_off(patch: Patch) -> str:
     return "not asked for"
 
 
-def _reverted(patch: Patch, target: Target, slot: Slot) -> Entry:
-    if slot.layers:
-        found = "no longer called; still there: " + ", ".join(slot.layers)
+def _reverted(patch: Patch, target: Target, hook: Hook) -> Entry:
+    if hook.layers:
+        found = "no longer called; still there: " + ", ".join(hook.layers)
         return _entry(patch, target, Outcome.REVERTED, found)
-    on_top = slot.on_top()
-    if on_top is None and places.find(slot.attribute, lambda value: value is slot.original) is not None:
+    on_top = hook.on_top()
+    if on_top is None and places.find(hook.attribute, lambda value: value is hook.original) is not None:
         return _entry(patch, target, Outcome.REVERTED, "the original is in place")
     if on_top == ():
         advice = "call fastio.unpatch() again"
         return _entry(patch, target, Outcome.REVERTED, "ours is still there and passes everything through", advice)
-    who = ", ".join(places.describe(wrapper) for wrapper in on_top or (slot.attribute.get(),))
+    who = ", ".join(places.describe(wrapper) for wrapper in on_top or (hook.attribute.get(),))
     return _entry(patch, target, Outcome.REVERTED, f"ours passes everything through; {who} sits on top")
 
 
-def _hook(module: str) -> None:
+def _await_import(module: str) -> None:
     """Have the patches of ``module`` applied as soon as it is imported."""
-    if module in _hooked:
+    if module in _awaited:
         return
-    _hooked.add(module)
+    _awaited.add(module)
     # Imported here because it takes longer than the rest of fastio, and only waiting targets need it.
     import wrapt
 
@@ -560,8 +560,8 @@ def _hook(module: str) -> None:
 
 
 def _imported(module: str) -> None:
-    """The hook; the thread has the import lock of ``module``, so it must not wait for ours."""
-    _hooked.discard(module)
+    """After the import; the thread has the import lock of ``module``, so it must not wait for ours."""
+    _awaited.discard(module)
     concerned = [(patch, target) for patch in _known() for target in patch.targets if module in target.modules]
     for patch, _ in concerned:
         if patch.name in _wanted:

@@ -84,7 +84,7 @@ class ProxyPlace:
 
 
 class Found(NamedTuple):
-    """A function that was looked for, below an attribute."""
+    """A function that was looked for, at an attribute or in the wrappers there."""
 
     #: everywhere that refers to it
     places: tuple[Place, ...]

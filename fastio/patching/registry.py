@@ -34,7 +34,7 @@ class Layer(IntEnum):
     TRACE = 4
 
 
-#: Makes what is put at an attribute, from what is there and the slot; see :class:`Target`.
+#: Makes what is put at an attribute, from what is there and the hook; see :class:`Target`.
 Make = Callable[[Callable[..., Any], Any], Callable[..., Any]]
 
 #: Where the folders of patches are.
@@ -64,7 +64,7 @@ class Wing:
 WINGS = (
     Wing(
         "trace",
-        "fastio.trace.boundaries",
+        "fastio.trace.instrumentation",
         ("trace_hub", "trace_subprocess", "trace_stores", "trace_requests", "trace_client"),
     ),
 )
@@ -110,15 +110,15 @@ def _specifier(text: str) -> SpecifierSet:
 class Target:
     """One attribute that a patch replaces, and the functions of upstream's that the replacement relies on.
 
-    ``make(below, slot)`` returns the replacement; ``below`` is what would be called without it.
-    ``slot.active`` is False once the patch has been taken back but another wrapper still calls us.
+    ``make(wrapped, hook)`` returns the replacement; ``wrapped`` is what would be called without it.
+    ``hook.active`` is False once the patch has been taken back but another wrapper still calls us.
     """
 
     #: the attribute, as ``module:qualified.name``; the module has to be imported before the target can be patched
     key: str
     make: Make
     #: functions whose code ``make`` has to know: a name alone is one beside the attribute, of the same class or module;
-    #: those elsewhere are written as ``module:qualified.name``, see ``Slot.relied_on``
+    #: those elsewhere are written as ``module:qualified.name``, see ``Hook.relied_on``
     relies_on: Sequence[str] = ()
     #: where upstream has the attribute from, as ``module:qualified.name``, if it inherits or copies it; the functions
     #: beside it come from beside that
@@ -131,7 +131,7 @@ class Target:
     also: Sequence[str] = ()
     #: what only this target needs to be installed, besides its library: requirements of PEP 508
     requires: Sequence[str] = ()
-    #: the replacement itself looks at ``slot.active``; saves one call where a call is all that the attribute costs
+    #: the replacement itself looks at ``hook.active``; saves one call where a call is all that the attribute costs
     direct: bool = False
     #: what upstream has there, if it is a value rather than a function; the functions beside it are then those who
     #: read it, and nothing comes between them and the replacement
@@ -175,8 +175,8 @@ class Target:
         return (*self.beside.values(), *self.elsewhere)
 
     @property
-    def gateless(self) -> bool:
-        """Whether the replacement itself stands at the attribute, with no function in between."""
+    def plain(self) -> bool:
+        """Whether the replacement itself stands at the attribute, with no hook function in between."""
         return self.direct or self.stock is not None
 
     @property

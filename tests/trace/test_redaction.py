@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import fastio
 from fastio.trace import recorder, redaction, spans
-from fastio.trace.boundaries import trace_client, trace_subprocess
+from fastio.trace.instrumentation import trace_client, trace_subprocess
 from fastio.trace.recorder import Limits
 from fastio.trace.wsgi import traced
 from tests.trace import traces
@@ -107,7 +107,7 @@ def chained(make: Callable[[str], BaseException], text: str) -> BaseException:
 
 
 class Popen:
-    """What the boundary of subprocess sees."""
+    """What the instrumentation of subprocess sees."""
 
     def __init__(self, args: Any, error: BaseException | None = None) -> None:
         self.args, self.error, self.returncode = args, error, 1
@@ -122,7 +122,7 @@ communicate = trace_subprocess.make(Popen.communicate, None)
 
 
 class Answer:
-    """What the boundary of glanceclient sees."""
+    """What the instrumentation of glanceclient sees."""
 
     def __init__(self, **headers: str) -> None:
         self.status_code, self.headers = 200, headers

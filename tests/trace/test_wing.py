@@ -33,15 +33,15 @@ def ends() -> Any:
     assert recorder.active is None
 
 
-def test_every_boundary_is_registered() -> None:
-    folder = pathlib.Path(fastio.__file__).parent / "trace" / "boundaries"
+def test_all_instrumentation_is_registered() -> None:
+    folder = pathlib.Path(fastio.__file__).parent / "trace" / "instrumentation"
     assert set(WING.modules) == {path.stem for path in folder.glob("*.py") if path.stem != "__init__"}
     assert not set(WING.modules) & set(fastio.names())
     assert registry.all_names() == (*fastio.names(), *WING.modules)
 
 
 @pytest.mark.parametrize("patch", WING.patches(), ids=lambda patch: patch.name)
-def test_every_boundary_is_a_documented_unit(patch: registry.Patch) -> None:
+def test_each_patch_is_a_documented_unit(patch: registry.Patch) -> None:
     module = importlib.import_module(f"{WING.package}.{patch.name}")
     assert module.PATCH is patch
     assert module.__doc__ and module.__doc__.startswith(f"``{patch.name}``: ")
@@ -54,7 +54,7 @@ def test_every_boundary_is_a_documented_unit(patch: registry.Patch) -> None:
                 assert fingerprint.table()[key].get(python), f"no release of {key} is known under Python {python}"
 
 
-def test_every_boundary_is_in_the_documentation() -> None:
+def test_each_patch_is_in_the_documentation() -> None:
     page = ROOT / "doc" / "source" / "trace.rst"
     if not page.exists():
         pytest.skip("not a checkout")
@@ -120,7 +120,7 @@ def test_with_the_patches_that_replace_what_it_calls(tmp_path: pathlib.Path) -> 
             assert end["wait_ns"] > 0
 
 
-def test_one_boundary_may_be_disabled(tmp_path: pathlib.Path) -> None:
+def test_one_patch_may_be_disabled(tmp_path: pathlib.Path) -> None:
     fastio.patch([], trace=str(tmp_path), disabled="trace_subprocess")
     assert not any(entry.in_effect for entry in fastio.status().entries if entry.name == "trace_subprocess")
     subprocess.run(["true"], capture_output=True, check=True)

@@ -29,7 +29,7 @@ from fastio.io import pipes
 from fastio.patching.registry import Layer, Patch, Target
 
 
-def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of the green ``Popen.__init__``."""
     from eventlet.greenio.py3 import GreenFileIO
 
@@ -37,7 +37,7 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
         given = rest[0] if rest else kwargs.get("bufsize")
         if given is not None and not isinstance(given, int):
             raise TypeError("bufsize must be an integer")
-        below(self, args, *rest, **kwargs)
+        wrapped(self, args, *rest, **kwargs)
         if rest or "bufsize" in kwargs:
             return
         for name in ("stdout", "stderr"):

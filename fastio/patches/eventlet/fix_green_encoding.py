@@ -12,11 +12,11 @@ from typing import Any
 from fastio.patching.registry import Layer, Patch, Target
 
 
-def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of the green ``Popen.__init__``."""
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        below(self, *args, **kwargs)
+        wrapped(self, *args, **kwargs)
         # "locale" is Python 3.10's word for no encoding given; reconfigure() there does not know it.
         encoding = None if self.encoding == "locale" else self.encoding
         if encoding or self.errors:

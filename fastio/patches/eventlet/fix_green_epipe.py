@@ -20,9 +20,9 @@ from fastio.patching.registry import Layer, Patch, Requirement, Target
 _WAITS_FIRST = Requirement("eventlet >= 0.37")
 
 
-def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The replacement of ``eventlet.green.os.write``, in the order of the release that is installed."""
-    release = slot.release.split(", ")[0].rpartition(" ")[2]
+    release = hook.release.split(", ")[0].rpartition(" ")[2]
     return _wait_and_write() if _WAITS_FIRST.accepts(release) else _write_and_wait()
 
 

@@ -18,25 +18,25 @@ from typing import Any
 from fastio.patching.registry import Layer, Patch, Target
 
 
-def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The same function, looking its names up in ``eventlet.green.subprocess``."""
     from eventlet.green import subprocess as green
 
-    original = slot.original
+    original = hook.original
     function = FunctionType(original.__code__, vars(green), original.__name__, original.__defaults__)
     function.__kwdefaults__ = original.__kwdefaults__
     return function
 
 
-def make_execute_child(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_execute_child(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``Popen._execute_child``."""
     import subprocess
 
-    private = slot.original.__globals__["SubprocessError"]
+    private = hook.original.__globals__["SubprocessError"]
 
     def _execute_child(self: Any, *args: Any) -> Any:
         try:
-            return below(self, *args)
+            return wrapped(self, *args)
         except private as error:
             if type(error) is not private:
                 raise

@@ -34,7 +34,7 @@ def _pipe(fd: int) -> tuple[int, int, int] | None:
     return found.st_dev, found.st_ino, fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE
 
 
-def make_init(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_init(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``GreenFileIO.__init__``."""
 
     def __init__(self: Any, name: Any, *rest: Any, **kwargs: Any) -> None:
@@ -42,7 +42,7 @@ def make_init(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
             pipe = _pipe(name) if isinstance(name, int) and os.get_blocking(name) else None
         except OSError:
             pipe = None
-        below(self, name, *rest, **kwargs)
+        wrapped(self, name, *rest, **kwargs)
         if pipe is not None:
             self._fastio_pipe = pipe
             _made[name] = self
@@ -87,30 +87,30 @@ def _reopened(given: Any) -> Any:
     return io.FileIO(new, {os.O_RDONLY: "r", os.O_WRONLY: "w", os.O_RDWR: "r+"}[access])
 
 
-def make_get_handles(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_get_handles(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``Popen._get_handles``."""
 
     def _get_handles(self: Any, *given: Any) -> Any:
         opened = self.__dict__.get("_fastio_opened")
         if opened is None:
-            return below(self, *given)
+            return wrapped(self, *given)
         files = []
         for file in given:
             files.append(_reopened(file))
             if files[-1] is not file:
                 opened.append(files[-1])
-        return below(self, *files)
+        return wrapped(self, *files)
 
     return _get_handles
 
 
-def make_popen(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_popen(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of the green ``Popen.__init__``, which ends with the child started, or with an exception."""
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         opened = self._fastio_opened = []
         try:
-            below(self, *args, **kwargs)
+            wrapped(self, *args, **kwargs)
         finally:
             # While one of them is open, others do not see the end of the pipe.
             del self._fastio_opened

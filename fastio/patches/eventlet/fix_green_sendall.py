@@ -23,14 +23,14 @@ from fastio.concurrency.pace import Pace
 from fastio.patching.registry import Layer, Patch, Target
 
 
-def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The replacement of ``GreenSocket.sendall``."""
     from eventlet.greenio.base import GreenSocket
 
     def sendall(self: Any, data: Any, flags: int = 0) -> None:
         # Others may have a send() of their own, which upstream's sendall() calls.
-        if not slot.active or self.act_non_blocking or type(self) is not GreenSocket or "send" in self.__dict__:
-            return below(self, data, flags)
+        if not hook.active or self.act_non_blocking or type(self) is not GreenSocket or "send" in self.__dict__:
+            return wrapped(self, data, flags)
         in_place = type(data) is bytes or type(data) is bytearray
         tail = _send(self, self.fd.send, data, flags)
         len_data = len(data)

@@ -21,7 +21,7 @@ from fastio.patches.eventlet import _wsgi
 from fastio.patching.registry import Layer, Patch, Target
 
 
-def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``HttpProtocol.handle_one_response``."""
 
     def handle_one_response(self: Any) -> Any:
@@ -34,7 +34,7 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
 
         self.application = run
         try:
-            return below(self)
+            return wrapped(self)
         finally:
             self.application = application
 

@@ -21,17 +21,17 @@ from fastio.io import pipes
 from fastio.patching.registry import Layer, Patch, Target
 
 
-def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of the ``_open`` behind ``GreenPipe``."""
 
     def _open(file: Any, mode: str, buffering: int, *rest: Any) -> Any:
         # Only for reading: a larger buffer would keep what is written from the other side for longer.
         reads_only = not set(mode) & set("wax+")
         if buffering != -1 or not reads_only or not isinstance(file, int):
-            return below(file, mode, buffering, *rest)
+            return wrapped(file, mode, buffering, *rest)
         if not stat.S_ISFIFO(os.fstat(file).st_mode):
-            return below(file, mode, buffering, *rest)
-        stream = below(file, mode, pipes.DEFAULT_CAPACITY, *rest)
+            return wrapped(file, mode, buffering, *rest)
+        stream = wrapped(file, mode, pipes.DEFAULT_CAPACITY, *rest)
         if isinstance(stream, io.TextIOWrapper):
             # It asks for 8 KiB at a time, and goes past an empty buffer of any size.
             stream._CHUNK_SIZE = pipes.DEFAULT_CAPACITY  # type: ignore[attr-defined]

@@ -16,16 +16,16 @@ from fastio.patches.subprocess import _popen
 from fastio.patching.registry import Layer, Patch, Target
 
 
-def mode(slot: Any) -> _popen.Mode:
+def mode(hook: Any) -> _popen.Mode:
     """How eventlet's Popen waits."""
     from fastio.concurrency import hub_wait
 
     return _popen.Mode(hub_wait.WAITER, lambda settings: Pace(budget.FLOOR), may_wait=lambda: True)
 
 
-def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The replacement of the green ``Popen._communicate``."""
-    return _popen.replacement(below, slot, mode(slot))
+    return _popen.replacement(wrapped, hook, mode(hook))
 
 
 PATCH = Patch(

@@ -66,11 +66,11 @@ def _pipe_size(file: Any, settings: Settings) -> int:
     return 0 if "_fastio_size_is_chosen" in file.__dict__ else settings.pipe_size
 
 
-def make_init(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_init(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of the green ``Popen.__init__``, which alone knows that the caller chose the size of the pipes."""
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        below(self, *args, **kwargs)
+        wrapped(self, *args, **kwargs)
         if _popen.has_pipes_of_chosen_size(self):
             for stream in (self.stdin, self.stdout, self.stderr):
                 if stream is not None:
@@ -80,12 +80,12 @@ def make_init(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
     return __init__
 
 
-def make_read(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_read(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The replacement of ``GreenFileIO.read``."""
 
     def read(self: Any, size: int = -1) -> bytes:
-        if size == -1 or not slot.active:
-            return below(self, size)
+        if size == -1 or not hook.active:
+            return wrapped(self, size)
         try:
             pace = self._fastio_pace
         except AttributeError:
@@ -111,12 +111,12 @@ def make_read(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
     return read
 
 
-def make_readall(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_readall(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The replacement of ``GreenFileIO.readall``."""
 
     def readall(self: Any) -> bytes:
-        if not slot.active:
-            return below(self)
+        if not hook.active:
+            return wrapped(self)
         settings = config.effective()
         drain = Drain(self._fileno, settings.chunk_size, _pipe_size(self, settings))
         # Not that of the file, of which single reads may have left little.
@@ -137,14 +137,14 @@ def make_readall(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
     return readall
 
 
-def make_readinto(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_readinto(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The replacement of ``GreenFileIO.readinto``."""
     from eventlet.greenio.py3 import GreenFileIO
 
     def readinto(self: Any, b: Any) -> int:
         # A subclass may have a read() of its own, which upstream's readinto() calls.
-        if not slot.active or type(self) is not GreenFileIO or memoryview(b).itemsize != 1:
-            return below(self, b)
+        if not hook.active or type(self) is not GreenFileIO or memoryview(b).itemsize != 1:
+            return wrapped(self, b)
         try:
             pace = self._fastio_pace
         except AttributeError:
@@ -158,7 +158,7 @@ def make_readinto(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
                 _wait_to_read(self, pace)
             except OSError as e:
                 if syscalls.refused(e):
-                    return below(self, b)
+                    return wrapped(self, b)
                 raise OSError(*e.args)  # noqa: B904 - as upstream
             else:
                 counters.reads += 1
@@ -171,14 +171,14 @@ def make_readinto(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
     return readinto
 
 
-def make_write(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_write(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The replacement of ``GreenFileIO.write``."""
     from eventlet.hubs import trampoline
 
     def write(self: Any, data: Any) -> int:
         view = memoryview(data)
-        if not slot.active or view.itemsize != 1:
-            return below(self, data)
+        if not hook.active or view.itemsize != 1:
+            return wrapped(self, data)
         size = len(view)
         chunk = size
         if size >= _MUCH:

@@ -13,15 +13,15 @@ from fastio.concurrency import child_exit
 from fastio.patching.registry import Layer, Patch, Target
 
 
-def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of the green ``Popen.wait``."""
     from fastio.concurrency import hub_wait
 
-    namespace = slot.original.__globals__
+    namespace = hook.original.__globals__
 
     def wait(self: Any, timeout: float | None = None, check_interval: float = 0.01) -> Any:
         def reap(left: float | None) -> Any:
-            return below(self, timeout=left, check_interval=check_interval)
+            return wrapped(self, timeout=left, check_interval=check_interval)
 
         return child_exit.wait(self, timeout, hub_wait.WAITER, reap, namespace["TimeoutExpired"])
 

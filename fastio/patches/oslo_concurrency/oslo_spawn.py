@@ -37,17 +37,17 @@ def needless(preexec_fn: Any, restore_signals: bool, setup: Callable[..., Any]) 
     )
 
 
-def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``Popen._execute_child``; Popen calls it with positional arguments only."""
-    setup = slot.relied_on[_SETUP]
-    parameters = list(inspect.signature(slot.original).parameters)
+    setup = hook.relied_on[_SETUP]
+    parameters = list(inspect.signature(hook.original).parameters)
     preexec_fn = parameters.index("preexec_fn") - 1
     restore_signals = parameters.index("restore_signals") - 1
 
     def _execute_child(self: Any, *args: Any) -> Any:
         if needless(args[preexec_fn], args[restore_signals], setup):
             args = (*args[:preexec_fn], None, *args[preexec_fn + 1 :])
-        return below(self, *args)
+        return wrapped(self, *args)
 
     return _execute_child
 

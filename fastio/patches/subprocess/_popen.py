@@ -195,14 +195,14 @@ def communicate(
     return _result(popen, popen.stdout, stdout), _result(popen, popen.stderr, stderr)
 
 
-def replacement(below: Callable[..., Any], slot: Any, mode: Mode, resumes: bool = False) -> Callable[..., Any]:
+def replacement(wrapped: Callable[..., Any], hook: Any, mode: Mode, resumes: bool = False) -> Callable[..., Any]:
     """A ``_communicate`` that exchanges in ``mode``; see :func:`communicate`."""
-    dialect = dialect_of(slot.release)
+    dialect = dialect_of(hook.release)
 
     def _communicate(self: Any, input: Any, endtime: float | None, orig_timeout: float | None) -> tuple[Any, Any]:
         to_send = self._input if resumes else None if self.text_mode else input
         if to_send and not plain_bytes(to_send) or not mode.may_wait():
-            return below(self, input, endtime, orig_timeout)
+            return wrapped(self, input, endtime, orig_timeout)
         return communicate(self, input, endtime, orig_timeout, dialect, mode, resumes)
 
     return _communicate

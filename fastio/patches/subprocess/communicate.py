@@ -19,16 +19,16 @@ from fastio.patching import holders
 from fastio.patching.registry import Layer, Patch, Target
 
 
-def mode(slot: Any) -> _popen.Mode:
+def mode(hook: Any) -> _popen.Mode:
     """How the Popen of native threads waits, with the selector class that its module chose."""
-    namespace = slot.original.__globals__
+    namespace = hook.original.__globals__
     waiter = waiting.NativeWaiter(lambda: namespace["_PopenSelector"])
     return _popen.Mode(waiter, lambda settings: Pace(fixed=settings.chunk_size), current.may_block)
 
 
-def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The replacement of ``Popen._communicate``."""
-    return _popen.replacement(below, slot, mode(slot))
+    return _popen.replacement(wrapped, hook, mode(hook))
 
 
 PATCH = Patch(

@@ -13,17 +13,17 @@ from fastio.patching import holders
 from fastio.patching.registry import Layer, Patch, Target
 
 
-def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``Popen._communicate``."""
 
     def _communicate(self: Any, input: Any, endtime: float | None, orig_timeout: float | None) -> tuple[Any, Any]:
         stdin = self.stdin
         # "is True": a stand-in for a file may answer with anything.
         if not stdin or stdin.closed is not True or self._communication_started:
-            return below(self, input, endtime, orig_timeout)
+            return wrapped(self, input, endtime, orig_timeout)
         self.stdin = None
         try:
-            return below(self, None, endtime, orig_timeout)
+            return wrapped(self, None, endtime, orig_timeout)
         finally:
             self.stdin = stdin
 

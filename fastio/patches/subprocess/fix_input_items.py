@@ -13,7 +13,7 @@ from fastio.patching import holders
 from fastio.patching.registry import Layer, Patch, Target
 
 
-def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``Popen._communicate``."""
 
     def _communicate(self: Any, input: Any, endtime: float | None, orig_timeout: float | None) -> tuple[Any, Any]:
@@ -22,10 +22,10 @@ def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
                 view = memoryview(input)
             except TypeError:
                 # Upstream raises it, at its place.
-                return below(self, input, endtime, orig_timeout)
+                return wrapped(self, input, endtime, orig_timeout)
             if view.itemsize != 1 and view.contiguous:
                 input = view.cast("B")
-        return below(self, input, endtime, orig_timeout)
+        return wrapped(self, input, endtime, orig_timeout)
 
     return _communicate
 

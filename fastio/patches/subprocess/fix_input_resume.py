@@ -18,15 +18,15 @@ from fastio.patching.registry import Layer, Make, Patch, Target
 
 
 def _make(mode: Callable[[Any], _popen.Mode]) -> Make:
-    def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
         """The wrapper of ``Popen._communicate``."""
-        if _popen.dialect_of(slot.release).resumes_input:
-            return below
-        resumed = _popen.replacement(below, slot, mode(slot), resumes=True)
+        if _popen.dialect_of(hook.release).resumes_input:
+            return wrapped
+        resumed = _popen.replacement(wrapped, hook, mode(hook), resumes=True)
 
         def _communicate(self: Any, input: Any, endtime: float | None, orig_timeout: float | None) -> tuple[Any, Any]:
             has_rest = self._communication_started and self._input and self.stdin and not self.stdin.closed
-            return (resumed if has_rest else below)(self, input, endtime, orig_timeout)
+            return (resumed if has_rest else wrapped)(self, input, endtime, orig_timeout)
 
         return _communicate
 

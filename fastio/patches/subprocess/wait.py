@@ -15,18 +15,18 @@ from fastio.patching import holders
 from fastio.patching.registry import Layer, Patch, Target
 
 
-def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``Popen._wait``."""
-    namespace = slot.original.__globals__
+    namespace = hook.original.__globals__
     waiter = waiting.NativeWaiter(lambda: namespace["_PopenSelector"])
 
     def _wait(self: Any, timeout: float | None) -> Any:
         # Without a timeout upstream does not poll: it is in waitpid() until the child has exited.
         if timeout is None or not current.may_block():
-            return below(self, timeout=timeout)
+            return wrapped(self, timeout=timeout)
 
         def reap(left: float | None) -> Any:
-            return below(self, timeout=left)
+            return wrapped(self, timeout=left)
 
         return child_exit.wait(self, timeout, waiter, reap, namespace["TimeoutExpired"])
 

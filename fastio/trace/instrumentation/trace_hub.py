@@ -16,16 +16,16 @@ from fastio.trace.spans import current
 _monotonic = time.monotonic_ns
 
 
-def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``BaseHub.switch``."""
 
     def switch(self: Any) -> Any:
         span = current.get()
         if span is None:
-            return below(self)
+            return wrapped(self)
         began = _monotonic()
         try:
-            return below(self)
+            return wrapped(self)
         finally:
             span.waits += 1
             span.wait_ns += _monotonic() - began

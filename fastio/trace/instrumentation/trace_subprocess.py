@@ -13,14 +13,14 @@ from fastio.patching.registry import Layer, Patch, Target
 from fastio.trace import redaction, spans
 
 
-def make(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``Popen.communicate``."""
 
     def communicate(self: Any, input: Any = None, timeout: float | None = None) -> Any:
         if not spans.is_on():
-            return below(self, input, timeout)
+            return wrapped(self, input, timeout)
         with spans.begin("subprocess.communicate", program=redaction.program(self.args)) as span:
-            found = below(self, input, timeout)
+            found = wrapped(self, input, timeout)
             span.values["bytes"] = sum(len(data) for data in (input, *found) if data)
             span.values["chunks"] = _chunks(self)
             span.values["code"] = self.returncode

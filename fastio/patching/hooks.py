@@ -13,12 +13,12 @@ from fastio.patching import fingerprint, places, registry
 from fastio.patching.registry import Patch, Target
 
 
-class Slot:
+class Hook:
     """One attribute.
 
-    All patches of an attribute share one function there, the gate, which calls through those that
-    are switched on; so they come and go in any order, and where another tool has wrapped the gate,
-    it passes everything through once the last of them is gone.
+    All patches of an attribute share one function there, the hook function, which calls through those that are switched
+    on; so they come and go in any order, and where another tool has wrapped it, it passes everything through once the
+    last of them is gone.
     """
 
     def __init__(self, target: Target, attribute: places.AttributePlace, upstream: Upstream) -> None:
@@ -37,19 +37,19 @@ class Slot:
         self.call: Callable[..., Any] = self.original
         #: False once the last patch is gone but another wrapper still calls us
         self.active = False
-        self.gate = target.make(self.original, self) if target.gateless else self._make_gate()
+        self.function = target.make(self.original, self) if target.plain else self._make_function()
         if target.stock is None:
-            functools.update_wrapper(self.gate, self.original)
+            functools.update_wrapper(self.function, self.original)
         also = (place.partition(":")[::2] for place in target.also)
         self.copies = [
             places.AttributePlace(sys.modules[module], name) for module, name in also if module in sys.modules
         ]
 
-    def _make_gate(self) -> Callable[..., Any]:
-        def gate(*args: Any, **kwargs: Any) -> Any:
+    def _make_function(self) -> Callable[..., Any]:
+        def hook_function(*args: Any, **kwargs: Any) -> Any:
             return self.call(*args, **kwargs)
 
-        return gate
+        return hook_function
 
     def switch_on(self, patch: Patch, target: Target) -> None:
         """Have ``patch`` in effect, with the others that are."""
@@ -60,7 +60,7 @@ class Slot:
         places_of_original = () if self.on_top() is not None else self._first_found
         for place in (*places_of_original, *self.copies):
             if place.get() is self.original:
-                place.put(self.gate)
+                place.put(self.function)
 
     def switch_off(self, patch: Patch) -> None:
         """Have ``patch`` out of effect; with the last one the original comes back."""
@@ -72,15 +72,15 @@ class Slot:
             self.remove()
 
     def remove(self) -> bool:
-        """Put the original wherever the gate is ours to take away; True if the attribute leads to it again."""
-        found = self._find_gate()
+        """Put the original wherever the hook function is ours to take away; True if the attribute leads to it again."""
+        found = self._find_function()
         if found is not None and not self.on_top():
             for place in found.places:
                 place.restore(self.original)
         for place in self.copies:
-            if place.get() is self.gate:
+            if place.get() is self.function:
                 place.put(self.original)
-        # A wrapper that does not show what it calls may yet put the gate back.
+        # A wrapper that does not show what it calls may yet put the hook function back.
         return self.on_top() is None and places.find(self.attribute, lambda value: value is self.original) is not None
 
     def outdated(self, target: Target) -> str | None:
@@ -88,24 +88,24 @@ class Slot:
         return next((key for key in target.elsewhere if _function_at(key) is not self.relied_on.get(key)), None)
 
     def on_top(self) -> tuple[Any, ...] | None:
-        """Wrappers above the gate that came after it; None if the attribute does not lead to the gate."""
-        found = self._find_gate()
+        """Wrappers above the hook function that came after it; None if the attribute does not lead to it."""
+        found = self._find_function()
         if found is None:
             return None
         return tuple(wrapper for wrapper in found.above if not _contains(self.above, wrapper))
 
     def beneath(self) -> tuple[Any, ...]:
-        """Wrappers above the gate that were there before it."""
-        found = self._find_gate()
+        """Wrappers above the hook function that were there before it."""
+        found = self._find_function()
         return () if found is None else tuple(wrapper for wrapper in found.above if _contains(self.above, wrapper))
 
-    def _find_gate(self) -> places.Found | None:
-        return places.find(self.attribute, lambda value: value is self.gate)
+    def _find_function(self) -> places.Found | None:
+        return places.find(self.attribute, lambda value: value is self.function)
 
     def _compose(self, layers: dict[str, Target]) -> Callable[..., Any]:
         call = self.original
         for name in registry.all_names():
-            if name in layers and not layers[name].gateless:
+            if name in layers and not layers[name].plain:
                 call = layers[name].make(call, self)
         return call
 
@@ -125,40 +125,40 @@ class UnknownCodeError(Exception):
 
 
 _REPORT_IT = "nothing to do now; report the versions shown, so that this code can be read and its fingerprint added"
-_slots: dict[str, Slot] = {}
+_hooks: dict[str, Hook] = {}
 
 
-def get(target: Target) -> Slot | None:
-    """The slot at the target's attribute, if fastio has put something there."""
-    slot = _slots.get(target.key)
-    if slot is not None and (target.module not in sys.modules or slot.attribute.owner is not target.owner()):
+def get(target: Target) -> Hook | None:
+    """The hook at the target's attribute, if fastio has put something there."""
+    hook = _hooks.get(target.key)
+    if hook is not None and (target.module not in sys.modules or hook.attribute.owner is not target.owner()):
         # The module was taken away or loaded anew: what it has now is something else.
         drop(target)
         return None
-    return slot
+    return hook
 
 
 def drop(target: Target) -> None:
-    """Forget the slot: nothing of ours is at the attribute any more."""
-    _slots.pop(target.key, None)
+    """Forget the hook: nothing of ours is at the attribute any more."""
+    _hooks.pop(target.key, None)
 
 
-def open_slot(patch: Patch, target: Target) -> Slot:
-    """The slot for ``patch`` at the target's attribute, new if need be.
+def open_hook(patch: Patch, target: Target) -> Hook:
+    """The hook for ``patch`` at the target's attribute, new if need be.
 
     :raises UnknownCodeError: if the code is not known
     """
-    slot = get(target)
-    in_place = slot is not None and slot.on_top() is not None
-    if slot is not None and in_place and patch.name in slot.layers:
-        return slot
-    # Also where another patch has opened the slot: it need not rely on the same functions.
+    hook = get(target)
+    in_place = hook is not None and hook.on_top() is not None
+    if hook is not None and in_place and patch.name in hook.layers:
+        return hook
+    # Also where another patch has opened the hook: it need not rely on the same functions.
     upstream = recognise(target)
-    if slot is not None and in_place:
-        slot.relied_on.update(upstream.relied_on)
-        return slot
-    slot = _slots[target.key] = Slot(target, places.AttributePlace(target.owner(), target.name), upstream)
-    return slot
+    if hook is not None and in_place:
+        hook.relied_on.update(upstream.relied_on)
+        return hook
+    hook = _hooks[target.key] = Hook(target, places.AttributePlace(target.owner(), target.name), upstream)
+    return hook
 
 
 class Upstream(NamedTuple):
@@ -229,7 +229,7 @@ def _defined_in(modules: Iterable[str], value: Any) -> bool:
 def _find_value(target: Target) -> places.Found:
     place = places.AttributePlace(target.owner(), target.name)
     value = place.get()
-    if value != target.stock and not any(value is slot.gate for slot in list(_slots.values())):
+    if value != target.stock and not any(value is hook.function for hook in list(_hooks.values())):
         found = f"{value!r} stands at {target.name}, upstream has {target.stock}"
         raise UnknownCodeError(found, "nothing to do if that is on purpose; else take it away and call fastio.patch()")
     return places.Found((place,), ())
@@ -237,12 +237,14 @@ def _find_value(target: Target) -> places.Found:
 
 def _release(key: str, value: Any) -> str:
     """The releases that upstream's function, or ours in its place, has the code of."""
-    for slot in list(_slots.values()):
-        if value is slot.gate:
-            return slot.release
+    for hook in list(_hooks.values()):
+        if value is hook.function:
+            return hook.release
     return fingerprint.recognise(key, value) or ""
 
 
 def _known(key: str, value: Any) -> bool:
     """Whether ``value`` is upstream's function of known code, or ours in its place."""
-    return any(value is slot.gate for slot in list(_slots.values())) or fingerprint.recognise(key, value) is not None
+    return (
+        any(value is hook.function for hook in list(_hooks.values())) or fingerprint.recognise(key, value) is not None
+    )

@@ -1,4 +1,4 @@
-"""The places at which tracing records, as patches: one module each, in the order of the registry's ``WINGS``."""
+"""The instrumentation: the patches that record a trace, one module each, in the order of the registry's ``WINGS``."""
 
 from __future__ import annotations
 

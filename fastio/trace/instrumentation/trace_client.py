@@ -18,24 +18,24 @@ from fastio.trace.streams import Passed, watch
 _HEADER = "X-OpenStack-Request-ID"
 
 
-def make_request(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_request(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``HTTPClient._request``."""
 
     def _request(self: Any, method: Any, url: Any, **kwargs: Any) -> Any:
         if recorder.active is None:
-            return below(self, method, url, **kwargs)
-        return _run(self, method, url, kwargs, lambda: below(self, method, url, **kwargs))
+            return wrapped(self, method, url, **kwargs)
+        return _run(self, method, url, kwargs, lambda: wrapped(self, method, url, **kwargs))
 
     return _request
 
 
-def make_session_request(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_session_request(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``SessionClient.request``."""
 
     def request(self: Any, url: Any, method: Any, **kwargs: Any) -> Any:
         if recorder.active is None:
-            return below(self, url, method, **kwargs)
-        return _run(self, method, url, kwargs, lambda: below(self, url, method, **kwargs))
+            return wrapped(self, url, method, **kwargs)
+        return _run(self, method, url, kwargs, lambda: wrapped(self, url, method, **kwargs))
 
     return request
 

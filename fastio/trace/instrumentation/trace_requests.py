@@ -21,27 +21,27 @@ from fastio.trace import spans
 from fastio.trace.wsgi import traced
 
 
-def make_load_paste_app(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_load_paste_app(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``load_paste_app``."""
 
     def load_paste_app(*args: Any, **kwargs: Any) -> Any:
-        return traced(below(*args, **kwargs), "glance-api", "glance")
+        return traced(wrapped(*args, **kwargs), "glance-api", "glance")
 
     return load_paste_app
 
 
-def make_dispatch(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+def make_dispatch(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``Resource.dispatch``."""
 
     def dispatch(self: Any, obj: Any, action: Any, *args: Any, **kwargs: Any) -> Any:
         outer = spans.current.get()
         if outer is None:
-            return below(self, obj, action, *args, **kwargs)
+            return wrapped(self, obj, action, *args, **kwargs)
         try:
             if obj is not self.controller:
-                return below(self, obj, action, *args, **kwargs)
+                return wrapped(self, obj, action, *args, **kwargs)
             with spans.begin(_name(type(obj), action)):  # type: ignore[arg-type]
-                return below(self, obj, action, *args, **kwargs)
+                return wrapped(self, obj, action, *args, **kwargs)
         except Exception as error:
             outer.root.note(error)
             raise

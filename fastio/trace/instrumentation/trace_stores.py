@@ -18,19 +18,19 @@ from fastio.trace.streams import Passed, watch
 def _make_get(name: str) -> Callable[..., Any]:
     name = f"store.{name}.get"
 
-    def make_get(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    def make_get(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
         """The wrapper of a driver's ``get``."""
 
         def get(self: Any, *args: Any, **kwargs: Any) -> Any:
             if not spans.is_on():
-                return below(self, *args, **kwargs)
+                return wrapped(self, *args, **kwargs)
             span = spans.begin(name, **_backend(self))
             passed = Passed(span, _got)
             before = current.get()
             current.set(span)
             began = spans.now()
             try:
-                data, size = below(self, *args, **kwargs)
+                data, size = wrapped(self, *args, **kwargs)
             except BaseException as error:
                 span.fail(error)
                 raise
@@ -60,18 +60,18 @@ def _got(passed: Passed, outcome: str) -> None:
 def _make_add(name: str) -> Callable[..., Any]:
     name = f"store.{name}.add"
 
-    def make_add(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    def make_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
         """The wrapper of a driver's ``add``."""
 
         def add(self: Any, image_id: Any, image_file: Any, *args: Any, **kwargs: Any) -> Any:
             if not spans.is_on():
-                return below(self, image_id, image_file, *args, **kwargs)
+                return wrapped(self, image_id, image_file, *args, **kwargs)
             span = spans.begin(name, **_backend(self))
             passed = Passed(span)
             try:
                 with span:
                     try:
-                        return below(self, image_id, watch(image_file, passed), *args, **kwargs)
+                        return wrapped(self, image_id, watch(image_file, passed), *args, **kwargs)
                     finally:
                         span.values.update(bytes=passed.bytes, chunks=passed.chunks, input_ns=passed.ns)
             except BaseException:
@@ -88,14 +88,14 @@ def _make_add(name: str) -> Callable[..., Any]:
 def _make_delete(name: str) -> Callable[..., Any]:
     name = f"store.{name}.delete"
 
-    def make_delete(below: Callable[..., Any], slot: Any) -> Callable[..., Any]:
+    def make_delete(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
         """The wrapper of a driver's ``delete``."""
 
         def delete(self: Any, *args: Any, **kwargs: Any) -> Any:
             if not spans.is_on():
-                return below(self, *args, **kwargs)
+                return wrapped(self, *args, **kwargs)
             with spans.begin(name, **_backend(self)):
-                return below(self, *args, **kwargs)
+                return wrapped(self, *args, **kwargs)
 
         return delete
 
