@@ -39,7 +39,7 @@ CELL_WIDTH, CELL_HEIGHT, MARGIN = 3.2, 1.05, 1.2
 COLOURS = {"fastio": "#2a7f62", "limit": "#b8b8b8", "": "#7f9fc4"}
 
 #: The bars of each cell of an overview: light ones natively, dark ones under eventlet.
-WAY_COLOURS = {
+MODE_COLOURS = {
     "native-stock": "#b3c6de",
     "native-fastio": "#7fbfa6",
     "eventlet-stock": "#5f83b0",
@@ -108,20 +108,20 @@ def overview_figure(result: Result) -> Figure:
         row[0].set_ylabel(label.replace(", ", ",\n"), size=9, rotation=0, ha="right", va="center", labelpad=8)
     for cell, panel in zip(axes[0], panels, strict=True):
         cell.set_title(panel, size=10)
-    handles = [pyplot.Rectangle((0, 0), 1, 1, color=colour) for colour in WAY_COLOURS.values()]
-    figure.legend(handles, list(WAY_COLOURS), loc="outside upper center", ncols=len(handles), fontsize=8)
+    handles = [pyplot.Rectangle((0, 0), 1, 1, color=colour) for colour in MODE_COLOURS.values()]
+    figure.legend(handles, list(MODE_COLOURS), loc="outside upper center", ncols=len(handles), fontsize=8)
     unit = next(iter(cells.values())).unit
     figure.supxlabel(f"{unit}, more is better; in brackets: times better than stock", size=8)
     return figure
 
 
 def _draw_cell(cell, case: CaseResult) -> None:
-    titles = [title for title in WAY_COLOURS if title in case.variants and case.figures(title)]
+    titles = [title for title in MODE_COLOURS if title in case.variants and case.figures(title)]
     if not titles:
         cell.annotate("no figures", (0, 0), size=7)
         return
     medians = [statistics.median(case.figures(title)) for title in titles]
-    cell.barh(range(len(titles)), medians, color=[WAY_COLOURS[title] for title in titles], height=0.8)
+    cell.barh(range(len(titles)), medians, color=[MODE_COLOURS[title] for title in titles], height=0.8)
     for position, title in enumerate(titles):
         figures = case.figures(title)
         cell.plot(figures, [position] * len(figures), "o", markersize=2, color="black", alpha=0.4)

@@ -21,15 +21,15 @@ FEW_SETTINGS = 3
 #: Load average per processor, before the case, from which the figures are doubted: somebody else is at work.
 BUSY = 0.75
 
-# All cases of a result at one glance, one row each: for suites whose cases have the same rows, which are the four ways
-# (:data:`benchmarks.harness.ways.WAYS`) and ``limit``. A case takes part if it has a ``panel``, which says what it
+# All cases of a result at one glance, one row each: for suites whose cases have the same rows, which are the four modes
+# (:data:`benchmarks.harness.modes.MODES`) and ``limit``. A case takes part if it has a ``panel``, which says what it
 # measures, and a ``label``, which says of what.
 
 #: How Python runs, and the rows that are compared.
-WAYS = {"native": ("native-stock", "native-fastio"), "eventlet": ("eventlet-stock", "eventlet-fastio")}
+MODES = {"native": ("native-stock", "native-fastio"), "eventlet": ("eventlet-stock", "eventlet-fastio")}
 LIMIT = "limit"
 
-#: Costs of both rows of a way: heading, and the name among the variant's costs, or else the figure of its runs.
+#: Costs of both rows of a mode: heading, and the name among the variant's costs, or else the figure of its runs.
 _BOTH_COSTS = {
     "CPU s/GiB": "cpu_seconds_per_gib",
     "server CPU s/GiB": "server_cpu_seconds_per_gib",
@@ -176,10 +176,10 @@ def overview_cases(result: Result) -> list[CaseResult]:
 
 
 def overview(result: Result) -> Table:
-    """Two rows per case, one for each way: throughput, what share of the limit it is, costs before and after."""
+    """Two rows per case, one for each mode: throughput, what share of the limit it is, costs before and after."""
     shown = overview_cases(result)
     head = ["", "", f"stock {shown[0].unit}", "fastio", "x stock", LIMIT, "fastio / limit", *_BOTH_COSTS]
-    made = Table("Overview: stock → fastio", head, [_overview_row(case, way) for case in shown for way in WAYS])
+    made = Table("Overview: stock → fastio", head, [_overview_row(case, mode) for case in shown for mode in MODES])
     notes: dict[str, list[str]] = {}
     for case in shown:
         for note in _overview_notes(case):
@@ -192,17 +192,17 @@ def _name(case: CaseResult) -> str:
     return f"{case.label}: {case.panel}"
 
 
-def _overview_row(case: CaseResult, way: str) -> list[str]:
-    stock, fast = WAYS[way]
+def _overview_row(case: CaseResult, mode: str) -> list[str]:
+    stock, fast = MODES[mode]
     reached, limit = _median(case, fast), _median(case, LIMIT)
     return [
         _name(case),
-        way,
+        mode,
         *(_rate(case, title) for title in (stock, fast)),
         ratio(case, fast) if fast in case.variants else EMPTY,
         _rate(case, LIMIT),
         number(reached / limit) if reached and limit else EMPTY,
-        *(_costs(case, WAYS[way], cost) for cost in _BOTH_COSTS.values()),
+        *(_costs(case, MODES[mode], cost) for cost in _BOTH_COSTS.values()),
     ]
 
 
@@ -230,10 +230,10 @@ def _costs(case: CaseResult, rows: tuple[str, str], cost: str) -> str:
 
 
 def _overview_notes(case: CaseResult) -> list[str]:
-    """Why there is no figure, and what the case has beside the four ways."""
+    """Why there is no figure, and what the case has beside the four modes."""
     notes = [f"{title} skipped: {row.skipped}" if title == LIMIT else f"skipped: {row.skipped}"
              for title, row in case.variants.items() if row.skipped]  # fmt: skip
-    known = {LIMIT, *(title for rows in WAYS.values() for title in rows)}
+    known = {LIMIT, *(title for rows in MODES.values() for title in rows)}
     for title in case.variants:
         figure = _median(case, title)
         if title not in known and figure is not None:

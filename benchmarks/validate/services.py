@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.backends import SERVICES
 from benchmarks.harness.engine import Case
 from benchmarks.harness.engine import Variant as CaseRow
-from benchmarks.harness.ways import MIB
+from benchmarks.harness.modes import MIB
 
 from .variants import Variant
 

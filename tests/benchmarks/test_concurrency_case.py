@@ -68,7 +68,7 @@ def test_it_is_saturated_where_more_at_a_time_bring_no_more() -> None:
 
 
 def test_what_is_asked() -> None:
-    met = {line[0]: line[-1] for line in tables.targets(made(*RISES)).rows}
+    met = {line[0]: line[-1] for line in tables.goals(made(*RISES)).rows}
     assert met == {
         "glance-32, 20 at a time: success": "yes",
         "glance-32, 100 at a time: req/s": "yes",
@@ -79,7 +79,7 @@ def test_what_is_asked() -> None:
         "glance-32, 2000 at a time: success": "no",
         "glance-32: req/s where it is saturated": "yes",
     }
-    slow = {line[0]: line[-1] for line in tables.targets(made(case(100, 40, 50))).rows}
+    slow = {line[0]: line[-1] for line in tables.goals(made(case(100, 40, 50))).rows}
     assert slow["glance-32, 100 at a time: req/s"] == "no"
 
 
@@ -87,7 +87,7 @@ def test_a_row_that_has_failed_is_left_out() -> None:
     failed = case(100, 40, 50)
     failed.variants["fastio"].runs = []
     assert tables.overview(made(failed)).rows[0][3:5] == [tables.EMPTY, tables.EMPTY]
-    assert not tables.targets(made(failed)).rows
+    assert not tables.goals(made(failed)).rows
 
 
 def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

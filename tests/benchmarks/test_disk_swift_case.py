@@ -24,7 +24,7 @@ from benchmarks.load.content import Content
 from benchmarks.suites.disk_swift import records
 from benchmarks.suites.disk_swift import tables as disk_swift_tables
 from benchmarks.suites.disk_swift import workload as disk_swift
-from benchmarks.suites.disk_swift.cases import CASES, DIRECT, LARGE, LOG, SOURCES, WAYS
+from benchmarks.suites.disk_swift.cases import CASES, DIRECT, LARGE, LOG, SERVERS, SOURCES
 from tests.benchmarks import samples
 from tests.benchmarks.test_load_analysis import operation, run_of
 from tests.conftest import with_services
@@ -60,7 +60,7 @@ def test_every_row(tmp_path, monkeypatch) -> None:
     result = results.Result("disk_swift", {}, {})
     engine.run([case], result, progress=Progress(io.StringIO()))
     (found,) = result.cases
-    assert set(found.variants) == {*(f"{source}-{way}" for source in SOURCES for way in WAYS), DIRECT}
+    assert set(found.variants) == {*(f"{source}-{server}" for source in SOURCES for server in SERVERS), DIRECT}
     for title, row in found.variants.items():
         assert row.failure is None, f"{title}: {row.failure['reason']}\n{row.failure['stderr']}"
         (run,) = row.runs
@@ -76,9 +76,9 @@ def test_every_row(tmp_path, monkeypatch) -> None:
     sizes = [row for row in table.rows if row[:2] == ["size, KB", "mean"]]
     assert sizes == [["size, KB", "mean", *["150"] * 9]]
     assert [row[1] for row in disk_swift_tables.losses(result).rows] == ["response", "transfer", "whole request"]
-    targets = [target[0] for target in disk_swift_tables.targets(result).rows]
+    goals = [goal[0] for goal in disk_swift_tables.goals(result).rows]
     for title in disk_swift_tables.FAST:
-        assert f"size-256MiB: whole request from Swift, ms, {title}" not in targets
+        assert f"size-256MiB: whole request from Swift, ms, {title}" not in goals
 
 
 def test_what_is_asked_in_the_issue_is_measured() -> None:
@@ -174,11 +174,11 @@ def test_the_tables(tmp_path, monkeypatch, capsys) -> None:
     assert rows["transfer, ms", "median"][2].startswith("10.2 (")
     assert float(rows["transfer, ms", "mean"][2]) == pytest.approx(10.2, abs=0.1)
     assert rows["size, KB", "mean"] == ["1220"] * 9
-    targets = {row[0]: row[1:] for row in disk_swift_tables.targets(result).rows}
-    assert targets["one-same: transfer from Swift, ms, swift-fastio"][-2:] == ["1.11 x stock's speed", "no"]
-    assert targets["one-same: transfer from Swift, ms, swift-1MiB-fastio"][-2:] == ["2 x stock's speed", "yes"]
-    assert targets["one-same: response p99, ms, swift"][-1] == "yes"
-    assert targets["one-same: whole request from Swift, ms, swift-fastio"][-2:] == ["1.11 x stock's speed", "yes"]
+    goals = {row[0]: row[1:] for row in disk_swift_tables.goals(result).rows}
+    assert goals["one-same: transfer from Swift, ms, swift-fastio"][-2:] == ["1.11 x stock's speed", "no"]
+    assert goals["one-same: transfer from Swift, ms, swift-1MiB-fastio"][-2:] == ["2 x stock's speed", "yes"]
+    assert goals["one-same: response p99, ms, swift"][-1] == "yes"
+    assert goals["one-same: whole request from Swift, ms, swift-fastio"][-2:] == ["1.11 x stock's speed", "yes"]
     (response, transfer, whole) = disk_swift_tables.losses(result).rows
     # Of the 8 ms that each phase takes longer than from the disk.
     assert transfer[1:] == ["transfer", "2.01", "10", "8.03", "8.03", "12%", "62%", "75%"]
@@ -193,29 +193,29 @@ def test_the_tables(tmp_path, monkeypatch, capsys) -> None:
 
 def test_a_p99_that_has_grown_is_told(tmp_path, monkeypatch) -> None:
     result = made(tmp_path, monkeypatch, {**ROWS, "swift-fastio": 0.011})
-    targets = {row[0]: row[1:] for row in disk_swift_tables.targets(result).rows}
-    assert targets["one-same: response p99, ms, swift"][-1] == "no"
-    assert targets["one-same: response p99, ms, disk"][-1] == "yes"
+    goals = {row[0]: row[1:] for row in disk_swift_tables.goals(result).rows}
+    assert goals["one-same: response p99, ms, swift"][-1] == "no"
+    assert goals["one-same: response p99, ms, disk"][-1] == "yes"
 
 
 def test_a_few_requests_have_no_p99(tmp_path, monkeypatch) -> None:
     for count, there in ((3, False), (50, True)):
         result = made(tmp_path / str(count), monkeypatch, ROWS, count)
-        assert any("p99" in row[0] for row in disk_swift_tables.targets(result).rows) == there
+        assert any("p99" in row[0] for row in disk_swift_tables.goals(result).rows) == there
 
 
 def test_a_p99_that_has_grown_everywhere_is_told(tmp_path, monkeypatch) -> None:
     found = samples.result(
         *(made(tmp_path / name, monkeypatch, {**ROWS, "swift-fastio": 0.0101}).cases[0] for name in ("a", "b", "c"))
     )
-    targets = {row[0]: row[1:] for row in disk_swift_tables.targets(found).rows}
-    assert targets["3 scenarios: response p99, swift"][-2:] == ["1.01 x stock at least", "no"]
-    assert targets["3 scenarios: response p99, disk"][-2:] == ["1 x stock at least", "yes"]
+    goals = {row[0]: row[1:] for row in disk_swift_tables.goals(found).rows}
+    assert goals["3 scenarios: response p99, swift"][-2:] == ["1.01 x stock at least", "no"]
+    assert goals["3 scenarios: response p99, disk"][-2:] == ["1 x stock at least", "yes"]
 
 
 def test_rows_that_a_scenario_does_not_have_are_not_asked_for(tmp_path, monkeypatch) -> None:
     few = {title: ROWS[title] for title in ("swift-stock", "swift-fastio")}
-    rows = disk_swift_tables.targets(made(tmp_path, monkeypatch, few)).rows
+    rows = disk_swift_tables.goals(made(tmp_path, monkeypatch, few)).rows
     assert [row[0].partition(": ")[2] for row in rows] == [
         "transfer from Swift, ms, swift-fastio", "whole request from Swift, ms, swift-fastio", "response p99, ms, swift"
     ]  # fmt: skip
@@ -237,7 +237,7 @@ def test_without_the_records(tmp_path, monkeypatch) -> None:
     assert case.summary == {}
     assert disk_swift_tables.published(result) == []
     # The medians of the runs are there nevertheless.
-    assert disk_swift_tables.targets(result).rows
+    assert disk_swift_tables.goals(result).rows
 
 
 def test_a_row_of_which_every_request_failed_has_no_summary(tmp_path, monkeypatch) -> None:

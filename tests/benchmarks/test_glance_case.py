@@ -358,7 +358,7 @@ def row(seconds: float, **figures: float) -> results.VariantResult:
     return made
 
 
-def targets(*cases: results.CaseResult) -> dict[str, list[str]]:
+def goals(*cases: results.CaseResult) -> dict[str, list[str]]:
     return {cells[0]: cells[1:] for cells in glance_targets.table([samples.result(*cases)]).rows}
 
 
@@ -369,7 +369,7 @@ def test_what_is_asked_of_the_service() -> None:
     rows["fastio, 5 + requests"] = row(1.5, p50_ms=20, p99_ms=151)
     uploads = {"stock": row(2), "fastio": row(1.2)}
     uploads["stock, 1 + requests"], uploads["fastio, 1 + requests"] = row(2, p50_ms=9.0), row(1, p50_ms=14.5)
-    found = targets(samples.case(rows, name="glance-32-download"), samples.case(uploads, name="glance-32-upload"))
+    found = goals(samples.case(rows, name="glance-32-download"), samples.case(uploads, name="glance-32-upload"))
     assert found["glance-32 download, MB/s"] == ["105", "210", "≥ 1.9 x stock", "2 x stock", "yes"]
     assert found["glance-32 download, fastio, server CPU s/GiB"][2:] == ["≤ 0.5 x stock", "0.6 x stock", "no"]
     assert found["glance-32 download, fastio, server CPU s/GiB, nginx for stock"][3:] == ["0.857 x nginx", "yes"]
@@ -392,7 +392,7 @@ def test_what_is_asked_of_the_client() -> None:
         "api-fastio-unverified": row(2, transfer_seconds=1.7, transfer_cpu_seconds=0.3),
         "limit-sha512": row(2, transfer_seconds=1.4, transfer_cpu_seconds=1.4),
     }
-    found = targets(samples.case(rows, name="client-http", unit="s"))
+    found = goals(samples.case(rows, name="client-http", unit="s"))
     assert found["glanceclient over HTTP, api-fastio, CPU s without the hashing, curl for stock"] == [
         "0.2", "0.22", "≤ 1.2 x curl", "1.1 x curl", "yes",
     ]  # fmt: skip

@@ -54,10 +54,10 @@ def test_every_row_runs_with_the_right_data(name):
 
 def test_the_rows_are_those_that_were_promised():
     rows = {name: [variant.title for variant in case.all_variants()] for name, case in cases().items()}
-    ways = ["native-stock", "eventlet-stock", "eventlet-fastio", "native-fastio"]
-    assert set(rows["cat"]) >= {*ways, "eventlet-legacy", "limit-readall", "2016-native", "2016-eventlet"}
+    modes = ["native-stock", "eventlet-stock", "eventlet-fastio", "native-fastio"]
+    assert set(rows["cat"]) >= {*modes, "eventlet-legacy", "limit-readall", "2016-native", "2016-eventlet"}
     for name in ("read-real", "read-none", "write-real", "write-none"):
-        assert set(rows[name]) >= {*ways, "limit-pipeline"}
+        assert set(rows[name]) >= {*modes, "limit-pipeline"}
     for case in cases().values():
         assert case.parameters.get("size") >= 128 << 20
         assert case.parameters.get("chunk", 64 << 20) == 64 << 20

@@ -19,7 +19,7 @@ pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 from benchmarks.backends import BACKENDS
 from benchmarks.harness import engine, results, servers, worker
 from benchmarks.harness.engine import Case, Progress
-from benchmarks.harness.ways import WAYS
+from benchmarks.harness.modes import MODES
 from benchmarks.suites.store_chunks import bench_store_chunks
 from benchmarks.suites.stores import bench_stores
 from benchmarks.suites.stores import limits as store_limits
@@ -237,7 +237,7 @@ def test_every_backend_of_a_store_is_measured() -> None:
 def test_the_overview_knows_the_ways() -> None:
     from benchmarks.harness import tables
 
-    assert {title for rows in tables.WAYS.values() for title in rows} == set(WAYS)
+    assert {title for rows in tables.MODES.values() for title in rows} == set(MODES)
 
 
 def test_a_limit_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

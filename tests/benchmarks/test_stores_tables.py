@@ -14,7 +14,7 @@ from benchmarks.suites.store_chunks import tables as chunks
 from tests.benchmarks import samples
 
 
-def ways(native: float, green: float, **fields) -> results.CaseResult:
+def modes(native: float, green: float, **fields) -> results.CaseResult:
     """A case of these factors of fastio natively and under eventlet; stock takes 1 s and 2 s for 200 MiB."""
     rows = {
         "native-stock": samples.variant([1.0] * 3, against="native-stock"),
@@ -35,7 +35,7 @@ def ways(native: float, green: float, **fields) -> results.CaseResult:
 
 
 def test_rows_are_compared_with_their_own():
-    table = tables.table(ways(2, 3))
+    table = tables.table(modes(2, 3))
     assert table.head[:4] == ["", "MiB/s", "±", "x native-stock / eventlet-stock"]
     assert [row[3] for row in table.rows] == ["1", "2 (2–2)", "1", "3 (3–3)", "4 (4–4)"]
     assert table.head[4:6] == ["CPU s/GiB", "server CPU s/GiB"]
@@ -44,15 +44,15 @@ def test_rows_are_compared_with_their_own():
 
 def test_against_wins(tmp_path, capsys):
     path = tmp_path / "stores.json"
-    samples.result(ways(2, 3)).write(path)
+    samples.result(modes(2, 3)).write(path)
     assert tables.main([str(path), "--against", "limit", "--markdown"]) == 0
     assert "| x limit |" in capsys.readouterr().out
 
 
 def test_overview():
-    add = ways(1.5, 1.25, name="add", panel="add 200 MiB")
+    add = modes(1.5, 1.25, name="add", panel="add 200 MiB")
     add.variants["no-hashing"] = samples.variant([0.5] * 3)
-    result = samples.result(add, ways(2, 3, name="get"), samples.case({"other": [1.0]}, name="third"))
+    result = samples.result(add, modes(2, 3, name="get"), samples.case({"other": [1.0]}, name="third"))
     table = tables.overview(result)
     assert table.head == [
         "", "", "stock MiB/s", "fastio", "x stock", "limit", "fastio / limit",
@@ -71,8 +71,8 @@ def test_overview():
 
 
 def test_what_the_overview_lacks():
-    skipped = {title: samples.variant([], skipped="swift: not installed") for title in ways(1, 1).variants}
-    failed = ways(1, 1, name="failed")
+    skipped = {title: samples.variant([], skipped="swift: not installed") for title in modes(1, 1).variants}
+    failed = modes(1, 1, name="failed")
     failed.variants["native-fastio"] = samples.variant([], failure={"reason": "x", "status": 1, "stderr": ""})
     failed.variants["eventlet-fastio"] = samples.variant([1.0], verified=False, against="eventlet-stock")
     failed.variants["limit"] = samples.variant([], skipped="curl is not installed")
@@ -90,9 +90,9 @@ def test_what_the_overview_lacks():
 
 def test_the_backend_is_told():
     backend = {"name": "swift", "directory": "/dev/shm", "client_chunk_size": 1 << 20}
-    notes = tables.table(ways(1, 1, backend=backend)).notes
+    notes = tables.table(modes(1, 1, backend=backend)).notes
     assert "backend: swift, its files in /dev/shm, client_chunk_size 1 MiB" in notes
-    differences = compare.compare(samples.result(ways(1, 1)), samples.result(ways(1, 1, backend=backend))).differences
+    differences = compare.compare(samples.result(modes(1, 1)), samples.result(modes(1, 1, backend=backend))).differences
     assert "case cat: backend directory: (none) -> /dev/shm" in differences
 
 
@@ -100,10 +100,10 @@ def test_overview_plot(tmp_path):
     pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
     from benchmarks.harness import plots
 
-    add = ways(1.5, 1.25, name="add", panel="add 200 MiB", label="a store, one that has a long name")
+    add = modes(1.5, 1.25, name="add", panel="add 200 MiB", label="a store, one that has a long name")
     skipped = {"native-stock": samples.variant([], skipped="no")}
     empty = samples.case(skipped, name="no", panel="add 200 MiB", label="no")
-    made = plots.plot(samples.result(ways(2, 3), add, empty), tmp_path, "stores")
+    made = plots.plot(samples.result(modes(2, 3), add, empty), tmp_path, "stores")
     assert made == [tmp_path / "stores.png", tmp_path / "stores.svg"]
     drawn = made[1].read_text()
     for expected in ("get 200 MiB", "add 200 MiB", "swift", "400 (2 x)", "300 (3 x)", "eventlet-fastio", "no figures"):

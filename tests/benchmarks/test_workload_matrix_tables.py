@@ -76,7 +76,7 @@ def test_the_bottlenecks_have_their_evidence() -> None:
 
 def test_what_the_study_found_is_judged() -> None:
     def met(result: Result) -> dict[str, str]:
-        return {line[0].partition(",")[0] + line[0].split(",")[1]: line[-1] for line in tables.targets(result).rows}
+        return {line[0].partition(",")[0] + line[0].split(",")[1]: line[-1] for line in tables.goals(result).rows}
 
     assert set(met(made()).values()) == {"yes"} and len(met(made())) == 4
     assert met(made(one_core=99.0))["cpu-reads: MiB/s one-core"] == "no"

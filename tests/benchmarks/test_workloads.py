@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import benchmarks
-from benchmarks.harness.ways import WAYS, discard_command, discarded
+from benchmarks.harness.modes import MODES, discard_command, discarded
 from benchmarks.suites.commands import workload as commands
 from benchmarks.suites.communicate import workload as communicate
 from benchmarks.suites.fairness import workload as fairness
@@ -189,7 +189,7 @@ def test_wrong_bytes_are_not_verified(
 
 @needs_eventlet
 @needs_oslo
-@pytest.mark.parametrize("variant", [name for name, way in WAYS.items() if way.fast])
+@pytest.mark.parametrize("variant", [name for name, mode in MODES.items() if mode.fast])
 def test_a_fast_row_that_is_not_patched_fails(run_worker: Run, variant: str) -> None:
     done = run_worker("communicate", variant, {"size": SIZE}, FASTIO="0")
     assert done.returncode != 0

@@ -1,7 +1,7 @@
 """Short commands: what one costs, in a small parent and in one with a large heap, and how soon its end is noticed."""
 
 from benchmarks.harness.engine import Case
-from benchmarks.harness.ways import GIB, MIB, WAYS
+from benchmarks.harness.modes import GIB, MIB, MODES
 
 
 def _case(name: str, title: str, task: str, commands: int, heap: int = 0) -> Case:
@@ -9,7 +9,7 @@ def _case(name: str, title: str, task: str, commands: int, heap: int = 0) -> Cas
         name=name,
         title=title,
         workload="commands",
-        variants=tuple(WAYS),
+        variants=tuple(MODES),
         parameters={"task": task, "commands": commands, "heap": heap},
         baseline="eventlet-stock",
         unit="ms",

@@ -28,7 +28,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from benchmarks.harness.ways import WAYS, Way, choice, enter
+from benchmarks.harness.modes import MODES, Mode, choice, enter
 from benchmarks.harness.worker import measure
 
 #: Seconds that the children of ``wait`` live: from well below to well above the 50 ms to which the standard library's
@@ -146,11 +146,11 @@ def latencies(seconds: Sequence[float]) -> dict[str, float]:
     }
 
 
-def run(way: Way, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
     task = choice(parameters, "task", "execute", "late_exit", "wait")
     commands = parameters["commands"]
     watcher = None if task == "execute" else Watcher()
-    enter(way, parameters)
+    enter(mode, parameters)
     heap = occupy(parameters.get("heap", 0))
     steps: dict[str, Callable[[int], tuple[list[float], list[bytes]]]] = {"execute": _execute}
     if watcher is not None:
@@ -169,5 +169,5 @@ def run(way: Way, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    name: functools.partial(run, way) for name, way in WAYS.items()
+    name: functools.partial(run, mode) for name, mode in MODES.items()
 }

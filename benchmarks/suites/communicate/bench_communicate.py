@@ -1,9 +1,9 @@
-"""All of a child's output through ``communicate()``: by size, number of large outputs, bytes or text, and way."""
+"""All of a child's output through ``communicate()``: by size, number of large outputs, bytes or text, and mode."""
 
 import itertools
 
 from benchmarks.harness.engine import Case
-from benchmarks.harness.ways import KIB, MIB, WAYS
+from benchmarks.harness.modes import KIB, MIB, MODES
 
 SIZES = {"64KiB": 64 * KIB, "1MiB": MIB, "16MiB": 16 * MIB, "200MiB": 200 * MIB}
 LIMITS = ("limit-readall", "limit-readv")
@@ -18,7 +18,7 @@ def _case(size: str, streams: str, mode: str, through: str) -> Case:
         name=f"{through}-{size}-{streams}-{mode}",
         title=f"{what}: {size} {outputs}, {mode}",
         workload="communicate",
-        variants=(*WAYS, *limits),
+        variants=(*MODES, *limits),
         parameters={"size": SIZES[size], "total": 64 * MIB, "streams": streams, "mode": mode, "through": through},
         baseline="eventlet-stock",
         quick={"size": min(SIZES[size], MIB), "total": 0},

@@ -25,7 +25,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from benchmarks.harness.ways import LIMIT_PIPE, WAYS, Way, check_fast, choice, enter, read_all, warmed
+from benchmarks.harness.modes import LIMIT_PIPE, MODES, Mode, check_fast, choice, enter, read_all, warmed
 from benchmarks.harness.worker import Payload, measure, random_payload, text_payload
 
 MOST_CHILDREN = 100
@@ -51,7 +51,7 @@ def source(parameters: Mapping[str, Any]) -> Payload:
 
 
 def command(parameters: Mapping[str, Any], path: str) -> list[str]:
-    """The child: the same for every way."""
+    """The child: the same in every mode."""
     if fills_both(parameters):
         return ["sh", "-c", 'cat "$0" & cat "$0" >&2; wait', path]
     return ["cat", path]
@@ -93,10 +93,10 @@ def measure_output(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return measured.result(bytes=payload.size * repeat * (2 if both else 1), verified=verified)
 
 
-def run(way: Way, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    enter(way, parameters)
+def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    enter(mode, parameters)
     result = measure_output(parameters)
-    check_fast(way, result["bytes"])
+    check_fast(mode, result["bytes"])
     return result
 
 
@@ -140,7 +140,7 @@ def _read_over(arguments: list[str], buffer: memoryview) -> Iterator[int]:
 
 
 VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    **{name: functools.partial(run, way) for name, way in WAYS.items()},
+    **{name: functools.partial(run, mode) for name, mode in MODES.items()},
     "limit-readall": limit_one_object,
     "limit-readv": limit_nothing_kept,
 }

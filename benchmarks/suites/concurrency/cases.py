@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.harness.engine import Case, Variant
-from benchmarks.harness.ways import MIB
+from benchmarks.harness.modes import MIB
 
 RELEASES = ("glance-32", "glance-33")
 #: Requests at a time -> requests in all. Those of the study, up to a thousand nodes twice. Who share fairly end

@@ -11,9 +11,9 @@ from typing import Any
 
 from benchmarks.harness import statistics
 from benchmarks.harness import tables as plain
+from benchmarks.harness.goals import HEAD, Goal
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import EMPTY, Table, number
-from benchmarks.harness.targets import HEAD, Target
 from benchmarks.suites.concurrency.cases import LEVELS, RELEASES, traced
 
 #: Requests/s that fastio is to have of stock's, from how many requests at a time on.
@@ -25,7 +25,7 @@ SERVERS = ("stock", "fastio")
 
 def tables(result: Result) -> list[Table]:
     """All that there is something to say in."""
-    made = [overview(result), states(result), saturation(result), targets(result)]
+    made = [overview(result), states(result), saturation(result), goals(result)]
     return [each for each in made if each.rows]
 
 
@@ -129,7 +129,7 @@ def saturation(result: Result) -> Table:
     return made
 
 
-def targets(result: Result) -> Table:
+def goals(result: Result) -> Table:
     """What is asked of fastio."""
     made = Table("Asked of fastio", list(HEAD), [])
     for release, users, case in levels(result):
@@ -140,18 +140,18 @@ def targets(result: Result) -> Table:
         if users >= MANY:
             reached = statistics.ratio(own, base, case.seed).ratio
             made.rows.append(
-                Target(f"{release}, {users} at a time: req/s", stock, fast, reached, "≥", FASTER, "x stock").row()
+                Goal(f"{release}, {users} at a time: req/s", stock, fast, reached, "≥", FASTER, "x stock").row()
             )
         stock, fast = (figure(case, server, "success_ratio") for server in SERVERS)
         if stock is not None and fast is not None:
             made.rows.append(
-                Target(f"{release}, {users} at a time: success", stock, fast, fast - stock, "≥", 0, "more").row()
+                Goal(f"{release}, {users} at a time: success", stock, fast, fast - stock, "≥", 0, "more").row()
             )
     for release in RELEASES:
         before, after = (_most(result, release, server) for server in SERVERS)
         if before is not None and after is not None:
             what = f"{release}: req/s where it is saturated"
-            made.rows.append(Target(what, before[1], after[1], after[1] / before[1], "≥", 1, "x stock").row())
+            made.rows.append(Goal(what, before[1], after[1], after[1] / before[1], "≥", 1, "x stock").row())
     return made
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from benchmarks.harness.engine import Case, Variant
-from benchmarks.harness.ways import KIB, MIB
+from benchmarks.harness.modes import KIB, MIB
 from benchmarks.suites.disk_swift import records
 
 #: Bytes of a log: that of the study's on average.
@@ -15,7 +15,7 @@ RECENT = 50
 LARGE = 256 * MIB
 
 #: Stock and fastio, side by side in each source.
-WAYS = ("stock", "fastio")
+SERVERS = ("stock", "fastio")
 #: Rows: source -> what it is to the workload. The study's server is a program of 64 KiB or less.
 SOURCES: dict[str, dict[str, Any]] = {
     "disk": {"source": "disk", "chunk": 64 * KIB},
@@ -32,8 +32,8 @@ SERVICE = (*STUDY, "swift-1MiB")
 _SIZES = ("disk_chunk_size", "network_chunk_size", "object_chunk_size", "client_chunk_size")
 #: Swift as the rows ``swift-wide`` have it, beside the other one: its servers move 1 MiB at a time.
 WIDE: dict[str, tuple[str, dict[str, Any]]] = {
-    f"swift-wide-{way}": ("swift", {**dict.fromkeys(_SIZES, MIB), "fastio": "on" if way == "fastio" else "off"})
-    for way in WAYS
+    f"swift-wide-{server}": ("swift", {**dict.fromkeys(_SIZES, MIB), "fastio": "on" if server == "fastio" else "off"})
+    for server in SERVERS
 }
 
 QUICK = {"total": 8, "seconds": 0, "objects": 3, "size": 150_000, "records": ""}
@@ -41,10 +41,10 @@ QUICK = {"total": 8, "seconds": 0, "objects": 3, "size": 150_000, "records": ""}
 
 def _variants(case: str, sources: Sequence[str], direct: bool) -> Iterator[Variant]:
     for source in sources:
-        for way in WAYS:
-            title = f"{source}-{way}"
+        for server in SERVERS:
+            title = f"{source}-{server}"
             parameters = {
-                **SOURCES[source], "fastio": "on" if way == "fastio" else "off",
+                **SOURCES[source], "fastio": "on" if server == "fastio" else "off",
                 "records": f"disk_swift/{case}/{title}",
             }  # fmt: skip
             if title in WIDE:

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.harness import statistics, tables
+from benchmarks.harness.goals import HEAD, Goal
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import EMPTY, Table, number
-from benchmarks.harness.targets import HEAD, Target
-from benchmarks.suites.disk_swift.cases import DIRECT, LARGE, LOG, SOURCES, WAYS
+from benchmarks.suites.disk_swift.cases import DIRECT, LARGE, LOG, SERVERS, SOURCES
 from benchmarks.suites.disk_swift.records import PHASES
 
 #: Phases that Swift may lose time in.
@@ -29,7 +29,7 @@ FAST = ("swift-fastio", "swift-1MiB-fastio", "swift-wide-fastio")
 
 def rows(case: CaseResult) -> list[str]:
     """The titles of the rows that have runs, a source's stock beside its fastio."""
-    known = [*(f"{source}-{way}" for source in SOURCES for way in WAYS), DIRECT]
+    known = [*(f"{source}-{server}" for source in SOURCES for server in SERVERS), DIRECT]
     return [title for title in known if title in case.variants and case.variants[title].measured()]
 
 
@@ -84,10 +84,10 @@ def losses(result: Result) -> Table:
     return made
 
 
-def targets(result: Result) -> Table:
+def goals(result: Result) -> Table:
     """What is asked of fastio, of the medians of the runs."""
-    found = [target.row() for case in result.cases for target in _targets(case)]
-    found += [target.row() for target in _together(result)]
+    found = [goal.row() for case in result.cases for goal in _goals(case)]
+    found += [goal.row() for goal in _together(result)]
     made = Table("What is asked", list(HEAD), found)
     if found:
         made.notes.append(
@@ -98,7 +98,7 @@ def targets(result: Result) -> Table:
     return made
 
 
-def _targets(case: CaseResult) -> list[Target]:
+def _goals(case: CaseResult) -> list[Goal]:
     found = []
     if case.parameters.get("size") == LOG or case.parameters.get("size", 0) >= LARGE:
         for title in (each for each in FAST if each in case.variants):
@@ -106,7 +106,7 @@ def _targets(case: CaseResult) -> list[Target]:
                 stock, fast = (_median(case, each, f"{phase}_p50_ms") for each in ("swift-stock", title))
                 times = stock / fast if stock and fast else None
                 what = f"{case.name}: {PHASES[phase]} from Swift, ms, {title}"
-                found.append(Target(what, stock, fast, times, "≥", bound, "x stock's speed"))
+                found.append(Goal(what, stock, fast, times, "≥", bound, "x stock's speed"))
     for source in SOURCES:
         before, after = _slowest(case, source)
         if not before:
@@ -114,13 +114,11 @@ def _targets(case: CaseResult) -> list[Target]:
         # What is judged is the lower end of the interval of their ratio: above 1 it has grown beyond chance.
         grown = statistics.ratio(after, before, case.seed).low
         stock, fast = (statistics.median(each) for each in (before, after))
-        found.append(
-            Target(f"{case.name}: response p99, ms, {source}", stock, fast, grown, "≤", 1.0, "x stock at least")
-        )
-    return [target for target in found if target.stock is not None or target.fastio is not None]
+        found.append(Goal(f"{case.name}: response p99, ms, {source}", stock, fast, grown, "≤", 1.0, "x stock at least"))
+    return [goal for goal in found if goal.stock is not None or goal.fastio is not None]
 
 
-def _together(result: Result) -> list[Target]:
+def _together(result: Result) -> list[Goal]:
     """The p99 of all scenarios: the median of their ratios."""
     found = []
     for source in SOURCES:
@@ -129,13 +127,13 @@ def _together(result: Result) -> list[Target]:
         if len(ratios) > 2:
             low, _ = statistics.median_interval(ratios, result.cases[0].seed)
             what = f"{len(ratios)} scenarios: response p99, {source}"
-            found.append(Target(what, None, None, low, "≤", 1.0, "x stock at least"))
+            found.append(Goal(what, None, None, low, "≤", 1.0, "x stock at least"))
     return found
 
 
 def _slowest(case: CaseResult, source: str) -> tuple[list[float], list[float]]:
     """The response's p99 of each run, stock's and fastio's; empty where there are too few requests for one."""
-    titles = [f"{source}-{way}" for way in WAYS]
+    titles = [f"{source}-{server}" for server in SERVERS]
     if min(sum(_figures(case, title, "operations")) for title in titles) < ENOUGH:
         return [], []
     stock, fast = (_figures(case, title, "response_p99_ms") for title in titles)
@@ -153,7 +151,7 @@ def _median(case: CaseResult, title: str, key: str) -> float | None:
 
 def judgement(result: Result) -> list[Table]:
     """All that there is something to say in."""
-    return [made for made in (*published(result), losses(result), targets(result)) if made.rows]
+    return [made for made in (*published(result), losses(result), goals(result)) if made.rows]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -42,7 +42,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.backends.base import HOST
-from benchmarks.harness.ways import choice
+from benchmarks.harness.modes import choice
 from benchmarks.harness.worker import cache_directory, recorded, surroundings
 from benchmarks.load import places
 from benchmarks.load.content import Content
@@ -217,7 +217,7 @@ def _log_server(parameters: Mapping[str, Any], root: str, access: Mapping[str, A
 def check_patched(status: Mapping[str, Any]) -> None:
     """Check that fastio's patches are in effect in the server.
 
-    :raises RuntimeError: if one is not: a slow way under a fast name would be a wrong result
+    :raises RuntimeError: if one is not: stock under the name of fastio would be a wrong result
     """
     for name, module in PATCHES:
         outcomes = [

@@ -31,7 +31,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from benchmarks.harness.ways import KIB, MIB, WAYS, Way, check_fast, enter, warmed
+from benchmarks.harness.modes import KIB, MIB, MODES, Mode, check_fast, enter, warmed
 from benchmarks.harness.worker import Measured, Payload, measure, random_payload
 
 
@@ -152,13 +152,13 @@ def measure_fairness(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return whole.result(bytes=size, verified=verified, mb_s=size / whole.seconds / 1e6, **lateness(late, period))
 
 
-def run(way: Way, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    enter(way, parameters)
+def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    enter(mode, parameters)
     result = measure_fairness(parameters)
-    check_fast(way, result["bytes"])
+    check_fast(mode, result["bytes"])
     return result
 
 
 VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    name: functools.partial(run, way) for name, way in WAYS.items() if way.green
+    name: functools.partial(run, mode) for name, mode in MODES.items() if mode.green
 }

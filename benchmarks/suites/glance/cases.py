@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.harness import servers
 from benchmarks.harness.engine import Case, Variant
-from benchmarks.harness.ways import GIB, MIB
+from benchmarks.harness.modes import GIB, MIB
 from benchmarks.suites.stores.limits import why_not
 from fastio.config import format_size
 
@@ -53,8 +53,8 @@ def _row(server: str, clients: int, rounds: int, **parameters: Any) -> Variant:
 
 
 def _downloads(release: str) -> Iterator[Variant]:
-    ways = ["fastio-sendfile", "fastio-copying"] if release in WITH_SENDFILE else []
-    rows = ["stock", "fastio", *ways, "limit-nginx"]
+    kinds = ["fastio-sendfile", "fastio-copying"] if release in WITH_SENDFILE else []
+    rows = ["stock", "fastio", *kinds, "limit-nginx"]
     for server in rows:
         yield _row(server, 0, 5, seconds=1.5)
     for clients in CLIENTS_AT_ONCE:

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from benchmarks.harness import results, statistics, tables
+from benchmarks.harness.goals import HEAD, Goal
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import Table
-from benchmarks.harness.targets import HEAD, Target
 from benchmarks.suites.glance.cases import CLIENTS_AT_ONCE, RELEASES, WITH_SENDFILE, title
 
 #: Release -> times stock's throughput that a download has to reach, and the share of stock's CPU time it may take.
@@ -35,10 +35,10 @@ def table(given: Sequence[Result]) -> Table:
     """All that is asked of what these results have."""
     cases = {case.name: case for result in given for case in result.cases}
     found = [*_service(cases), *_client(cases)]
-    return Table("What is asked", list(HEAD), [target.row() for target in found])
+    return Table("What is asked", list(HEAD), [goal.row() for goal in found])
 
 
-def _service(cases: Mapping[str, CaseResult]) -> Iterator[Target]:
+def _service(cases: Mapping[str, CaseResult]) -> Iterator[Goal]:
     for release in RELEASES:
         if f"{release}-download" in cases:
             yield from _downloads(release, cases[f"{release}-download"])
@@ -46,7 +46,7 @@ def _service(cases: Mapping[str, CaseResult]) -> Iterator[Target]:
             yield from _uploads(release, cases[f"{release}-upload"])
 
 
-def _downloads(release: str, case: CaseResult) -> Iterator[Target]:
+def _downloads(release: str, case: CaseResult) -> Iterator[Goal]:
     times, share = DOWNLOADS[release]
     yield _ratio(f"{release} download, MB/s", _rate(case, "stock"), _rate(case, "fastio"), "≥", times)
     sendfile = release in WITH_SENDFILE
@@ -62,20 +62,20 @@ def _downloads(release: str, case: CaseResult) -> Iterator[Target]:
         for key, bound in (("p50_ms", P50_DOWNLOADS[clients]), ("p99_ms", P99_DOWNLOADS)):
             figure = _median(case, fast, key)
             name = key.removesuffix("_ms")
-            yield Target(f"{during}, {name} ms", _median(case, stock, key), figure, figure, "≤", bound, "ms")
+            yield Goal(f"{during}, {name} ms", _median(case, stock, key), figure, figure, "≤", bound, "ms")
         yield _ratio(f"{during}, MB/s of the downloads", _rate(case, stock), _rate(case, fast), "≥", times)
 
 
-def _uploads(release: str, case: CaseResult) -> Iterator[Target]:
+def _uploads(release: str, case: CaseResult) -> Iterator[Goal]:
     yield _ratio(f"{release} upload, MB/s", _rate(case, "stock"), _rate(case, "fastio"), "≥", UPLOADS[release])
     for clients in CLIENTS_AT_ONCE:
         stock, fast = (_median(case, title(row, clients), "p50_ms") for row in ("stock", "fastio"))
         more = None if stock is None or fast is None else fast - stock
         what = f"{release}, other requests during {clients} upload{'s' * (clients > 1)}, p50 ms"
-        yield Target(what, stock, fast, more, "≤", P50_UPLOADS, "ms more")
+        yield Goal(what, stock, fast, more, "≤", P50_UPLOADS, "ms more")
 
 
-def _client(cases: Mapping[str, CaseResult]) -> Iterator[Target]:
+def _client(cases: Mapping[str, CaseResult]) -> Iterator[Goal]:
     for scheme in ("http", "https"):
         case = cases.get(f"client-{scheme}")
         if case is None:
@@ -96,9 +96,9 @@ def _client(cases: Mapping[str, CaseResult]) -> Iterator[Target]:
 
 def _ratio(
     what: str, stock: float | None, fastio: float | None, relation: str, bound: float, unit: str = "x stock"
-) -> Target:
+) -> Goal:
     reached = fastio / stock if stock and fastio is not None else None
-    return Target(what, stock, fastio, reached, relation, bound, unit)
+    return Goal(what, stock, fastio, reached, relation, bound, unit)
 
 
 def _median(case: CaseResult, row: str, key: str) -> float | None:

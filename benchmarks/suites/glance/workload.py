@@ -46,7 +46,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.backends.base import HOST, server_environment
-from benchmarks.harness.ways import MIB, choice, warmed
+from benchmarks.harness.modes import MIB, choice, warmed
 from benchmarks.harness.worker import Payload, measure, random_payload, surroundings
 from benchmarks.suites.glance.other_requests import Requests
 from benchmarks.suites.stores.limits import CURL
@@ -235,21 +235,21 @@ def downloaded_sha512(place: str, *options: str) -> str:
 
 
 def upload(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    target, pids = server(parameters)
+    service, pids = server(parameters)
     payload = warmed(random_payload(parameters["size"]))
-    images = [target.new() for _ in range(parameters.get("clients", 1))]
+    images = [service.new() for _ in range(parameters.get("clients", 1))]
     try:
-        with measured(parameters, (target.port, target.cheap), pids) as figures:
-            at_once(lambda image: put(payload, target.place(image), bool(parameters.get("chunked"))), images)
+        with measured(parameters, (service.port, service.cheap), pids) as figures:
+            at_once(lambda image: put(payload, service.place(image), bool(parameters.get("chunked"))), images)
             figures["bytes"] = payload.size * len(images)
         known = digests(payload).multihash
-        verified = all(target.multihash(image) == known for image in images)
+        verified = all(service.multihash(image) == known for image in images)
         # Two at a time: a hasher uses a processor, and runs without the lock of the interpreter.
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            verified &= set(pool.map(lambda image: sha512(target.stored(image)), images)) == {known}
+            verified &= set(pool.map(lambda image: sha512(service.stored(image)), images)) == {known}
     finally:
         for image in images:
-            target.delete(image)
+            service.delete(image)
     return {**figures, "verified": verified, "transfers": len(images)}
 
 

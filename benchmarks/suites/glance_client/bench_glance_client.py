@@ -14,9 +14,9 @@ from pathlib import Path
 from benchmarks.backends.glance_environments import ENVIRONMENTS
 from benchmarks.harness import servers, statistics
 from benchmarks.harness.engine import Case, Variant
+from benchmarks.harness.modes import MIB
 from benchmarks.harness.results import Result
 from benchmarks.harness.tables import Table, number
-from benchmarks.harness.ways import MIB
 from benchmarks.suites.glance import tables as glance_targets
 from benchmarks.suites.glance_client.workload import CLIENTS
 from benchmarks.suites.stores.limits import why_not

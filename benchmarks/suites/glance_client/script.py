@@ -60,7 +60,7 @@ def download(told: dict[str, Any]) -> Callable[[], None]:
 
 
 def patch() -> None:
-    """Patch, or fail: a slow way under a fast name would be a wrong result."""
+    """Patch, or fail: stock under the name of fastio would be a wrong result."""
     import fastio
 
     fastio.patch()

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.backends.base import server_environment
-from benchmarks.harness.ways import MIB, choice, warmed
+from benchmarks.harness.modes import MIB, choice, warmed
 from benchmarks.harness.worker import cache_directory, random_payload, surroundings
 from benchmarks.suites.glance.workload import Glance, WrongData, put
 from benchmarks.suites.glance_client import script as glance_client_script

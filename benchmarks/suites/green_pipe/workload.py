@@ -30,7 +30,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from benchmarks.harness.ways import WAYS, Way, check_fast, choice, discard_command, discarded, enter, warmed
+from benchmarks.harness.modes import MODES, Mode, check_fast, choice, discard_command, discarded, enter, warmed
 from benchmarks.harness.worker import Payload, measure, random_payload, text_payload
 
 READ_STYLES = ("read", "read_n", "readinto", "lines", "text_lines")
@@ -136,17 +136,17 @@ def measure_echo(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return measured.result(bytes=payload.size, verified=hasher.hexdigest() == payload.sha256)
 
 
-def run(way: Way, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
     style = choice(parameters, "style", *STYLES)
-    enter(way, parameters)
+    enter(mode, parameters)
     steps = {"read": measure_read, "write": measure_write, "echo": measure_echo}
     result = steps[STYLES[style]](parameters)
     # fastio's read() is too small to count what it does.
     if style in ("read", "readinto", *WRITE_STYLES):
-        check_fast(way, result["bytes"])
+        check_fast(mode, result["bytes"])
     return result
 
 
 VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    name: functools.partial(run, way) for name, way in WAYS.items() if way.green
+    name: functools.partial(run, mode) for name, mode in MODES.items() if mode.green
 }

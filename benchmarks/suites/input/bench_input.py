@@ -1,7 +1,7 @@
 """``communicate(input)`` into a reader that discards. Rates, because stock eventlet gets less input than the others."""
 
 from benchmarks.harness.engine import Case, Variant
-from benchmarks.harness.ways import KIB, MIB, WAYS
+from benchmarks.harness.modes import KIB, MIB, MODES
 from benchmarks.suites.peers import workload as peers
 
 
@@ -10,7 +10,7 @@ def _case(name: str, title: str, through: str, size: int) -> Case:
         name=name,
         title=title,
         workload="input",
-        variants=(*WAYS, Variant("uvloop", skip=peers.why_not("uvloop")), "limit-write"),
+        variants=(*MODES, Variant("uvloop", skip=peers.why_not("uvloop")), "limit-write"),
         parameters={"size": size, "stock_green_size": 8 * MIB, "through": through},
         baseline="eventlet-stock",
         quick={"size": MIB, "stock_green_size": 128 * KIB},

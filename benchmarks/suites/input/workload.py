@@ -22,7 +22,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from benchmarks.harness.ways import WAYS
+from benchmarks.harness.modes import MODES
 from benchmarks.suites.input.writing import limit, run
 
 
@@ -34,7 +34,7 @@ def uvloop(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    **{name: functools.partial(run, way) for name, way in WAYS.items()},
+    **{name: functools.partial(run, mode) for name, mode in MODES.items()},
     "uvloop": uvloop,
     "limit-write": limit,
 }

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from benchmarks.harness.ways import (
+from benchmarks.harness.modes import (
     LIMIT_PIPE,
-    Way,
+    Mode,
     check_fast,
     choice,
     discard_command,
@@ -61,11 +61,11 @@ def measure_input(write: Write, payload: Payload, data: bytes) -> dict[str, Any]
     return measured.result(bytes=payload.size, verified=verified)
 
 
-def run(way: Way, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    enter(way, parameters)
-    payload, data = source(parameters, slow=way.green and not way.fast)
+def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    enter(mode, parameters)
+    payload, data = source(parameters, slow=mode.green and not mode.fast)
     result = measure_input(through(parameters), payload, data)
-    check_fast(way, 2 * payload.size)
+    check_fast(mode, 2 * payload.size)
     return result
 
 

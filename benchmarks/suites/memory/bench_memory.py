@@ -1,9 +1,9 @@
 """Memory beyond the start at the worst moment, as a multiple of the payload."""
 
 from benchmarks.harness.engine import Case
-from benchmarks.harness.ways import KIB, MIB, WAYS
+from benchmarks.harness.modes import KIB, MIB, MODES
 
-GREEN = tuple(name for name, way in WAYS.items() if way.green)
+GREEN = tuple(name for name, mode in MODES.items() if mode.green)
 
 
 def _case(task: str, title: str, variants: tuple[str, ...]) -> Case:
@@ -21,9 +21,9 @@ def _case(task: str, title: str, variants: tuple[str, ...]) -> Case:
 
 
 CASES = [
-    _case("output", "execute(binary=True)", (*WAYS, "limit-readall")),
-    _case("text", "execute() as text", tuple(WAYS)),
-    _case("input", "execute(process_input)", tuple(WAYS)),
+    _case("output", "execute(binary=True)", (*MODES, "limit-readall")),
+    _case("text", "execute() as text", tuple(MODES)),
+    _case("input", "execute(process_input)", tuple(MODES)),
     _case("green_pipe", "GreenPipe.read()", GREEN),
 ]
 

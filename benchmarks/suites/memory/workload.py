@@ -21,7 +21,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from benchmarks.harness.ways import WAYS, Way, choice
+from benchmarks.harness.modes import MODES, Mode, choice
 from benchmarks.suites.communicate import workload as communicate
 from benchmarks.suites.green_pipe import workload as green_pipe
 from benchmarks.suites.input import writing
@@ -31,16 +31,16 @@ def _with_ratio(result: dict[str, Any]) -> dict[str, Any]:
     return {**result, "peak_ratio": result["peak_memory"] / result["bytes"]}
 
 
-def run(way: Way, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
     task = choice(parameters, "task", "output", "text", "input", "green_pipe")
     if task == "input":
-        return _with_ratio(writing.run(way, {**parameters, "through": "oslo"}))
+        return _with_ratio(writing.run(mode, {**parameters, "through": "oslo"}))
     if task == "green_pipe":
-        if not way.green:
+        if not mode.green:
             raise ValueError("task 'green_pipe' exists under eventlet only")
-        return _with_ratio(green_pipe.run(way, {**parameters, "style": "read"}))
-    mode = {"output": "binary", "text": "text"}[task]
-    return _with_ratio(communicate.run(way, {**parameters, "through": "oslo", "mode": mode}))
+        return _with_ratio(green_pipe.run(mode, {**parameters, "style": "read"}))
+    content = "text" if task == "text" else "binary"
+    return _with_ratio(communicate.run(mode, {**parameters, "through": "oslo", "mode": content}))
 
 
 def limit(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,6 +49,6 @@ def limit(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    **{name: functools.partial(run, way) for name, way in WAYS.items()},
+    **{name: functools.partial(run, mode) for name, mode in MODES.items()},
     "limit-readall": limit,
 }

@@ -1,7 +1,7 @@
 """200 MiB from a child and to a child: others, stock, fastio and the limit."""
 
 from benchmarks.harness.engine import Case, Variant
-from benchmarks.harness.ways import KIB, MIB
+from benchmarks.harness.modes import KIB, MIB
 from benchmarks.suites.peers import workload as peers
 
 TITLES = {"output": "200 MiB of a child's output", "input": "200 MiB of input to a child"}

@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from importlib.util import find_spec
 from typing import Any
 
-from benchmarks.harness.ways import WAYS, Way, choice, discard_command, discarded
+from benchmarks.harness.modes import MODES, Mode, choice, discard_command, discarded
 from benchmarks.harness.worker import Measured, measure
 from benchmarks.suites.communicate import workload as communicate
 from benchmarks.suites.input import writing
@@ -98,9 +98,9 @@ async def _measure_async(run: AsyncRun, parameters: Mapping[str, Any]) -> dict[s
     return task.result(measured, out, err, hashed)
 
 
-def _way(way: Way, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def _mode(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
     workload = {"output": communicate, "input": writing}[direction(parameters)]
-    return workload.run(way, {**parameters, "through": "oslo"})
+    return workload.run(mode, {**parameters, "through": "oslo"})
 
 
 def _limit(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,7 +194,7 @@ def _anyio(backend: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    **{name: functools.partial(_way, way) for name, way in WAYS.items()},
+    **{name: functools.partial(_mode, mode) for name, mode in MODES.items()},
     "subprocess-run": _one_pipe,
     "gevent": _gevent,
     "asyncio": _asyncio,

@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.backends import dog
-from benchmarks.harness.ways import LIMIT_PIPE, WAYS, Way, check_fast, choice, enter, read_all
+from benchmarks.harness.modes import LIMIT_PIPE, MODES, Mode, check_fast, choice, enter, read_all
 from benchmarks.harness.worker import Payload, cache_directory, measure, random_payload
 
 IMAGE = "image"
@@ -160,11 +160,11 @@ def run_write(parameters: Mapping[str, Any]) -> dict[str, Any]:
 TASKS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {"cat": run_cat, "read": run_read, "write": run_write}
 
 
-def run(way: Way, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
     task = TASKS[choice(parameters, "task", *TASKS)]
-    enter(way, parameters)
+    enter(mode, parameters)
     result = task(parameters)
-    check_fast(way, parameters["size"])
+    check_fast(mode, parameters["size"])
     return result
 
 
@@ -173,7 +173,7 @@ def legacy(parameters: Mapping[str, Any]) -> dict[str, Any]:
     from benchmarks.suites.sheepdog import legacy
 
     task = TASKS[choice(parameters, "task", "cat", "read")]
-    enter(WAYS["eventlet-stock"], parameters)
+    enter(MODES["eventlet-stock"], parameters)
     legacy.install()
     return task(parameters)
 
@@ -215,7 +215,7 @@ def limit_pipeline(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    **{name: functools.partial(run, way) for name, way in WAYS.items()},
+    **{name: functools.partial(run, mode) for name, mode in MODES.items()},
     "eventlet-legacy": legacy,
     "limit-readall": limit_readall,
     "limit-pipeline": limit_pipeline,

@@ -6,7 +6,7 @@ rows of the old driver are there where glance_store 1.0.1 is, as :mod:`benchmark
 """
 
 from benchmarks.harness.engine import Case, Variant
-from benchmarks.harness.ways import MIB
+from benchmarks.harness.modes import MIB
 from benchmarks.suites.sheepdog_driver.workload import VARIANTS, why_not
 
 SIZE = 256 * MIB

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.backends import dog, old_sheepdog
-from benchmarks.harness.ways import choice
+from benchmarks.harness.modes import choice
 from benchmarks.harness.worker import Measured, measure
 from benchmarks.suites.sheepdog.workload import ADDRESS, IMAGE, PORT, dog_environment, limit_pipeline, readable_cluster
 from benchmarks.suites.sheepdog.workload import writable_cluster as writable_pieces

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchmarks.harness.engine import Case, Variant
-from benchmarks.harness.ways import GIB, MIB, WAYS
+from benchmarks.harness.modes import GIB, MIB, MODES
 from benchmarks.suites.stores.limits import why_not
 from fastio.config import format_size
 
@@ -34,9 +34,9 @@ LIMITS = {"filesystem": ("limit-sha512", "limit-sha512sum", "no-hashing"), "rbd"
 
 
 def _variants(backend: str, limits: tuple[str, ...]) -> list[Variant]:
-    """The four ways, each fast one beside its stock one, and the limits."""
-    ways = [Variant(name, against=f"{name.partition('-')[0]}-stock") for name in WAYS]
-    return [*ways, Variant("limit", skip=why_not(backend)), *map(Variant, limits)]
+    """The four modes, each fast one beside its stock one, and the limits."""
+    modes = [Variant(name, against=f"{name.partition('-')[0]}-stock") for name in MODES]
+    return [*modes, Variant("limit", skip=why_not(backend)), *map(Variant, limits)]
 
 
 def _case(row: str, task: str, size: int, *limits: str, **fields: Any) -> Case:

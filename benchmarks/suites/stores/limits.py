@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.backends.base import find_program, server_environment
-from benchmarks.harness.ways import MIB
+from benchmarks.harness.modes import MIB
 from benchmarks.harness.worker import Payload
 
 #: Name of the image that a limit writes.

@@ -46,7 +46,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from benchmarks.harness.ways import KIB, MIB, WAYS, Way, choice, warmed
+from benchmarks.harness.modes import KIB, MIB, MODES, Mode, choice, warmed
 from benchmarks.harness.worker import Payload, measure, random_payload, surroundings
 
 if TYPE_CHECKING:
@@ -124,13 +124,13 @@ def server_cpu_seconds(pids: list[int]) -> float:
 
 
 @contextlib.contextmanager
-def measured_with_server(way: Way | None = None) -> Iterator[dict[str, float]]:
+def measured_with_server(mode: Mode | None = None) -> Iterator[dict[str, float]]:
     """Measure the block; yields a dictionary that has all figures when the block is left."""
     from benchmarks.suites.fairness.workload import Heartbeat, lateness
 
     pids = surroundings().get("pids", [])
     figures: dict[str, float] = {}
-    heartbeat = Heartbeat(PERIOD) if way is not None and way.green else None
+    heartbeat = Heartbeat(PERIOD) if mode is not None and mode.green else None
     before = server_cpu_seconds(pids)
     with measure() as measured:
         yield figures
@@ -141,8 +141,8 @@ def measured_with_server(way: Way | None = None) -> Iterator[dict[str, float]]:
     figures.update({name: value for name, value in vars(measured).items() if value is not None})
 
 
-def enter(way: Way) -> None:
-    if way.green:
+def enter(mode: Mode) -> None:
+    if mode.green:
         import eventlet
 
         eventlet.monkey_patch()
@@ -161,7 +161,7 @@ def patch(parameters: Mapping[str, Any], driver: str) -> None:
 def check_patched(store: Store) -> None:
     """Check that fastio's patches of this store's driver are in effect.
 
-    :raises RuntimeError: if one is not: a slow way under a fast name would be a wrong result
+    :raises RuntimeError: if one is not: stock under the name of fastio would be a wrong result
     """
     import fastio
 
@@ -173,16 +173,16 @@ def check_patched(store: Store) -> None:
 
 
 @contextlib.contextmanager
-def opened_store(way: Way, parameters: Mapping[str, Any]) -> Iterator[Store]:
-    """The case's store in this process, made to be used that way, and used once."""
+def opened_store(mode: Mode, parameters: Mapping[str, Any]) -> Iterator[Store]:
+    """The case's store in this process, made to be used in that mode, and used once."""
     from benchmarks.backends.stores import opened
 
-    enter(way)
+    enter(mode)
     access = surroundings()["access"]
-    if way.fast:
+    if mode.fast:
         patch(parameters, access["driver"])
     with opened(access, **parameters.get("options", {})) as store:
-        if way.fast:
+        if mode.fast:
             check_patched(store)
         yield store
 
@@ -204,14 +204,14 @@ def sha256(chunks: Iterator[bytes]) -> str:
     return hasher.hexdigest()
 
 
-def run_get(way: Way, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def run_get(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
     payload = random_payload(size_of(parameters))
     prepared = surroundings()["prepared"]
-    with opened_store(way, parameters) as store:
+    with opened_store(mode, parameters) as store:
         for _ in get(store, prepared["small"]):
             pass
         moved = chunks = largest = 0
-        with measured_with_server(way) as figures:
+        with measured_with_server(mode) as figures:
             for url in prepared["urls"]:
                 for chunk in get(store, url):
                     chunks += 1
@@ -223,14 +223,14 @@ def run_get(way: Way, parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {**figures, "bytes": moved, "verified": verified, "chunks": chunks, "largest_chunk": largest}
 
 
-def run_add(way: Way, parameters: Mapping[str, Any], hashed: bool = True) -> dict[str, Any]:
+def run_add(mode: Mode, parameters: Mapping[str, Any], hashed: bool = True) -> dict[str, Any]:
     payload = warmed(random_payload(size_of(parameters)))
     known = digests(payload)
     small = random_payload(min(SMALL, payload.size))
-    with opened_store(way, parameters) as store:
+    with opened_store(mode, parameters) as store:
         with contextlib.closing(Source(small)) as source:
             store.delete(store.add(source, size=small.size).url)
-        with contextlib.closing(Source(payload)) as source, measured_with_server(way) as figures:
+        with contextlib.closing(Source(payload)) as source, measured_with_server(mode) as figures:
             added = store.add(source, size=payload.size, hashing=MULTIHASH)
         try:
             verified = added.size == payload.size and sha256(get(store, added.url)) == payload.sha256
@@ -254,8 +254,8 @@ def check_chunk(parameters: Mapping[str, Any], largest: int) -> None:
         raise RuntimeError(f"the largest chunk had {largest} bytes, where {parameters['chunk']} were asked for")
 
 
-def run(way: Way, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    return {"get": run_get, "add": run_add}[choice(parameters, "task", "get", "add")](way, parameters)
+def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    return {"get": run_get, "add": run_add}[choice(parameters, "task", "get", "add")](mode, parameters)
 
 
 def no_hashing(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -271,7 +271,7 @@ def no_hashing(parameters: Mapping[str, Any]) -> dict[str, Any]:
             return ""
 
     utils.get_hasher = lambda *args, **kwargs: NoHash()
-    return run_add(WAYS["native-stock"], parameters, hashed=False)
+    return run_add(MODES["native-stock"], parameters, hashed=False)
 
 
 def limit_sha512(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -344,7 +344,7 @@ def _placed(payloads: list[Payload], parameters: Mapping[str, Any]) -> list[str]
 
 def _added(payloads: list[Payload], parameters: Mapping[str, Any]) -> list[str]:
     urls = []
-    with opened_store(WAYS["native-stock"], parameters) as store:
+    with opened_store(MODES["native-stock"], parameters) as store:
         for payload in payloads:
             with contextlib.closing(Source(payload)) as source:
                 urls.append(store.add(source, size=payload.size).url)
@@ -352,7 +352,7 @@ def _added(payloads: list[Payload], parameters: Mapping[str, Any]) -> list[str]:
 
 
 VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    **{name: functools.partial(run, way) for name, way in WAYS.items()},
+    **{name: functools.partial(run, mode) for name, mode in MODES.items()},
     "no-hashing": no_hashing,
     "limit-sha512": limit_sha512,
     "limit-sha512sum": limit_sha512sum,

@@ -6,9 +6,9 @@
 import itertools
 
 from benchmarks.harness.engine import Case, Variant
+from benchmarks.harness.modes import KIB, MIB
 from benchmarks.harness.results import Result
 from benchmarks.harness.tables import Table
-from benchmarks.harness.ways import KIB, MIB
 from benchmarks.suites.sweep import tables
 from fastio.config import format_size
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from benchmarks.harness.ways import WAYS, check_fast, enter
+from benchmarks.harness.modes import MODES, check_fast, enter
 from benchmarks.suites.communicate import workload as communicate
 from benchmarks.suites.fairness import workload as fairness
 from benchmarks.suites.input import writing
@@ -31,11 +31,11 @@ RESULTS = ("input_mb_s", "together_mb_s", "p99_ms")
 
 
 def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    way = WAYS["eventlet-fastio"]
-    enter(way, {"settings": {name: parameters[name] for name in SETTINGS}})
+    mode = MODES["eventlet-fastio"]
+    enter(mode, {"settings": {name: parameters[name] for name in SETTINGS}})
     oslo = {"size": parameters["size"], "through": "oslo"}
     alone = communicate.measure_output(oslo)
-    check_fast(way, alone["bytes"])
+    check_fast(mode, alone["bytes"])
     written = writing.measure_input(writing.through(oslo), *writing.source(oslo))
     together = fairness.measure_fairness({"transfers": parameters["transfers"], "size": parameters["transfer_size"]})
     lateness = {name: together[name] for name in ("p50_ms", "p99_ms", "worst_ms", "arrival_p99_ms")}

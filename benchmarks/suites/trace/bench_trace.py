@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from benchmarks.harness import statistics
 from benchmarks.harness.engine import Case, Variant
+from benchmarks.harness.modes import MIB
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import EMPTY, Table, number
-from benchmarks.harness.ways import MIB
 from benchmarks.suites.glance.cases import RELEASES
 
 #: Microseconds of CPU.

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.backends.base import HOST
-from benchmarks.harness.ways import KIB, MIB
+from benchmarks.harness.modes import KIB, MIB
 from benchmarks.harness.worker import surroundings
 from benchmarks.suites.glance import workload as service
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.harness.engine import Case, Variant
-from benchmarks.harness.ways import KIB, MIB
+from benchmarks.harness.modes import KIB, MIB
 
 SIZES = [4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB]
 WORKERS = [1, 8, 64]

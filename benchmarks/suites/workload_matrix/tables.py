@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from benchmarks.harness import statistics
 from benchmarks.harness import tables as plain
+from benchmarks.harness.goals import HEAD, Goal
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import EMPTY, Table, number
-from benchmarks.harness.targets import HEAD, Target
 from benchmarks.suites.workload_matrix.cases import FINDING, PROCESSORS, ratio, shown
 
 #: Bandwidth that servers with fewer processors have to lose where these are the limit, and may lose where they are not.
@@ -76,7 +76,7 @@ def workloads(result: Result) -> list[Workload]:
 
 def tables(result: Result) -> list[Table]:
     """All that there is something to say in."""
-    made = [overview(result), bottlenecks(result), finding(result), targets(result)]
+    made = [overview(result), bottlenecks(result), finding(result), goals(result)]
     return [each for each in made if each.rows]
 
 
@@ -134,7 +134,7 @@ def finding(result: Result) -> Table:
     return made
 
 
-def targets(result: Result) -> Table:
+def goals(result: Result) -> Table:
     """Whether less is lost or not, as the study says."""
     made = Table("What the study found", list(HEAD), [])
     for case in _findings(result):
@@ -147,7 +147,7 @@ def targets(result: Result) -> Table:
             what = f"{case.name}: MiB/s, {title}, where processors are {'' if FINDING[case.name] else 'not '}the limit"
             relation, bound = ("≤", LOST) if FINDING[case.name] else ("≥", KEPT)
             middles = statistics.median(base), statistics.median(figures)
-            made.rows.append(Target(what, *middles, reached, relation, bound, "x all cores").row())
+            made.rows.append(Goal(what, *middles, reached, relation, bound, "x all cores").row())
     if made.rows:
         made.head[1:3] = ["all cores", "fewer"]
     return made

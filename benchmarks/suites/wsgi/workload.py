@@ -34,7 +34,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from benchmarks.harness.ways import MIB, WAYS, Way, check_fast, choice, enter
+from benchmarks.harness.modes import MIB, MODES, Mode, check_fast, choice, enter
 from benchmarks.harness.worker import Payload, measure, random_payload
 from benchmarks.suites.fairness.workload import Heartbeat, lateness
 
@@ -145,7 +145,7 @@ def measure_serving(parameters: Mapping[str, Any]) -> dict[str, Any]:
 def check_applied() -> None:
     """Check that fastio's patches are in effect.
 
-    :raises RuntimeError: if one is not: a slow way under a fast name would be a wrong result
+    :raises RuntimeError: if one is not: stock under the name of fastio would be a wrong result
     """
     import fastio
     from fastio.report import Outcome
@@ -155,16 +155,16 @@ def check_applied() -> None:
             raise RuntimeError(f"fastio's {name} is not applied here:\n{fastio.status()}")
 
 
-def run(way: Way, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    enter(way, parameters)
+def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    enter(mode, parameters)
     from eventlet import wsgi  # noqa: F401 (its patch is applied when it is imported)
 
-    if way.fast:
+    if mode.fast:
         check_applied()
     result = measure_serving(parameters)
     if parameters["task"] != "length":
         # Twice, and without the first chunk, which upstream's code sends along with the headers.
-        check_fast(way, 2 * (result["bytes"] - parameters["chunk"]))
+        check_fast(mode, 2 * (result["bytes"] - parameters["chunk"]))
     return result
 
 
@@ -199,7 +199,7 @@ def main(arguments: list[str]) -> None:
 
 
 VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    name: functools.partial(run, way) for name, way in WAYS.items() if way.green
+    name: functools.partial(run, mode) for name, mode in MODES.items() if mode.green
 }
 
 

@@ -1,4 +1,4 @@
-"""What is asked of fastio, beside what a result has: the lines of a table, for all suites that have one."""
+"""The goals of fastio, beside what a result has: the lines of a table, for all suites that have one."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _RELATIONS: Mapping[str, Callable[[float, float], bool]] = {"≥": operator.ge, 
 
 
 @dataclass(frozen=True)
-class Target:
-    """One line: two figures, and what is asked of fastio's, of their ratio, or of something computed of them."""
+class Goal:
+    """One line: two figures, and the goal of fastio's, of their ratio, or of something computed of them."""
 
     what: str
     #: stock's figure, or that of the limit

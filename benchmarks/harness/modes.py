@@ -1,4 +1,4 @@
-"""What the workloads share: the ways of running a command, the children, and the check that a fast way was fast."""
+"""What the workloads share: the modes, the children, and the check that fastio was at work."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ GIB = 1 << 30
 LIMIT_PIPE = MIB
 
 
-class Way(NamedTuple):
-    """How Python runs commands in a process."""
+class Mode(NamedTuple):
+    """How Python runs commands in a process: native or green, stock or with fastio."""
 
     green: bool
     fast: bool
 
 
-#: The four ways that every suite compares.
-WAYS = {
-    "native-stock": Way(green=False, fast=False),
-    "native-fastio": Way(green=False, fast=True),
-    "eventlet-stock": Way(green=True, fast=False),
-    "eventlet-fastio": Way(green=True, fast=True),
+#: The four that every suite compares.
+MODES = {
+    "native-stock": Mode(green=False, fast=False),
+    "native-fastio": Mode(green=False, fast=True),
+    "eventlet-stock": Mode(green=True, fast=False),
+    "eventlet-fastio": Mode(green=True, fast=True),
 }
 
 
@@ -46,26 +46,26 @@ def choice(parameters: Mapping[str, Any], name: str, *allowed: str) -> str:
     return value
 
 
-def enter(way: Way, parameters: Mapping[str, Any]) -> None:
-    """Make this process run commands that way, with the fastio settings among the parameters (``settings``).
+def enter(mode: Mode, parameters: Mapping[str, Any]) -> None:
+    """Make this process run commands in this mode, with the fastio settings among the parameters (``settings``).
 
-    :raises RuntimeError: if a patch could not be applied: a slow way under a fast name would be a wrong result
+    :raises RuntimeError: if a patch could not be applied: stock under the name of fastio would be a wrong result
     """
-    if way.green:
+    if mode.green:
         import eventlet
 
         eventlet.monkey_patch()
     # The imports of a service come first; what they cost is not what is measured.
     from oslo_concurrency import processutils  # noqa: F401
 
-    if not way.fast:
+    if not mode.fast:
         return
     import fastio
     from fastio.report import Outcome
 
     fastio.patch(**parameters.get("settings", {}))
     report = fastio.status()
-    wanted = ("green_communicate", "green_wait", "green_pipe") if way.green else ("communicate", "wait")
+    wanted = ("green_communicate", "green_wait", "green_pipe") if mode.green else ("communicate", "wait")
     for name in (*wanted, "oslo_spawn"):
         # A patch may also be for what this process does not have: a native Popen, or eventlet.
         outcomes = {entry.outcome for entry in report.entries if entry.name == name}
@@ -73,12 +73,12 @@ def enter(way: Way, parameters: Mapping[str, Any]) -> None:
             raise RuntimeError(f"fastio's {name} is not applied here:\n{report}")
 
 
-def check_fast(way: Way, size: int) -> None:
-    """Check that a fast way has moved at least ``size`` bytes by its own code.
+def check_fast(mode: Mode, size: int) -> None:
+    """Check that fastio has moved at least ``size`` bytes by its own code.
 
     :raises RuntimeError: if it has not
     """
-    if not way.fast:
+    if not mode.fast:
         return
     from fastio import counters
 
