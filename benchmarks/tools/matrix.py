@@ -31,7 +31,7 @@ FILE = ROOT / "fastio" / "tested.json"
 #: What the patches do, on processes, sockets and the stores that need no servers of their own.
 TESTS = (
     "tests/patches", "tests/stores/test_http.py", "tests/stores/test_store_filesystem.py",
-    "tests/stores/test_store_hashing.py", "tests/stores/test_store_http.py",
+    "tests/stores/test_image_hashing.py", "tests/stores/test_store_http.py",
 )  # fmt: skip
 
 #: Seconds that one run of the tests may take.
@@ -65,7 +65,7 @@ class Pins:
 OLDER_UTILS = ("oslo.utils<8",)
 #: The first does not spin on a broken pipe; in the second md5 does not come from hashlib, where the test looks for it.
 EVENTLET_0_34 = ("tests/patches/test_fix_green_epipe.py::test_upstream_still_spins",)
-GLANCE_STORE_4 = ("tests/stores/test_store_hashing.py::test_other_greenlets_run_while_an_upload_waits",)
+GLANCE_STORE_4 = ("tests/stores/test_image_hashing.py::test_other_greenlets_run_while_an_upload_waits",)
 
 #: The oldest releases that fastio is for, the newest that it knows, and some between, each on a Python of its time.
 #: oslo.concurrency 7.5 is the last for Python 3.10.

@@ -78,7 +78,7 @@ def test_it_serves_images_and_leaves_nothing(usable: Usable, tmp_path: Path, nam
 @pytest.mark.parametrize("name", SERVICES)
 def test_two_with_their_parameters(usable: Usable, tmp_path: Path, name: str) -> None:
     parameters: dict[str, Any] = {
-        "chunk_size": 131072, "flavor": "caching", "workers": 2, "fastio": "on", "disabled": "store_chunks",
+        "chunk_size": 131072, "flavor": "caching", "workers": 2, "fastio": "on", "disabled": "image_chunks",
     }  # fmt: skip
     with usable(name)(tmp_path) as one, usable(name)(tmp_path, **parameters) as two:
         assert not set(one.pids()) & set(two.pids())
@@ -86,7 +86,7 @@ def test_two_with_their_parameters(usable: Usable, tmp_path: Path, name: str) ->
         configuration = (two.etc / "glance-api.conf").read_text()
         assert "filesystem_store_chunk_size = 131072\n" in configuration and "flavor = caching\n" in configuration
         assert "filesystem_store_chunk_size" not in (one.etc / "glance-api.conf").read_text()
-        assert b"FASTIO_DISABLED=store_chunks" in Path(f"/proc/{two.pids()[-1]}/environ").read_bytes().split(b"\0")
+        assert b"FASTIO_DISABLED=image_chunks" in Path(f"/proc/{two.pids()[-1]}/environ").read_bytes().split(b"\0")
         check_image(two.access(), upload(two.access(), b"two"), b"two")
         one.check()
 

@@ -119,7 +119,7 @@ def test_with_fastio():
         found = running.access()["patched"]
         assert set(found) == {"account", "container", "object", "proxy"}
         for names in found.values():
-            assert {"fix_green_sendall", "fix_green_wsgi_chunked"} <= set(names)
+            assert {"green_sendall", "green_wsgi_chunked"} <= set(names)
         assert login(running.access(), credentials())[0] == 201
     with pytest.raises(BackendError, match="fastio='maybe' is not one of on, off"):
         Swift(fastio="maybe").start()

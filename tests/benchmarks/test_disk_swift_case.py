@@ -108,8 +108,8 @@ def test_a_stock_swift_under_a_fast_name_is_an_error() -> None:
     found = told(proxy=[*disk_swift.SERVER_PATCHES, "others"])
     assert disk_swift._swift(parameters, found) is found["beside"]["wide"]
     assert disk_swift._swift({}, found) is found
-    with pytest.raises(RuntimeError, match="fix_green_sendall is not in effect in Swift's proxy server"):
-        disk_swift._swift(parameters, told(proxy=["fix_green_wsgi_chunked"]))
+    with pytest.raises(RuntimeError, match="green_sendall is not in effect in Swift's proxy server"):
+        disk_swift._swift(parameters, told(proxy=["green_wsgi_chunked"]))
     with pytest.raises(RuntimeError, match="wide: no room"):
         disk_swift._swift(parameters, {"beside": {"wide": {"failed": "no room"}}})
 

@@ -36,7 +36,7 @@ MIB = 1 << 20
 SECTION = re.compile(r"^=+ +fastio +=+$", re.MULTILINE)
 
 #: Options that differ from fastio's own defaults, so that it is seen whether they count.
-OPTIONS = {"fastio": {"chunk_size": "96KiB", "disabled": "store_hashing"}}
+OPTIONS = {"fastio": {"chunk_size": "96KiB", "disabled": "image_hashing"}}
 
 
 def fit(text: str, service: Service) -> str:
@@ -121,7 +121,7 @@ def honours_its_configuration(report: str, etc: Path) -> None:
     assert "96 KiB" in line and str(etc / "glance-api.conf") in line
     states = re.findall(r"^(store_\w+) +\S+ +(applied|off)\b", table, re.MULTILINE)
     assert ("store_filesystem", "applied") in states
-    assert {state for name, state in states if name == "store_hashing"} == {"off"}
+    assert {state for name, state in states if name == "image_hashing"} == {"off"}
 
 
 def summary(service: Service) -> list[str]:
@@ -222,7 +222,7 @@ def test_a_reload_lets_transfers_end_and_reads_the_options_again(serve: Callable
     (line,) = re.findall(r"^chunk_size .*$", table, re.MULTILINE)
     assert "32 KiB" in line
     # It is no longer disabled.
-    assert re.search(r"^store_hashing +\S+ +applied\b", table, re.MULTILINE)
+    assert re.search(r"^image_hashing +\S+ +applied\b", table, re.MULTILINE)
 
 
 @pytest.mark.parametrize("fastio", ["off", "on"])

@@ -134,7 +134,7 @@ def test_a_device_that_fails(cinder_store: Any, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(store.Store, "_cinder_volume_data_iterator", failing)
     # Upstream: half of the image, and no word of it.
     assert b"".join(cinder_store.get(url)[0]) == data[: 32 * 1024]
-    with fastio.patched((NAME, "store_fairness"), strict=True):
+    with fastio.patched((NAME, "image_fairness"), strict=True):
         got = []
         with pytest.raises(OSError, match="Input/output error"):
             got.extend(cinder_store.get(url)[0])

@@ -19,12 +19,12 @@ from fastio.concurrency import offload
 from fastio.config import parse_size
 from fastio.patches.glance_store import store_cinder
 from tests.conftest import needs_eventlet
-from tests.stores.test_fairness import Ticker
+from tests.stores.test_image_fairness import Ticker
 
 KIB = 1 << 10
 MIB = 1 << 20
 CHUNK = 16 * KIB
-NAMES = ("store_cinder", "store_fairness", "fix_cinder_read_errors")
+NAMES = ("store_cinder", "image_fairness", "fix_cinder_read_errors")
 
 
 class Source:

@@ -24,12 +24,12 @@ from fastio.config import parse_size
 from fastio.io import image_files, libc, sparse
 from fastio.patches.glance_store import store_filesystem
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
-from tests.stores.test_fairness import Ticker
+from tests.stores.test_image_fairness import Ticker
 
 KIB = 1 << 10
 MIB = 1 << 20
 CHUNK = 16 * KIB
-NAMES = ("store_filesystem", "store_fairness")
+NAMES = ("store_filesystem", "image_fairness")
 
 
 class Source:

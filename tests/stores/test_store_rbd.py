@@ -19,11 +19,11 @@ from fastio.errors import FastioError
 from fastio.io import sparse
 from fastio.patches.glance_store import store_rbd
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
-from tests.stores.test_fairness import Ticker
+from tests.stores.test_image_fairness import Ticker
 
 KIB = 1 << 10
 MIB = 1 << 20
-NAMES = ("store_rbd", "store_fairness")
+NAMES = ("store_rbd", "image_fairness")
 
 
 class Source:
@@ -416,7 +416,7 @@ def test_the_hub_is_free(ceph_store: Any) -> None:
         return b"".join(ceph_store.get(url)[0])
 
     for stock in (True, False):
-        names = () if stock else ("store_rbd", "store_fairness")
+        names = () if stock else ("store_rbd", "image_fairness")
         with fastio.patched(names, strict=True, store_chunk_sizes={"rbd": "1MiB"}):
             added, result = turns(ceph_store.add, data)
             read, found = turns(consume, result.url)

@@ -46,7 +46,7 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
 @pytest.fixture(autouse=True)
 def one_client() -> Iterator[None]:
     """Clients take most of the time, and are not what is compared here."""
-    with fastio.patched(["fix_s3_client"], strict=True):
+    with fastio.patched(["s3_client"], strict=True):
         yield
 
 

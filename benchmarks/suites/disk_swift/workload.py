@@ -63,12 +63,12 @@ SERVER_VARIABLE = "FASTIO_LOAD_SERVER"
 #: fastio's patches without which a row would not be what it says: name and module of the target.
 PATCHES = (
     ("store_swift", "swiftclient.client"),
-    ("fix_green_sendall", "eventlet.greenio.base"),
-    ("fix_green_wsgi_chunked", "eventlet.wsgi"),
+    ("green_sendall", "eventlet.greenio.base"),
+    ("green_wsgi_chunked", "eventlet.wsgi"),
 )
 
 #: Those that Swift's own servers have of it.
-SERVER_PATCHES = ("fix_green_sendall", "fix_green_wsgi_chunked")
+SERVER_PATCHES = ("green_sendall", "green_wsgi_chunked")
 
 
 def reading(parameters: Mapping[str, Any], url: str) -> Plan:

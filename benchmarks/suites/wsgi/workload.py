@@ -40,7 +40,7 @@ from benchmarks.suites.fairness.workload import Heartbeat, lateness
 
 TASKS = ("length", "chunked", "sendall")
 #: fastio's patches that are measured here.
-PATCHES = ("fix_green_sendall", "fix_green_wsgi_chunked")
+PATCHES = ("green_sendall", "green_wsgi_chunked")
 
 
 class Response(NamedTuple):

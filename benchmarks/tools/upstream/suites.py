@@ -227,7 +227,7 @@ SWIFTCLIENT = tuple(
 STORES = packaged_tests("glance_store")
 #: those of fastio's patches of glance_store that its unit tests run through
 STORE_PATCHES = (
-    "store_filesystem", "store_http", "store_swift", "store_s3", "store_rbd", "store_cinder", "store_hashing",
+    "store_filesystem", "store_http", "store_swift", "store_s3", "store_rbd", "store_cinder", "image_hashing",
 )  # fmt: skip
 STORES_REPLACED = tuple(f"glance_store._drivers.{name}" for name in ("filesystem", "http", "swift.store"))
 #: Tests of glance that image data goes through.
@@ -253,7 +253,7 @@ GLANCE_FUNCTIONAL = (
         )
     ),
 )  # fmt: skip
-GLANCE_PATCHES = ("store_filesystem", "store_hashing")
+GLANCE_PATCHES = ("store_filesystem", "image_hashing")
 
 
 def glance_suites(environment: str, release: str) -> tuple[Suite, ...]:
@@ -324,7 +324,7 @@ SUITES = {
             env={"EVENTLET_TESTS": "1"},
             functions=True,
             exclusive=True,
-            applied=(*GREEN, "fix_green_sendall", "fix_green_wsgi_chunked"),
+            applied=(*GREEN, "green_sendall", "green_wsgi_chunked"),
             find=fetch_eventlet_tests,
         ),
         # Upstream's own runs say TEST_EVENTLET=0 for this one, but its tests/__init__.py (7.6) takes any value that is

@@ -269,7 +269,7 @@ PATCH = Patch(
     __name__,
     summary="glance under eventlet: images in files go to the client with sendfile(), without the copy through Python",
     layer=Layer.REPLACE,
-    after=("fix_green_wsgi_chunked", "store_filesystem", "glance_cache"),
+    after=("green_wsgi_chunked", "store_filesystem", "glance_cache"),
     targets=(
         Target("eventlet.wsgi:HttpProtocol.handle_one_response", make_handle_one_response),
         Target("glance_store._drivers.filesystem:ChunkedFile.__init__", make_init, ("__iter__", "close")),

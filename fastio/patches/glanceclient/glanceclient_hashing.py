@@ -2,7 +2,7 @@
 
 Upstream hashes each chunk (sha512, or md5 for old images) in the thread that reads and writes, between one chunk and
 the next; with a fast server that is nearly all of a download's time. Here the same few native threads that
-``store_hashing`` has do it, see :mod:`fastio.io.hashing`, and under eventlet the hub is free meanwhile. The check
+``image_hashing`` has do it, see :mod:`fastio.io.hashing`, and under eventlet the hub is free meanwhile. The check
 comes where upstream has it, after the last chunk, with the same exception. At most 4 MiB, and with many downloads at
 once less, wait to be hashed.
 """

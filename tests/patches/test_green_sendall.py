@@ -1,4 +1,4 @@
-"""``fix_green_sendall``: what is left of a buffer is sent in place, and a peer that always has room is no obstacle."""
+"""``green_sendall``: what is left of a buffer is sent in place, and a peer that always has room is no obstacle."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_what_is_left_is_not_copied(hub: Any, kind: type) -> None:
                 tracemalloc.stop()
 
     assert peak() > 7 * MIB, "upstream has mended it, and the fix can go"
-    with fastio.patched("fix_green_sendall"):
+    with fastio.patched("green_sendall"):
         assert peak() < MIB
 
 
@@ -252,7 +252,7 @@ def test_strange_buffers_are_as_upstream_has_them(hub: Any, kind: str) -> None:
         return result, inner.sent
 
     upstream = outcome()
-    with fastio.patched("fix_green_sendall"):
+    with fastio.patched("green_sendall"):
         assert outcome() == upstream
 
 
@@ -376,9 +376,9 @@ def test_a_send_of_its_own_is_called(patched: Any, hub: Any) -> None:
 @pytest.mark.no_fast_path(reason="it is switched off")
 def test_switched_off(patched: Any, hub: Any, room: Any) -> None:
     with_it = GreenSocket.sendall
-    fastio.unpatch("fix_green_sendall")
+    fastio.unpatch("green_sendall")
     assert GreenSocket.sendall is not with_it
-    assert fastio.status().outcome("fix_green_sendall") in (Outcome.REVERTED, Outcome.OFF)
+    assert fastio.status().outcome("green_sendall") in (Outcome.REVERTED, Outcome.OFF)
     # Somebody may have kept it.
     with_it(room[0], data(1, 100_000))
     assert room[1].sent == data(1, 100_000)

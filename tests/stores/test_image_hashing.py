@@ -1,4 +1,4 @@
-"""``store_hashing``: add() gives the same, its data is hashed by threads, and the hub is free meanwhile."""
+"""``image_hashing``: add() gives the same, its data is hashed by threads, and the hub is free meanwhile."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def settled() -> Iterator[None]:
 @pytest.fixture
 def hashing_patched() -> Iterator[None]:
     """The patch is in effect; the test fails if no thread has hashed anything."""
-    with fastio.patched("store_hashing", strict=True):
+    with fastio.patched("image_hashing", strict=True):
         before = pool.batches
         yield
         assert pool.batches > before, "no thread has hashed anything"
@@ -114,7 +114,7 @@ def test_all_drivers_have_their_hashes_from_get_hasher() -> None:
 
 def test_get_hasher() -> None:
     stock = utils.get_hasher("md5", False)
-    with fastio.patched("store_hashing", strict=True):
+    with fastio.patched("image_hashing", strict=True):
         assert inspect.signature(utils.get_hasher) == inspect.signature(utils.get_hasher.__wrapped__)
         for args in (("md5", False), ("md5",), ("sha512", False), ("sha512",)):
             hash = utils.get_hasher(*args)
@@ -133,16 +133,16 @@ def test_get_hasher() -> None:
 
 
 def test_it_is_applied_where_glance_store_is_known() -> None:
-    with fastio.patched("store_hashing", strict=True):
-        assert fastio.status().outcome("store_hashing") is Outcome.APPLIED
-    with fastio.patched(disabled="store_hashing"):
+    with fastio.patched("image_hashing", strict=True):
+        assert fastio.status().outcome("image_hashing") is Outcome.APPLIED
+    with fastio.patched(disabled="image_hashing"):
         assert type(utils.get_hasher("md5", False)) is not BackgroundHash
 
 
 def test_no_thread_before_there_is_something_for_it(run_python: Callable[..., Any]) -> None:
     code = f"""
         import os, fastio
-        fastio.patch("store_hashing", strict=True)
+        fastio.patch("image_hashing", strict=True)
         from glance_store.common import utils
         def tasks():
             return len(os.listdir("/proc/self/task"))
@@ -168,7 +168,7 @@ def test_add_returns_the_same(size: int, hashing_algo: str, store: Any) -> None:
     data = payload(size)
     image_id = str(uuid.uuid4())
     added, verified = [], []
-    for names in ([], ["store_hashing"]):
+    for names in ([], ["image_hashing"]):
         with fastio.patched(names):
             for known_size in (size, 0):
                 before = pool.batches
@@ -198,7 +198,7 @@ def test_any_chunk_size(chunk: int, open_store: Callable[..., Any], hashing_patc
 @pytest.mark.parametrize("piece", [1000, CHUNK, MIB])
 def test_pieces_in_one_buffer(piece: int, store: Any) -> None:
     data = payload(5 * MIB + 7)
-    with fastio.patched("store_hashing", strict=True):
+    with fastio.patched("image_hashing", strict=True):
         added = store.add(Pieces(data, piece), size=len(data))
     assert (added.checksum, added.multihash) == (hashlib.md5(data).hexdigest(), hashlib.sha512(data).hexdigest())
     assert store.read(added.url) == data
@@ -247,7 +247,7 @@ FAILURES: dict[str, Callable[[bytes], tuple[Any, int]]] = {
 def test_failures_are_the_same(failure: str, store: Any) -> None:
     data = payload(4 * MIB)
     outcomes = []
-    for names in ([], ["store_hashing"]):
+    for names in ([], ["image_hashing"]):
         with fastio.patched(names):
             before = pool.batches
             image, size = FAILURES[failure](data)
@@ -293,7 +293,7 @@ def test_a_write_that_fails_in_the_middle(mode: str, run_python: Callable[..., A
     directory.mkdir()
     green = "1" if mode == "green" else "0"
     outputs = [
-        run_python(WRITE_FAILS, str(directory), names, green, check=False) for names in ("communicate", "store_hashing")
+        run_python(WRITE_FAILS, str(directory), names, green, check=False) for names in ("communicate", "image_hashing")
     ]
     assert outputs[0].stdout == outputs[1].stdout
     assert "enough disk space" in outputs[1].stdout and outputs[1].stdout.endswith("[]\n")
@@ -328,7 +328,7 @@ def test_many_uploads_at_once_in_threads(store: Any, hashing_patched: None) -> N
 @pytest.fixture
 def gate() -> Iterator[Gate]:
     """The patch is in effect, and its threads stand still until they are let through."""
-    with fastio.patched("store_hashing", strict=True):
+    with fastio.patched("image_hashing", strict=True):
         gate = Gate(pool.workers)
         yield gate
         gate.open()

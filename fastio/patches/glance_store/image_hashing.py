@@ -1,4 +1,4 @@
-"""``store_hashing``: glance_store's drivers hash what they are given next to writing it.
+"""``image_hashing``: glance_store's drivers hash what they are given next to writing it.
 
 ``add()`` computes md5 and the multihash one after the other in the thread that reads and writes, and that, not the
 store, is what limits an upload. All drivers get their hash objects from ``glance_store.common.utils.get_hasher``. It

@@ -1,4 +1,4 @@
-"""``store_chunks``: the chunk size of ``chunkreadable()`` and ``chunkiter()`` where the driver gives none."""
+"""``image_chunks``: the chunk size of ``chunkreadable()`` and ``chunkiter()`` where the driver gives none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ utils = pytest.importorskip("glance_store.common.utils")
 
 import fastio  # noqa: E402
 
-NAME = "store_chunks"
+NAME = "image_chunks"
 STOCK = 64 * 1024
 
 functions = pytest.mark.parametrize("name", ["chunkreadable", "chunkiter"])

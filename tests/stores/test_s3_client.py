@@ -1,4 +1,4 @@
-"""``fix_s3_client``: one client per configuration, per process and for no longer than it may."""
+"""``s3_client``: one client per configuration, per process and for no longer than it may."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import fastio
-from fastio.patches.glance_store import fix_s3_client
+from fastio.patches.glance_store import s3_client
 from tests.conftest import MONKEY_PATCHED
 
 pytest.importorskip("glance_store")
@@ -26,7 +26,7 @@ boto3 = pytest.importorskip("boto3")
 
 from tests.stores.s3_wire import outcome  # noqa: E402
 
-patched = functools.partial(fastio.patched, ["fix_s3_client"], strict=True)
+patched = functools.partial(fastio.patched, ["s3_client"], strict=True)
 
 
 @pytest.fixture
@@ -338,14 +338,14 @@ def test_one_who_replaces_boto3(s3_store: Any, monkeypatch: pytest.MonkeyPatch) 
 def test_no_more_than_a_few(s3_store: Any, built: list[Any]) -> None:
     with patched():
         kept = client_of(s3_store)
-        for number in range(fix_s3_client.CLIENTS + 3):
+        for number in range(s3_client.CLIENTS + 3):
             option(s3_store, "s3_store_region_name", f"region-{number}")
             client_of(s3_store)
             # One that is used stays.
             option(s3_store, "s3_store_region_name", "")
             assert client_of(s3_store) is kept
-        assert len(built) == fix_s3_client.CLIENTS + 4
-        assert alive(built) == fix_s3_client.CLIENTS
+        assert len(built) == s3_client.CLIENTS + 4
+        assert alive(built) == s3_client.CLIENTS
 
 
 def test_none_is_left_when_the_patch_is_taken_back(s3_store: Any, built: list[Any]) -> None:
@@ -404,7 +404,7 @@ def test_no_secret_is_told(open_store: Callable[..., Any], caplog: pytest.LogCap
     store = open_store("s3", identifier="secretive", s3_store_secret_key=secret)
     with patched() as report:
         client_of(store)
-        key = fix_s3_client._key(store.driver, None)
+        key = s3_client._key(store.driver, None)
         assert secret not in repr(key)
         assert secret not in str(report) + str(fastio.status())
     assert secret not in caplog.text
@@ -444,7 +444,7 @@ def test_a_store_that_holds_something_unexpected_is_left_to_upstream(s3_store: A
     with patched():
         driver.region_name = object()
         with pytest.raises(TypeError):
-            fix_s3_client._key(driver, None)
+            s3_client._key(driver, None)
         outcome(driver._create_s3_client)
         driver.region_name = Key("eu-north-1")
         driver._create_s3_client()

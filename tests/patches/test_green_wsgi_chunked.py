@@ -1,4 +1,4 @@
-"""``fix_green_wsgi_chunked``: the chunks of a chunked response go out as they are, and the same bytes as upstream's."""
+"""``green_wsgi_chunked``: the chunks of a chunked response go out as they are, and the same bytes as upstream's."""
 
 from __future__ import annotations
 
@@ -283,7 +283,7 @@ def test_what_is_sent_is_not_copied(hub: Any) -> None:
         return peaks[0]
 
     assert peak() > 15 * MIB, "upstream has mended it, and the fix can go"
-    with fastio.patched("fix_green_wsgi_chunked"):
+    with fastio.patched("green_wsgi_chunked"):
         assert peak() < MIB
 
 
@@ -485,10 +485,10 @@ def test_a_response_leaves_nothing_for_the_garbage_collector(hub: Any) -> None:
 @pytest.mark.no_fast_path(reason="it is switched off")
 def test_switched_off(patched: Any, hub: Any) -> None:
     with_it = wsgi.HttpProtocol.handle_one_response
-    fastio.unpatch("fix_green_wsgi_chunked")
+    fastio.unpatch("green_wsgi_chunked")
     assert wsgi.HttpProtocol.handle_one_response is not with_it
-    assert fastio.status().outcome("fix_green_wsgi_chunked") in (Outcome.REVERTED, Outcome.OFF)
-    fastio.unpatch("fix_green_sendall")
+    assert fastio.status().outcome("green_wsgi_chunked") in (Outcome.REVERTED, Outcome.OFF)
+    fastio.unpatch("green_sendall")
     counters.reset()
     assert body(exchange(CHUNKED["64 KiB"])[0]) == b"".join(data(n, 65536) for n in range(10))
     assert counters.writes == 0

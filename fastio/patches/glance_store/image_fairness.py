@@ -1,4 +1,4 @@
-"""``store_fairness``: images of any of glance_store's drivers leave the hub to others in time (eventlet).
+"""``image_fairness``: images of any of glance_store's drivers leave the hub to others in time (eventlet).
 
 Upstream's drivers read and write from the first byte to the last without a thought of other greenlets: what they
 call (files, block devices, librbd, a socket whose peer keeps up) never waits as eventlet sees it. So one large image

@@ -1,4 +1,4 @@
-"""``fix_green_wsgi_chunked``: eventlet's WSGI server sends a chunk of a chunked response without copying it.
+"""``green_wsgi_chunked``: eventlet's WSGI server sends a chunk of a chunked response without copying it.
 
 Upstream (seen in eventlet 0.34 to 0.41) joins the length, the chunk and the line end into a new bytes object, which
 copies each chunk twice; chunks of 4 MiB are slower that way than those of 64 KiB. Here the three go out in one

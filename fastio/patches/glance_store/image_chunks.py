@@ -1,4 +1,4 @@
-"""``store_chunks``: ``chunkreadable()`` and ``chunkiter()`` of glance_store heed ``store_chunk_size``.
+"""``image_chunks``: ``chunkreadable()`` and ``chunkiter()`` of glance_store heed ``store_chunk_size``.
 
 They read an image file for a driver, in 64 KiB unless the driver says otherwise. glance_store's own drivers all say
 so; for others, which do not, the setting takes the place of the 64 KiB. Without the setting nothing changes.

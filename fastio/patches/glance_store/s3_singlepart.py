@@ -1,4 +1,4 @@
-"""``fix_s3_singlepart``: an image that glance_store's s3 driver uploads in one piece is put together in linear time.
+"""``s3_singlepart``: an image that glance_store's s3 driver uploads in one piece is put together in linear time.
 
 Upstream adds each chunk to immutable bytes and so copies all that it has each time. Every image below
 ``s3_store_large_object_size`` goes this way, and every one whose size is not known, whatever its size.

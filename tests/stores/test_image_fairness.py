@@ -16,7 +16,7 @@ pytest.importorskip("glance_store")
 import fastio
 from fastio import counters
 from fastio.io import paced
-from fastio.patches.glance_store import store_fairness
+from fastio.patches.glance_store import image_fairness
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
 
 KIB = 1 << 10
@@ -73,7 +73,7 @@ def location(store: Any, uri: str) -> Any:
 
 @pytest.fixture
 def fair() -> Iterator[None]:
-    fastio.patch("store_fairness", strict=True, yield_bytes=CHUNK)
+    fastio.patch("image_fairness", strict=True, yield_bytes=CHUNK)
     counters.reset()
     yield
     fastio.unpatch()
@@ -119,7 +119,7 @@ def test_upstream_does_not_yield(store: Any) -> None:
 @pytest.mark.parametrize("multiple", [1, 2, 8])
 def test_share_of_yield_bytes(store: Any, multiple: int) -> None:
     uri = write(store)
-    with fastio.patched("store_fairness", strict=True, yield_bytes=multiple * CHUNK), Ticker() as ticker:
+    with fastio.patched("image_fairness", strict=True, yield_bytes=multiple * CHUNK), Ticker() as ticker:
         data, _ = store.get(location(store, uri))
         assert sum(map(len, data)) == len(IMAGE)
     assert ticker.ticks in (CHUNKS // multiple, CHUNKS // multiple + 1)
@@ -140,7 +140,7 @@ def test_transfers_share_the_budget(store: Any) -> None:
             chunks.append(chunk)
         return b"".join(chunks)
 
-    with fastio.patched("store_fairness", strict=True, yield_bytes=4 * CHUNK):
+    with fastio.patched("image_fairness", strict=True, yield_bytes=4 * CHUNK):
         readers = [eventlet.spawn(read, number) for number in range(4)]
         assert all(reader.wait() == IMAGE for reader in readers)
     # After the first round, in which each thinks that it is alone, they take turns.
@@ -150,10 +150,10 @@ def test_transfers_share_the_budget(store: Any) -> None:
 
 @needs_eventlet
 def test_every_driver_is_wrapped(fair: None) -> None:
-    for target in store_fairness.PATCH.targets:
+    for target in image_fairness.PATCH.targets:
         importlib.import_module(target.module)
-    applied = {entry.target for entry in fastio.status().entries if entry.name == "store_fairness" and entry.in_effect}
-    assert applied == {target.key for target in store_fairness.PATCH.targets}
+    applied = {entry.target for entry in fastio.status().entries if entry.name == "image_fairness" and entry.in_effect}
+    assert applied == {target.key for target in image_fairness.PATCH.targets}
     assert len(applied) == 13
 
 

@@ -1,4 +1,4 @@
-"""``fix_s3_singlepart``: an image in one piece is in memory once, and is otherwise as from stock."""
+"""``s3_singlepart``: an image in one piece is in memory once, and is otherwise as from stock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.stores.s3_wire import ImageFile, Verifier, Wire, outcome  # noqa: E40
 MIB = 1 << 20
 DATA = os.urandom(MIB) * 33
 
-patched = functools.partial(fastio.patched, ["fix_s3_singlepart"], strict=True)
+patched = functools.partial(fastio.patched, ["s3_singlepart"], strict=True)
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
 @pytest.fixture(autouse=True)
 def one_client() -> Iterator[None]:
     """Clients take most of the time, and are not what is compared here."""
-    with fastio.patched(["fix_s3_client"], strict=True):
+    with fastio.patched(["s3_client"], strict=True):
         yield
 
 

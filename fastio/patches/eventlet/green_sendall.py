@@ -1,4 +1,4 @@
-"""``fix_green_sendall``: eventlet's ``GreenSocket.sendall`` sends what is left without copying it, and is fair.
+"""``green_sendall``: eventlet's ``GreenSocket.sendall`` sends what is left without copying it, and is fair.
 
 Upstream (seen in eventlet 0.34 to 0.41) slices the rest off for every partial send: the kernel takes at most what its
 buffer has room for, so most of a buffer of many MiB is copied again and again. Here the rest is offered in place. That

@@ -1,4 +1,4 @@
-"""``fix_s3_client``: glance_store's s3 driver uses one boto3 client for all that it does with one configuration.
+"""``s3_client``: glance_store's s3 driver uses one boto3 client for all that it does with one configuration.
 
 Upstream makes a session and a client for every ``get``, ``get_size``, ``add`` and ``delete``: some 60 to 100 ms of
 CPU, more than an image of many megabytes takes, and a new connection. A client is thread safe; it is kept per process,
