@@ -59,9 +59,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _status(as_json: bool) -> int:
+    fastio.patch()
     # What the services themselves would print at import is not about us.
     warnings.simplefilter("ignore")
-    fastio.patch()
     targets = [target for patch in registry.patches() for target in patch.targets]
     for module in dict.fromkeys(module for target in targets for module in target.modules):
         try:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from fastio import renames
 from fastio.errors import SettingError
 
 KIB = 1 << 10
@@ -94,7 +95,7 @@ def _parse_names(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         value = value.split(",")
     names = tuple(name.strip() if isinstance(name, str) else _no_name(name) for name in value)
-    return tuple(name for name in names if name)
+    return tuple(renames.current(name) for name in names if name)
 
 
 def _no_name(value: Any) -> str:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
+from fastio import renames
 from fastio.config import SETTINGS, Settings, format_size
 from fastio.tables import Table
 
@@ -73,8 +74,9 @@ class Report:
 
     def outcome(self, name: str, target: str | None = None) -> Outcome:
         """The outcome of patch ``name``, of its first attribute unless ``target`` names another."""
+        wanted = renames.current(name)
         for entry in self.entries:
-            if entry.name == name and target in (None, entry.target):
+            if entry.name == wanted and target in (None, entry.target):
                 return entry.outcome
         raise KeyError(name if target is None else f"{name} {target}")
 

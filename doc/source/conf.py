@@ -11,6 +11,7 @@ sys.path.insert(0, str(SOURCE.parent.parent))
 from benchmarks import documentation  # noqa: E402
 from fastio import __version__, matrix  # noqa: E402
 from fastio.patching import registry  # noqa: E402
+from fastio.renames import RENAMED  # noqa: E402
 from fastio.tables import Table  # noqa: E402
 
 project = "fastio"
@@ -34,6 +35,7 @@ def write_patches(app):
         of_all = [text for text in of_each[0] if all(text in texts for texts in of_each)]
         lines += [":requires: " + (", ".join(of_all) or "nothing beyond CPython 3.10 to 3.13")]
         lines += [":replaces: " + ", ".join(f"``{target.key}``" for target in patch.targets)]
+        lines += [f":formerly: ``{old}``" for old, new in RENAMED.items() if new == patch.name]
         lines += [] if patch.default else [f":in the default: no; ask for it with ``also={patch.name}``"]
         lines += [""]
     write_generated("patches.rst", lines)

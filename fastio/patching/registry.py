@@ -15,6 +15,7 @@ from enum import IntEnum
 from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
+from fastio import renames
 from fastio.errors import UnknownPatchError
 
 if TYPE_CHECKING:
@@ -320,6 +321,8 @@ def select(wanted: str | Sequence[str] | None, disabled: Sequence[str] = (), als
         wanted = [wanted]
     if isinstance(wanted, bytes) or wanted is not None and not isinstance(wanted, Iterable):
         raise TypeError(f"names: a name of a patch or several of them, not {wanted!r}")
+    if wanted is not None:
+        wanted = [renames.current(name) if isinstance(name, str) else name for name in wanted]
     for name in (*(wanted or ()), *also):
         if name not in names():
             raise UnknownPatchError(name, names())
