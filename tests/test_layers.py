@@ -216,7 +216,7 @@ def test_an_import_of_tests_is_found(tmp_path: Path, code: str) -> None:
 @pytest.mark.parametrize(
     ("module", "code"),
     [
-        ("concurrency/bells.py", "from fastio.io import paced"),
+        ("concurrency/events.py", "from fastio.io import paced"),
         ("io/paced.py", "def function():\n    from fastio.patching import patcher"),
         ("patches/s3.py", "from ..drivers import sheepdog"),
         ("trace/spans.py", "from fastio.drivers import sheepdog"),

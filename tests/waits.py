@@ -53,16 +53,16 @@ AT_ONCE = {
 #: Calls that let the other greenlets run, or go to a function that is elsewhere on these lists.
 IN_THE_HUB = {
     ("io/exchange.py:exchange", "selector.wait(patience)"): "HubSelector under eventlet, else see _Chosen",
-    ("io/hashing.py:BackgroundHash._hand_over", "mark.wait()"): "the bell that new_bell() makes",
-    ("concurrency/threads.py:Mark.wait", "self._bell.wait(PATIENCE)"): "the bell that new_bell() makes",
-    ("concurrency/threads.py:Worker.finish", "mark.wait()"): "the bell that new_bell() makes",
-    ("concurrency/offload.py:_wait", "mark.wait()"): "the bell that new_bell() makes",
+    ("io/hashing.py:BackgroundHash._hand_over", "mark.wait()"): "the event that new_event() makes",
+    ("concurrency/threads.py:Mark.wait", "self._event.wait(PATIENCE)"): "the event that new_event() makes",
+    ("concurrency/threads.py:Worker.finish", "mark.wait()"): "the event that new_event() makes",
+    ("concurrency/offload.py:_wait", "mark.wait()"): "the event that new_event() makes",
     ("concurrency/hub_wait.py:HubWaiter.exited", "eventlet.sleep(_LOOKS)"): "eventlet's",
     ("concurrency/hub_wait.py:HubWaiter.apart", "working.wait()"): "a greenlet's",
     ("concurrency/pace.py:Pace.let_others_run", "sleep(0)"): "eventlet's",
     ("io/image_files.py:_File.write", "offload.run(*call)"): "a worker's",
     ("io/image_files.py:fetch", "offload.run(*call)"): "a worker's",
-    ("concurrency/bells.py:_PollingBell.wait", "sleep(self.INTERVAL)"): "eventlet's",
+    ("concurrency/events.py:_PollingEvent.wait", "sleep(self.INTERVAL)"): "eventlet's",
     ("patches/subprocess/_popen.py:communicate", "popen.wait(timeout=popen._remaining_time(endtime))"):
         "upstream's, or see wait.py and green_wait.py",
     ("patches/eventlet/green_wait.py:make.wait",
@@ -79,8 +79,8 @@ IN_THE_HUB = {
 
 #: Calls that wait in the kernel, and what keeps them from a thread that has a hub.
 NATIVE = {
-    ("concurrency/bells.py:NativeBell.wait", "self.rung.get(timeout=seconds)"):
-        "new_bell() makes it without a hub; before a fork it waits for hashing, some milliseconds",
+    ("concurrency/events.py:NativeEvent.wait", "self._queue.get(timeout=seconds)"):
+        "new_event() makes it without a hub; before a fork it waits for hashing, some milliseconds",
     ("concurrency/waiting.py:_Poll.wait",
      "self._poll.poll(None if timeout is None else math.ceil(max(0, timeout) * 1000))"): "see NativeWaiter",
     ("concurrency/waiting.py:_Chosen.wait", "self._selector.select(timeout)"): "see NativeWaiter",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.concurrency import current, native
-from fastio.concurrency.bells import new_bell
+from fastio.concurrency.events import new_event
 from fastio.concurrency.threads import Mark, Workers, step
 
 #: Calls at the same time: as many as eventlet's own pool (``EVENTLET_THREADPOOL_SIZE``) has threads.
@@ -30,7 +30,7 @@ def run(function: Callable[..., Any], *args: Any) -> Any:
         return function(*args)
     results: deque[Any] = deque()
     worker.submit(map(results.append, step(function, *args)))
-    with worker.mark(new_bell()) as mark:
+    with worker.mark(new_event()) as mark:
         _wait(mark)
     return results[0]
 

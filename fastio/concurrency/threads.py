@@ -33,34 +33,34 @@ def step(function: Callable[..., Any], *args: Any) -> Iterator[Any]:
     return starmap(function, (args,))
 
 
-class Bell(Protocol):
+class Event(Protocol):
     """One wait of a thread or greenlet for a worker."""
 
-    def ring(self) -> Iterator[Any]:
-        """The steps with which the worker rings."""
+    def set(self) -> Iterator[Any]:
+        """The steps with which the worker sets it."""
         ...
 
     def wait(self, seconds: float) -> bool:
-        """Whether it rang, be it before the call; False after ``seconds``."""
+        """Whether it was set, be it before the call; False after ``seconds``."""
         ...
 
     def close(self) -> Iterator[Any]:
-        """The steps that give back what the bell holds; nobody rings or waits any more then."""
+        """The steps that give back what the event holds; nobody sets it or waits for it any more then."""
         ...
 
 
 class Mark:
     """A place in what a worker has to do: everything before it is done once it has been reached."""
 
-    def __init__(self, worker: Worker, bell: Bell) -> None:
+    def __init__(self, worker: Worker, event: Event) -> None:
         self._worker = worker
-        self._bell = bell
+        self._event = event
         self.reached = False
-        worker.submit(bell.ring())
+        worker.submit(event.set())
 
     def wait(self) -> None:
         while not self.reached:
-            self.reached = self._bell.wait(PATIENCE)
+            self.reached = self._event.wait(PATIENCE)
             self._worker.revive()
 
     def __enter__(self) -> Mark:
@@ -68,10 +68,10 @@ class Mark:
 
     def __exit__(self, *exc_info: object) -> None:
         if self.reached:
-            deque(self._bell.close(), maxlen=0)
+            deque(self._event.close(), maxlen=0)
         else:
-            # The worker has yet to ring.
-            self._worker.submit(self._bell.close())
+            # The worker has yet to set it.
+            self._worker.submit(self._event.close())
 
 
 class Worker:
@@ -113,13 +113,13 @@ class Worker:
         self._unfinished.append(None)
         self._jobs.put(chain(*steps, starmap(self._unfinished.pop, ((),))))
 
-    def mark(self, bell: Bell) -> Mark:
-        """What is reached after everything that was submitted so far; a context manager, which gives the bell back."""
-        return Mark(self, bell)
+    def mark(self, event: Event) -> Mark:
+        """What is reached after everything that was submitted so far; a context manager, which gives the event back."""
+        return Mark(self, event)
 
-    def finish(self, new_bell: Callable[[], Bell]) -> None:
+    def finish(self, new_event: Callable[[], Event]) -> None:
         """Wait for everything that was submitted so far."""
-        with self.mark(new_bell()) as mark:
+        with self.mark(new_event()) as mark:
             mark.wait()
 
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from types import BuiltinMethodType
 from typing import Any
 
-from fastio.concurrency.bells import NativeBell
-from fastio.concurrency.threads import Bell, Worker, Workers
+from fastio.concurrency.events import NativeEvent
+from fastio.concurrency.threads import Event, Worker, Workers
 
 #: Below it hashlib keeps the GIL (``HASHLIB_GIL_MINSIZE`` in CPython), so that a thread could do nothing in parallel.
 SMALL = 2048
@@ -39,13 +39,13 @@ class Pool:
     """The threads that hash: as many as there are processors for this process, each started when there is work.
 
     :param native_start: gives ``_thread.start_new_thread`` of the system, also where eventlet has replaced it
-    :param new_bell: how the calling thread or greenlet waits
+    :param new_event: how the calling thread or greenlet waits
     """
 
     def __init__(
-        self, native_start: Callable[[], Callable[..., Any]], new_bell: Callable[[], Bell] = NativeBell
+        self, native_start: Callable[[], Callable[..., Any]], new_event: Callable[[], Event] = NativeEvent
     ) -> None:
-        self.new_bell = new_bell
+        self.new_event = new_event
         self.workers = Workers(max(2, len(os.sched_getaffinity(0))), native_start)
         #: jobs that threads were given so far; close, not exact, since it is counted without a lock
         self.batches = 0
@@ -73,16 +73,16 @@ class Pool:
         """Bytes that one hash object may let pile up now."""
         return max(BATCH, min(LIMIT, TOTAL // max(1, self.load())))
 
-    def finish(self, new_bell: Callable[[], Bell]) -> None:
+    def finish(self, new_event: Callable[[], Event]) -> None:
         """Wait for everything that was handed over so far."""
         for worker in self.workers:
             if worker.load():
-                worker.finish(new_bell)
+                worker.finish(new_event)
 
     def _before_fork(self) -> None:
         # The child has the hash objects, but none of the threads that are in the middle of them.
         self._forks.append(None)
-        self.finish(NativeBell)
+        self.finish(NativeEvent)
 
 
 class BackgroundHash:
@@ -129,7 +129,7 @@ class BackgroundHash:
             self._submit(worker)
         elif outstanding + self._pending_bytes >= limit:
             # What is pending comes behind the mark, so that the thread has half of it to do when this one goes on.
-            with worker.mark(self._pool.new_bell()) as mark:
+            with worker.mark(self._pool.new_event()) as mark:
                 self._submit(worker)
                 mark.wait()
         return None
@@ -191,7 +191,7 @@ class BackgroundHash:
             self._submit(worker)
         while self._unfinished:
             failed = any(worker.failed for worker in self._pool.workers)
-            self._pool.finish(self._pool.new_bell)
+            self._pool.finish(self._pool.new_event)
             if failed and self._unfinished:
                 raise RuntimeError(f"{self._hash!r} could not hash all of its data in a native thread")
         for piece in self._take():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fastio.concurrency import native
-from fastio.concurrency.bells import new_bell
+from fastio.concurrency.events import new_event
 from fastio.io import hashing
 
 #: The threads of this process.
-pool = hashing.Pool(native.start_new_thread, new_bell)
+pool = hashing.Pool(native.start_new_thread, new_event)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fastio.concurrency import native, threads
-from fastio.concurrency.bells import NativeBell
+from fastio.concurrency.events import NativeEvent
 from fastio.concurrency.threads import Workers, step
 from tests.concurrency.gate import Gate
 from tests.conftest import needs_eventlet
@@ -25,7 +25,7 @@ def workers() -> Iterator[Workers]:
     workers = Workers(3, native.start_new_thread)
     yield workers
     for worker in workers:
-        worker.finish(NativeBell)
+        worker.finish(NativeEvent)
         assert worker.load() == 0
 
 
@@ -35,7 +35,7 @@ def test_what_is_submitted_is_done_in_order(workers: Workers) -> None:
     done: deque[int] = deque()
     for number in range(1000):
         worker.submit(map(done.append, (number,)))
-    worker.finish(NativeBell)
+    worker.finish(NativeEvent)
     assert list(done) == list(range(1000))
 
 
@@ -56,8 +56,8 @@ def test_a_mark_is_reached_after_what_came_before_it(workers: Workers) -> None:
     gate = Gate(workers)
     worker = workers.idlest()
     assert worker is not None
-    with worker.mark(NativeBell()) as mark:
-        assert not mark._bell.wait(0.001)
+    with worker.mark(NativeEvent()) as mark:
+        assert not mark._event.wait(0.001)
         gate.open()
         mark.wait()
         assert mark.reached
@@ -72,8 +72,8 @@ def test_a_step_that_raises_does_not_end_the_others(workers: Workers, monkeypatc
     worker.submit(step([].remove, 1), step(done.append, 1))
     # The one behind it, of somebody else, may already be in the queue.
     worker.submit(step(done.append, 2))
-    worker.finish(NativeBell)
-    worker.finish(NativeBell)
+    worker.finish(NativeEvent)
+    worker.finish(NativeEvent)
     assert list(done) == [2]
     assert worker.failed and worker.load() == 0
 

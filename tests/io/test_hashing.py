@@ -52,13 +52,13 @@ def gate(pool: Pool) -> Iterator[Gate]:
 def waits(pool: Pool) -> list[Any]:
     """The waits for a thread of ``pool`` that have begun."""
     begun: list[Any] = []
-    make = pool.new_bell
+    make = pool.new_event
 
-    def new_bell() -> Any:
+    def new_event() -> Any:
         begun.append(make())
         return begun[-1]
 
-    pool.new_bell = new_bell
+    pool.new_event = new_event
     return begun
 
 

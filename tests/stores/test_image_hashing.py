@@ -23,8 +23,8 @@ pytest.importorskip("glance_store")
 from glance_store.common import utils
 
 import fastio
-from fastio.concurrency import bells, native
-from fastio.concurrency.bells import NativeBell
+from fastio.concurrency import events, native
+from fastio.concurrency.events import NativeEvent
 from fastio.io.hashing import BATCH, LIMIT, SMALL, BackgroundHash
 from fastio.io.hashing_pool import pool
 from fastio.report import Outcome
@@ -338,13 +338,13 @@ def gate() -> Iterator[Gate]:
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The waits for a thread that have begun."""
     begun: list[Any] = []
-    make = pool.new_bell
+    make = pool.new_event
 
-    def new_bell() -> Any:
+    def new_event() -> Any:
         begun.append(make())
         return begun[-1]
 
-    monkeypatch.setattr(pool, "new_bell", new_bell)
+    monkeypatch.setattr(pool, "new_event", new_event)
     return begun
 
 
@@ -353,7 +353,7 @@ def hub() -> Iterator[Any]:
     """eventlet's hub, which must have no listeners left at the end, and the process no more descriptors."""
     hubs = pytest.importorskip("eventlet.hubs")
     hub = hubs.get_hub()
-    deque(bells.new_bell().close(), maxlen=0)
+    deque(events.new_event().close(), maxlen=0)
     # eventlet's pool of threads has one, once it was used.
     usual = [listener for event in (hub.READ, hub.WRITE) for listener in hub.listeners[event].values()]
     before = descriptors()
@@ -489,7 +489,7 @@ def test_without_descriptors_other_greenlets_run_all_the_same(
     eventlet.spawn_after(0.01, gate.open)
     data = payload(3 * LIMIT)
     assert store.add(data).multihash == hashlib.sha512(data).hexdigest()
-    assert waits and all(type(bell) is not NativeBell for bell in waits)
+    assert waits and all(type(event) is not NativeEvent for event in waits)
 
 
 @needs_eventlet
@@ -497,32 +497,32 @@ def test_a_greenlet_waits_in_the_hub_and_only_there() -> None:
     import eventlet
 
     eventlet.sleep(0)
-    bell = bells.new_bell()
-    assert isinstance(bell, bells.HubBell)
-    assert not bell.wait(0.001)
-    deque(bell.ring(), maxlen=0)
-    assert bell.wait(60)
-    deque(bell.close(), maxlen=0)
-    assert type(eventlet.tpool.execute(bells.new_bell)) is NativeBell
+    event = events.new_event()
+    assert isinstance(event, events.HubEvent)
+    assert not event.wait(0.001)
+    deque(event.set(), maxlen=0)
+    assert event.wait(60)
+    deque(event.close(), maxlen=0)
+    assert type(eventlet.tpool.execute(events.new_event)) is NativeEvent
 
 
 @needs_eventlet
-def test_a_bell_has_a_number_that_the_hub_knows() -> None:
+def test_an_event_has_a_number_that_the_hub_knows() -> None:
     """A file was closed while a greenlet waited for it, and nobody has told the hub."""
     from eventlet import hubs
 
     def opens() -> int:
-        bell = bells.HubBell()
-        deque(bell.close(), maxlen=0)
-        return bell._fd
+        event = events.HubEvent()
+        deque(event.close(), maxlen=0)
+        return event._fd
 
     with forgotten(opens) as waiting:
-        bell = bells.HubBell()
-        assert not bell.wait(0.001)
-        deque(bell.ring(), maxlen=0)
-        assert bell.wait(60)
+        event = events.HubEvent()
+        assert not event.wait(0.001)
+        deque(event.set(), maxlen=0)
+        assert event.wait(60)
         assert waiting.wait() is hubs.IOClosed
-        deque(bell.close(), maxlen=0)
+        deque(event.close(), maxlen=0)
 
 
 @pytest.mark.skipif(not MONKEY_PATCHED, reason="threads are the native ones")

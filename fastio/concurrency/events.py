@@ -1,4 +1,4 @@
-"""How a thread or greenlet waits for a native thread: :class:`fastio.concurrency.threads.Bell`."""
+"""How a thread or greenlet waits for a native thread: :class:`fastio.concurrency.threads.Event`."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from fastio.concurrency import current
-from fastio.concurrency.threads import Bell, step
+from fastio.concurrency.threads import Event, step
 
 
-class NativeBell:
+class NativeEvent:
     """Blocks the thread that waits."""
 
     def __init__(self) -> None:
-        self.rung: SimpleQueue[None] = SimpleQueue()
+        self._queue: SimpleQueue[None] = SimpleQueue()
 
-    def ring(self) -> Iterator[Any]:
-        return step(self.rung.put, None)
+    def set(self) -> Iterator[Any]:
+        return step(self._queue.put, None)
 
     def wait(self, seconds: float) -> bool:
         try:
-            self.rung.get(timeout=seconds)
+            self._queue.get(timeout=seconds)
         except Empty:
             return False
         return True
@@ -32,13 +32,13 @@ class NativeBell:
         return iter(())
 
 
-class HubBell:
+class HubEvent:
     """Lets other greenlets run while one waits for a thread: a descriptor in the hub, a third of what tpool takes."""
 
     def __init__(self) -> None:
         self._fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
-    def ring(self) -> Iterator[Any]:
+    def set(self) -> Iterator[Any]:
         return step(os.eventfd_write, self._fd, 1)
 
     def wait(self, seconds: float) -> bool:
@@ -52,7 +52,7 @@ class HubBell:
         return step(posix.close, self._fd)
 
 
-class _PollingBell(NativeBell):
+class _PollingEvent(NativeEvent):
     """The same where there are no descriptors left, or the system forbids this kind."""
 
     #: Seconds between two looks: about as long as what is waited for takes.
@@ -61,17 +61,17 @@ class _PollingBell(NativeBell):
     def wait(self, seconds: float) -> bool:
         from eventlet import sleep
 
-        while seconds > 0 and self.rung.empty():
+        while seconds > 0 and self._queue.empty():
             sleep(self.INTERVAL)
             seconds -= self.INTERVAL
-        return not self.rung.empty()
+        return not self._queue.empty()
 
 
-def new_bell() -> Bell:
+def new_event() -> Event:
     """A wait in the hub for a greenlet that has one; a native thread (eventlet's tpool for one) is blocked."""
     if current.hub() is None:
-        return NativeBell()
+        return NativeEvent()
     try:
-        return HubBell()
+        return HubEvent()
     except OSError:
-        return _PollingBell()
+        return _PollingEvent()
