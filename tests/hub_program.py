@@ -185,7 +185,7 @@ def http() -> None:
         session = requests.Session()
         session.trust_env = False
         response = session.get(f"http://127.0.0.1:{server.server_port}/", stream=True, timeout=timeout)
-        http_bodies.read_straight(response)
+        http_bodies.read_unbuffered(response)
         assert b"".join(response.iter_content(1 << 20)) == data(1, 3_000_000)
     serving.kill()
 

@@ -19,7 +19,7 @@ from urllib3.poolmanager import PoolKey, PoolManager
 
 from fastio.concurrency import current, waiting
 from fastio.concurrency.pace import Pace
-from fastio.io import lowwater, straight
+from fastio.io import lowwater, unbuffered
 
 
 def _enlarge(manager: PoolManager, size: int) -> None:
@@ -104,8 +104,8 @@ class Body:
         return lowwater.read(sock, lambda size: self._read(size, *args, **kwargs), amount, left)
 
 
-def read_straight(response: Any) -> None:
-    """Have the body of requests' ``response`` read as :mod:`fastio.io.straight` does.
+def read_unbuffered(response: Any) -> None:
+    """Have the body of requests' ``response`` read as :mod:`fastio.io.unbuffered` does.
 
     urllib3 and http.client keep doing what they do of lengths, errors and the connection: only the file below them is
     another one. Where that is not what they usually have, nothing changes.
@@ -128,12 +128,12 @@ def read_straight(response: Any) -> None:
     if current.is_green():
         pace = Pace()
         before, after = pace.give_way, pace.moved
-    raw: straight.Straight
+    raw: unbuffered.Unbuffered
     if type(sock) is ssl.SSLSocket:
-        raw = straight.Decrypted(below, before, after)
+        raw = unbuffered.Decrypted(below, before, after)
     else:
-        raw = straight.Gathered(below, _wait, before, after)
-    original.fp = straight.reader(raw)
+        raw = unbuffered.Gathered(below, _wait, before, after)
+    original.fp = unbuffered.reader(raw)
 
 
 def _wait(fd: int, seconds: float) -> bool:

@@ -1,4 +1,4 @@
-"""``glanceclient_download``: the same bytes and errors over HTTP and HTTPS, read straight from the socket."""
+"""``glanceclient_download``: the same bytes and errors over HTTP and HTTPS, read from the socket without a buffer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from glanceclient.v2 import client as v2  # noqa: E402
 
 import fastio  # noqa: E402
 import tests.green_ssl  # noqa: E402, F401
-from fastio.io import straight  # noqa: E402
+from fastio.io import unbuffered  # noqa: E402
 from fastio.report import Outcome  # noqa: E402
 from tests.conftest import MONKEY_PATCHED  # noqa: E402
 from tests.patches.image_api import Image, ImageServer, client, content, image_api, outcome  # noqa: E402
@@ -81,11 +81,11 @@ def server(images: dict[str, Image], context: ssl.SSLContext | None) -> Iterator
 
 
 @pytest.fixture
-def read_straight(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def read_unbuffered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The classes through which bodies were read."""
     found: list[str] = []
-    reader = straight.reader
-    monkeypatch.setattr(straight, "reader", lambda raw: found.append(type(raw).__name__) or reader(raw))  # type: ignore[func-returns-value]
+    reader = unbuffered.reader
+    monkeypatch.setattr(unbuffered, "reader", lambda raw: found.append(type(raw).__name__) or reader(raw))  # type: ignore[func-returns-value]
     return found
 
 
@@ -106,14 +106,14 @@ def both(download: Callable[[], Any], **settings_: Any) -> list[Any]:
 
 @pytest.mark.parametrize("checked", [True, False])
 def test_a_download(
-    images: dict[str, Image], server: ImageServer, context: Any, checked: bool, read_straight: list[str]
+    images: dict[str, Image], server: ImageServer, context: Any, checked: bool, read_unbuffered: list[str]
 ) -> None:
     data = content(9 * MIB + 12_345)
     images["a"] = Image(data)
     glance = client(server.url, insecure=True)
     stock, patched = both(lambda: glance.images.data("a", do_checksum=checked))
     assert patched == stock == (chunks(len(data)), data, None, None)
-    assert read_straight == [reading(context)]
+    assert read_unbuffered == [reading(context)]
     # One connection for all: it went back to the pool after each download.
     assert {request.connection for request in server.requests} == {0}
 
@@ -129,7 +129,7 @@ def test_sizes(images: dict[str, Image], server: ImageServer, size: int) -> None
 
 @pytest.mark.parametrize("timeout", [600, 30])
 def test_through_a_keystone_session_and_with_time_outs(
-    images: dict[str, Image], server: ImageServer, context: Any, timeout: int, read_straight: list[str]
+    images: dict[str, Image], server: ImageServer, context: Any, timeout: int, read_unbuffered: list[str]
 ) -> None:
     """As nova has it, whose sessions have no time-out; the client's own always has one."""
     from keystoneauth1 import session, token_endpoint
@@ -140,7 +140,7 @@ def test_through_a_keystone_session_and_with_time_outs(
     for glance in (v2.Client(server.url, session=ours), client(server.url, insecure=True, timeout=timeout)):
         stock, patched = both(lambda glance=glance: glance.images.data("a"))  # type: ignore[misc]
         assert patched == stock == (chunks(len(data)), data, None, None)
-    assert read_straight == [reading(context)] * 2
+    assert read_unbuffered == [reading(context)] * 2
 
 
 def test_attributes_and_progress_bar(images: dict[str, Image], server: ImageServer) -> None:
@@ -222,13 +222,13 @@ def test_a_slow_server_is_waited_for(images: dict[str, Image], server: ImageServ
     images["a"] = Image(data, answer={"hold": hold, "before_hold": 100_000})
     with fastio.patched(NAME, strict=True):
         body = client(server.url, insecure=True).images.data("a")
-        timer = threading.Timer(4 * straight.PATIENCE, hold.set)
+        timer = threading.Timer(4 * unbuffered.PATIENCE, hold.set)
         timer.start()
         assert b"".join(body) == data
         timer.join()
 
 
-def test_what_is_left_to_upstream(images: dict[str, Image], server: ImageServer, read_straight: list[str]) -> None:
+def test_what_is_left_to_upstream(images: dict[str, Image], server: ImageServer, read_unbuffered: list[str]) -> None:
     data = content(2 * MIB)
     images["chunked"] = Image(data, chunked=100_000)
     images["small"] = Image(data[: 100 * KIB])
@@ -237,7 +237,7 @@ def test_what_is_left_to_upstream(images: dict[str, Image], server: ImageServer,
         stock, patched = both(lambda name=name: glance.images.data(name))  # type: ignore[misc]
         assert patched == stock
         assert patched[1] == image.data
-    assert read_straight == []
+    assert read_unbuffered == []
 
 
 def test_compressed_on_the_way(images: dict[str, Image], server: ImageServer) -> None:

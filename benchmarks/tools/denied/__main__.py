@@ -19,7 +19,9 @@ from benchmarks.tools.denied import VARIABLE, filters
 _ROOT = Path(__file__).resolve().parents[3]
 
 #: The tests that move bytes and wait for children, without what takes long and shows no other path.
-_IO = [f"tests/io/test_{name}.py" for name in ("drain", "exchange", "feed", "pipes", "lowwater", "straight", "hashing")]
+_IO = [
+    f"tests/io/test_{name}.py" for name in ("drain", "exchange", "feed", "pipes", "lowwater", "unbuffered", "hashing")
+]
 _PATCHES = [
     f"tests/patches/test_{name}.py"
     for name in ("green_pipe", "wait", "green_wait", "pipe_sizes", "fix_green_pipelines", "native_popen_in_a_hub")

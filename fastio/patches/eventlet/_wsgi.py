@@ -13,7 +13,7 @@ def cells(function: Any) -> dict[str, Any]:
     return dict(zip(function.__code__.co_freevars, function.__closure__, strict=True))
 
 
-def goes_straight(handler: Any) -> bool:
+def sends_unbuffered(handler: Any) -> bool:
     """Whether what the server writes goes to the connection itself, and nothing is left in a buffer."""
     wfile = handler.wfile
     return type(wfile) is io.BufferedWriter and getattr(wfile.raw, "_sock", None) is handler.connection

@@ -48,7 +48,7 @@ def _make_write(upstreams: Callable[[Any], None], handler: Any) -> Callable[[Any
     use_chunked, length = cells["use_chunked"].cell_contents, cells["length"].cell_contents
     wfile = handler.wfile
     connection = handler.connection
-    if not _wsgi.goes_straight(handler):
+    if not _wsgi.sends_unbuffered(handler):
         return upstreams
     plain = _wsgi.is_plain(connection)
     wfile_size = handler.wbufsize

@@ -153,7 +153,7 @@ def _may_send(handler: Any, response: _wsgi.Response) -> bool:
     connection = handler.connection
     return (
         _wsgi.is_plain(connection)
-        and _wsgi.goes_straight(handler)
+        and _wsgi.sends_unbuffered(handler)
         and not connection.act_non_blocking
         and not response.headers_sent
         and response.header("content-length") is not None

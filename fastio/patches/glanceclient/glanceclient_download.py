@@ -4,7 +4,7 @@ Upstream reads the body of a response through a buffer, and is woken for each pi
 server thousands of times per GiB, under eventlet with a trip through the hub each. Here the kernel gathers half a MiB
 before it wakes the reader, and the data goes from the kernel to the chunk that is returned. With TLS, which comes in
 records of 16 KiB, each record goes from OpenSSL to the chunk without the layers between; see
-:mod:`fastio.io.straight`. Chunks are 1 MiB as upstream has them. Time-outs count as they do without it: what has
+:mod:`fastio.io.unbuffered`. Chunks are 1 MiB as upstream has them. Time-outs count as they do without it: what has
 come is read after 50 ms at the latest.
 
 Under eventlet the download yields to other greenlets after its share of ``yield_bytes``. Upstream does only when the
@@ -28,7 +28,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     from fastio.io import http_bodies
 
     def _close_after_stream(response: Any, chunk_size: int) -> Any:
-        http_bodies.read_straight(response)
+        http_bodies.read_unbuffered(response)
         return wrapped(response, chunk_size)
 
     return _close_after_stream

@@ -1,4 +1,4 @@
-"""Reading a message of known length straight from its socket, past the buffer that its head was read through.
+"""Reading a message of known length from its socket, unbuffered: past the buffer that its head was read through.
 
 A ``BufferedReader`` reads most of a large chunk into its place, and what is left of it through its buffer; and each
 piece that the peer sends wakes it. From a plain socket the kernel gathers data first, also where the socket has a
@@ -27,7 +27,7 @@ PATIENCE = 0.05
 Wait = Callable[[int, float], bool]
 
 
-class Straight(io.RawIOBase):
+class Unbuffered(io.RawIOBase):
     """What a connection has for the reader of ``below``, first what is in its buffer already.
 
     Everything else is the ``SocketIO`` below the buffer.
@@ -82,7 +82,7 @@ class Straight(io.RawIOBase):
         return getattr(self._raw, name)
 
 
-class Gathered(Straight):
+class Gathered(Unbuffered):
     """From a plain socket, with few wake-ups.
 
     :param wait: ``wait(fd, seconds)`` returns whether ``fd`` became readable in that time; called with the mark set
@@ -138,7 +138,7 @@ def _arrived(fd: int) -> int:
     return struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, bytes(4)))[0]
 
 
-class Decrypted(Straight):
+class Decrypted(Unbuffered):
     """From an ``SSLSocket``: as many of OpenSSL's records as the chunk takes, without the layers above OpenSSL."""
 
     _ended = False
@@ -169,7 +169,7 @@ class Decrypted(Straight):
         return total
 
 
-def reader(raw: Straight) -> io.BufferedReader:
+def reader(raw: Unbuffered) -> io.BufferedReader:
     """``raw`` with the methods of a ``BufferedReader``, whose ``read()`` then reads all into its result's own place."""
     # The buffer takes one byte, so nothing is ever read ahead.
     return io.BufferedReader(raw, 1)

@@ -1,4 +1,4 @@
-"""``fastio.io.straight``: what a socket has, in order and complete, with the time-out that it has."""
+"""``fastio.io.unbuffered``: what a socket has, in order and complete, with the time-out that it has."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastio.io import lowwater, straight
+from fastio.io import lowwater, unbuffered
 from tests.conftest import MONKEY_PATCHED
 from tests.io.conftest import connection
 
@@ -38,7 +38,7 @@ def wait(fd: int, seconds: float) -> bool:
 
 def arrived(sock: socket.socket, count: int) -> None:
     """Wait until ``count`` bytes are in the socket, whatever its mark and its time-out."""
-    while straight._arrived(sock.fileno()) < count:
+    while unbuffered._arrived(sock.fileno()) < count:
         select.select([], [], [], 0.001)
 
 
@@ -54,14 +54,14 @@ def test_the_kernel_gathers(ends: tuple[socket.socket, socket.socket]) -> None:
         seen.append((level(near), seconds))
         return wait(fd, 30)
 
-    with near.makefile("rb") as below, straight.reader(straight.Gathered(below, gathering)) as file:
+    with near.makefile("rb") as below, unbuffered.reader(unbuffered.Gathered(below, gathering)) as file:
         far.sendall(b"head\n")
         assert file.readline() == b"head\n"
         sender = threading.Thread(target=far.sendall, args=(bytes(2 * MIB),))
         sender.start()
         assert file.read(2 * MIB) == bytes(2 * MIB)
         sender.join()
-    assert {patience for _, patience in seen} <= {straight.PATIENCE}
+    assert {patience for _, patience in seen} <= {unbuffered.PATIENCE}
     assert all(lowwater.LEAST <= mark <= lowwater.MOST for mark, _ in seen)
     assert level(near) == 1
 
@@ -71,7 +71,7 @@ def test_what_the_buffer_holds_comes_first(ends: tuple[socket.socket, socket.soc
     far.sendall(b"head\n" + b"body" * 1000)
     with near.makefile("rb") as below:
         assert below.readline() == b"head\n"
-        file = straight.reader(straight.Gathered(below, wait))
+        file = unbuffered.reader(unbuffered.Gathered(below, wait))
         far.sendall(b"rest")
         assert file.read(4004) == b"body" * 1000 + b"rest"
 
@@ -103,7 +103,7 @@ def test_time_outs(ends: tuple[socket.socket, socket.socket], timeout: float | N
         assert wait(fd, 0) is False
         return False
 
-    reader = straight.Gathered(io.BufferedReader(raw), in_vain)
+    reader = unbuffered.Gathered(io.BufferedReader(raw), in_vain)
     far.sendall(b"first")
     arrived(near, 5)
     view = memoryview(bytearray(MIB))
@@ -111,9 +111,9 @@ def test_time_outs(ends: tuple[socket.socket, socket.socket], timeout: float | N
     assert reader.readinto(view) == 4
     assert bytes(view[:4]) == b"late"
     if timeout is None:
-        assert (patience, raw.timeouts[1]) == ([straight.PATIENCE], None)
+        assert (patience, raw.timeouts[1]) == ([unbuffered.PATIENCE], None)
     else:
-        assert patience == [min(straight.PATIENCE, timeout / 2)]
+        assert patience == [min(unbuffered.PATIENCE, timeout / 2)]
         assert raw.timeouts[1] == timeout - patience[0]
     assert (near.gettimeout(), level(near)) == (timeout, 1)
 
@@ -122,7 +122,7 @@ def test_a_time_out_is_raised_and_remembered(ends: tuple[socket.socket, socket.s
     near, _ = ends
     near.settimeout(0.01)
     with near.makefile("rb") as below:
-        file = straight.reader(straight.Gathered(below, wait))
+        file = unbuffered.reader(unbuffered.Gathered(below, wait))
         with pytest.raises(TimeoutError, match="timed out"):
             file.read(MIB)
         with pytest.raises(OSError, match="cannot read from timed out object"):
@@ -136,7 +136,7 @@ def test_the_end_of_the_connection(ends: tuple[socket.socket, socket.socket], se
     far.sendall(bytes(sent))
     far.shutdown(socket.SHUT_WR)
     with near.makefile("rb") as below:
-        file = straight.reader(straight.Gathered(below, lambda fd, seconds: wait(fd, 30)))
+        file = unbuffered.reader(unbuffered.Gathered(below, lambda fd, seconds: wait(fd, 30)))
         assert file.read(MIB) == bytes(sent)
         assert file.read(MIB) == b""
 
@@ -144,7 +144,7 @@ def test_the_end_of_the_connection(ends: tuple[socket.socket, socket.socket], se
 def test_closing(ends: tuple[socket.socket, socket.socket]) -> None:
     near, far = ends
     below = near.makefile("rb")
-    file = straight.reader(straight.Gathered(below, wait))
+    file = unbuffered.reader(unbuffered.Gathered(below, wait))
     assert file.fileno() == near.fileno()
     assert file.raw._sock is near  # type: ignore[attr-defined]
     near.close()
@@ -159,9 +159,9 @@ def test_who_keeps_the_pace(ends: tuple[socket.socket, socket.socket]) -> None:
     near, far = ends
     moved: list[int | None] = []
     with near.makefile("rb") as below:
-        reader = straight.Gathered(below, wait, lambda: moved.append(None), moved.append)
+        reader = unbuffered.Gathered(below, wait, lambda: moved.append(None), moved.append)
         far.sendall(bytes(100))
-        assert straight.reader(reader).read(100) == bytes(100)
+        assert unbuffered.reader(reader).read(100) == bytes(100)
     assert moved[::2] == [None] * (len(moved) // 2)
     assert sum(count or 0 for count in moved) == 100
 
@@ -193,7 +193,7 @@ def test_any_pieces_and_reads(size: int, head: int, pieces: list[int], reads: li
         sender.start()
         head = min(head, size)
         found = below.read(head)
-        file = straight.reader(straight.Gathered(below, wait))
+        file = unbuffered.reader(unbuffered.Gathered(below, wait))
         number = 0
         while len(found) < size:
             wanted = min(max(reads[number % len(reads)], size // 256), size - len(found))
