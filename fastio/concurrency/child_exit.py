@@ -44,20 +44,20 @@ def wait(
     popen: Any,
     timeout: float | None,
     waiter: _Waiter,
-    below: Callable[[float | None], Any],
+    wrapped: Callable[[float | None], Any],
     expired: type[Exception],
 ) -> Any:
     """``Popen.wait``: ``waiter`` waits until the child has exited or the time is over, then let upstream reap.
 
-    :param below: upstream's wait, given the seconds that are left
+    :param wrapped: upstream's wait, given the seconds that are left
     :param expired: the TimeoutExpired that the caller is to see, with the whole of ``timeout``
     """
     if popen.returncode is not None or timeout is not None and not 0 < timeout <= _LONGEST:
-        return below(timeout)
+        return wrapped(timeout)
     endtime = None if timeout is None else time.monotonic() + timeout
     if until_exit(popen.pid, waiter, timeout) is None or endtime is None:
-        return below(timeout)
+        return wrapped(timeout)
     try:
-        return below(max(0.0, endtime - time.monotonic()))
+        return wrapped(max(0.0, endtime - time.monotonic()))
     except expired:
         raise expired(popen.args, timeout) from None
