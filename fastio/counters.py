@@ -20,7 +20,7 @@ bytes_in = 0
 bytes_out = 0
 #: waits in the hub (eventlet) or the selector (native)
 waits = 0
-#: times a reader or writer gave way to the hub although it could have gone on
+#: times a reader or writer yielded to the hub although it could have gone on
 yields = 0
 
 

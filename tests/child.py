@@ -171,14 +171,14 @@ class Gate:
         #: the step that leaves a process behind which holds the child's pipes until :meth:`open`
         self.grandchild = f"grandchild:{self._wait}"
 
-    def reached(self, give_way: Callable[[], object] | None = None) -> None:
-        """Wait until the child has done the step :attr:`tell`; ``give_way`` lets others run meanwhile."""
-        os.set_blocking(self._told, give_way is None)
+    def reached(self, yield_: Callable[[], object] | None = None) -> None:
+        """Wait until the child has done the step :attr:`tell`; ``yield_`` lets others run meanwhile."""
+        os.set_blocking(self._told, yield_ is None)
         while True:
             try:
                 assert posix.read(self._told, 1) == b"!"
             except BlockingIOError:
-                give_way()  # type: ignore[misc]
+                yield_()  # type: ignore[misc]
             else:
                 return
 

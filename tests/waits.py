@@ -59,7 +59,7 @@ IN_THE_HUB = {
     ("concurrency/offload.py:_wait", "mark.wait()"): "the event that new_event() makes",
     ("concurrency/hub_wait.py:HubWaiter.exited", "eventlet.sleep(_LOOKS)"): "eventlet's",
     ("concurrency/hub_wait.py:HubWaiter.apart", "working.wait()"): "a greenlet's",
-    ("concurrency/pace.py:Pace.let_others_run", "sleep(0)"): "eventlet's",
+    ("concurrency/pace.py:Pace.yield_to_hub", "sleep(0)"): "eventlet's",
     ("io/image_files.py:_File.write", "offload.run(*call)"): "a worker's",
     ("io/image_files.py:fetch", "offload.run(*call)"): "a worker's",
     ("concurrency/events.py:_PollingEvent.wait", "sleep(self.INTERVAL)"): "eventlet's",

@@ -48,7 +48,7 @@ class Budget:
         return len(self._active)
 
     def share(self, yield_bytes: int, more: int = 0, floor: int = FLOOR) -> int:
-        """Bytes that one of the active transfers, and ``more`` that have not entered, may move before it gives way.
+        """Bytes that one of the active transfers, and ``more`` that have not entered, may move before it yields.
 
         :param floor: the least that it is, in bytes, unless ``yield_bytes`` is less
         """

@@ -1,4 +1,4 @@
-"""Giving way to the hub: one transfer's share of ``yield_bytes``, and what happens once it is used up.
+"""Yielding to the hub: one transfer's share of ``yield_bytes``, and what happens once it is used up.
 
 A file, a block device or librbd never has to wait as eventlet sees it, and neither has a pipe or a socket whose peer
 keeps up; so a transfer from or to one of them would run from the first byte to the last before any other greenlet does.
@@ -16,7 +16,7 @@ SHARE = 256 * KIB
 
 
 def share(floor: int = SHARE, more: int = 1) -> int:
-    """Bytes that one transfer may move now before it gives way.
+    """Bytes that one transfer may move now before it yields.
 
     :param floor: the least that it is, in bytes, unless ``yield_bytes`` is less
     :param more: 0 for one that counts as active already
@@ -27,14 +27,14 @@ def share(floor: int = SHARE, more: int = 1) -> int:
 class Pace:
     """One transfer's share of ``yield_bytes``, which all transfers of a hub have together.
 
-    Whoever moves bytes calls ``give_way()`` before, and takes them off ``left`` after. An exception that arrives while
-    others run (a time-out, a kill) so finds nothing that was read and not returned, or written and not told. After a
-    wait, in which others have run, comes ``renew()``.
+    Whoever moves bytes calls ``yield_when_due()`` before, and takes them off ``left`` after. An exception that arrives
+    while others run (a time-out, a kill) so finds nothing that was read and not returned, or written and not told.
+    After a wait, in which others have run, comes ``renew()``.
 
-    Only who gives way counts as active meanwhile. As a context manager the transfer does so all the time.
+    Only who yields counts as active meanwhile. As a context manager the transfer does so all the time.
 
     :param floor: the least that a share is, in bytes, unless ``yield_bytes`` is less
-    :param fixed: bytes of each share on a native thread; those give way by themselves, and have no budget in common
+    :param fixed: bytes of each share on a native thread; those yield by themselves, and have no budget in common
     """
 
     __slots__ = ("_active", "_begun", "_fixed", "_floor", "left")
@@ -47,20 +47,20 @@ class Pace:
         #: bytes of the share that are left
         self.left = 0
 
-    def give_way(self) -> None:
+    def yield_when_due(self) -> None:
         """Let other greenlets run, once the share is used up, and begin another."""
         if self.left <= 0:
-            self.let_others_run()
+            self.yield_to_hub()
             self.renew()
 
-    def let_others_run(self) -> bool:
+    def yield_to_hub(self) -> bool:
         """Whether other greenlets ran: not before the first share, not natively, and not in the hub's own greenlet."""
         if not self._begun or self._fixed is not None or current.hub() is None:
             return False
         from eventlet import sleep
 
         counters.yields += 1
-        # Those who give way at the same time are the ones that share.
+        # Those who yield at the same time are the ones that share.
         budget.shared.enter(self)
         try:
             sleep(0)
@@ -81,7 +81,7 @@ class Pace:
         self.left -= count
 
     def enter(self) -> Pace:
-        """Count as active from now on, also while nobody gives way."""
+        """Count as active from now on, also while nobody yields."""
         self._active = True
         budget.shared.enter(self)
         return self

@@ -138,7 +138,7 @@ class Child:
         # Not for longer: whoever gets the chunk may take any time with it.
         with self._pace as pace:
             while size > 0 and not drain.eof:
-                pace.give_way()
+                pace.yield_when_due()
                 try:
                     count = drain.read(min(size, pace.left))
                 except BlockingIOError:
@@ -160,7 +160,7 @@ class Child:
         try:
             with self._pace as pace:
                 while not feed.done:
-                    pace.give_way()
+                    pace.yield_when_due()
                     try:
                         pace.moved(feed.write(pace.left))
                     except BlockingIOError:

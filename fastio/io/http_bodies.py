@@ -127,7 +127,7 @@ def read_unbuffered(response: Any) -> None:
     before = after = None
     if current.is_green():
         pace = Pace()
-        before, after = pace.give_way, pace.moved
+        before, after = pace.yield_when_due, pace.moved
     raw: unbuffered.Unbuffered
     if type(sock) is ssl.SSLSocket:
         raw = unbuffered.Decrypted(below, before, after)

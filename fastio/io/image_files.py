@@ -111,7 +111,7 @@ class _File(paced.Fair):
         """More than may be read in one turn: ``size`` bytes, or up to the end of the file."""
         pace, parts = self._fastio_pace, []
         while size > 0:
-            pace.give_way()
+            pace.yield_when_due()
             part = self._fastio_read(min(size, pace.left))
             if not part:
                 break

@@ -1,4 +1,4 @@
-"""An image's data whose consumer gives way to the hub in time, see :mod:`fastio.concurrency.pace`."""
+"""An image's data whose consumer yields to the hub in time, see :mod:`fastio.concurrency.pace`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _next(self: Any) -> Any:
 
 
 def _moving(self: Any, move: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    self._fastio_pace.give_way()
+    self._fastio_pace.yield_when_due()
     data = move(*args, **kwargs)
     if isinstance(data, (bytes, bytearray, memoryview, str)):
         self._fastio_pace.moved(len(data))
@@ -59,7 +59,7 @@ def stand_in(data: Any, pace: Pace, base: type[Fair] = Fair) -> Any:
 
 
 def wrap(data: Any) -> Any:
-    """What a store's ``get()`` returned, or what its ``add()`` is to read, so that its consumer gives way in time.
+    """What a store's ``get()`` returned, or what its ``add()`` is to read, so that its consumer yields in time.
 
     Natively, and for what can be neither read nor iterated over, ``data`` itself.
     """

@@ -76,7 +76,7 @@ def test_others_run_between_shares(fixed: int | None) -> None:
     def move() -> list[int]:
         pace, seen = Pace(fixed=fixed), []
         for _ in range(3):
-            pace.give_way()
+            pace.yield_when_due()
             seen.append(len(turns))
             pace.moved(pace.left)
         return seen
@@ -96,9 +96,9 @@ def test_who_is_stopped_while_others_run_has_no_share() -> None:
     pace = Pace()
     pace.renew()
     pace.moved(pace.left)
-    giving = eventlet.spawn(pace.give_way)
-    eventlet.spawn(giving.kill)
+    yielding = eventlet.spawn(pace.yield_when_due)
+    eventlet.spawn(yielding.kill)
     eventlet.sleep(0)
     eventlet.sleep(0)
-    assert giving.dead and pace.left <= 0
+    assert yielding.dead and pace.left <= 0
     assert budget.shared.active() == 0

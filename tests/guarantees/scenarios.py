@@ -282,7 +282,7 @@ def closing_while_another_reads(bufsize: int | None, how: str, name: str) -> Any
 @scenario(green=True)
 def closing_while_another_writes() -> Any:
     popen = subprocess.Popen(["sleep", "60"], stdin=-1, pipesize=4096)
-    # With fastio a large write gives way in between, and is told then: limits.rst has it.
+    # With fastio a large write yields in between, and is told then: limits.rst has it.
     writer = spawn(lambda: popen.stdin.write(bytes(20_000)))
     closed = outcome(popen.stdin.close)
     return closed, told_of_closing(writer), popen.stdin.closed, ended(popen)

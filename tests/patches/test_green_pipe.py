@@ -315,7 +315,7 @@ class Stop(Exception):
 
 
 def disturb(victim: Any) -> int:
-    """Throw Stop into the greenlet at every moment at which it gives way; returns how often."""
+    """Throw Stop into the greenlet at every moment at which it yields; returns how often."""
     hub = hubs.get_hub()
     thrown, seen = 0, counters.yields
     while not victim.dead:
@@ -386,8 +386,8 @@ def test_no_byte_is_sent_twice_where_an_exception_arrives(
     assert path.read_bytes() == b"".join(chunks)
 
 
-def let_it_give_way(victim: Any) -> None:
-    """Return while ``victim`` gives way."""
+def let_it_yield(victim: Any) -> None:
+    """Return while ``victim`` yields."""
     seen = counters.yields
     while counters.yields == seen:
         eventlet.sleep(0)
@@ -415,7 +415,7 @@ def test_closed_while_it_gives_way(patched: Any, hub: Any, green: Any, how: str)
             return "closed"
 
     reader = eventlet.spawn(read)
-    let_it_give_way(reader)
+    let_it_yield(reader)
     stream.close()
     ends = recycled(fd)
     os.write(ends[1], b"secret")
@@ -441,7 +441,7 @@ def test_closed_while_a_writer_gives_way(patched: Any, hub: Any, green: Any) -> 
             return "closed"
 
     writer = eventlet.spawn(write)
-    let_it_give_way(writer)
+    let_it_yield(writer)
     stream.close()
     ends = recycled(fd, end=1)
     assert writer.wait() == "closed"
@@ -709,7 +709,7 @@ def test_the_hub_lives_while_a_busy_child_is_read(patched: Any, hub: Any, green:
 
 
 def test_a_file_that_is_always_ready_lets_others_run(patched: Any, hub: Any) -> None:
-    """Its reader never waits: without giving way nobody else would ever run."""
+    """Its reader never waits: without yielding nobody else would ever run."""
     turns = [0]
     other = counting(turns)
     eventlet.sleep(0)

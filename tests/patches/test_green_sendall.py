@@ -163,7 +163,7 @@ def test_others_run_although_the_peer_has_room(patched: Any, hub: Any, room: Any
 
 
 @pytest.mark.parametrize("fastio_settings", [{"yield_bytes": MIB}], ids=["1MiB"])
-def test_who_waits_anyway_does_not_give_way_besides(patched: Any, hub: Any, pair: Any) -> None:
+def test_who_waits_anyway_does_not_yield_besides(patched: Any, hub: Any, pair: Any) -> None:
     one, two = pair
     one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 64 * KIB)
     reader = received(two)
@@ -193,7 +193,7 @@ def test_in_the_hub_nobody_gives_way(patched: Any, hub: Any, room: Any) -> None:
 
 @pytest.mark.no_fast_path(reason="a socket in non-blocking mode is left to upstream")
 @pytest.mark.parametrize("fastio_settings", [{"yield_bytes": 64 * KIB}], ids=["64KiB"])
-def test_a_non_blocking_socket_does_not_give_way(patched: Any, hub: Any, room: Any) -> None:
+def test_a_non_blocking_socket_does_not_yield(patched: Any, hub: Any, room: Any) -> None:
     sock, inner = room
     sock.setblocking(False)
     sock.sendall(data(1, MIB))

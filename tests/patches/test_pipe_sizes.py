@@ -135,16 +135,16 @@ def test_quiet_calls_take_nothing_from_a_busy_one(
             import eventlet
 
             waiting: list[Any] = [eventlet.spawn(child.communicate, data(1, 100)) for child in children]
-            give_way: Callable[[], Any] = lambda: eventlet.sleep(0.01)  # noqa: E731
+            yield_: Callable[[], Any] = lambda: eventlet.sleep(0.01)  # noqa: E731
             join = [greenlet.wait for greenlet in waiting]
         else:
             threads = [threading.Thread(target=child.communicate, args=(data(1, 100),)) for child in children]
             for thread in threads:
                 thread.start()
-            give_way = lambda: None  # noqa: E731
+            yield_ = lambda: None  # noqa: E731
             join = [thread.join for thread in threads]
         for _ in range(QUIET):
-            gate.reached(give_way if is_green else None)
+            gate.reached(yield_ if is_green else None)
         # Longer than a turn: only then is one quiet.
         from fastio.concurrency import budget
 

@@ -3,8 +3,8 @@
 Upstream's ``readall`` reads 8 KiB at a time into a list, ``readinto`` reads into a temporary and
 copies, and a reader or writer whose peer keeps up never lets other greenlets run. Here ``readall``
 drains large chunks into one growing result from a larger pipe, ``readinto`` reads in place, and each
-file gives way after its share of ``yield_bytes``. In the hub's own greenlet, where nobody can give
-way, nothing does.
+file yields after its share of ``yield_bytes``. In the hub's own greenlet, where
+nobody can yield, none does.
 
 The methods replace upstream's directly (no function in between): a ``read(1)`` costs little more than its call.
 """
@@ -37,9 +37,9 @@ def _begin(file: Any) -> Pace:
     return pace
 
 
-def _give_way(file: Any, pace: Pace) -> None:
+def _yield(file: Any, pace: Pace) -> None:
     """Let others run: ``file`` has moved its share without waiting."""
-    if pace.let_others_run() and file._closed:
+    if pace.yield_to_hub() and file._closed:
         from eventlet.hubs import IOClosed
 
         # The number of the descriptor may belong to another file by now.
@@ -91,7 +91,7 @@ def make_read(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
         except AttributeError:
             pace = _begin(self)
         if pace.left <= 0:
-            _give_way(self, pace)
+            _yield(self, pace)
         while True:
             try:
                 data = _read(self._fileno, size)
@@ -123,7 +123,7 @@ def make_readall(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
         with Pace(budget.FLOOR) as pace:
             while True:
                 if pace.left <= 0:
-                    _give_way(self, pace)
+                    _yield(self, pace)
                 try:
                     pace.left -= drain.read(pace.left)
                 except BlockingIOError:
@@ -150,7 +150,7 @@ def make_readinto(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
         except AttributeError:
             pace = _begin(self)
         if pace.left <= 0:
-            _give_way(self, pace)
+            _yield(self, pace)
         while True:
             try:
                 count = os.readv(self._fileno, [b])
@@ -191,7 +191,7 @@ def make_write(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
             pace = _begin(self)
         while offset < size:
             if pace.left <= 0:
-                _give_way(self, pace)
+                _yield(self, pace)
             try:
                 written = _write(self._fileno, view[offset : offset + chunk])
             except BlockingIOError:

@@ -5,8 +5,8 @@ buffer has room for, so most of a buffer of many MiB is copied again and again. 
 goes for ``bytes`` and ``bytearray``; a slice of a memoryview is no copy to begin with, and all else is sent as
 upstream has it. Nobody holds the buffer while other greenlets run, so that a bytearray can still be resized then.
 
-Upstream gives way only when the kernel's buffer is full: a peer that always has room keeps the hub from everything
-else, within a large buffer and from one call to the next. Here each socket gives way after its share of
+Upstream yields only when the kernel's buffer is full: a peer that always has room keeps the hub from everything
+else, within a large buffer and from one call to the next. Here each socket yields after its share of
 ``yield_bytes``, before it sends on, as it otherwise would for a peer that is slow. A socket in non-blocking mode never
 does, and neither does a call in the hub's own greenlet.
 
@@ -59,7 +59,7 @@ def _send(sock: Any, send: Callable[..., int], data: Any, flags: int) -> int:
     pace = sock.__dict__.get("_fastio_pace")
     if pace is None:
         pace = sock._fastio_pace = Pace()
-    pace.give_way()
+    pace.yield_when_due()
     try:
         count = send(data, flags)
     except BlockingIOError:

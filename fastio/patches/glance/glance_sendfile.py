@@ -215,7 +215,7 @@ class Body:
     def _send(self, piece: file_pieces.Piece) -> None:
         """Send ``piece``, or as much of it as there is in the file and can be sent without reading it."""
         while piece.left:
-            self._pace.give_way()
+            self._pace.yield_when_due()
             try:
                 sent = self._send_some(piece, min(piece.left, self._pace.left))
             except BlockingIOError:
