@@ -72,9 +72,9 @@ IN_THE_HUB = {
     ("patches/glance_store/store_rbd.py:ReadAhead.read", "request.wait()"): "a worker's",
     ("patches/glance_store/store_rbd.py:ReadAhead._forget", "self._under_way[0].wait()"): "a worker's",
     ("patches/glance_store/store_rbd.py:WriteBehind._finish", "request.wait()"): "a worker's",
-    ("trace/recorder.py:_InHub.give_way", "self.sleep(0)"): "eventlet's",
+    ("trace/recorder.py:_InHub.yield_when_due", "self.sleep(0)"): "eventlet's",
     ("trace/recorder.py:_InHub._call", "offload.run(*call)"): "a worker's",
-    ("trace/recorder.py:Recorder._write_in_hub", "way.sleep(INTERVAL)"): "eventlet's",
+    ("trace/recorder.py:Recorder._write_in_hub", "mode.sleep(INTERVAL)"): "eventlet's",
 }  # fmt: skip
 
 #: Calls that wait in the kernel, and what keeps them from a thread that has a hub.

@@ -30,13 +30,13 @@ def dump(value: Any) -> bytes:
 #: As that of Python's "xb".
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 #: The errors of a service are nobody's business but the operator's, whose umask may allow less.
-_MODE = 0o640
+_PERMISSIONS = 0o640
 
 
-class Way(Protocol):
+class Mode(Protocol):
     """How a writer makes the calls that may wait, and has others run; each may raise an exception instead."""
 
-    def open(self, path: str, flags: int, mode: int) -> int:
+    def open(self, path: str, flags: int, permissions: int) -> int:
         """As ``os.open``."""
         ...
 
@@ -52,16 +52,16 @@ class Way(Protocol):
         """Remove a file, if it is there."""
         ...
 
-    def give_way(self) -> None:
+    def yield_when_due(self) -> None:
         """Called every so often."""
         ...
 
 
-class Natively:
+class Native:
     """The calls as they are: in a thread of the operating system, or where nobody else is to run."""
 
-    def open(self, path: str, flags: int, mode: int) -> int:
-        return posix.open(path, flags, mode)
+    def open(self, path: str, flags: int, permissions: int) -> int:
+        return posix.open(path, flags, permissions)
 
     def write(self, fd: int, data: bytes, start: int, offset: int) -> int:
         return posix.pwrite(fd, memoryview(data)[start:], offset)
@@ -75,14 +75,14 @@ class Natively:
         except FileNotFoundError:
             pass
 
-    def give_way(self) -> None:
+    def yield_when_due(self) -> None:
         pass
 
 
 class Files:
     """What a process writes; the newest files stay if all together are too large.
 
-    A writer may be left for good within each call of its way, and another one then makes the same call of this object
+    A writer may be left for good within each call of its mode, and another one then makes the same call of this object
     again: nothing is told as done before it is.
 
     :param directory: where the files are
@@ -108,7 +108,7 @@ class Files:
         #: events that were in files that have been removed
         self.deleted = 0
 
-    def write(self, lines: bytes, events: int, way: Way) -> None:
+    def write(self, lines: bytes, events: int, mode: Mode) -> None:
         """Write ``lines`` with so many events.
 
         After an error nothing of ``lines`` is in the file.
@@ -116,37 +116,37 @@ class Files:
         :raises OSError: if there is no room, or the directory is gone
         """
         if self._fd is None:
-            self._open(way)
+            self._open(mode)
         assert self._fd is not None
         try:
-            self._write_all(self._fd, lines, self._written, way)
+            self._write_all(self._fd, lines, self._written, mode)
         except OSError:
             posix.ftruncate(self._fd, self._written)
             raise
         self._written += len(lines)
         self._events += events
 
-    def rotate(self, way: Way) -> None:
+    def rotate(self, mode: Mode) -> None:
         """Begin another file if this one is full, and remove those that are too many."""
         if self._written < self._size or self._fd is None:
             return
         self._full.append((self._path(), self._written, self._events))
         self._number += 1
-        self.close(way)
+        self.close(mode)
         while len(self._full) > 1 and sum(size for _, size, _ in self._full) + self._size > self._total:
             path, _, events = self._full.popleft()
             self.deleted += events
-            way.unlink(path)
+            mode.unlink(path)
 
-    def close(self, way: Way) -> None:
+    def close(self, mode: Mode) -> None:
         fd, self._fd = self._fd, None
         if fd is not None:
-            way.close(fd)
+            mode.close(fd)
 
     def _path(self) -> str:
         return os.path.join(self._directory, f"{self._prefix}-{self._number}.jsonl")
 
-    def _open(self, way: Way) -> None:
+    def _open(self, mode: Mode) -> None:
         if not self._about:
             self._versions.update(_versions())
             program = _program()
@@ -154,7 +154,7 @@ class Files:
             self._about = {"component": component, "program": program, "boot": boot_id()}
         while True:
             try:
-                fd = way.open(self._path(), _FLAGS, _MODE)
+                fd = mode.open(self._path(), _FLAGS, _PERMISSIONS)
                 break
             except FileExistsError:
                 # By a writer that was left meanwhile.
@@ -171,21 +171,21 @@ class Files:
         }
         head = dump(redaction.head(about, self._versions))
         try:
-            self._write_all(fd, head, 0, way)
+            self._write_all(fd, head, 0, mode)
         except BaseException as error:
             try:
                 if isinstance(error, OSError):
                     # A file without its first line could not be read.
-                    way.unlink(self._path())
+                    mode.unlink(self._path())
             finally:
-                way.close(fd)
+                mode.close(fd)
             raise
         self._written, self._events, self._fd = len(head), 0, fd
 
-    def _write_all(self, fd: int, data: bytes, offset: int, way: Way) -> None:
+    def _write_all(self, fd: int, data: bytes, offset: int, mode: Mode) -> None:
         done = 0
         while done < len(data):
-            done += way.write(fd, data, done, offset + done)
+            done += mode.write(fd, data, done, offset + done)
 
 
 def _plain(host: str) -> str:

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 from fastio.concurrency import current, native, offload
 from fastio.io import libc
 from fastio.trace import redaction, resources
-from fastio.trace.files import Files, Natively, dump, look_up_releases
+from fastio.trace.files import Files, Native, dump, look_up_releases
 
 #: Seconds between two looks of the writer at the buffer: so much is lost of a process that is killed.
 INTERVAL = 0.25
@@ -101,7 +101,7 @@ class _TakenOver(Exception):
 
 
 class _InHub:
-    """The way of a writer that is a greenlet: it waits in the hub, and its calls are made elsewhere."""
+    """The mode of a writer that is a greenlet: it waits in the hub, and its calls are made elsewhere."""
 
     #: Events that are turned into text at a time, and seconds after which others run.
     batch = 16
@@ -114,11 +114,11 @@ class _InHub:
         self.thread = native.module("_thread").get_ident()
         self._began = time.monotonic()
 
-    def open(self, path: str, flags: int, mode: int) -> int:
-        fd = self._call(libc.open_file(path, flags, mode))
+    def open(self, path: str, flags: int, permissions: int) -> int:
+        fd = self._call(libc.open_file(path, flags, permissions))
         if fd < 0:
-            return posix.open(path, flags, mode)
-        if self._recorder.way is not self:
+            return posix.open(path, flags, permissions)
+        if self._recorder.mode is not self:
             self._close(fd)
             self._call(libc.unlink(path))
             raise _TakenOver
@@ -137,7 +137,7 @@ class _InHub:
         self._call(libc.unlink(path))
         self._check()
 
-    def give_way(self) -> None:
+    def yield_when_due(self) -> None:
         if time.monotonic() - self._began > self.TURN:
             self.sleep(0)
             self._check()
@@ -163,11 +163,11 @@ class _InHub:
         return result
 
     def _check(self) -> None:
-        if self._recorder.way is not self:
+        if self._recorder.mode is not self:
             raise _TakenOver
 
 
-class _InThread(Natively):
+class _InThread(Native):
     batch = 256
 
 
@@ -209,7 +209,7 @@ class Recorder:
         self._events = 0
         self._next_sample = 0.0
         #: of a writer in the hub that is at it
-        self.way: _InHub | None = None
+        self.mode: _InHub | None = None
         #: Held by the writer that is at it. Only the end waits for it, and not for ever.
         self._turn = self._system.allocate_lock()
         #: Held until the end. Only the thread waits for it.
@@ -266,7 +266,7 @@ class Recorder:
         """In a child, of the parent's: what the parent had to write is the parent's."""
         self._ended = True
         self.room = 0
-        self.way = None
+        self.mode = None
         if self._files is not None:
             self._files.close(_InThread())
 
@@ -278,34 +278,34 @@ class Recorder:
         self.room = 0
         self._ending.release()
         # A greenlet of this thread does not run while we do: what it was doing is done again, and it is told so.
-        taken_over = self.way is not None and self.way.thread == self._system.get_ident()
+        taken_over = self.mode is not None and self.mode.thread == self._system.get_ident()
         if taken_over:
-            self.way = None
+            self.mode = None
         elif not self._turn.acquire(timeout=_PATIENCE):
             return
         if self._files is not None or self.buffer:
             self._next_sample = 0.0
-            way = _InThread()
-            self._round(way)
+            mode = _InThread()
+            self._round(mode)
             end = {"end": True, "monotonic": _monotonic(), "events": self.written, "lost": self.lost}
             self._text.append(_note(end))
-            self._flush(way)
+            self._flush(mode)
             # A native thread may still be writing for the greenlet, who closes it.
             if not taken_over and self._files is not None:
-                self._files.close(way)
+                self._files.close(mode)
         self._turn.release()
 
     # The writer's side. Nothing here may log: the locks of a service's log are greenlets' under eventlet.
 
     def _write_in_thread(self) -> None:
-        way = _InThread()
+        mode = _InThread()
         while not self._ending.acquire(timeout=INTERVAL):
             if self._green or current.is_green():
                 self.room = 0
                 return
             if self._turn.acquire(False):
                 try:
-                    self._round(way)
+                    self._round(mode)
                 finally:
                     self._turn.release()
             if current.may_have_hubs():
@@ -316,29 +316,29 @@ class Recorder:
         sys.modules["greenlet"].greenlet(self._write_in_hub, hub.greenlet).switch(hub)
 
     def _write_in_hub(self, hub: Any) -> None:
-        way = _InHub(hub, self)
+        mode = _InHub(hub, self)
         try:
             while not self._ended:
                 self._seen = time.monotonic()
                 self._make_room()
                 if self._turn.acquire(False):
-                    self.way = way
+                    self.mode = mode
                     had = bool(self.buffer)
                     if had:
-                        self._round(way)
-                    self.way = None
+                        self._round(mode)
+                    self.mode = None
                     self._turn.release()
                     if not had:
                         break
-                way.sleep(INTERVAL)
+                mode.sleep(INTERVAL)
         except _TakenOver:
             if self._files is not None:
                 with contextlib.suppress(_TakenOver):
-                    self._files.close(way)
+                    self._files.close(mode)
         except BaseException as error:
             self.failure = f"{type(error).__name__}: {error}"
-            if self.way is way:
-                self.way = None
+            if self.mode is mode:
+                self.mode = None
                 self._turn.release()
             if not isinstance(error, Exception):
                 # Not meant for a writer, such as the KeyboardInterrupt of a signal that came just now.
@@ -347,9 +347,9 @@ class Recorder:
             self.room = 0
             self._hub_tickets = [None]
 
-    def _round(self, way: _InThread | _InHub) -> None:
+    def _round(self, mode: _InThread | _InHub) -> None:
         """Write what there is now, and no more: it must come to an end also where events come faster."""
-        self._flush(way)
+        self._flush(mode)
         now = time.monotonic()
         if now >= self._next_sample:
             self._next_sample = now + SAMPLES
@@ -358,7 +358,7 @@ class Recorder:
         left = len(buffer)
         size = 0
         while left > 0:
-            count = min(left, way.batch)
+            count = min(left, mode.batch)
             left -= count
             events = [buffer.popleft() for _ in range(count)]
             try:
@@ -371,13 +371,13 @@ class Recorder:
             self._events += count
             size += len(text)
             if size > _PIECE:
-                self._flush(way)
+                self._flush(mode)
                 size = 0
-            way.give_way()
-        self._flush(way)
-        self._tell_lost(way)
+            mode.yield_when_due()
+        self._flush(mode)
+        self._tell_lost(mode)
 
-    def _tell_lost(self, way: _InThread | _InHub) -> None:
+    def _tell_lost(self, mode: _InThread | _InHub) -> None:
         # The only way to read a counter that all threads share is to count with it.
         missed = next(self._losses) - self._looks
         self._looks += 1
@@ -386,10 +386,10 @@ class Recorder:
         if self.lost > self._told:
             before, self._told = self._told, self.lost
             self._text.append(_note({"lost": self.lost - before, "monotonic": _monotonic()}))
-            if not self._flush(way):
+            if not self._flush(mode):
                 self._told = before
 
-    def _flush(self, way: _InThread | _InHub) -> bool:
+    def _flush(self, mode: _InThread | _InHub) -> bool:
         if not self._text:
             return True
         text = b"".join(self._text)
@@ -399,7 +399,7 @@ class Recorder:
             if self._files is None:
                 limits = self.limits
                 self._files = Files(self.directory, limits.file_size, limits.total_size, self.component)
-            self._files.write(text, self._events, way)
+            self._files.write(text, self._events, mode)
         except OSError as error:
             self.failure = f"{type(error).__name__}: {error}"
             self._dropped += self._events
@@ -407,7 +407,7 @@ class Recorder:
             return False
         self.written += self._events
         self._text, self._events = [], 0
-        self._files.rotate(way)
+        self._files.rotate(mode)
         return True
 
 

@@ -1,4 +1,4 @@
-"""The gate: what is recorded is what is known to be harmless.
+"""The filter: what is recorded is what is known to be harmless.
 
 Everything that goes into a file passes :func:`events` or :func:`record`, which know each field by its name and what it
 may look like. What is unknown, or looks different, becomes ``***``. Texts of errors and paths keep the words of

@@ -275,7 +275,7 @@ def put(number):
 {chr(10).join([*patching, *lines] if early else [*lines, *patching])}
 deadline = time.monotonic() + 20
 number = 0
-while recorder.active.written < 10 or recorder.active.way is not None:
+while recorder.active.written < 10 or recorder.active.mode is not None:
     assert time.monotonic() < deadline
     number += 1
     put(number)
