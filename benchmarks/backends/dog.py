@@ -59,44 +59,21 @@ def install(directory: str | os.PathLike[str]) -> Path:
     return binaries
 
 
-def environment(
-    directory: str | os.PathLike[str],
-    *,
-    start_ms: float | None = None,
-    fetch_ms: float | None = None,
-    store_ms: float | None = None,
-    new_ms: float | None = None,
-    port: int | None = None,
-    daemon: str | None = None,
-    die_after: int | None = None,
-    hang_after: int | None = None,
-    cut: str | None = None,
-    eagain: str | None = None,
-) -> dict[str, str]:
+def environment(directory: str | os.PathLike[str], **settings: float | str | None) -> dict[str, str]:
     """What to add to ``os.environ`` so that ``dog`` and ``collie`` are found, with the store in *directory*.
 
-    Each argument sets the variable of its name (``DOG_START_MS`` ...; see :mod:`benchmarks.backends.dog_command`);
-    None leaves the default, which is the real one's figure. Raises ValueError that names the variable, its value and
-    what is allowed.
+    Each setting is the variable of its name (``start_ms``: ``DOG_START_MS`` ...; see
+    :mod:`benchmarks.backends.dog_command`); None leaves the default, which is the real one's figure. Raises ValueError
+    that names the variable, its value and what is allowed.
     """
     directory = Path(directory).absolute()
-    values = {
-        "DOG_START_MS": start_ms,
-        "DOG_FETCH_MS": fetch_ms,
-        "DOG_STORE_MS": store_ms,
-        "DOG_NEW_MS": new_ms,
-        "DOG_PORT": port,
-        "DOG_DAEMON": daemon,
-        "DOG_DIE_AFTER": die_after,
-        "DOG_HANG_AFTER": hang_after,
-        "DOG_CUT": cut,
-        "DOG_EAGAIN": eagain,
-    }
-    additions = {name: str(value) for name, value in values.items() if value is not None}
-    additions["DOG_STATE"] = str(_state(directory))
+    given = {f"DOG_{name.upper()}": str(value) for name, value in settings.items() if value is not None}
+    unknown = sorted(given.keys() - set(dog_command.VARIABLES))
+    if unknown:
+        raise ValueError(f"{unknown[0]} is not one of {', '.join(dog_command.VARIABLES)}")
+    additions = {**given, "DOG_STATE": str(_state(directory))}
     dog_command.Settings(additions)
-    additions["PATH"] = os.pathsep.join([str(directory / "bin"), os.environ.get("PATH", os.defpath)])
-    return additions
+    return {**additions, "PATH": os.pathsep.join([str(directory / "bin"), os.environ.get("PATH", os.defpath)])}
 
 
 def image_file(directory: str | os.PathLike[str], name: str | bytes) -> Path:
@@ -115,19 +92,11 @@ def create_image(directory: str | os.PathLike[str], name: str | bytes, source: s
     Holes of *source* become holes of the image, which read as zeros without being fetched. Raises FileExistsError
     when there is such an image already. Returns the image's file.
     """
-    target = image_file(directory, name)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with open(source, "rb", buffering=0) as reader, open(target, "xb", buffering=0) as writer:
-        size = os.fstat(reader.fileno()).st_size
-        writer.truncate(size)
-        start = _seek(reader.fileno(), 0, os.SEEK_DATA, size)
-        while start < size:
-            end = _seek(reader.fileno(), start, os.SEEK_HOLE, size)
-            writer.seek(start)
-            while start < end:
-                start += os.sendfile(writer.fileno(), reader.fileno(), start, end - start)
-            start = _seek(reader.fileno(), end, os.SEEK_DATA, size)
-    return target
+    image = image_file(directory, name)
+    image.parent.mkdir(parents=True, exist_ok=True)
+    image.touch(exist_ok=False)
+    subprocess.run(["cp", "--", os.fspath(source), str(image)], check=True)
+    return image
 
 
 def time_read_into_cat(
@@ -177,14 +146,6 @@ def _time_pipeline(
         if status:
             raise subprocess.CalledProcessError(status, command)
     return elapsed
-
-
-def _seek(fd: int, offset: int, whence: int, end: int) -> int:
-    """The next data or hole of a file; *end* when there is none."""
-    try:
-        return os.lseek(fd, offset, whence)
-    except OSError:
-        return end
 
 
 def _state(directory: Path) -> Path:

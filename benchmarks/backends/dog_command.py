@@ -5,10 +5,9 @@ they take are those of a real one-node sheepdog 1.0.1. Each image is one sparse 
 below the directory ``DOG_STATE``. It runs as ``python3 -ISs dog_command.pyc PROGRAM SIGIGN SPENT ARGUMENT...``: the
 launchers that :func:`benchmarks.backends.dog.install` makes do that.
 
-Only ``vdi create``, ``write``, ``read``, ``list``, ``resize`` and ``delete`` exist, with ``-a``, ``-p``, ``-r``,
-``-h`` and (``write``) ``-w``. Known differences: ``-r`` is accepted by all of them (the real one knows it for
-``create`` and ``list`` only), the usage texts have the real ones' sizes but not their words, there are no
-snapshots, and any address reaches the daemon.
+It knows what drivers use: ``vdi create``, ``write``, ``read``, ``list -r``, ``resize`` and ``delete``, with ``-a`` and
+``-p``. Known differences: ``-r`` is accepted by all of them, and ``list`` does not need it; sizes are whole numbers of
+bytes; help and usage have other words; there are no snapshots, and any address reaches the daemon.
 
 Environment, beside ``DOG_STATE``; all times are in milliseconds:
 
@@ -17,19 +16,15 @@ Environment, beside ``DOG_STATE``; all times are in milliseconds:
 ``DOG_FETCH_MS`` (3.7), ``DOG_STORE_MS`` (9), ``DOG_NEW_MS`` (22)
     Time to get one object of 4 MiB, to put one that is there already, and to put a new one, which has to be entered
     in the image as well; a part of an object takes its share. 0: as fast as the disk.
-``DOG_PORT`` (7000)
-    Where the daemon listens; on any other port the connection is refused.
 ``DOG_DAEMON`` (up)
-    ``down``: nothing listens. ``stopped``: it accepts, and never answers. ``unformatted``: no cluster yet.
+    ``down``: nothing listens, as on any port but 7000. ``stopped``: it accepts, and never answers. ``unformatted``:
+    there is no cluster yet.
 ``DOG_DIE_AFTER``, ``DOG_HANG_AFTER`` (never)
     The daemon dies, or stops answering, after so many objects of one ``read`` or ``write``.
 ``DOG_CUT`` (nowhere)
     The connection breaks. ``create``: before the daemon has the request; ``created``, ``deleted``: the daemon has done
     what it was asked, and its answer is lost; ``inode``: after the image was looked up, by whatever command; for
     ``list`` that is each image; ``discarded``: the image to be deleted has lost its content, and no more.
-``DOG_EAGAIN`` (spin)
-    What a non-blocking standard input or output does: ``spin`` tries again at once, like the real one (right data,
-    100 % CPU); ``fail`` is an error, to catch whoever made the child's end of a pipe non-blocking.
 """
 
 # The modules behind signal and collections.abc: those import enum and collections, which takes milliseconds.
@@ -49,6 +44,7 @@ MAX_NAME = 255
 ORPHAN = ".orphan"
 
 OK, FAILURE, SYSTEM_FAILURE, USAGE = 0, 1, 2, 64
+TRY = "Try 'dog --help' for more information."
 
 # Seconds from exec to the launcher's first line: what /bin/sh takes to start.
 LAUNCHER_START = 0.0005
@@ -56,24 +52,22 @@ LAUNCHER_START = 0.0005
 STORE_MS = 9.0
 NEW_MS = 22.0
 
+# Of DOG_DIE_AFTER and DOG_HANG_AFTER.
+NEVER = -1
+
 LIST_MS = 8
 LIST_FURTHER_MS = 0.2
 
-# Name: its operands, the size in bytes of the real usage text.
-COMMANDS = {
-    "create": ("<vdiname> <size>", 813),
-    "delete": ("<vdiname>", 768),
-    "list": ("[vdiname]", 533),
-    "resize": ("<vdiname> <new size>", 306),
-    "read": ("<vdiname> [<offset> [<len>]]", 386),
-    "write": ("<vdiname> [<offset> [<len>]]", 363),
+PORT = 7000
+
+OPERANDS = {
+    "create": "<vdiname> <size>",
+    "delete": "<vdiname>",
+    "list": "[vdiname]",
+    "resize": "<vdiname> <new size>",
+    "read": "<vdiname> [<offset> [<len>]]",
+    "write": "<vdiname> [<offset> [<len>]]",
 }
-HELP_SIZE = 2475
-
-LONG_OPTIONS = {"a": "address", "p": "port", "r": "raw", "h": "help", "w": "writeback"}
-WITH_ARGUMENT = "ap"
-
-SUFFIXES = {"b": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
 
 
 class Exit(Exception):
@@ -89,6 +83,10 @@ class Exit(Exception):
 # --- settings
 
 
+VARIABLES = ("DOG_STATE", "DOG_START_MS", "DOG_FETCH_MS", "DOG_STORE_MS", "DOG_NEW_MS", "DOG_DAEMON", "DOG_DIE_AFTER",
+             "DOG_HANG_AFTER", "DOG_CUT")  # fmt: skip
+
+
 class Settings:
     """The ``DOG_`` variables of *environ*; raises ValueError that names the variable, its value and what is allowed."""
 
@@ -99,33 +97,31 @@ class Settings:
                 raise ValueError(f"{name}={value!r}: allowed are {', '.join(allowed)}")
             return value
 
-        def number(name: str, default: "float | None", kind: Callable[[str], float], allowed: str):
-            value = environ.get(name)
-            if value is None:
+        def number(name: str, default: float, kind: Callable[[str], float], allowed: str) -> float:
+            if name not in environ:
                 return default
             try:
-                result = kind(value)
+                result = kind(environ[name])
             except ValueError:
                 result = -1
             if not 0 <= result < float("inf"):
-                raise ValueError(f"{name}={value!r}: allowed is {allowed}")
+                raise ValueError(f"{name}={environ[name]!r}: allowed is {allowed}, 0 or more")
             return result
+
+        def seconds(name: str, default: float) -> float:
+            return number(name, default, float, "a number of milliseconds") / 1000
 
         self.state = environ.get("DOG_STATE", "")
         if not os.path.isdir(self.state):
             raise ValueError(f"DOG_STATE={self.state!r}: allowed is the path of an existing directory")
-        milliseconds = "a number of milliseconds, 0 or more"
-        objects = "a number of whole objects, 0 or more"
-        self.start = number("DOG_START_MS", 21.0, float, milliseconds) / 1000
-        self.fetch = number("DOG_FETCH_MS", 3.7, float, milliseconds) / 1000
-        self.store = number("DOG_STORE_MS", STORE_MS, float, milliseconds) / 1000
-        self.new = number("DOG_NEW_MS", NEW_MS, float, milliseconds) / 1000
-        self.port = number("DOG_PORT", 7000, int, "a port number")
+        self.start = seconds("DOG_START_MS", 21.0)
+        self.fetch = seconds("DOG_FETCH_MS", 3.7)
+        self.store = seconds("DOG_STORE_MS", STORE_MS)
+        self.new = seconds("DOG_NEW_MS", NEW_MS)
         self.daemon = choice("DOG_DAEMON", "up", "down", "stopped", "unformatted")
-        self.die_after = number("DOG_DIE_AFTER", None, int, objects)
-        self.hang_after = number("DOG_HANG_AFTER", None, int, objects)
+        self.die_after = number("DOG_DIE_AFTER", NEVER, int, "a number of whole objects")
+        self.hang_after = number("DOG_HANG_AFTER", NEVER, int, "a number of whole objects")
         self.cut = choice("DOG_CUT", "nowhere", "create", "created", "inode", "discarded", "deleted")
-        self.spin = choice("DOG_EAGAIN", "spin", "fail") == "spin"
 
 
 # --- the images
@@ -215,7 +211,7 @@ class Daemon:
 
     def connect(self) -> bool:
         """Whether there is a daemon; when there is none, says so twice, like the real one."""
-        if self.settings.daemon == "down" or self.port != self.settings.port:
+        if self.settings.daemon == "down" or self.port != PORT:
             for _ in range(2):
                 say(f"failed to connect to {self.address}:{self.port}: Connection refused")
             return False
@@ -331,105 +327,55 @@ def say(line: str) -> None:
         pass
 
 
-def write_out(piece: memoryview, spin: bool) -> None:
+def write_out(piece: memoryview) -> None:
     while piece:
         try:
             piece = piece[os.write(1, piece) :]
+        except BlockingIOError:
+            pass  # like the real one, it tries again at once: right data, at 100 % CPU
         except OSError as error:
-            if not (spin and error.errno == errno.EAGAIN):
-                raise Exit(SYSTEM_FAILURE, f"Failed to write to stdout: {error.strerror}") from error
+            raise Exit(SYSTEM_FAILURE, f"Failed to write to stdout: {error.strerror}") from error
 
 
-def read_in(piece: memoryview, spin: bool) -> int:
+def read_in(piece: memoryview) -> int:
     """Fill *piece* from standard input; gives the number of bytes there were before the end."""
     filled = 0
     try:
-        # FileIO reads straight into the buffer with a plain read(2), where os.read() would allocate 4 MiB each time.
+        # FileIO reads into the buffer itself with a plain read(2), where os.read() would allocate 4 MiB each time.
         stdin = io.FileIO(0, closefd=False)
         while filled < len(piece):
             got = stdin.readinto(piece[filled:])
             if got == 0:
                 break
-            if got is None and not spin:
-                raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+            # None: it does not block, and there is nothing yet.
             filled += got or 0
     except OSError as error:
         raise Exit(SYSTEM_FAILURE, f"Failed to read from stdin: {error.strerror}") from error
     return filled
 
 
-def occupy_closed_streams() -> list:
-    """Put an epoll where a standard stream is closed, as happens in the real one: reading and writing give EINVAL."""
-    epolls = []
-    for fd in range(3):
-        try:
-            os.fstat(fd)
-        except OSError:
-            import select
-
-            epolls.append(select.epoll())
-    return epolls
-
-
 # --- the command line
 
 
-def helped(text: str, size: int) -> str:
-    """*text*, as long as the real text, so that a pipe sees the same write."""
-    return text.ljust(size - 1) + "\n"
+def usage(command: str) -> str:
+    return f"Usage: dog vdi {command} [-a address] [-p port] [-r] {OPERANDS[command]}\n"
 
 
-def general_help() -> str:
-    lines = [f"  vdi {command} {operands}" for command, (operands, _) in COMMANDS.items()]
-    text = "A stand-in for sheepdog's dog command, for tests and benchmarks. It knows:\n" + "\n".join(lines)
-    return helped(text, HELP_SIZE)
-
-
-def command_help(command: str) -> str:
-    operands, size = COMMANDS[command]
-    text = f"Usage: dog vdi {command} [-a address] [-p port] [-r] [-h] {operands}"
-    return helped(text, size)
-
-
-def options(program: str, accepted: str, words: list[str], operands: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield (letter, argument) as GNU getopt_long() does; the other words, wherever they stand, go to *operands*."""
-
-    def refuse(message: str) -> Exit:
-        return Exit(USAGE, f"{program}: {message}", "Try 'dog --help' for more information.")
-
-    words = list(words)
-    while words:
-        word = words.pop(0)
+def options(program: str, words: list[str], operands: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield (letter, argument) as getopt(3) does; the other words, wherever they stand, go to *operands*."""
+    left = iter(words)
+    for word in left:
+        letter, argument = word[1:], ""
         if word == "--":
-            operands += words
-            return
-        if word.startswith("--"):
-            name, equals, argument = word[2:].partition("=")
-            letters = [letter for letter in accepted if LONG_OPTIONS[letter].startswith(name)]
-            if len(letters) != 1:
-                raise refuse(f"unrecognized option '{word}'")
-            (letter,) = letters
-            if letter not in WITH_ARGUMENT and equals:
-                raise refuse(f"option '--{LONG_OPTIONS[letter]}' doesn't allow an argument")
-            if letter in WITH_ARGUMENT and not equals:
-                if not words:
-                    raise refuse(f"option '--{LONG_OPTIONS[letter]}' requires an argument")
-                argument = words.pop(0)
-            yield letter, argument
-        elif word.startswith("-") and word != "-":
-            rest = word[1:]
-            while rest:
-                letter, rest = rest[0], rest[1:]
-                argument = ""
-                if letter not in accepted:
-                    raise refuse(f"invalid option -- '{letter}'")
-                if letter in WITH_ARGUMENT:
-                    if not rest and not words:
-                        raise refuse(f"option requires an argument -- '{letter}'")
-                    argument, rest = rest or words.pop(0), ""
-                yield letter, argument
-        else:
+            operands += left
+        elif word == "-" or not word.startswith("-"):
             operands.append(word)
+        elif letter not in ("a", "p", "r"):
+            raise Exit(USAGE, f"{program}: invalid option -- '{letter[0]}'", TRY)
+        else:
+            if letter != "r" and not (argument := next(left, "")):
+                raise Exit(USAGE, f"{program}: option requires an argument -- '{letter}'", TRY)
+            yield letter, argument
 
 
 def parse_port(word: str) -> int:
@@ -438,50 +384,10 @@ def parse_port(word: str) -> int:
     return int(word)
 
 
-def parse_address(word: str) -> str:
-    """The numeric address of host *word*."""
-    if word in ("localhost", "127.0.0.1"):
-        return "127.0.0.1"
-    import _socket
-
-    try:
-        return str(_socket.getaddrinfo(word, None, 0, _socket.SOCK_STREAM)[0][4][0])
-    except OSError as error:
-        raise Exit(FAILURE, f"Invalid ip address {word}") from error
-
-
 def parse_size(word: str, command: str) -> int:
-    """Bytes: a number as strtod() reads it, cut to a whole one, with an optional suffix for its unit."""
-    number, shift = word, 0
-    hexadecimal = word.lstrip(" +-")[:2].lower() == "0x"
-    # A hexadecimal number takes its b, as a digit.
-    if word[-1:].lower() in SUFFIXES and not (hexadecimal and word[-1:] in "bB"):
-        number, shift = word[:-1], SUFFIXES[word[-1].lower()]
-    try:
-        if "_" in number or number != number.rstrip():
-            raise ValueError("float() takes what strtod() does not")
-        size = int((float.fromhex(number) if hexadecimal else float(number or "0")) * (1 << shift))
-        return size if size >= 0 else size + (1 << 64)
-    except (ValueError, OverflowError) as error:
-        raise Exit(
-            USAGE,
-            f"Invalid size '{word}'",
-            "You may use B, K, M, G, T or P suffixes for "
-            "bytes, kilobytes, megabytes, gigabytes, terabytes and petabytes.",
-            text=command_help(command),
-        ) from error
-
-
-def readable(size: int, raw: bool) -> str:
-    """*size* as lists show it: bytes, or else a number of at least two digits with its unit."""
-    if raw:
-        return str(size)
-    units = ["MB", "GB", "TB", "PB"]
-    number = size / (1 << 20)
-    while number >= 1024 and len(units) > 1:
-        number /= 1024
-        del units[0]
-    return f"{number:.{0 if number >= 10 else 1}f} {units[0]}"
+    if not (word.isascii() and word.isdigit()):
+        raise Exit(USAGE, f"Invalid size '{word}'", text=usage(command))
+    return int(word)
 
 
 # --- the commands
@@ -490,16 +396,16 @@ def readable(size: int, raw: bool) -> str:
 def required(command: str, operands: list[str]) -> tuple[bytes, list[str]]:
     """The image's name, and the operands after it."""
     if not operands:
-        raise Exit(USAGE, text=command_help(command))
+        raise Exit(USAGE, text=usage(command))
     return os.fsencode(operands[0]), operands[1:]
 
 
-def create(daemon: Daemon, operands: list[str], raw: bool) -> None:
+def create(daemon: Daemon, operands: list[str]) -> None:
     if not daemon.connect():
         raise Exit(SYSTEM_FAILURE, "Failed to get node list")
     name, numbers = required("create", operands)
     if not numbers:
-        raise Exit(USAGE, "Please specify the VDI size", text=command_help("create"))
+        raise Exit(USAGE, "Please specify the VDI size", text=usage("create"))
     size = parse_size(numbers[0], "create")
     failed = f"Failed to create VDI {os.fsdecode(name)}"
     if not daemon.formatted:
@@ -507,9 +413,9 @@ def create(daemon: Daemon, operands: list[str], raw: bool) -> None:
     if size > MAX_SIZE:
         raise Exit(
             USAGE,
-            f"VDI size is larger than {readable(MAX_SIZE, raw)} bytes, please use '-y' to create a hyper volume"
-            f" with size up to {readable(1 << 54, raw)} bytes or use '-z' to create larger object size volume",
-            text=command_help("create"),
+            f"VDI size is larger than {MAX_SIZE} bytes, please use '-y' to create a hyper volume"
+            f" with size up to {1 << 54} bytes or use '-z' to create larger object size volume",
+            text=usage("create"),
         )
     lost = Exit(SYSTEM_FAILURE, "failed to read a response")
     if daemon.settings.cut == "create":
@@ -525,22 +431,22 @@ def create(daemon: Daemon, operands: list[str], raw: bool) -> None:
         raise lost
 
 
-def resize(daemon: Daemon, operands: list[str], raw: bool) -> None:
+def resize(daemon: Daemon, operands: list[str]) -> None:
     name, numbers = required("resize", operands)
     if not numbers:
-        raise Exit(USAGE, "Please specify the new size for the VDI", text=command_help("resize"))
+        raise Exit(USAGE, "Please specify the new size for the VDI", text=usage("resize"))
     size = parse_size(numbers[0], "resize")
     image = daemon.open_inode(name, os.O_RDWR)
     if size > MAX_SIZE:
         line = f"New VDI size is too large. This volume's max size is {MAX_SIZE}"
-        raise Exit(USAGE, line, text=command_help("resize"))
+        raise Exit(USAGE, line, text=usage("resize"))
     if size < image.size:
-        raise Exit(USAGE, "Shrinking VDIs is not implemented", text=command_help("resize"))
+        raise Exit(USAGE, "Shrinking VDIs is not implemented", text=usage("resize"))
     os.ftruncate(image.fd, size)
     image.keep_creation_time()
 
 
-def delete(daemon: Daemon, operands: list[str], raw: bool) -> None:
+def delete(daemon: Daemon, operands: list[str]) -> None:
     name, _ = required("delete", operands)
     lost = "failed to read a response"
     try:
@@ -563,7 +469,7 @@ def delete(daemon: Daemon, operands: list[str], raw: bool) -> None:
         raise Exit(OK, lost)
 
 
-def read(daemon: Daemon, operands: list[str], raw: bool) -> None:
+def read(daemon: Daemon, operands: list[str]) -> None:
     name, numbers = required("read", operands)
     wanted = [parse_size(number, "read") for number in numbers[:2]]
     image = daemon.open_inode(name, os.O_RDONLY)
@@ -578,7 +484,7 @@ def read(daemon: Daemon, operands: list[str], raw: bool) -> None:
             daemon.fetch(image, index, piece, offset)
         else:
             piece[:] = bytes(len(piece))
-        write_out(piece, daemon.settings.spin)
+        write_out(piece)
         offset += len(piece)
     try:
         os.fsync(1)
@@ -586,7 +492,7 @@ def read(daemon: Daemon, operands: list[str], raw: bool) -> None:
         pass
 
 
-def write(daemon: Daemon, operands: list[str], raw: bool) -> None:
+def write(daemon: Daemon, operands: list[str]) -> None:
     name, numbers = required("write", operands)
     wanted = [parse_size(number, "write") for number in numbers[:2]]
     image = daemon.open_inode(name, os.O_RDWR)
@@ -598,7 +504,7 @@ def write(daemon: Daemon, operands: list[str], raw: bool) -> None:
         while offset < end:
             index = offset // OBJECT
             piece = buffer[: min(end, (index + 1) * OBJECT) - offset]
-            filled = read_in(piece, daemon.settings.spin)
+            filled = read_in(piece)
             if filled < len(piece):
                 # The real one pads too: with a whole object of zeros when the input ends on a boundary.
                 piece[filled:] = bytes(len(piece) - filled)
@@ -616,13 +522,11 @@ def span(image: Image, verb: str, offset: int = 0, length: int = MAX_SIZE) -> tu
     return offset, min(image.size, offset + length)
 
 
-def list_images(daemon: Daemon, operands: list[str], raw: bool) -> None:
-    text = ""
-    if not raw:
-        text = "  Name        Id    Size    Used  Shared    Creation time   VDI id  Copies  Tag   Block Size Shift\n"
+def list_images(daemon: Daemon, operands: list[str]) -> None:
     if not daemon.connect():
-        raise Exit(SYSTEM_FAILURE, text=text)
+        raise Exit(SYSTEM_FAILURE)
     names = daemon.images() if daemon.formatted else []
+    text = ""
     lines: list[str] = []
     for name in names:
         if operands and name != os.fsencode(operands[0]):
@@ -634,53 +538,36 @@ def list_images(daemon: Daemon, operands: list[str], raw: bool) -> None:
         if unread := daemon.read_inode(image):
             lines += [*unread, "Failed to read inode header"]
             continue
-        text += list_line(image, raw)
+        shown = "".join("\\" + char if char in " \t\n\v\f\r\\" else char for char in os.fsdecode(name))
+        seconds = image.created_ns // 10**9
+        text += f"= {shown} 0 {image.size} {image.used()} 0 {seconds} {image.vid:x} 1  22\n"
     sleep_until(daemon.started + (LIST_MS + LIST_FURTHER_MS * (len(names) - 1)) / 1000)
     raise Exit(OK, *lines, text=text)
-
-
-def list_line(image: Image, raw: bool) -> str:
-    name = os.fsdecode(image.name)
-    size, used, shared = (readable(number, raw) for number in (image.size, image.used(), 0))
-    seconds = image.created_ns // 10**9
-    if raw:
-        name = "".join("\\" + char if char in " \t\n\v\f\r\\" else char for char in name)
-        return f"= {name} 0 {size} {used} {shared} {seconds} {image.vid:x} 1  22\n"
-    created = time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
-    return f"  {name:<8} {0:5} {size:>7} {used:>7} {shared:>7} {created}  {image.vid:7x} {1:>6} {'':>13} {22:3}\n"
 
 
 FUNCTIONS = {"create": create, "delete": delete, "list": list_images, "resize": resize, "read": read, "write": write}
 
 
 def run(program: str, words: list[str], started: float) -> None:
-    if not words or words[0] in ("help", "--help", "-h"):
-        raise Exit(OK, text=general_help())
+    known = [f"  vdi {command} {operands}" for command, operands in OPERANDS.items()]
+    if not words:
+        raise Exit(OK, text="\n".join(["A stand-in for sheepdog's dog command. It knows:", *known, ""]))
     if words[0] != "vdi":
-        raise Exit(USAGE, f"Invalid command '{words[0]}'", "Try 'dog --help' for more information.")
-    command = words[1] if len(words) > 1 else "help"
-    if command not in COMMANDS:
-        lines = ["Available vdi commands:", *(f"  vdi {known}" for known in COMMANDS)]
-        if command not in ("help", "--help", "-h"):
-            lines.insert(0, f"Invalid command 'vdi {command}'")
-        raise Exit(USAGE, *lines)
-
-    address, port, raw = "127.0.0.1", 7000, False
+        raise Exit(USAGE, f"Invalid command '{words[0]}'", TRY)
+    if len(words) < 2 or words[1] not in OPERANDS:
+        raise Exit(USAGE, f"Invalid command '{' '.join(words[:2])}'", "Available vdi commands:", *known)
+    address, port = "127.0.0.1", PORT
     operands: list[str] = []
-    for letter, argument in options(program, "aprhw" if command == "write" else "aprh", words[2:], operands):
+    for letter, argument in options(program, words[2:], operands):
         if letter == "a":
-            address = parse_address(argument)
+            address = argument
         elif letter == "p":
             port = parse_port(argument)
-        elif letter == "r":
-            raw = True
-        elif letter == "h":
-            raise Exit(OK, text=command_help(command))
     try:
         settings = Settings(os.environ)
     except ValueError as error:
         raise Exit(SYSTEM_FAILURE, f"dog stand-in: {error}") from error
-    FUNCTIONS[command](Daemon(settings, address, port, started), operands, raw)
+    FUNCTIONS[words[1]](Daemon(settings, address, port, started), operands)
 
 
 def main(program: str, ignored: str, spent: str, words: list[str]) -> int:
@@ -695,7 +582,6 @@ def main(program: str, ignored: str, spent: str, words: list[str]) -> int:
     for number in (_signal.SIGINT, _signal.SIGPIPE):
         if not int(ignored, 16) >> (number - 1) & 1:
             _signal.signal(number, _signal.SIG_DFL)
-    occupied = occupy_closed_streams()
     try:
         run(program, words, started)
         result = Exit(OK)
@@ -706,11 +592,10 @@ def main(program: str, ignored: str, spent: str, words: list[str]) -> int:
     for line in result.lines:
         say(line)
     try:
-        write_out(memoryview(os.fsencode(result.text)), spin=True)
+        write_out(memoryview(os.fsencode(result.text)))
     except Exit:
         # The real one does not look whether its texts arrived.
         pass
-    del occupied
     return result.status
 
 

@@ -6,29 +6,27 @@ import os
 import platform
 import random
 import signal
-import struct
 import subprocess
-import termios
 import time
 from pathlib import Path
 
 import pytest
 
 from benchmarks.backends import dog
+from tests.descriptors import unread
+from tests.eventually import until
 
 OBJECT = 4 << 20
 SECONDS = 60  # until a test gives up on a child; nothing here takes even one
 ENDLESS_MS = 3_600_000  # a pause that no test waits for
 
-NO_VDI = b"Failed to open VDI nosuch (snapshot id: 0 snapshot tag: ): No VDI found\n"
-REFUSED = b"failed to connect to 127.0.0.1:7999: Connection refused\n" * 2
+NO_VDI = b"Failed to open VDI %s (snapshot id: 0 snapshot tag: ): %s"
 DOWN = b"failed to connect to 127.0.0.1:7000: Connection refused\n" * 2
-IO_ERROR = b"Failed to open VDI img1 (snapshot id: 0 snapshot tag: ): I/O error\n"
+REFUSED = DOWN.replace(b"7000", b"7999")
 UNFORMATTED = b"Waiting for cluster to be formatted\n"
 TRY = b"Try 'dog --help' for more information.\n"
-SUFFIXES = (
-    b"You may use B, K, M, G, T or P suffixes for bytes, kilobytes, megabytes, gigabytes, terabytes and petabytes.\n"
-)
+#: Commands that look the image up first, and their exit codes if they do not find it.
+OPENING = [("read img1", 1), ("read img1 0 0", 1), ("write img1", 1), ("resize img1 2000000", 1), ("delete img1", 0)]
 
 
 class Dog:
@@ -94,22 +92,6 @@ def pipe():
         yield r, w
 
 
-def unread(end):
-    """Bytes in the pipe."""
-    return struct.unpack("i", fcntl.ioctl(end, termios.FIONREAD, b"\0" * 4))[0]
-
-
-def until(condition, what):
-    """Wait for *condition* to give something true, and return that."""
-    end = time.monotonic() + SECONDS
-    while time.monotonic() < end:
-        result = condition()
-        if result:
-            return result
-        time.sleep(0.001)
-    raise AssertionError(f"waited in vain for {what}")
-
-
 def take(end, size):
     """Exactly *size* bytes from the pipe."""
     data = bytearray()
@@ -166,201 +148,112 @@ def pattern(size, salt=b"fastio"):
 # --- exit codes and messages
 
 
-class TestUsage:
-    @pytest.mark.parametrize("program", dog.PROGRAMS)
-    def test_no_arguments(self, unchanged, program):
-        done = subprocess.run([program], env=unchanged.env(), capture_output=True, timeout=SECONDS)
-        assert (done.returncode, len(done.stdout), done.stderr) == (0, 2475, b"")
+def plain(sheep, *words):
+    """The exit code, standard output and standard error of ``collie WORD...``."""
+    done = subprocess.run(["collie", *words], env=sheep.env(), capture_output=True, timeout=SECONDS)
+    return done.returncode, done.stdout, done.stderr
 
-    @pytest.mark.parametrize(
-        "words, start",
-        [
-            (["vdi"], b"Available vdi commands:\n  vdi "),
-            (["vdi", "bogus"], b"Invalid command 'vdi bogus'\nAvailable vdi commands:\n  vdi "),
-            (["bogus", "x"], b"Invalid command 'bogus'\n" + TRY),
-            (["-p", "7000", "vdi", "list"], b"Invalid command '-p'\n" + TRY),
-        ],
-    )
-    def test_unknown_commands(self, unchanged, words, start):
-        done = subprocess.run(["collie", *words], env=unchanged.env(), capture_output=True, timeout=SECONDS)
-        assert (done.returncode, done.stdout) == (64, b"")
-        assert done.stderr.startswith(start)
 
-    @pytest.mark.parametrize("program", dog.PROGRAMS)
-    @pytest.mark.parametrize(
-        "words, message",
-        [
-            (["img1", "-5"], "{}: invalid option -- '5'\n"),
-            (["-x", "img1"], "{}: invalid option -- 'x'\n"),
-            (["-w", "img1"], "{}: invalid option -- 'w'\n"),
-            (["img1", "-p"], "{}: option requires an argument -- 'p'\n"),
-            (["img1", "--port"], "{}: option '--port' requires an argument\n"),
-            (["img1", "--bogus=1"], "{}: unrecognized option '--bogus=1'\n"),
-            (["img1", "--raw=1"], "{}: option '--raw' doesn't allow an argument\n"),
-        ],
-    )
-    def test_options_that_getopt_refuses(self, unchanged, program, words, message):
-        expected = message.format(program).encode() + TRY
-        assert unchanged("read", *words, program=program) == (64, b"", expected)
-
-    @pytest.mark.parametrize(
-        "words",
-        [
-            ["-r", "-a", "127.0.0.1", "-p", "7000", "img1"],
-            ["img1", "-a", "localhost", "-p", "7000", "-r"],
-            ["-r", "img1", "--address=localhost", "--port", "7000"],
-            ["-rp7000", "img1"],
-            ["--raw", "--", "img1"],
-        ],
-    )
-    def test_options_may_stand_anywhere(self, unchanged, words):
-        code, out, err = unchanged("list", *words)
-        assert (code, err) == (0, b"")
-        assert out.startswith(b"= img1 0 1048576 ")
-
-    @pytest.mark.parametrize("command", ["create", "read", "write", "list", "resize", "delete"])
-    @pytest.mark.parametrize("port", ["0", "abc", "65536", "70 00"])
-    def test_ports(self, unchanged, command, port):
-        assert unchanged(command, "-p", port, "img1") == (64, b"", f"Invalid port number '{port}'\n".encode())
-
-    def test_only_numbers_and_known_hosts_are_addresses(self, unchanged):
-        code, out, err = unchanged("list", "-a", "no such host")
-        assert (code, out, err) == (1, b"", b"Invalid ip address no such host\n")
-
-    @pytest.mark.parametrize(
-        "words, size, message",
-        [
-            (["create"], 813, b""),
-            (["create", "new"], 813, b"Please specify the VDI size\n"),
-            (["create", "new", "abc"], 813, b"Invalid size 'abc'\n" + SUFFIXES),
-            (["create", "new", "1KB"], 813, b"Invalid size '1KB'\n" + SUFFIXES),
-            (["create", "new", "1_0"], 813, b"Invalid size '1_0'\n" + SUFFIXES),
-            (["create", "new", "0x"], 813, b"Invalid size '0x'\n" + SUFFIXES),
-            (["read"], 386, b""),
-            (["read", "img1", "abc"], 386, b"Invalid size 'abc'\n" + SUFFIXES),
-            (["read", "img1", "0", "abc"], 386, b"Invalid size 'abc'\n" + SUFFIXES),
-            (["write"], 363, b""),
-            (["write", "img1", "0", "abc"], 363, b"Invalid size 'abc'\n" + SUFFIXES),
-            (["resize"], 306, b""),
-            (["resize", "img1"], 306, b"Please specify the new size for the VDI\n"),
-            (["resize", "img1", "1K"], 306, b"Shrinking VDIs is not implemented\n"),
-            (
-                ["resize", "img1", "4398046511105"],
-                306,
-                b"New VDI size is too large. This volume's max size is 4398046511104\n",
-            ),
-            (["delete"], 768, b""),
-        ],
-    )
-    def test_usage_goes_to_standard_output(self, unchanged, words, size, message):
-        code, out, err = unchanged(*words)
-        assert (code, len(out), err) == (64, size, message)
-
-    def test_too_large_to_create(self, unchanged):
-        code, out, err = unchanged("create", "new", "5T")
-        assert (code, len(out)) == (64, 813)
-        assert err.startswith(b"VDI size is larger than 4.0 TB bytes, please use '-y' ")
+def test_help_has_images_in_it(unchanged):
+    code, out, err = plain(unchanged)
+    assert (code, err) == (0, b"") and b"vdi" in out
 
 
 @pytest.mark.parametrize(
-    "words, code, message",
+    "words, start",
     [
-        (["list", "-r", "img1"], 2, b""),
-        (["create", "new", "1M"], 2, b"Failed to get node list\n"),
-        (["create", "new"], 2, b"Failed to get node list\n"),
-        (["read", "img1"], 1, IO_ERROR),
-        (["read", "img1", "0", "0"], 1, IO_ERROR),
-        (["write", "img1"], 1, IO_ERROR),
-        (["resize", "img1", "2M"], 1, IO_ERROR),
-        (["delete", "img1"], 0, IO_ERROR),
+        (["vdi"], b"Invalid command 'vdi'\nAvailable vdi commands:\n  vdi "),
+        (["vdi", "bogus"], b"Invalid command 'vdi bogus'\nAvailable vdi commands:\n  vdi "),
+        (["bogus", "x"], b"Invalid command 'bogus'\n" + TRY),
+        (["vdi", "read", "img1", "-5"], b"collie: invalid option -- '5'\n" + TRY),
+        (["vdi", "read", "img1", "-p"], b"collie: option requires an argument -- 'p'\n" + TRY),
+        *((["vdi", "read", "-p", port, "img1"], f"Invalid port number '{port}'\n".encode())
+          for port in ("0", "abc", "65536", "70 00")),
     ],
-)
-def test_without_a_daemon(unchanged, words, code, message):
-    assert unchanged(*words, settings={"daemon": "down"}) == (code, b"", DOWN + message)
-    assert unchanged(*words, "-p", "7999", "-a", "localhost") == (code, b"", REFUSED + message)
-    assert unchanged(*words, "-p", "7000", settings={"port": 7999}) == (code, b"", DOWN + message)
+)  # fmt: skip
+def test_words_that_it_does_not_know(unchanged, words, start):
+    code, out, err = plain(unchanged, *words)
+    assert (code, out) == (64, b"") and err.startswith(start)
+
+
+@pytest.mark.parametrize("words", [["-r", "-a", "h", "-p", "7000", "img1"], ["img1", "-p", "7000"], ["--", "img1"]])
+def test_options_may_stand_anywhere(unchanged, words):
+    code, out, err = unchanged("list", *words)
+    assert (code, err) == (0, b"") and out.startswith(b"= img1 0 1048576 ")
 
 
 @pytest.mark.parametrize(
-    "words, code, message",
+    "words, message",
     [
-        (["list", "-r", "img1"], 0, b""),
-        (["create", "img1", "1M"], 1, b"Failed to create VDI img1: " + UNFORMATTED),
-        (["read", "img1"], 1, IO_ERROR[:-10] + UNFORMATTED),
-        (["read", "img1", "0", "0"], 1, IO_ERROR[:-10] + UNFORMATTED),
-        (["resize", "img1", "2M"], 1, IO_ERROR[:-10] + UNFORMATTED),
-        (["write", "img1"], 1, IO_ERROR[:-10] + UNFORMATTED),
-        (["delete", "img1"], 0, IO_ERROR[:-10] + UNFORMATTED),
+        (["create"], ""),
+        (["create", "new"], "Please specify the VDI size\n"),
+        (["create", "new", "1K"], "Invalid size '1K'\n"),
+        (["create", "new", "5000000000000"], "VDI size is larger than 4398046511104 bytes, please use '-y' "),
+        (["read"], ""),
+        (["read", "img1", "0", "abc"], "Invalid size 'abc'\n"),
+        (["write"], ""),
+        (["resize"], ""),
+        (["resize", "img1"], "Please specify the new size for the VDI\n"),
+        (["resize", "img1", "1024"], "Shrinking VDIs is not implemented\n"),
+        (["resize", "img1", "4398046511105"], "New VDI size is too large. This volume's max size is 4398046511104\n"),
+        (["delete"], ""),
     ],
 )
-def test_cluster_not_formatted(unchanged, words, code, message):
-    assert unchanged(*words, settings={"daemon": "unformatted"}) == (code, b"", message)
+def test_usage_goes_to_standard_output(unchanged, words, message):
+    code, out, err = unchanged(*words)
+    assert (code, out[:20]) == (64, f"Usage: dog vdi {words[0]} -"[:20].encode())
+    assert err.startswith(message.encode()) and bool(err) == bool(message)
 
 
-@pytest.mark.parametrize(
-    "words, code, message",
-    [
-        (["list", "-r", "nosuch"], 0, b""),
-        (["read", "nosuch"], 1, NO_VDI),
-        (["read", "nosuch", "0", "0"], 1, NO_VDI),
-        (["write", "nosuch"], 1, NO_VDI),
-        (["resize", "nosuch", "1M"], 1, NO_VDI),
-        (["delete", "nosuch"], 0, NO_VDI),
-        (["create", "img1", "1M"], 1, b"Failed to create VDI img1: VDI exists already\n"),
-        (["read", "img1", "1048577"], 1, b"Read offset is beyond the end of the VDI\n"),
-        (["write", "img1", "1048577"], 1, b"Write offset is beyond the end of the VDI\n"),
-        (["read", "img1", "1M"], 0, b""),
-        (["read", "img1", "0", "0"], 0, b""),
-        (["write", "img1", "1M"], 0, b""),
-        (["write", "img1", "0", "0"], 0, b""),
-        (["write", "-w", "img1", "1M", "1"], 0, b""),
-        (["resize", "img1", "1M"], 0, b""),
-    ],
-)
-def test_missing_existing_and_beyond_the_end(unchanged, words, code, message):
-    assert unchanged(*words) == (code, b"", message)
+REFUSALS = [
+    ({"daemon": "down"}, "list -r img1", 2, DOWN),
+    ({"daemon": "down"}, "create new 1000", 2, DOWN + b"Failed to get node list\n"),
+    ({"daemon": "down"}, "create new", 2, DOWN + b"Failed to get node list\n"),
+    ({"daemon": "unformatted"}, "list -r img1", 0, b""),
+    ({"daemon": "unformatted"}, "create img1 1000", 1, b"Failed to create VDI img1: " + UNFORMATTED),
+    *(({"daemon": "down"}, words, code, DOWN + NO_VDI % (b"img1", b"I/O error\n")) for words, code in OPENING),
+    *(({}, f"{words} -p 7999", code, REFUSED + NO_VDI % (b"img1", b"I/O error\n")) for words, code in OPENING),
+    *(({"daemon": "unformatted"}, words, code, NO_VDI % (b"img1", UNFORMATTED)) for words, code in OPENING),
+    *(({}, words.replace("img1", "nosuch"), code, NO_VDI % (b"nosuch", b"No VDI found\n")) for words, code in OPENING),
+    ({}, "list -r nosuch", 0, b""),
+    ({}, "create img1 1000", 1, b"Failed to create VDI img1: VDI exists already\n"),
+    ({}, "read img1 1048577", 1, b"Read offset is beyond the end of the VDI\n"),
+    ({}, "write img1 1048577", 1, b"Write offset is beyond the end of the VDI\n"),
+    ({}, "read img1 1048576", 0, b""),
+    ({}, "read img1 0 0", 0, b""),
+    ({}, "write img1 1048576", 0, b""),
+    ({}, "write img1 0 0", 0, b""),
+    ({}, "resize img1 1048576", 0, b""),
+]
+
+
+@pytest.mark.parametrize(("settings", "words", "code", "message"), REFUSALS)
+def test_what_can_not_be_done_and_what_has_nothing_to_do(unchanged, settings, words, code, message):
+    assert unchanged(*words.split(), settings=settings) == (code, b"", message)
 
 
 @pytest.mark.parametrize("program", dog.PROGRAMS)
 def test_life_of_an_image(sheep, program):
     options = ["-a", "127.0.0.1", "-p", "7000"]
     before = int(time.time())
-    assert sheep("create", *options, "img1", "5M", program=program) == (0, b"", b"")
+    assert sheep("create", *options, "img1", str(5 << 20), program=program) == (0, b"", b"")
     assert sheep.file("img1").stat().st_size == 5 << 20
 
     _, line, _ = sheep("list", "-r", *options, "img1", program=program)
     *fields, end = line.decode().split(" ")
-    created = int(fields.pop(6))
-    assert before <= created <= time.time()
-    assert fields == ["=", "img1", "0", "5242880", "0", "0", "9e028f", "1", ""]
-    assert end == "22\n"
+    assert before <= int(fields.pop(6)) <= time.time()
+    assert [*fields, end] == ["=", "img1", "0", "5242880", "0", "0", "9e028f", "1", "", "22\n"]
 
     os.utime(sheep.file("img1"), (0, 86400))  # so that a changed creation time would show
-    assert sheep("write", *options, "img1", "4M", "1", stdin=b"x", program=program) == (0, b"", b"")
-    assert sheep("resize", *options, "img1", "6M", program=program) == (0, b"", b"")
+    assert sheep("write", *options, "img1", str(OBJECT), "1", stdin=b"x", program=program) == (0, b"", b"")
+    assert sheep("resize", *options, "img1", str(6 << 20), program=program) == (0, b"", b"")
     assert sheep.file("img1").stat().st_size == 6 << 20
     # One byte was written: its object counts whole.
     assert sheep("list", "-r", program=program)[1] == b"= img1 0 6291456 4194304 0 86400 9e028f 1  22\n"
-    assert sheep("list", "img1", program=program)[1].decode().splitlines()[1].split() == (
-        ["img1", "0", "6.0", "MB", "4.0", "MB", "0.0", "MB"]
-        + time.strftime("%Y-%m-%d %H:%M", time.localtime(86400)).split()
-        + ["9e028f", "1", "22"]
-    )
 
     assert sheep("delete", *options, "img1", program=program) == (0, b"", b"")
     assert sheep("list", "-r", program=program) == (0, b"", b"")
     assert not sheep.file("img1").exists()
-
-
-@pytest.mark.parametrize(
-    "word, size",
-    [("0", 0), ("", 0), ("1", 1), ("1.5", 1), ("1048576.0", 1 << 20), ("3b", 3), ("1.5K", 1536), ("2m", 2 << 20)]
-    + [("1G", 1 << 30), ("1e3", 1000), ("0x10", 16), ("0X10", 16), ("0x10b", 267), ("0x10K", 16384), ("0x1p3", 8)],
-)
-def test_sizes(sheep, word, size):
-    assert sheep("create", "new", word) == (0, b"", b"")
-    assert sheep.file("new").stat().st_size == size
-    assert sheep("list", "-r", "new")[1].split()[3] == str(size).encode()
 
 
 # --- names
@@ -370,8 +263,7 @@ def test_sizes(sheep, word, size):
     "locale, name",
     [
         (None, name)
-        for name in [b".", b"..", b"../../up", b"/etc/passwd", b"a/b", b"%41", b"A", b"a b\\c\td\n", b"*", b"$(id)"]
-        + [b"-r", b"", b"x" * 255, b"/" * 255, b"y" * 200, b"e 4.vdi"]
+        for name in [b"..", b"../../up", b"/etc/passwd", b"%41", b"a b\\c\td\n", b"$(id)", b"-r", b"", b"/" * 255]
     ]
     + [(locale, name) for locale in ("C", "C.UTF-8") for name in ("Schäfchen".encode(), b"\xff\xfe")],
 )
@@ -380,8 +272,8 @@ def test_any_name(sheep, locale, name, monkeypatch):
         monkeypatch.setenv("LC_ALL", locale)
     before = set(Path(sheep.directory).rglob("*"))
     sheep.image("A" if name == b"%41" else "%41", b"other")
-    assert sheep("create", "--", name, "3M") == (0, b"", b"")
-    assert sheep("create", "--", name, "3M")[2] == b"Failed to create VDI " + name + b": VDI exists already\n"
+    assert sheep("create", "--", name, "3145728") == (0, b"", b"")
+    assert sheep("create", "--", name, "3145728")[2] == b"Failed to create VDI " + name + b": VDI exists already\n"
     assert sheep("write", "--", name, "1", "4", stdin=b"data") == (0, b"", b"")
     assert sheep("read", "--", name, "0", "6") == (0, b"\0data\0", b"")
     assert sheep.file(name).read_bytes()[:6] == b"\0data\0"
@@ -396,37 +288,8 @@ def test_any_name(sheep, locale, name, monkeypatch):
     assert sheep("list", "-r")[1].count(b"\n") == 1
 
 
-def test_a_blank_in_a_name_puts_the_size_elsewhere(sheep):
-    sheep.image("e 4", 3 << 20)
-    assert sheep("list", "-r", "e 4")[1].split(b" ")[3] == b"0"
-
-
-def test_an_image_grows_by_segments(sheep):
-    """As an image of unknown size does; each command sees the size that the one before it has left."""
-    data = random.Random(1).randbytes(OBJECT + 5)
-    assert sheep("create", "a", "0") == (0, b"", b"")
-    for offset, end in ((0, 3), (3, OBJECT - 1), (OBJECT - 1, OBJECT + 5)):
-        assert sheep("resize", "a", str(end)) == (0, b"", b"")
-        assert sheep("write", "a", str(offset), str(end - offset), stdin=data[offset:end]) == (0, b"", b"")
-    assert sheep("read", "a") == (0, data, b"")
-    assert sheep("list", "-r", "a")[1].split(b" ")[3] == str(len(data)).encode()
-
-
-def test_a_write_that_is_killed_leaves_what_can_be_deleted(sheep):
-    assert sheep("create", "a", "12M") == (0, b"", b"")
-    with sheep.running("write", "a", stdin=subprocess.PIPE) as child:
-        child.stdin.write(b"x" * (OBJECT + 5))
-        child.stdin.flush()
-        until(lambda: sheep.file("a").read_bytes()[:OBJECT] == b"x" * OBJECT, "the first object")
-        child.kill()
-        assert child.wait() == -signal.SIGKILL
-    assert sheep("read", "a", "0", str(2 * OBJECT))[1] == b"x" * OBJECT + bytes(OBJECT)
-    assert sheep("delete", "a") == (0, b"", b"")
-    assert sheep("list", "-r", "a") == (0, b"", b"")
-
-
 def test_names_are_cut_at_255_bytes(sheep):
-    assert sheep("create", "x" * 300, "1M") == (0, b"", b"")
+    assert sheep("create", "x" * 300, "1000") == (0, b"", b"")
     assert sheep("read", "x" * 255, "0", "1") == (0, b"\0", b"")
     assert sheep("read", "x" * 256, "0", "1") == (0, b"\0", b"")
     assert sheep("list", "-r", "x" * 255)[1].count(b"\n") == 1
@@ -452,7 +315,7 @@ class TestRead:
         for offset, length in [(0, 1), (100, OBJECT), (OBJECT - 1, 2), (OBJECT, OBJECT), (2 * OBJECT + 12344, 7)]:
             expected = content[offset : offset + length]
             assert sheep("read", "img", str(offset), str(length)) == (0, expected, b"")
-        assert sheep("read", "img", "8M") == (0, content[2 * OBJECT :], b"")
+        assert sheep("read", "img", str(2 * OBJECT)) == (0, content[2 * OBJECT :], b"")
 
     def test_one_write_for_each_object(self, sheep, pipe):
         """An offset shifts nothing: pieces end where the image's objects do. The first object was never written."""
@@ -462,19 +325,19 @@ class TestRead:
         with sheep.running("read", "img", "100", "10000000", stdout=writer) as child:
             start = 100
             for size in (4194204, 4194304, 1611492):
-                until(lambda: unread(reader), "output")
+                until(lambda: unread(reader.fileno()), "output")
                 assert requested(child, "write", 1) == size
                 assert take(reader, size) == content[start : start + size]
                 start += size
             assert child.wait(SECONDS) == 0
-        assert unread(reader) == 0
+        assert unread(reader.fileno()) == 0
 
     def test_never_fetches_ahead(self, sheep, pipe):
         """While the first object waits for its reader, the second is changed: the change must be seen."""
         sheep.image("img", pattern(2 * OBJECT))
         reader, writer = pipe
         with sheep.running("read", "img", stdout=writer) as child:
-            until(lambda: unread(reader), "output")
+            until(lambda: unread(reader.fileno()), "output")
             requested(child, "write", 1)
             with open(sheep.file("img"), "r+b") as file:
                 file.seek(OBJECT)
@@ -488,7 +351,7 @@ class TestRead:
         reader, writer = pipe
         with sheep.running("read", "img", stdout=writer, settings={pause: ENDLESS_MS}) as child:
             asleep(child, sheep.file("img"))
-            assert unread(reader) == 0
+            assert unread(reader.fileno()) == 0
 
     def test_a_pause_for_each_fetched_object_only(self, sheep):
         """Objects never written cost nothing, and a part costs its share."""
@@ -497,54 +360,21 @@ class TestRead:
         sheep.image("img", pattern(OBJECT))
         assert sheep("read", "img", "0", "4", settings={"fetch_ms": ENDLESS_MS}) == (0, pattern(OBJECT)[:4], b"")
 
-    def test_leaves_standard_input_alone(self, sheep, pipe):
-        sheep.image("img", 10)
-        reader, writer = pipe
-        writer.write(b"not for you")
-        assert sheep("read", "img", stdin=reader.fileno()) == (0, bytes(10), b"")
-        assert unread(reader) == 11
-
-    def test_leaves_the_pipe_as_it_was(self, sheep, pipe):
-        sheep.image("img", 1000)
-        reader, writer = pipe
-
-        def state():
-            return [(fcntl.fcntl(end, fcntl.F_GETFL), fcntl.fcntl(end, fcntl.F_GETPIPE_SZ)) for end in pipe]
-
-        before = state()
-        assert sheep("read", "img", stdout=writer)[0] == 0
-        assert sheep("write", "img", "0", "1000", stdin=reader.fileno())[0] == 0
-        assert state() == before
-
-    def test_dies_of_sigpipe(self, sheep):
-        sheep.image("img", OBJECT)
-        with sheep.running("read", "img", stdout=subprocess.PIPE) as child:
-            child.stdout.close()
-            assert child.wait(SECONDS) == -signal.SIGPIPE
-            assert child.stderr.read() == b""
-
-    def test_sigpipe_ignored_by_the_parent(self, sheep):
+    @pytest.mark.parametrize("ignored", [False, True])
+    def test_nobody_reads_any_more(self, sheep, ignored):
+        """It dies of SIGPIPE, unless its parent has had that ignored."""
         sheep.image("img", OBJECT)
         assert signal.getsignal(signal.SIGPIPE) == signal.SIG_IGN
-        with sheep.running("read", "img", stdout=subprocess.PIPE, restore_signals=False) as child:
+        with sheep.running("read", "img", stdout=subprocess.PIPE, restore_signals=not ignored) as child:
             child.stdout.close()
-            assert child.wait(SECONDS) == 2
-            assert child.stderr.read() == b"Failed to write to stdout: Broken pipe\n"
+            assert child.wait(SECONDS) == (2 if ignored else -signal.SIGPIPE)
+            assert child.stderr.read() == (b"Failed to write to stdout: Broken pipe\n" if ignored else b"")
 
     def test_no_place_for_the_output(self, sheep):
         sheep.image("img", 10)
         with open("/dev/full", "wb") as full:
             code, _, err = sheep("read", "img", stdout=full)
         assert (code, err) == (2, b"Failed to write to stdout: No space left on device\n")
-        code, _, err = closed(sheep, ">&-", "read", "img")
-        assert (code, err) == (2, b"Failed to write to stdout: Invalid argument\n")
-
-
-def closed(sheep, redirection, *words):
-    """Run ``dog vdi WORD...`` from a shell that closes a standard stream for it."""
-    shell = ["sh", "-c", f'exec "$@" {redirection}', "sh", "dog", "vdi", *words]
-    done = subprocess.run(shell, env=sheep.env(), capture_output=True, timeout=SECONDS)
-    return done.returncode, done.stdout, done.stderr
 
 
 # --- write
@@ -578,17 +408,7 @@ class TestWrite:
 
     @pytest.mark.parametrize(
         "arguments, taken",
-        [
-            ([], 100_000),
-            (["0", "5"], 5),
-            (["0", "0"], 0),
-            (["99990"], 10),
-            (["99990", "50000"], 10),
-            (["100000"], 0),
-            (["100000", "7"], 0),
-            (["100001"], 0),
-            (["nonsense"], 0),
-        ],
+        [([], 100_000), (["0", "5"], 5), (["99990", "50000"], 10), (["100000"], 0), (["100001"], 0), (["nonsense"], 0)],
     )
     def test_reads_no_more_than_it_stores(self, sheep, pipe, arguments, taken):
         """Whatever does not fit is cut off silently; errors leave all of the input."""
@@ -599,7 +419,7 @@ class TestWrite:
         code, out, err = sheep("write", "img", *arguments, stdin=reader.fileno())
         assert code == {"100001": 1, "nonsense": 64}.get(arguments[0] if arguments else "", 0)
         assert bool(err) == bool(code)
-        assert unread(reader) == 150_000 - taken
+        assert unread(reader.fileno()) == 150_000 - taken
         assert sheep.file("img").read_bytes().count(b"x") == taken
         assert sheep.file("img").stat().st_size == 100_000
 
@@ -609,7 +429,7 @@ class TestWrite:
         writer.write(b"x" * 1000)
         code, _, err = sheep("write", "img", stdin=reader.fileno(), settings=settings)
         assert code == 1 and err
-        assert unread(reader) == 1000
+        assert unread(reader.fileno()) == 1000
 
     def test_a_large_input_meets_a_closed_pipe(self, sheep):
         sheep.image("img", 10)
@@ -649,7 +469,7 @@ class TestWrite:
         writer.write(b"x" * 1000)
         with sheep.running("write", "img", stdin=reader, settings={"start_ms": ENDLESS_MS}) as child:
             asleep(child, sheep.file("img"))
-            assert unread(reader) == 1000
+            assert unread(reader.fileno()) == 1000
 
     def test_reads_nothing_while_it_stores(self, sheep, pipe):
         sheep.image("img", 2 * OBJECT)
@@ -659,7 +479,7 @@ class TestWrite:
             with open(sheep.file("img"), "rb") as file:
                 until(lambda: os.pread(file.fileno(), 10, OBJECT - 10) == pattern(OBJECT)[-10:], "the object")
             asleep(child, sheep.file("img"))
-            assert unread(reader) == len("next object")
+            assert unread(reader.fileno()) == len("next object")
 
     def test_a_new_object_has_a_pause_of_its_own(self, sheep):
         sheep.image("img", OBJECT)
@@ -667,12 +487,18 @@ class TestWrite:
             assert sheep("write", "img", stdin=data, settings={other: ENDLESS_MS}) == (0, b"", b"")
             assert sheep.file("img").read_bytes() == data
 
-    def test_standard_input_is_closed(self, sheep):
-        sheep.image("img", 10)
-        assert closed(sheep, "<&-", "write", "img") == (2, b"", b"Failed to read from stdin: Invalid argument\n")
-
 
 # --- faults
+
+
+def spins(child):
+    """Wait until it has used 0.1 s of processor time."""
+
+    def ticks():
+        return sum(map(int, Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
+
+    used = ticks()
+    until(lambda: ticks() >= used + 10, "processor time spent on nothing")
 
 
 class TestFaults:
@@ -687,10 +513,6 @@ class TestFaults:
             f"Failed to read object 004fd2590000000{objects}",
             "Failed to read VDI",
         ]
-
-    def test_daemon_dies_after_the_read(self, sheep):
-        sheep.image("big", pattern(OBJECT))
-        assert sheep("read", "big", settings={"die_after": 1}) == (0, pattern(OBJECT), b"")
 
     @pytest.mark.parametrize("ignored", [False, True])
     def test_daemon_dies_during_a_write(self, sheep, ignored):
@@ -764,7 +586,7 @@ class TestFaults:
         with sheep.running("read", "img", stdout=writer, settings={"hang_after": 1}) as child:
             assert take(reader, OBJECT) == pattern(2 * OBJECT)[:OBJECT]
             asleep(child, sheep.file("img"))
-            assert unread(reader) == 0
+            assert unread(reader.fileno()) == 0
             child.send_signal(signal.SIGINT)
             assert child.wait(SECONDS) == -signal.SIGINT
             assert child.stderr.read() == b""
@@ -783,35 +605,18 @@ class TestFaults:
         reader, writer = pipe
         os.set_blocking(writer.fileno(), False)
         with sheep.running("read", "img", stdout=writer) as child:
-            until(lambda: unread(reader), "output")
-
-            def ticks():
-                return sum(map(int, Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
-
-            used = ticks()
-            until(lambda: ticks() >= used + 10, "processor time spent on nothing")
+            until(lambda: unread(reader.fileno()), "output")
+            spins(child)
             assert take(reader, OBJECT) == pattern(OBJECT)
             assert child.wait(SECONDS) == 0
 
         os.set_blocking(writer.fileno(), True)
         os.set_blocking(reader.fileno(), False)
         with sheep.running("write", "img", "0", "7", stdin=reader) as child:
-            used = ticks()
-            until(lambda: ticks() >= used + 10, "processor time spent on nothing")
+            spins(child)
             writer.write(b"at last")
             assert child.wait(SECONDS) == 0
         assert sheep.file("img").read_bytes()[:7] == b"at last"
-
-    def test_fails_on_a_pipe_made_non_blocking(self, sheep, pipe):
-        sheep.image("img", pattern(OBJECT))
-        reader, writer = pipe
-        os.set_blocking(writer.fileno(), False)
-        os.set_blocking(reader.fileno(), False)
-        code, _, err = sheep("read", "img", stdout=writer, settings={"eagain": "fail"})
-        assert (code, err) == (2, b"Failed to write to stdout: Resource temporarily unavailable\n")
-        take(reader, unread(reader))
-        code, _, err = sheep("write", "img", stdin=reader.fileno(), settings={"eagain": "fail"})
-        assert (code, err) == (2, b"Failed to read from stdin: Resource temporarily unavailable\n")
 
     @pytest.mark.parametrize(
         "name, value, allowed",
@@ -823,7 +628,6 @@ class TestFaults:
             ("DOG_CUT", "", "nowhere, create, created, inode, discarded, deleted"),
             ("DOG_DIE_AFTER", "1.5", "a number of whole objects, 0 or more"),
             ("DOG_DAEMON", "asleep", "up, down, stopped, unformatted"),
-            ("DOG_EAGAIN", "", "spin, fail"),
             ("DOG_STATE", "/nonexistent", "the path of an existing directory"),
         ],
     )
@@ -837,6 +641,8 @@ class TestFaults:
     def test_bad_settings_are_refused_in_advance(self, unchanged):
         with pytest.raises(ValueError, match="DOG_FETCH_MS='-1'.*0 or more"):
             dog.environment(unchanged.directory, fetch_ms=-1)
+        with pytest.raises(ValueError, match="DOG_COLOUR is not one of DOG_STATE, DOG_START_MS"):
+            dog.environment(unchanged.directory, colour="red")
 
 
 # --- the helpers
@@ -846,7 +652,6 @@ class TestHelpers:
     def test_launchers_survive_a_blank_in_their_path(self, tmp_path):
         sheep = Dog(tmp_path / "with 'a quote' and $blanks")
         assert sheep("create", "$HOME 'x'", "1") == (0, b"", b"")
-        assert sheep("list", "-r")[1].startswith(b"= $HOME\\ 'x' 0 1 0 0 ")
 
     def test_installing_again_keeps_the_images(self, sheep):
         sheep.image("img", b"content")
@@ -864,7 +669,7 @@ class TestHelpers:
         assert made == sheep.file("img")
         assert made.read_bytes() == source.read_bytes()
         assert made.stat().st_size == (32 << 20) + 1
-        assert made.stat().st_blocks * 512 < 8 << 20
+        assert made.stat().st_blocks * 512 <= 8 << 20
         assert sheep("list", "-r", "img")[1].split()[3:5] == [b"33554433", b"8388608"]
         with pytest.raises(FileExistsError):
             dog.create_image(sheep.directory, "img", source)
