@@ -112,17 +112,13 @@ def mutant(name: str = "m", old: str = "found += number", new: str = "found -= n
 @pytest.mark.parametrize(
     ("new", "tests", "word", "detail"),
     [
-        ("found -= number", ["test_some"], "killed", "tests/test_sums.py::test_some: AssertionError: assert -3 == 3"),
-        ("found -= number", ["test_nothing", "test_some"], "killed", "tests/test_sums.py::test_some: "),
-        ("found -= number", [""], "killed", "tests/test_sums.py::test_some: "),
-        ("found -= number", ["test_teardown"], "killed", "tests/test_sums.py::test_teardown: AssertionError"),
+        ("found -= number", ["test_some"], "killed", "tests/test_sums.py::test_some: assert -3 == 3"),
+        ("found -= number", ["test_teardown"], "killed", "tests/test_sums.py::test_teardown: assert -1 == 1"),
         ("found -= number", ["test_slow"], "killed", "tests/test_sums.py::test_slow: not ended within its limit"),
         ("found -= number", ["test_nothing"], "SURVIVED", "1 tests pass with it"),
         ("found -= number", ["test_wrong"], "UNSURE", "tests/test_sums.py::test_wrong does not pass without it:"),
         ("found -= number", ["test_skipped"], "BROKEN", "no test was run; pytest ended with 0"),
-        ("found -= number", ["test_none"], "BROKEN", "no test was run; pytest ended with 4"),
         ("found += nothing", ["test_some"], "BROKEN", "tests/test_sums.py::test_some: NameError: name 'nothing'"),
-        ("import nothing", ["test_some"], "BROKEN", "tests/test_sums.py::test_some: ModuleNotFoundError"),
         ("found += 1 / 0", ["test_fixture"], "BROKEN", "tests/test_sums.py::test_fixture: ZeroDivisionError"),
         ("found += (", ["test_some"], "BROKEN", "tests/test_sums.py: "),
     ],
@@ -134,31 +130,7 @@ def test_what_becomes_of_a_mutant(checkout: Path, new: str, tests: list[str], wo
         verdict = copy.judge(found)
         assert (verdict.word, verdict.detail[: len(detail)]) == (word, detail)
         # The next one finds the code as it was.
-        assert copy.judge(found).word == word
-    assert (checkout / "fastio" / "sums.py").read_text() == SUM
-
-
-def test_the_command(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = checkout / "list.toml"
-    lacking = mutant("lacking") + 'needs = ["no_such_module"]\n' + mutant("later") + 'python = "3.99"\n'
-    path.write_text(
-        mutant("good") + mutant("weak", "found += number", "found -= number", "test_nothing") + lacking
-        + mutant("gone", "no such text") + mutant("twice", "number")
-    )  # fmt: skip
-    where = ["--file", str(path), "--root", str(checkout), "--jobs", "2"]
-    assert command.main(["--list", *where]) == 0
-    assert capsys.readouterr().out.split() == ["good", "weak", "lacking", "later", "gone", "twice"]
-    assert command.main(where) == 1
-    *lines, areas, last = capsys.readouterr().out.splitlines()
-    assert [line.split()[:2] for line in lines] == [
-        ["killed", "good:"], ["SURVIVED", "weak:"], ["skipped", "lacking:"], ["skipped", "later:"], ["STALE", "gone:"],
-        ["STALE", "twice:"],
-    ]  # fmt: skip
-    assert "only Python 3.99 and later show it" in lines[3]
-    assert "fastio/sums.py has its old text 0 times, not once" in lines[4]
-    assert areas == "by area: io 1 of 4"
-    assert last.startswith("1 of 6 mutants are seen, 2 skipped; ")
-    assert command.main(["good", "lacking", *where]) == 0
+        assert (copy.directory / "fastio" / "sums.py").read_text() == SUM
 
 
 GOOD = mutant("good", "found = 0", "found = 1")
@@ -177,29 +149,41 @@ def run(checkout: Path) -> Callable[..., int]:
     return run
 
 
-def test_the_table_and_what_is_new_against_it(
+def test_the_command_the_table_and_what_is_new_against_it(
     checkout: Path, run: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = checkout / "table.json"
-    assert run(GOOD + WEAK, "--table", str(path)) == 1
-    rows = table.read(path)
-    assert list(rows) == ["good", "weak"]
-    good, weak = rows.values()
-    assert (good.area, good.verdict, good.by) == ("io", "killed", "tests/test_sums.py::test_some")
-    assert good.seconds > 0
-    assert (weak.verdict, weak.by) == ("SURVIVED", "")
-    # A line for each of them.
-    assert len(path.read_text().splitlines()) == 2 + 2
+    lacking = mutant("lacking") + 'needs = ["no_such_module"]\n' + mutant("later") + 'python = "3.99"\n'
+    everything = GOOD + WEAK + lacking + mutant("gone", "no such text") + mutant("twice", "number")
+    assert run(everything, "--list") == 0
+    assert capsys.readouterr().out.split() == ["good", "weak", "lacking", "later", "gone", "twice"]
+    assert run(everything, "--table", str(path)) == 1
+    *lines, areas, last = capsys.readouterr().out.splitlines()
+    verdicts = {
+        "good": "killed", "weak": "SURVIVED", "lacking": "skipped", "later": "skipped", "gone": "STALE",
+        "twice": "STALE",
+    }  # fmt: skip
+    assert [line.split()[:2] for line in lines] == [[word, f"{name}:"] for name, word in verdicts.items()]
+    assert "only Python 3.99 and later show it" in lines[3]
+    assert "fastio/sums.py has its old text 0 times, not once" in lines[4]
+    assert areas == "by area: io 1 of 4"
+    assert last.startswith("1 of 6 mutants are seen, 2 skipped; ")
+    assert run(everything, "lacking") == 0
 
-    assert run(GOOD + WEAK, "--against", str(path)) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "0 new survivors"
+    rows = table.read(path)
+    assert {name: row.verdict for name, row in rows.items()} == verdicts
+    assert (rows["good"].area, rows["good"].by, rows["weak"].by) == ("io", "tests/test_sums.py::test_some", "")
+    # A line for each of them.
+    assert len(path.read_text().splitlines()) == 2 + 6
     # What it is compared with is what was there before.
-    unseen = mutant("good", "found = 0", "found = 1", "test_skipped")
-    assert run(unseen + WEAK, "good", "--against", str(path), "--table", str(path)) == 1
+    unseen = everything.replace("found = 1", "found = 0 * 1")
+    assert run(unseen, "good", "weak", "--against", str(path), "--table", str(path)) == 1
     assert capsys.readouterr().out.splitlines()[-2:] == [
-        "new survivor: good: killed by tests/test_sums.py::test_some, now BROKEN", "1 new survivors"
+        "new survivor: good: killed by tests/test_sums.py::test_some, now SURVIVED", "1 new survivors"
     ]  # fmt: skip
-    assert {name: row.verdict for name, row in table.read(path).items()} == {"good": "BROKEN", "weak": "SURVIVED"}
+    assert table.read(path)["good"].verdict == "SURVIVED"
+    assert run(everything, "weak", "--against", str(path)) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "0 new survivors"
 
 
 def rows(**verdicts: str) -> dict[str, Row]:
@@ -245,11 +229,6 @@ def test_one_that_is_not_tried_is_no_new_survivor() -> None:
     assert table.new_survivors(rows(m="killed"), {}, ["m"]) == []
 
 
-def test_areas_are_in_the_order_of_the_layers() -> None:
-    found = [Row("a", "io", "killed", "t", 1), Row("b", "patching", "STALE", "", 1), Row("c", "io", "skipped", "", 1)]
-    assert table.by_area(found) == "patching 0 of 1, io 1 of 1"
-
-
 def test_a_run_that_is_interrupted_keeps_what_it_has(
     checkout: Path, run: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,7 +246,7 @@ def test_a_run_that_is_interrupted_keeps_what_it_has(
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"format": "fastio-mutants", "version": 99, "mutants": []}',
+    "text", ["", '{"format": "fastio-mutants", "version": 99, "mutants": []}',
              '{"format": "fastio-mutants", "version": 1, "mutants": [{"name": "m"}]}'],
 )  # fmt: skip
 def test_what_is_no_table(
@@ -287,13 +266,11 @@ def test_what_is_no_table(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[[mutant", "list.toml: "),
         (mutant() + mutant(), "more than one mutant is called m"),
         (mutant().replace("old", "odl"), "m: lacks old and has unknown odl"),
         (mutant().replace('name = "m"\n', ""), "a mutant without a name: lacks name"),
         (mutant().replace("io", "IO"), "m: area 'IO' is not one of public, patching, io, "),
         (mutant(new="found += number"), "m: needs tests, an old text, and a new one that differs"),
-        (mutant().replace('"tests/test_sums.py::test_some"', ""), "m: needs tests"),
     ],
 )
 def test_a_list_that_is_wrong(tmp_path: Path, text: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:

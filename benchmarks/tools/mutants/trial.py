@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -13,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.tools.mutants import seen
 from benchmarks.tools.mutants.listed import ListError, Mutant
 from benchmarks.tools.watchdog import VARIABLE
 
@@ -26,8 +24,11 @@ LIMIT = 30
 #: Seconds for all tests of one mutant, whatever pytest does.
 _PATIENCE = 600
 
+#: A line of pytest's summary, or of the one that ends a run which is stuck: the test, and what is said of it.
+_FAILED = re.compile(r"^(FAILED|ERROR) ([^\[\n]*?(?:\[.*?\])?)(?: - (.*))?$", re.MULTILINE)
+
 #: Exceptions which say that the mutant can not be run at all, and not that a test has seen it.
-_BROKEN = {"SyntaxError", "ImportError", "NameError"}
+_BROKEN = re.compile(r'File "|(Syntax|Indentation|Import|ModuleNotFound|Name|UnboundLocal)Error\b')
 
 
 @dataclass(frozen=True)
@@ -45,47 +46,56 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class _Failure:
-    """The first test that has failed: in which phase, and with what exception, its bases included."""
-
-    test: str
-    phase: str
-    types: Sequence[str]
-    text: str
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    """One run of pytest: its exit status, what it has printed, and what has become of the tests."""
+class _Run:
+    """One run of pytest: its exit status, and all that it has printed."""
 
     status: int
     output: str
-    passed: int = 0
-    failed: _Failure | None = None
+
+    @property
+    def passed(self) -> int:
+        """How many tests have."""
+        found = re.search(r"(\d+) passed", self.output.strip().rpartition("\n")[2])
+        return int(found[1]) if found else 0
+
+    def verdict(self) -> Verdict:
+        """What its first failure says."""
+        _, _, summary = self.output.rpartition("= short test summary info =")
+        failed = _FAILED.search(summary)
+        if failed is None:
+            if self.status == 0 and self.passed:
+                return Verdict("SURVIVED", f"{self.passed} tests pass with it")
+            return Verdict("BROKEN", f"no test was run; pytest ended with {self.status}:\n{self.output}")
+        word, test, text = failed.groups("")
+        # What has run, and failed only as its fixtures ended, has seen it as well.
+        begun = word == "FAILED" or re.search("^_+ ERROR at teardown of ", self.output, re.MULTILINE)
+        if not begun or _BROKEN.match(text):
+            return Verdict("BROKEN", f"{test}: {text}")
+        return Verdict("killed", f"{test}: {text}", test)
 
 
 class Copy:
     """A copy of the checkout at ``root``, in a temporary directory, in which one mutant at a time is applied."""
 
     def __init__(self, root: Path) -> None:
-        self._directory = Path(tempfile.mkdtemp(prefix="fastio-mutants-"))
+        self.directory = Path(tempfile.mkdtemp(prefix="fastio-mutants-"))
         self._applied = 0
         ignored = shutil.ignore_patterns("__pycache__", "*.pyc", "results", "build", ".hypothesis")
         for name in _COPIED:
             if (root / name).is_dir():
-                shutil.copytree(root / name, self._directory / name, ignore=ignored)
+                shutil.copytree(root / name, self.directory / name, ignore=ignored)
             elif (root / name).exists():
-                shutil.copy2(root / name, self._directory / name)
+                shutil.copy2(root / name, self.directory / name)
 
     def __enter__(self) -> Copy:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        shutil.rmtree(self._directory, ignore_errors=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
 
     def judge(self, mutant: Mutant) -> Verdict:
         """Apply the mutant, run its tests, and take it back; the test that has seen it must pass without it."""
-        path = self._directory / mutant.file
+        path = self.directory / mutant.file
         try:
             text = path.read_text(encoding="utf-8")
             faulty = mutant.applied(text)
@@ -93,14 +103,13 @@ class Copy:
             return Verdict("STALE", str(error))
         try:
             self._write(path, faulty)
-            outcome = self._pytest(mutant.tests, mutant.eventlet)
+            verdict = self._pytest(mutant.tests, mutant.eventlet).verdict()
         finally:
             self._write(path, text)
-        verdict = _verdict(outcome)
-        if verdict.word == "killed" and outcome.failed is not None:
-            without = self._pytest([outcome.failed.test], mutant.eventlet)
+        if verdict.word == "killed":
+            without = self._pytest([verdict.test], mutant.eventlet)
             if without.status or not without.passed:
-                return Verdict("UNSURE", f"{outcome.failed.test} does not pass without it:\n{without.output}")
+                return Verdict("UNSURE", f"{verdict.test} does not pass without it:\n{without.output}")
         return verdict
 
     def _write(self, path: Path, text: str) -> None:
@@ -109,38 +118,19 @@ class Copy:
         self._applied += 1
         os.utime(path, (self._applied, self._applied))
 
-    def _pytest(self, tests: Sequence[str], eventlet: bool) -> _Outcome:
-        seen_in = self._directory / "seen.json"
-        seen_in.unlink(missing_ok=True)
+    def _pytest(self, tests: Sequence[str], eventlet: bool) -> _Run:
         environ = {name: value for name, value in os.environ.items() if not name.startswith(("FASTIO", "PYTEST"))}
         # Compiling all modules for each mutant would take longer than the tests.
         environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        environ.update({"PYTHONPATH": str(self._directory), "TEST_EVENTLET": str(int(eventlet)), VARIABLE: str(LIMIT)})
-        environ[seen.VARIABLE] = str(seen_in)
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=short", "-p", "no:cacheprovider"]
+        environ.update({"PYTHONPATH": str(self.directory), "TEST_EVENTLET": str(int(eventlet)), VARIABLE: str(LIMIT)})
+        # As in CI pytest does not cut the lines of its summary.
+        environ["BUILD_NUMBER"] = "1"
         try:
             done = subprocess.run(
-                [*command, "-p", seen.__name__, *tests], cwd=self._directory, env=environ, stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=_PATIENCE,
+                [sys.executable, "-m", "pytest", "-q", "-x", "--tb=short", "-p", "no:cacheprovider", *tests],
+                cwd=self.directory, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, text=True, errors="replace", timeout=_PATIENCE,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return _Outcome(-1, f"pytest has not ended within {_PATIENCE} s")
-        limit = re.search(r"^FAILED (.*) - (not ended within its limit.*)", done.stdout, re.MULTILINE)
-        if limit:
-            return _Outcome(done.returncode, done.stdout, failed=_Failure(limit[1], "call", (), limit[2]))
-        if not seen_in.exists():
-            return _Outcome(done.returncode, done.stdout)
-        found = json.loads(seen_in.read_text())
-        failed = None if found["failed"] is None else _Failure(**found["failed"])
-        return _Outcome(done.returncode, done.stdout, found["passed"], failed)
-
-
-def _verdict(outcome: _Outcome) -> Verdict:
-    failed = outcome.failed
-    if failed is None:
-        if outcome.status == 0 and outcome.passed:
-            return Verdict("SURVIVED", f"{outcome.passed} tests pass with it")
-        return Verdict("BROKEN", f"no test was run; pytest ended with {outcome.status}:\n{outcome.output}")
-    if failed.phase in ("collect", "setup") or not _BROKEN.isdisjoint(failed.types):
-        return Verdict("BROKEN", f"{failed.test}: {failed.text}")
-    return Verdict("killed", f"{failed.test}: {failed.text}", failed.test)
+            return _Run(-1, f"pytest has not ended within {_PATIENCE} s")
+        return _Run(done.returncode, done.stdout)
