@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.harness.engine import ROOT
+from benchmarks.tools.upstream.sources import Unavailable
 from benchmarks.tools.upstream.terminal import terminal
 from fastio.config import parse_size
 
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     screen = terminal(options.plain)
     try:
         outcome = Validation(options, given, screen).run()
-    except ValidateError as error:
+    except (ValidateError, Unavailable) as error:
         print(f"fastio validate: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

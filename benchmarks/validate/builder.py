@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.tools.upstream import environment as hook
+from benchmarks.tools.upstream import sources
 
-from . import diffs, environments, sources, trees
+from . import diffs, environments, trees
 from .candidates import Candidate
 from .environments import Environment
 from .errors import ValidateError
@@ -146,9 +147,4 @@ class Builder:
         part = self._project.tests
         if not part or source is None:
             return None
-        directory = made.directory / "upstream"
-        directory.mkdir(exist_ok=True)
-        link = directory / part
-        link.unlink(missing_ok=True)
-        link.symlink_to((source / part).resolve())
-        return directory
+        return sources.linked(made.directory / "upstream", {part: source / part})

@@ -10,7 +10,13 @@ import fastio
 from benchmarks.backends import SERVICES
 from benchmarks.harness import compare, engine, machine, statistics
 from benchmarks.harness.engine import Case, Options, Progress
-from benchmarks.harness.results import CaseResult, Result, ResultError, VariantResult, read
+from benchmarks.harness.results import (
+    CaseResult,
+    Result,
+    ResultError,
+    VariantResult,
+    read,
+)
 
 from . import services
 from .state import State

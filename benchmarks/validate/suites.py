@@ -15,15 +15,8 @@ from benchmarks.harness.worker import CACHE_VARIABLE, cache_directory
 from benchmarks.tools.upstream import compare
 from benchmarks.tools.upstream.compare import Comparison, Difference
 from benchmarks.tools.upstream.runner import Outcome, Run, Runner, SuiteError
-from benchmarks.tools.upstream.suites import (
-    CPYTHON,
-    SUITES,
-    Suite,
-    Unavailable,
-    link_glance_data,
-    link_glance_store_data,
-    tests_of,
-)
+from benchmarks.tools.upstream.sources import Unavailable, data_of, linked
+from benchmarks.tools.upstream.suites import CPYTHON, SUITES, Suite, tests_of
 from benchmarks.tools.upstream.terminal import Plain, Rich
 
 from .state import State
@@ -84,33 +77,21 @@ def suite_for(name: str, variant: Variant) -> Suite:
     """A suite as it is run in a variant's environment."""
     found = {**SUITES, **CONFORMANCE}[name]
     project = "conformance" if name in CONFORMANCE else name.partition("-")[0]
-    place = _PLACES.get(project, lambda variant: None)
     stores = project == "glance_store"
     modules = tests_of(variant.environment.site_packages / project) if stores else found.modules
     # What the conformance tests make for their servers is made once.
     env = {**found.env, CACHE_VARIABLE: str(cache_directory())}
-    return dataclasses.replace(found, modules=modules, env=env, find=lambda: place(variant), environment="")
+    return dataclasses.replace(found, modules=modules, env=env, find=lambda: _place(project, variant), environment="")
 
 
-def _beside_glance_store(variant: Variant) -> Path:
-    directory = variant.environment.directory / "upstream"
-    link_glance_store_data(directory, variant.environment.site_packages / "glance_store" / "tests" / "etc")
-    return directory
-
-
-def _beside_glance(variant: Variant) -> Path:
-    directory = variant.environment.directory / "upstream"
-    link_glance_data(directory, variant.environment.site_packages / "glance")
-    return directory
-
-
-#: The directory that the suites of a project run in, and import from before all else; a fresh one by default.
-_PLACES: dict[str, Callable[[Variant], Path | None]] = {
-    "conformance": lambda variant: _CONFORMANCE,
-    "eventlet": lambda variant: variant.tests,
-    "glance_store": _beside_glance_store,
-    "glance": _beside_glance,
-}
+def _place(project: str, variant: Variant) -> Path | None:
+    """The directory that a project's suites run in, and import from before all else; None for a fresh one."""
+    if project == "conformance":
+        return _CONFORMANCE
+    if project in ("glance", "glance_store"):
+        data = data_of(variant.environment.site_packages / project)
+        return linked(variant.environment.directory / "upstream", data)
+    return variant.tests if project == "eventlet" else None
 
 
 def missing(name: str, variant: Variant) -> str:

@@ -15,7 +15,16 @@ from benchmarks.tools.upstream.terminal import Plain, Rich
 from fastio import page
 from fastio.page import Plot
 
-from . import candidates, html, installers, markdown, measurements, projects, pythons, tables
+from . import (
+    candidates,
+    html,
+    installers,
+    markdown,
+    measurements,
+    projects,
+    pythons,
+    tables,
+)
 from .builder import Builder
 from .candidates import Candidate
 from .errors import ValidateError

@@ -14,7 +14,8 @@ import pytest
 from benchmarks.tools.upstream import __main__ as command
 from benchmarks.tools.upstream import compare, environment, report, runner, terminal
 from benchmarks.tools.upstream.runner import Outcome, Run, Runner, Runners, SuiteError
-from benchmarks.tools.upstream.suites import SUITES, Suite, Unavailable, need
+from benchmarks.tools.upstream.sources import Unavailable
+from benchmarks.tools.upstream.suites import SUITES, Suite, needing
 
 #: Seconds for a test, many times what one takes that starts a Python.
 LIMIT = 60.0
@@ -353,10 +354,7 @@ def test_a_suite_runs_with_the_python_of_its_environment(make_suite, tmp_path, m
 
 
 def test_a_suite_that_can_not_run_says_why() -> None:
-    def find() -> None:
-        need("no_such_module_anywhere")
-
-    suite = Suite("absent", ("x",), find=find)
+    suite = Suite("absent", ("x",), find=needing("no_such_module_anywhere"))
     (comparison,) = command.run_all(None, [suite], stock_only=False, jobs=1, screen=Screen())
     assert "no_such_module_anywhere is not installed" in comparison.unavailable
     assert "not run: no_such_module_anywhere" in report.summary([comparison])[1][0][-1]

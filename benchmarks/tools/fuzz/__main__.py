@@ -21,7 +21,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.tools.fuzz import search
-from benchmarks.tools.fuzz.sides import FLAVOURS, GROUPS, HERE, HUBS, ROOT, Group, Installation, Team
+from benchmarks.tools.fuzz.sides import (
+    FLAVOURS,
+    GROUPS,
+    HERE,
+    HUBS,
+    ROOT,
+    Group,
+    Installation,
+    Team,
+)
 
 SEEDS = HERE / "seeds"
 

@@ -20,7 +20,8 @@ from pathlib import Path
 from . import compare, report
 from .compare import Comparison
 from .runner import Run, Runner, Runners, SuiteError
-from .suites import SUITES, Suite, Unavailable
+from .sources import Unavailable
+from .suites import SUITES, Suite
 from .terminal import Plain, Rich, terminal
 
 #: Seconds that a test may take. The slowest that passes in stock takes 12 s on an idle machine.

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.metadata
 import importlib.util
-import os
 import subprocess
 import sys
-import tarfile
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,15 +13,10 @@ from typing import Any
 
 from benchmarks.backends.glance_environments import ENVIRONMENTS
 
+from .sources import Unavailable, data_of, fetch, linked
+
 #: Holds unpacked sdists between runs; the directory is ignored by git.
 CACHE = Path(__file__).resolve().parents[3] / "build" / "upstream"
-
-#: Seconds for fetching an sdist.
-DOWNLOAD_LIMIT = 300
-
-
-class Unavailable(Exception):
-    """This Python, or what is installed in it, can not run the suite; the message says what is missing."""
 
 
 @dataclass(frozen=True)
@@ -68,76 +59,25 @@ def need(*modules: str) -> None:
         except ModuleNotFoundError:
             found = None
         if found is None:
-            raise Unavailable(f"{module} is not installed for {sys.executable}")
+            apart = "; distributions package it apart (Debian: libpython3-testsuite)" * module.startswith("test.")
+            raise Unavailable(f"{module} is not installed for {sys.executable}{apart}")
 
 
-def need_cpython_tests() -> None:
-    try:
-        need("test.test_subprocess", "test.test_popen", "test.support")
-    except Unavailable as error:
-        raise Unavailable(f"{error}; distributions package it apart (Debian: libpython3-testsuite)") from None
+def needing(*modules: str, place: Callable[[], Path | None] = lambda: None) -> Callable[[], Path | None]:
+    """What finds the place of a suite that needs these modules."""
+
+    def find() -> Path | None:
+        need(*modules)
+        return place()
+
+    return find
 
 
-def need_cpython_tests_and_eventlet() -> None:
-    need_cpython_tests()
-    need("eventlet")
-
-
-def need_oslo_tests() -> None:
-    need("oslo_concurrency", "oslotest", "fixtures", "eventlet")
-    need("oslo_concurrency.tests.unit.test_processutils")
-
-
-def fetch_eventlet_tests() -> Path:
-    """The directory that holds the ``tests`` package of the installed eventlet's sdist."""
-    need("eventlet", "pytest")
-    return fetch_tests("eventlet", "tests")
-
-
-def fetch_swiftclient_tests() -> Path:
-    """The directory that holds the ``test`` package of the installed swiftclient's sdist."""
-    need("swiftclient", "keystoneauth1", "requests_mock", "testtools")
-    return fetch_tests("python-swiftclient", "test")
-
-
-def fetch_tests(project: str, package: str) -> Path:
-    """The directory that holds ``package`` of the sdist of the installed release, fetched once.
-
-    Only that is unpacked, so that the project under test stays the installed one.
-    """
+def tests_in_sdist(project: str, package: str) -> Path:
+    """A directory that has ``package`` of the sdist of the installed release, and nothing else of it."""
     version = importlib.metadata.version(project)
-    target = CACHE / f"{project}-{version}"
-    if not (target / package).is_dir():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
-            archive = download_sdist(project, version, Path(scratch))
-            with tarfile.open(archive) as tar:
-                top = tar.getnames()[0].split("/")[0]
-                members = [member for member in tar.getmembers() if member.name.startswith(f"{top}/{package}/")]
-                safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-                tar.extractall(scratch, members=members, **safely)
-            # Another run may have been faster.
-            with contextlib.suppress(OSError):
-                os.rename(Path(scratch) / top, target)
-    return target
-
-
-def download_sdist(project: str, version: str, directory: Path) -> Path:
-    """Fetch the sdist of a release into ``directory``; returns it.
-
-    :raises Unavailable: if there is none, or it takes too long
-    """
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-binary", project, "--no-deps"]
-    try:
-        subprocess.run(
-            [*command, "--dest", str(directory), f"{project}=={version}"],
-            check=True, timeout=DOWNLOAD_LIMIT, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        )  # fmt: skip
-    except subprocess.CalledProcessError as error:
-        raise Unavailable(f"no sdist of {project} {version}: {error.stderr.strip()[-500:]}") from None
-    except subprocess.TimeoutExpired:
-        raise Unavailable(f"no sdist of {project} {version} within {DOWNLOAD_LIMIT} s") from None
-    return next(directory.glob("*.tar.gz"))
+    tree = fetch(project, version, CACHE)
+    return linked(CACHE / f"{project}-{version}-{package}", {package: tree / package})
 
 
 def packaged_tests(package: str) -> tuple[str, ...]:
@@ -153,70 +93,54 @@ def tests_of(folder: Path) -> tuple[str, ...]:
 
 
 def find_glance_store_tests() -> Path:
-    """A directory from which glance_store's tests find their data by the relative path that they use."""
-    need("glance_store", "oslotest", "requests_mock", "testscenarios", "ddt", "fixtures")
-    need("boto3", "swiftclient", "cinderclient", "os_brick", "oslo_vmware")
+    """A directory from which glance_store's tests find their data."""
     found = importlib.util.find_spec("glance_store")
     assert found is not None and found.origin is not None
-    installed = Path(found.origin).parent / "tests" / "etc"
-    if not installed.is_dir():
-        raise Unavailable(f"{installed} is not there: this glance_store was packaged without its tests' data")
-    target = CACHE / f"glance_store-{importlib.metadata.version('glance_store')}"
-    link_glance_store_data(target, installed)
-    return target
-
-
-def link_glance_store_data(target: Path, data: Path) -> None:
-    """Make ``target`` a directory in which glance_store's tests find their ``data`` by the relative path they use."""
-    # Without an __init__.py beside it the installed package is the one that is imported.
-    link = target / "glance_store" / "tests" / "etc"
-    link.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError):
-        link.symlink_to(data)
-
-
-def need_glanceclient_tests() -> None:
-    need("glanceclient", "ddt", "fixtures", "requests_mock", "testscenarios", "testtools")
-    need("glanceclient.tests.unit.test_http")
-
-
-def link_glance_data(target: Path, package: Path) -> None:
-    """Make ``target`` a directory in which glance's tests find the data of the ``package`` by relative paths.
-
-    :raises Unavailable: if it was packaged without
-    """
-    for name in ("etc", "var"):
-        data = package / "tests" / name
-        if not data.is_dir():
-            raise Unavailable(f"{data} is not there: this glance was packaged without its tests' data")
-        # Without an __init__.py beside it the installed package is the one that is imported.
-        link = target / "glance" / "tests" / name
-        link.parent.mkdir(parents=True, exist_ok=True)
-        if not link.exists() or link.resolve() != data.resolve():
-            link.unlink(missing_ok=True)
-            link.symlink_to(data)
+    version = importlib.metadata.version("glance_store")
+    return linked(CACHE / f"glance_store-{version}", data_of(Path(found.origin).parent))
 
 
 def find_glance_tests(name: str) -> Callable[[], Path]:
-    """What finds a directory from which the tests of an environment's glance find their data by relative paths."""
+    """What finds a directory from which the tests of an environment's glance find their data."""
 
     def find() -> Path:
         reason = ENVIRONMENTS[name].missing()
         if reason:
             raise Unavailable(reason)
         code = "import importlib.util as u; print(u.find_spec('glance').submodule_search_locations[0])"
-        done = subprocess.run(
-            [ENVIRONMENTS[name].python(), "-c", code], check=True, timeout=60, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True,
-        )  # fmt: skip
-        link_glance_data(CACHE / name, Path(done.stdout.strip()))
-        return CACHE / name
+        python = ENVIRONMENTS[name].python()
+        folder = subprocess.check_output([python, "-c", code], timeout=60, stdin=subprocess.DEVNULL, text=True)
+        return linked(CACHE / name, data_of(Path(folder.strip())))
 
     return find
 
 
+#: What the suites of the clients import.
+_UNIT_TESTS = ("ddt", "fixtures", "requests_mock", "testscenarios", "testtools")
+_CPYTHON = ("test.test_subprocess", "test.test_popen", "test.support")
+_OSLO = needing("oslo_concurrency.tests.unit.test_processutils", "oslotest", "fixtures", "eventlet")
+_GLANCE_STORE = needing(
+    "glance_store", "oslotest", *_UNIT_TESTS, "boto3", "swiftclient", "cinderclient", "os_brick", "oslo_vmware",
+    place=find_glance_store_tests,
+)  # fmt: skip
+_GLANCECLIENT = needing("glanceclient.tests.unit.test_http", *_UNIT_TESTS)
+_SWIFTCLIENT = needing(
+    "swiftclient", "keystoneauth1", "requests_mock", "testtools",
+    place=lambda: tests_in_sdist("python-swiftclient", "test"),
+)  # fmt: skip
+_EVENTLET = needing("eventlet", "pytest", place=lambda: tests_in_sdist("eventlet", "tests"))
+
 GREEN = ("green_communicate", "green_wait", "green_pipe")
 CPYTHON = ("test.test_subprocess", "test.test_popen")
+EVENTLET = tuple(
+    f"tests.{name}_test"
+    for name in (
+        "subprocess", "greenio", "os", "green_select", "patcher", "tpool", "api", "convenience", "socket", "ssl",
+        "wsgi", "websocket",
+    )
+)  # fmt: skip
+#: How the suites run that do so natively and green: the end of their names, and what comes first.
+_MODES = (("native", ""), ("green", "monkey_patch"))
 OSLO = ("oslo_concurrency.tests.unit.test_processutils", "oslo_concurrency.tests.unit.test_lockutils")
 GLANCECLIENT = packaged_tests("glanceclient")
 SWIFTCLIENT = tuple(
@@ -274,14 +198,14 @@ def glance_suites(environment: str, release: str) -> tuple[Suite, ...]:
 def client_suites() -> tuple[Suite, ...]:
     """glanceclient's and swiftclient's, natively and green."""
     found = []
-    for mode, prelude in (("native", ""), ("green", "monkey_patch")):
+    for mode, prelude in _MODES:
         found += [
             Suite(
-                f"glanceclient-{mode}", GLANCECLIENT, prelude=prelude, find=need_glanceclient_tests, exchanges=False,
+                f"glanceclient-{mode}", GLANCECLIENT, prelude=prelude, find=_GLANCECLIENT, exchanges=False,
                 applied=("glanceclient_download", "glanceclient_hashing"),
             ),
             Suite(
-                f"swiftclient-{mode}", SWIFTCLIENT, prelude=prelude, find=fetch_swiftclient_tests, exchanges=False,
+                f"swiftclient-{mode}", SWIFTCLIENT, prelude=prelude, find=_SWIFTCLIENT, exchanges=False,
                 replaced=("swiftclient.client",),
             ),
         ]  # fmt: skip
@@ -291,70 +215,33 @@ def client_suites() -> tuple[Suite, ...]:
 SUITES = {
     suite.name: suite
     for suite in (
-        Suite("cpython-native", CPYTHON, applied=("communicate", "wait"), find=need_cpython_tests),
+        Suite("cpython-native", CPYTHON, applied=("communicate", "wait"), find=needing(*_CPYTHON)),
         Suite(
-            "cpython-green",
-            CPYTHON,
-            prelude="monkey_patch",
-            applied=GREEN,
-            at_most=20,
-            never_hang=("communicate", "broken_pipe"),
-            find=need_cpython_tests_and_eventlet,
+            "cpython-green", CPYTHON, prelude="monkey_patch", applied=GREEN, at_most=20,
+            never_hang=("communicate", "broken_pipe"), find=needing(*_CPYTHON, "eventlet"),
         ),
         Suite(
-            "eventlet",
-            tuple(
-                f"tests.{name}_test"
-                for name in (
-                    "subprocess",
-                    "greenio",
-                    "os",
-                    "green_select",
-                    "patcher",
-                    "tpool",
-                    "api",
-                    "convenience",
-                    "socket",
-                    "ssl",
-                    "wsgi",
-                    "websocket",
-                )
-            ),
+            "eventlet", EVENTLET, functions=True, exclusive=True, find=_EVENTLET,
             # as upstream's conftest.py sets it
             env={"EVENTLET_TESTS": "1"},
-            functions=True,
-            exclusive=True,
             applied=(*GREEN, "green_sendall", "green_wsgi_chunked"),
-            find=fetch_eventlet_tests,
         ),
         # Upstream's own runs say TEST_EVENTLET=0 for this one, but its tests/__init__.py (7.6) takes any value that is
         # not empty as yes.
-        Suite("oslo-native", OSLO, env={"TEST_EVENTLET": ""}, applied=("communicate", "wait"), find=need_oslo_tests),
+        Suite("oslo-native", OSLO, env={"TEST_EVENTLET": ""}, applied=("communicate", "wait"), find=_OSLO),
         Suite(
-            "oslo-green",
-            (*OSLO, "oslo_concurrency.tests.unit.test_lockutils_eventlet"),
-            prelude="oslo_concurrency.tests",
-            env={"TEST_EVENTLET": "1"},
-            applied=GREEN,
-            find=need_oslo_tests,
+            "oslo-green", (*OSLO, "oslo_concurrency.tests.unit.test_lockutils_eventlet"),
+            prelude="oslo_concurrency.tests", env={"TEST_EVENTLET": "1"}, applied=GREEN, find=_OSLO,
         ),
-        Suite(
-            "glance_store-native",
-            STORES,
-            applied=STORE_PATCHES,
-            replaced=STORES_REPLACED,
-            find=find_glance_store_tests,
-        ),
-        Suite(
-            "glance_store-green",
-            STORES,
-            prelude="monkey_patch",
-            applied=STORE_PATCHES,
-            replaced=STORES_REPLACED,
-            find=find_glance_store_tests,
+        *(
+            Suite(
+                f"glance_store-{mode}", STORES, prelude=prelude, applied=STORE_PATCHES, replaced=STORES_REPLACED,
+                find=_GLANCE_STORE,
+            )
+            for mode, prelude in _MODES
         ),
         *client_suites(),
         *glance_suites("glance32", "32"),
         *glance_suites("glance33", "33"),
     )
-}
+}  # fmt: skip

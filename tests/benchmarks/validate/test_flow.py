@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from benchmarks.tools.upstream import sources
 from benchmarks.tools.upstream.suites import Suite
 from benchmarks.validate import __main__ as command
-from benchmarks.validate import installers, projects, sources, suites
+from benchmarks.validate import installers, projects, suites
 from benchmarks.validate.suites import Runners
 from tests.benchmarks.validate.test_diffs import diff_of, write
 from tests.test_page import Read

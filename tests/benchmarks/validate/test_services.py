@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.harness import engine, servers
 from benchmarks.suites.glance import cases
-from benchmarks.tools.upstream.suites import Unavailable
+from benchmarks.tools.upstream.sources import Unavailable
 from benchmarks.tools.upstream.terminal import Plain
 from benchmarks.validate import __main__ as command
 from benchmarks.validate import measurements, projects, services, suites
