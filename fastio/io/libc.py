@@ -71,6 +71,12 @@ def open_file(path: str, flags: int, mode: int) -> tuple[Any, ...] | None:
     return function, ctypes.c_char_p(os.fsencode(path)), ctypes.c_int(flags), ctypes.c_uint(mode)
 
 
+def truncate(fd: int, size: int) -> tuple[Any, ...] | None:
+    """A call that cuts off what a file has beyond ``size`` bytes; below 0 is a failure."""
+    function = _function("ftruncate", ctypes.c_int)
+    return None if function is None else (function, ctypes.c_int(fd), ctypes.c_int64(size))
+
+
 def close(fd: int) -> tuple[Any, ...] | None:
     """A call that closes a descriptor, which is not to be closed again whatever comes of it."""
     function = _function("close", ctypes.c_int)

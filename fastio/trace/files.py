@@ -14,7 +14,7 @@ import time
 from collections import deque
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from fastio.trace import redaction
 from fastio.version import VERSION
@@ -33,50 +33,40 @@ _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _PERMISSIONS = 0o640
 
 
-class Mode(Protocol):
-    """How a writer makes the calls that may wait, and has others run; each may raise an exception instead."""
+class Native:
+    """How a writer makes the calls that may wait: as they are. Its thread has no hub, or nobody else is to run.
+
+    Each may raise an exception instead, in other modes also one that is no ``OSError``.
+    """
+
+    #: events that are turned into text at a time
+    batch = 256
 
     def open(self, path: str, flags: int, permissions: int) -> int:
         """As ``os.open``."""
-        ...
-
-    def write(self, fd: int, data: bytes, start: int, offset: int) -> int:
-        """Write the bytes of ``data`` from ``start`` on at ``offset``; returns how many."""
-        ...
-
-    def close(self, fd: int) -> None:
-        """As ``os.close``; the file is none of the caller's any more, whatever becomes of it."""
-        ...
-
-    def unlink(self, path: str) -> None:
-        """Remove a file, if it is there."""
-        ...
-
-    def yield_when_due(self) -> None:
-        """Called every so often."""
-        ...
-
-
-class Native:
-    """The calls as they are: in a thread of the operating system, or where nobody else is to run."""
-
-    def open(self, path: str, flags: int, permissions: int) -> int:
         return posix.open(path, flags, permissions)
 
     def write(self, fd: int, data: bytes, start: int, offset: int) -> int:
+        """Write the bytes of ``data`` from ``start`` on at ``offset``; returns how many."""
         return posix.pwrite(fd, memoryview(data)[start:], offset)
 
+    def truncate(self, fd: int, size: int) -> None:
+        """As ``os.ftruncate``."""
+        posix.ftruncate(fd, size)
+
     def close(self, fd: int) -> None:
+        """As ``os.close``; the file is none of the caller's any more, whatever becomes of it."""
         posix.close(fd)
 
     def unlink(self, path: str) -> None:
+        """Remove a file, if it is there."""
         try:
             posix.unlink(path)
         except FileNotFoundError:
             pass
 
     def yield_when_due(self) -> None:
-        pass
+        """Called every so often."""
 
 
 class Files:
@@ -108,7 +98,7 @@ class Files:
         #: events that were in files that have been removed
         self.deleted = 0
 
-    def write(self, lines: bytes, events: int, mode: Mode) -> None:
+    def write(self, lines: bytes, events: int, mode: Native) -> None:
         """Write ``lines`` with so many events.
 
         After an error nothing of ``lines`` is in the file.
@@ -121,12 +111,24 @@ class Files:
         try:
             self._write_all(self._fd, lines, self._written, mode)
         except OSError:
-            posix.ftruncate(self._fd, self._written)
+            self._cut_off(mode)
             raise
         self._written += len(lines)
         self._events += events
 
-    def rotate(self, mode: Mode) -> None:
+    def _cut_off(self, mode: Native) -> None:
+        """Have the file end where the last write did."""
+        # A writer that takes over meanwhile begins another file: of this one its lines would be cut off.
+        fd, self._fd = self._fd, None
+        assert fd is not None
+        try:
+            mode.truncate(fd, self._written)
+        except BaseException:
+            mode.close(fd)
+            raise
+        self._fd = fd
+
+    def rotate(self, mode: Native) -> None:
         """Begin another file if this one is full, and remove those that are too many."""
         if self._written < self._size or self._fd is None:
             return
@@ -138,7 +140,7 @@ class Files:
             self.deleted += events
             mode.unlink(path)
 
-    def close(self, mode: Mode) -> None:
+    def close(self, mode: Native) -> None:
         fd, self._fd = self._fd, None
         if fd is not None:
             mode.close(fd)
@@ -146,7 +148,7 @@ class Files:
     def _path(self) -> str:
         return os.path.join(self._directory, f"{self._prefix}-{self._number}.jsonl")
 
-    def _open(self, mode: Mode) -> None:
+    def _open(self, mode: Native) -> None:
         if not self._about:
             self._versions.update(_versions())
             program = _program()
@@ -182,7 +184,7 @@ class Files:
             raise
         self._written, self._events, self._fd = len(head), 0, fd
 
-    def _write_all(self, fd: int, data: bytes, offset: int, mode: Mode) -> None:
+    def _write_all(self, fd: int, data: bytes, offset: int, mode: Native) -> None:
         done = 0
         while done < len(data):
             done += mode.write(fd, data, done, offset + done)

@@ -20,7 +20,6 @@ import contextlib
 import itertools
 import json
 import os
-import posix
 import sys
 import threading  # noqa: F401 - whichever thread imports it first is its main thread, which must not be the writer
 import time
@@ -100,16 +99,14 @@ class _TakenOver(Exception):
     """Somebody else has gone on with what this writer was doing."""
 
 
-class _InHub:
+class _InHub(Native):
     """The mode of a writer that is a greenlet: it waits in the hub, and its calls are made elsewhere."""
 
-    #: Events that are turned into text at a time, and seconds after which others run.
     batch = 16
+    #: Seconds after which others run.
     TURN = 0.0001
 
-    def __init__(self, hub: Any, recorder: Recorder) -> None:
-        self._hub = hub
-        self._here = sys.modules["greenlet"].getcurrent
+    def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self.thread = native.module("_thread").get_ident()
         self._began = time.monotonic()
@@ -117,7 +114,7 @@ class _InHub:
     def open(self, path: str, flags: int, permissions: int) -> int:
         fd = self._call(libc.open_file(path, flags, permissions))
         if fd < 0:
-            return posix.open(path, flags, permissions)
+            return super().open(path, flags, permissions)
         if self._recorder.mode is not self:
             self._close(fd)
             self._call(libc.unlink(path))
@@ -127,7 +124,13 @@ class _InHub:
     def write(self, fd: int, data: bytes, start: int, offset: int) -> int:
         count = self._call(libc.pwrite(fd, data, start, offset))
         self._check()
-        return count if count > 0 else posix.pwrite(fd, memoryview(data)[start:], offset)
+        return count if count > 0 else super().write(fd, data, start, offset)
+
+    def truncate(self, fd: int, size: int) -> None:
+        failed = self._call(libc.truncate(fd, size)) < 0
+        self._check()
+        if failed:
+            super().truncate(fd, size)
 
     def close(self, fd: int) -> None:
         self._close(fd)
@@ -143,17 +146,13 @@ class _InHub:
             self._check()
 
     def sleep(self, seconds: float) -> None:
-        timer = self._hub.schedule_call_global(seconds, self._here().switch)
-        try:
-            self._hub.switch()
-        finally:
-            timer.cancel()
+        sys.modules["eventlet"].sleep(seconds)
         self._began = time.monotonic()
 
     def _close(self, fd: int) -> None:
         call = libc.close(fd)
         if call is None:
-            posix.close(fd)
+            super().close(fd)
         else:
             self._call(call)
 
@@ -165,10 +164,6 @@ class _InHub:
     def _check(self) -> None:
         if self._recorder.mode is not self:
             raise _TakenOver
-
-
-class _InThread(Native):
-    batch = 256
 
 
 class Recorder:
@@ -268,7 +263,7 @@ class Recorder:
         self.room = 0
         self.mode = None
         if self._files is not None:
-            self._files.close(_InThread())
+            self._files.close(Native())
 
     def end(self) -> None:
         """Write what there is, in this thread and at once, and end the files."""
@@ -285,7 +280,7 @@ class Recorder:
             return
         if self._files is not None or self.buffer:
             self._next_sample = 0.0
-            mode = _InThread()
+            mode = Native()
             self._round(mode)
             end = {"end": True, "monotonic": _monotonic(), "events": self.written, "lost": self.lost}
             self._text.append(_note(end))
@@ -298,7 +293,7 @@ class Recorder:
     # The writer's side. Nothing here may log: the locks of a service's log are greenlets' under eventlet.
 
     def _write_in_thread(self) -> None:
-        mode = _InThread()
+        mode = Native()
         while not self._ending.acquire(timeout=INTERVAL):
             if self._green or current.is_green():
                 self.room = 0
@@ -313,10 +308,10 @@ class Recorder:
                 self.room = 0
 
     def _begin_in_hub(self, hub: Any) -> None:
-        sys.modules["greenlet"].greenlet(self._write_in_hub, hub.greenlet).switch(hub)
+        sys.modules["greenlet"].greenlet(self._write_in_hub, hub.greenlet).switch()
 
-    def _write_in_hub(self, hub: Any) -> None:
-        mode = _InHub(hub, self)
+    def _write_in_hub(self) -> None:
+        mode = _InHub(self)
         try:
             while not self._ended:
                 self._seen = time.monotonic()
@@ -347,7 +342,7 @@ class Recorder:
             self.room = 0
             self._hub_tickets = [None]
 
-    def _round(self, mode: _InThread | _InHub) -> None:
+    def _round(self, mode: Native) -> None:
         """Write what there is now, and no more: it must come to an end also where events come faster."""
         self._flush(mode)
         now = time.monotonic()
@@ -377,7 +372,7 @@ class Recorder:
         self._flush(mode)
         self._tell_lost(mode)
 
-    def _tell_lost(self, mode: _InThread | _InHub) -> None:
+    def _tell_lost(self, mode: Native) -> None:
         # The only way to read a counter that all threads share is to count with it.
         missed = next(self._losses) - self._looks
         self._looks += 1
@@ -389,7 +384,7 @@ class Recorder:
             if not self._flush(mode):
                 self._told = before
 
-    def _flush(self, mode: _InThread | _InHub) -> bool:
+    def _flush(self, mode: Native) -> bool:
         if not self._text:
             return True
         text = b"".join(self._text)

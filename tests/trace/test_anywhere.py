@@ -322,6 +322,69 @@ def test_what_may_wait_for_a_disk_is_not_done_in_the_hub(run_python: Any, tmp_pa
     assert {"python", "fastio", "eventlet"} <= set(traces.read(tmp_path)[0].head["versions"])
 
 
+FULL_DISK = (
+    BEGIN
+    + """
+import resource
+from fastio.concurrency import offload
+from fastio.io import libc
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+gate = native.module("_thread").allocate_lock()
+cuts, real, run = [], libc.truncate, offload.run
+def truncate(*args):
+    cuts.append(real(*args))
+    return cuts[-1]
+def slow(function, *args):
+    if cuts and function is cuts[0][0]:
+        # The same thread cuts the file off then.
+        run(gate.acquire)
+    return run(function, *args)
+libc.truncate, offload.run = truncate, slow
+gate.acquire()
+recorder.start(directory, LIMITS)
+found = recorder.active
+deadline = time.monotonic() + 30
+def until(true):
+    while not true():
+        assert time.monotonic() < deadline, found.failure
+        eventlet.sleep(0.01)
+spans.point("test.first", None, {})
+until(lambda: found.written)
+soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
+for _ in range(100):
+    spans.point("test.second", None, {})
+until(lambda: cuts)
+resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+if sys.argv[3] == "stop":
+    recorder.stop()
+    gate.release()
+    until(lambda: found._hub_tickets)
+else:
+    gate.release()
+    until(lambda: found.failure)
+    spans.point("test.third", None, {})
+    recorder.stop()
+"""
+)
+
+
+@needs_eventlet
+@pytest.mark.parametrize(
+    ("end", "names"),
+    [("stop", [["test.first"], ["test.second"] * 100]), ("go on", [["test.first", "test.third"]])],
+    ids=["stop", "go on"],
+)
+def test_what_a_full_disk_did_not_take_is_cut_off_elsewhere(
+    run_python: Any, tmp_path: pathlib.Path, end: str, names: list[list[str]]
+) -> None:
+    """The end of the trace does not wait for it, and loses nothing that it writes meanwhile."""
+    run_python(FULL_DISK, str(tmp_path), "green", end, timeout=100)
+    found = sorted(traces.read(tmp_path), key=lambda file: file.head["file"])
+    assert [[event.name for event in file.events if event.name != "process.resources"] for file in found] == names
+    assert found[-1].ended
+
+
 SLOW_CLOSE = (
     BEGIN
     + """
