@@ -43,7 +43,7 @@ AT_ONCE = {
     ("patches/eventlet/fix_green_pipelines.py:_other_end_is_gone", "poll.poll(0)"): "no time at all",
     ("patches/glance/glance_sendfile.py:Body._send_some", "os.sendfile(*arguments)"):
         "the socket does not block, and the bytes are in memory: else a worker's turn has fetched them",
-    ("io/drain.py:Drain.read", "os.readv(self.fd, [buffer[:size]])"):
+    ("io/drain.py:Drain.move", "os.readv(self.fd, [buffer[:size]])"):
         "the selector has said that it is readable, as before upstream's os.read()",
     ("patches/eventlet/green_pipe.py:make_readinto.readinto", "os.readv(self._fileno, [b])"):
         "a GreenPipe's descriptor does not block",
@@ -57,12 +57,11 @@ IN_THE_HUB = {
     ("concurrency/threads.py:Mark.wait", "self._event.wait(PATIENCE)"): "the event that new_event() makes",
     ("concurrency/threads.py:Worker.finish", "mark.wait()"): "the event that new_event() makes",
     ("concurrency/offload.py:_wait", "mark.wait()"): "the event that new_event() makes",
-    ("concurrency/hub_wait.py:HubWaiter.exited", "eventlet.sleep(_LOOKS)"): "eventlet's",
+    ("concurrency/hub_wait.py:HubWaiter.until", "eventlet.sleep(interval)"): "eventlet's",
     ("concurrency/hub_wait.py:HubWaiter.apart", "working.wait()"): "a greenlet's",
     ("concurrency/pace.py:Pace.yield_to_hub", "sleep(0)"): "eventlet's",
     ("io/image_files.py:_File.write", "offload.run(*call)"): "a worker's",
     ("io/image_files.py:fetch", "offload.run(*call)"): "a worker's",
-    ("concurrency/events.py:_PollingEvent.wait", "sleep(self.INTERVAL)"): "eventlet's",
     ("patches/subprocess/_popen.py:communicate", "popen.wait(timeout=popen._remaining_time(endtime))"):
         "upstream's, or see wait.py and green_wait.py",
     ("patches/eventlet/green_wait.py:make.wait",

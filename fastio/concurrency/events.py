@@ -59,12 +59,9 @@ class _PollingEvent(NativeEvent):
     INTERVAL = 0.002
 
     def wait(self, seconds: float) -> bool:
-        from eventlet import sleep
+        from fastio.concurrency.hub_wait import WAITER
 
-        while seconds > 0 and self._queue.empty():
-            sleep(self.INTERVAL)
-            seconds -= self.INTERVAL
-        return not self._queue.empty()
+        return WAITER.until(lambda: not self._queue.empty(), seconds, self.INTERVAL)
 
 
 def new_event() -> Event:

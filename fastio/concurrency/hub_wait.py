@@ -118,14 +118,19 @@ class HubWaiter:
 
     def exited(self, popen: subprocess.Popen[bytes], seconds: float | None) -> bool:
         end = None if seconds is None else time.monotonic() + seconds
-        while popen.poll() is None:
-            left = None if end is None else end - time.monotonic()
-            if left is not None and left <= 0:
+        if popen.poll() is None and (seconds is None or seconds > 0):
+            child_exit.until_exit(popen.pid, self, seconds)
+        # The kernel may have no pidfd for us, and Popen.wait() may be the stock one, which would hold up the hub.
+        left = None if end is None else end - time.monotonic()
+        return self.until(lambda: popen.poll() is not None, left, _LOOKS)
+
+    def until(self, ready: Callable[[], bool], seconds: float | None, interval: float) -> bool:
+        """Ask ``ready()`` every ``interval`` seconds, for what no descriptor tells; False after ``seconds``."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while not ready():
+            if end is not None and time.monotonic() >= end:
                 return False
-            waited = child_exit.until_exit(popen.pid, self, left)
-            if waited is None and popen.poll() is None:
-                # The kernel has no pidfd for us. Popen.wait() may be the stock one, which would hold up the hub.
-                eventlet.sleep(_LOOKS)
+            eventlet.sleep(interval)
         return True
 
     def apart(self, work: Callable[[], object], patience: float | None) -> None:

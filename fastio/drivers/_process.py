@@ -129,7 +129,7 @@ class Child:
     def chunks(self, size: int) -> Iterator[bytes]:
         """The output in pieces of ``size`` bytes, of which only the last is shorter; none is empty."""
         drain = Drain(self._fd, size, self._settings.pipe_size)
-        while not drain.eof:
+        while not drain.done:
             chunk = self._collect(drain, size)
             if chunk:
                 yield chunk
@@ -137,10 +137,10 @@ class Child:
     def _collect(self, drain: Drain, size: int) -> bytes:
         # Not for longer: whoever gets the chunk may take any time with it.
         with self._pace as pace:
-            while size > 0 and not drain.eof:
+            while size > 0 and not drain.done:
                 pace.yield_when_due()
                 try:
-                    count = drain.read(min(size, pace.left))
+                    count = drain.move(min(size, pace.left))
                 except BlockingIOError:
                     counters.waits += 1
                     if not self._waiter.readable(self._fd, self._remaining()):
@@ -162,7 +162,7 @@ class Child:
                 while not feed.done:
                     pace.yield_when_due()
                     try:
-                        pace.moved(feed.write(pace.left))
+                        pace.moved(feed.move(pace.left))
                     except BlockingIOError:
                         counters.waits += 1
                         self._waiter.writable(self._fd)

@@ -24,21 +24,22 @@ class Drain:
         pipe memory (``pipe-user-pages-soft``). 0 leaves the pipe as it is
     """
 
-    __slots__ = ("fd", "chunk_size", "nonblocking", "eof", "emptied", "_sink", "_growth", "_has_much")
+    __slots__ = ("fd", "chunk_size", "done", "may_block", "_nonblocking", "_sink", "_growth", "_has_much")
 
     def __init__(self, fd: int, chunk_size: int, pipe_size: int) -> None:
         self.fd = fd
         self.chunk_size = chunk_size
-        self.nonblocking = not syscalls.is_blocking(fd)
-        self.eof = False
-        #: the last read got less than it asked for, so nothing was left
-        self.emptied = False
+        #: the end of file has been read
+        self.done = False
+        #: another read without a wait in between could block in the kernel, or would find nothing
+        self.may_block = False
+        self._nonblocking = not syscalls.is_blocking(fd)
         self._sink = io.BytesIO()
         self._growth = pipes.Growth(fd, pipe_size)
         self._has_much = False
 
-    def read(self, limit: int) -> int:
-        """Read once, at most ``limit`` bytes; returns their number, sets ``eof`` at the end.
+    def move(self, limit: int) -> int:
+        """Read once, at most ``limit`` bytes; returns their number, sets ``done`` at the end.
 
         :raises BlockingIOError: nothing is there now (only on a non-blocking descriptor)
         """
@@ -60,9 +61,10 @@ class Drain:
             scratch.give_back(buffer)
         counters.reads += 1
         if count == 0:
-            self.eof = True
+            self.done = True
             return 0
-        self.emptied = count < size
+        # With less than was asked for nothing is left.
+        self.may_block = count < size or not self._nonblocking
         counters.bytes_in += count
         if count >= min(self.chunk_size, pipes.DEFAULT_CAPACITY // 2):
             self._has_much = True

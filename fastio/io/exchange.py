@@ -45,18 +45,20 @@ def exchange(
     :param pace: each descriptor moves a share of it before the selector is asked again
     :param is_over: asked while nothing but the feed is left: whether the rest of it is not worth waiting for
     """
-    open_drains = {drain.fd: drain for drain in drains}
+    streams: dict[int, Drain | Feed] = {drain.fd: drain for drain in drains}
     if feed is not None:
         selector.watch_write(feed.fd)
-    for fd in open_drains:
+    for fd in streams:
         selector.watch_read(fd)
+    if feed is not None:
+        streams[feed.fd] = feed
     # The input's turn comes first, as in the standard library: where closing it fails, the outputs are left as they
     # are. A hub that has several streams ready may tell of any of them first.
     untried = feed
     try:
-        while open_drains or feed is not None:
+        while streams:
             patience = peer.remaining()
-            if is_over is not None and not open_drains:
+            if is_over is not None and feed is not None and len(streams) == 1:
                 if is_over():
                     break
                 patience = LOOK if patience is None else min(LOOK, patience)
@@ -70,55 +72,35 @@ def exchange(
                     ready = [untried.fd, *ready]
                 untried = None
             for fd in ready:
-                if feed is not None and fd == feed.fd:
-                    finished = _feed_some(feed, pace)
-                    peer.fed(feed.offset)
-                    if finished:
-                        selector.forget(fd)
-                        # The child sees the end of its input only when nobody has the pipe open any more.
-                        feed.close()
-                        feed = None
-                        peer.ended(fd)
-                elif _drain_some(open_drains[fd], pace):
-                    del open_drains[fd]
+                stream = streams[fd]
+                finished = _move_some(stream, pace)
+                if isinstance(stream, Feed):
+                    peer.fed(stream.offset)
+                if finished:
+                    del streams[fd]
                     selector.forget(fd)
+                    if isinstance(stream, Feed):
+                        # The child sees the end of its input only when nobody has the pipe open any more.
+                        stream.close()
+                        feed = None
                     peer.ended(fd)
     finally:
         pace.leave()
 
 
-def _feed_some(feed: Feed, pace: Pace) -> bool:
-    """Write a share at most; True when there is nothing more to write."""
+def _move_some(stream: Drain | Feed, pace: Pace) -> bool:
+    """Move a share at most; True when there is nothing more to move, or nobody to take it."""
     pace.renew()
     while pace.left > 0:
         try:
-            count = feed.write(pace.left)
+            pace.moved(stream.move(pace.left))
         except BlockingIOError:
             return False
         except BrokenPipeError:
             return True
-        if feed.done:
+        if stream.done:
             return True
-        if feed.may_block:
+        if stream.may_block:
             return False
-        pace.moved(count)
-    counters.yields += 1
-    return False
-
-
-def _drain_some(drain: Drain, pace: Pace) -> bool:
-    """Read a share at most; True at the end of file."""
-    pace.renew()
-    while pace.left > 0:
-        try:
-            count = drain.read(pace.left)
-        except BlockingIOError:
-            return False
-        if drain.eof:
-            return True
-        # Another read of a blocking descriptor would wait in the kernel.
-        if drain.emptied or not drain.nonblocking:
-            return False
-        pace.moved(count)
     counters.yields += 1
     return False

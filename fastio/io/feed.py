@@ -60,7 +60,7 @@ class Feed:
         """All is written."""
         return self.offset >= len(self._data)
 
-    def write(self, limit: int) -> int:
+    def move(self, limit: int) -> int:
         """Write once, at most ``limit`` bytes; returns how many the pipe took.
 
         :raises BlockingIOError: the pipe is full

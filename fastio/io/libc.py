@@ -31,12 +31,22 @@ def _function(name: str, result: Any = ctypes.c_ssize_t) -> Callable[..., int] |
     return found
 
 
+def _call(name: str, *arguments: Any, result: Any = ctypes.c_ssize_t) -> tuple[Any, ...] | None:
+    """The function and its arguments; None where the C library has not got it."""
+    function = _function(name, result)
+    return None if function is None else (function, *arguments)
+
+
+def _rest(data: bytes, start: int) -> tuple[Any, Any]:
+    """Where the bytes of ``data`` from ``start`` on are, and how many."""
+    address = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
+    return ctypes.c_void_p(address + start), ctypes.c_size_t(len(data) - start)
+
+
 def pread(fd: int, size: int, offset: int) -> tuple[Any, ...] | None:
     """A call that reads ``size`` bytes at ``offset`` and forgets them: they are in the page cache then."""
-    function = _function("pread")
-    if function is None:
-        return None
-    return function, ctypes.c_int(fd), ctypes.create_string_buffer(size), ctypes.c_size_t(size), ctypes.c_int64(offset)
+    buffer = ctypes.create_string_buffer(size)
+    return _call("pread", ctypes.c_int(fd), buffer, ctypes.c_size_t(size), ctypes.c_int64(offset))
 
 
 def write(fd: int, data: Any, start: int) -> tuple[Any, ...] | None:
@@ -44,31 +54,18 @@ def write(fd: int, data: Any, start: int) -> tuple[Any, ...] | None:
 
     :param data: bytes, which the call keeps
     """
-    function = _function("write")
-    if function is None:
-        return None
-    size = len(data) - start
-    address = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
-    return function, ctypes.c_int(fd), ctypes.c_void_p(address + start), ctypes.c_size_t(size), data
+    return _call("write", ctypes.c_int(fd), *_rest(data, start), data)
 
 
 def pwrite(fd: int, data: bytes, start: int, offset: int) -> tuple[Any, ...] | None:
     """The same at ``offset`` of the file: made twice, it is as made once."""
-    function = _function("pwrite")
-    if function is None:
-        return None
-    size = len(data) - start
-    address = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
-    place = ctypes.c_void_p(address + start)
-    return function, ctypes.c_int(fd), place, ctypes.c_size_t(size), ctypes.c_int64(offset), data
+    return _call("pwrite", ctypes.c_int(fd), *_rest(data, start), ctypes.c_int64(offset), data)
 
 
 def open_file(path: str, flags: int, mode: int) -> tuple[Any, ...] | None:
     """A call that opens a file, and returns its descriptor; below 0 is a failure."""
-    function = _function("open", ctypes.c_int)
-    if function is None:
-        return None
-    return function, ctypes.c_char_p(os.fsencode(path)), ctypes.c_int(flags), ctypes.c_uint(mode)
+    encoded = ctypes.c_char_p(os.fsencode(path))
+    return _call("open", encoded, ctypes.c_int(flags), ctypes.c_uint(mode), result=ctypes.c_int)
 
 
 def truncate(fd: int, size: int) -> tuple[Any, ...] | None:
@@ -79,14 +76,12 @@ def truncate(fd: int, size: int) -> tuple[Any, ...] | None:
 
 def close(fd: int) -> tuple[Any, ...] | None:
     """A call that closes a descriptor, which is not to be closed again whatever comes of it."""
-    function = _function("close", ctypes.c_int)
-    return None if function is None else (function, ctypes.c_int(fd))
+    return _call("close", ctypes.c_int(fd), result=ctypes.c_int)
 
 
 def unlink(path: str) -> tuple[Any, ...] | None:
     """A call that removes a file; below 0 is a failure."""
-    function = _function("unlink", ctypes.c_int)
-    return None if function is None else (function, ctypes.c_char_p(os.fsencode(path)))
+    return _call("unlink", ctypes.c_char_p(os.fsencode(path)), result=ctypes.c_int)
 
 
 class _Range(ctypes.Structure):

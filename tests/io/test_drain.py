@@ -32,8 +32,8 @@ def test_everything_that_is_there(pipe: Pipe, chunk_size: int, blocking: bool) -
     os.close(writer)
     drain = Drain(reader, chunk_size, MIB)
     counts = []
-    while not drain.eof:
-        counts.append(drain.read(MIB))
+    while not drain.done:
+        counts.append(drain.move(MIB))
     assert counts[-1] == 0 and max(counts) <= chunk_size
     assert drain.take() == data(1, 50_000)
     assert counters.reads == len(counts) and counters.bytes_in == 50_000
@@ -41,11 +41,11 @@ def test_everything_that_is_there(pipe: Pipe, chunk_size: int, blocking: bool) -
 
 @pytest.mark.parametrize("limit", [1, 100, 4096, 10**9])
 def test_no_more_than_the_limit(pipe: Pipe, limit: int) -> None:
-    reader, writer = pipe()
+    reader, writer = pipe(blocking=False)
     write(writer, data(1, 50_000))
     drain = Drain(reader, MIB, MIB)
-    assert drain.read(limit) == min(limit, 50_000)
-    assert drain.emptied == (limit > 50_000)
+    assert drain.move(limit) == min(limit, 50_000)
+    assert drain.may_block == (limit > 50_000)
     assert drain.take() == data(1, 50_000)[:limit]
 
 
@@ -53,8 +53,8 @@ def test_nothing_there(pipe: Pipe) -> None:
     reader, _ = pipe(blocking=False)
     drain = Drain(reader, MIB, MIB)
     with pytest.raises(BlockingIOError):
-        drain.read(MIB)
-    assert not drain.eof and drain.take() == b""
+        drain.move(MIB)
+    assert not drain.done and drain.take() == b""
 
 
 def test_it_takes_what_came_since(pipe: Pipe) -> None:
@@ -62,7 +62,7 @@ def test_it_takes_what_came_since(pipe: Pipe) -> None:
     drain = Drain(reader, MIB, MIB)
     for number in range(3):
         write(writer, data(number, 1000))
-        drain.read(MIB)
+        drain.move(MIB)
         assert drain.take() == data(number, 1000)
         assert drain.take() == b""
 
@@ -71,10 +71,10 @@ def test_what_was_taken_does_not_change(pipe: Pipe) -> None:
     reader, writer = pipe()
     drain = Drain(reader, MIB, MIB)
     write(writer, data(1, 50_000))
-    drain.read(MIB)
+    drain.move(MIB)
     taken = drain.take()
     write(writer, data(2, 50_000))
-    drain.read(MIB)
+    drain.move(MIB)
     assert taken == data(1, 50_000) and drain.take() == data(2, 50_000)
 
 
@@ -85,7 +85,7 @@ def test_two_at_once(pipe: Pipe) -> None:
         for number, (_, writer) in enumerate(ends):
             write(writer, data(10 * turn + number, 10_000))
         for drain in drains:
-            drain.read(MIB)
+            drain.move(MIB)
     for number, drain in enumerate(drains):
         assert drain.take() == b"".join(data(10 * turn + number, 10_000) for turn in range(5))
 
@@ -96,7 +96,7 @@ def test_a_short_answer_leaves_the_pipe_as_it_is(pipe: Pipe) -> None:
     drain = Drain(reader, MIB, MIB)
     for _ in range(20):
         write(writer, data(1, pipes.DEFAULT_CAPACITY // 2 - 1))
-        drain.read(MIB)
+        drain.move(MIB)
     assert pipes.capacity(reader) == pipes.DEFAULT_CAPACITY
 
 
@@ -105,10 +105,10 @@ def test_a_long_one_gets_a_larger_pipe(pipe: Pipe) -> None:
     reader, writer = pipe()
     drain = Drain(reader, MIB, 256 * 1024)
     write(writer, data(1, pipes.DEFAULT_CAPACITY))
-    assert drain.read(MIB) == pipes.DEFAULT_CAPACITY
+    assert drain.move(MIB) == pipes.DEFAULT_CAPACITY
     assert pipes.capacity(reader) == 256 * 1024
     write(writer, data(2, 200_000))
-    assert drain.read(MIB) == 200_000
+    assert drain.move(MIB) == 200_000
 
 
 def test_a_regular_file(tmp_path: pathlib.Path) -> None:
@@ -116,8 +116,8 @@ def test_a_regular_file(tmp_path: pathlib.Path) -> None:
     path.write_bytes(data(1, 300_000))
     fd = os.open(path, os.O_RDONLY)
     drain = Drain(fd, 70_000, MIB)
-    while not drain.eof:
-        drain.read(MIB)
+    while not drain.done:
+        drain.move(MIB)
     os.close(fd)
     assert drain.take() == data(1, 300_000)
 
@@ -132,8 +132,8 @@ def test_the_blocking_mode_stays(pipe: Pipe) -> None:
         reader, writer = pipe(blocking)
         write(writer, b"abc")
         drain = Drain(reader, MIB, MIB)
-        drain.read(MIB)
-        assert os.get_blocking(reader) == blocking == (not drain.nonblocking)
+        drain.move(1)
+        assert os.get_blocking(reader) == blocking == drain.may_block
 
 
 def test_the_payload_is_in_memory_once(pipe: Pipe) -> None:
@@ -144,7 +144,7 @@ def test_the_payload_is_in_memory_once(pipe: Pipe) -> None:
     try:
         for _ in range(512):
             write(writer, chunk)
-            drain.read(MIB)
+            drain.move(MIB)
         taken = drain.take()
         _, peak = tracemalloc.get_traced_memory()
     finally:
@@ -166,17 +166,17 @@ def test_without_readv(pipe: Pipe, monkeypatch: pytest.MonkeyPatch, error: int, 
     drain = Drain(reader, MIB, MIB)
     if not blocking:
         with pytest.raises(BlockingIOError):
-            drain.read(MIB)
+            drain.move(MIB)
     assert write(writer, data(1, 50_000)) == 50_000
-    assert (drain.read(10_000), drain.emptied) == (10_000, False)
-    assert (drain.read(MIB), drain.emptied) == (40_000, True)
+    assert (drain.move(10_000), drain.may_block) == (10_000, blocking)
+    assert (drain.move(MIB), drain.may_block) == (40_000, True)
     os.close(writer)
-    assert drain.read(MIB) == 0 and drain.eof
+    assert drain.move(MIB) == 0 and drain.done
     assert drain.take() == data(1, 50_000)
 
 
 def test_other_errors_are_raised(pipe: Pipe) -> None:
     _, writer = pipe()
     with pytest.raises(OSError) as caught:
-        Drain(writer, MIB, MIB).read(MIB)
+        Drain(writer, MIB, MIB).move(MIB)
     assert caught.value.errno == errno.EBADF

@@ -79,7 +79,7 @@ def test_everything_arrives_once(pipe: Pipe, way: str, chunk_size: int, offset: 
     got = []
     while not feed.done:
         try:
-            count = feed.write(10 * MIB)
+            count = feed.move(10 * MIB)
             assert 0 < count <= chunk_size
         except BlockingIOError:
             got.append(read_all(reader))
@@ -96,7 +96,7 @@ def test_everything_arrives_once(pipe: Pipe, way: str, chunk_size: int, offset: 
 @pytest.mark.parametrize("limit", [1, 100, 4096, 5000])
 def test_no_more_than_the_limit(pipe: Pipe, way: str, limit: int) -> None:
     reader, _, feed = make(pipe, way, data(1, 20_000))
-    assert feed.write(limit) == min(limit, 4096 if way == "PIPE_BUF" else limit)
+    assert feed.move(limit) == min(limit, 4096 if way == "PIPE_BUF" else limit)
     assert read_all(reader) == data(1, 20_000)[: feed.offset]
 
 
@@ -107,7 +107,7 @@ def test_a_full_pipe_does_not_block(pipe: Pipe, way: str) -> None:
     reader, _, feed = make(pipe, way, data(1, BIG))
     with pytest.raises(BlockingIOError):
         while True:
-            feed.write(MIB)
+            feed.move(MIB)
     # All that the pipe holds is used.
     assert feed.offset == pipes.capacity(reader) == MIB
     assert not feed.may_block
@@ -115,7 +115,7 @@ def test_a_full_pipe_does_not_block(pipe: Pipe, way: str) -> None:
 
 def test_only_the_last_resort_may_block(pipe: Pipe, way: str) -> None:
     _, _, feed = make(pipe, way, data(1, BIG))
-    feed.write(MIB)
+    feed.move(MIB)
     assert feed.may_block == (way == "PIPE_BUF")
 
 
@@ -123,22 +123,22 @@ def test_nobody_reads(pipe: Pipe, way: str) -> None:
     reader, _, feed = make(pipe, way, data(1, BIG))
     os.close(reader)
     with pytest.raises(BrokenPipeError):
-        feed.write(MIB)
+        feed.move(MIB)
     assert feed.offset == 0
 
 
 def test_the_reader_goes_away_later(pipe: Pipe, way: str) -> None:
     reader, _, feed = make(pipe, way, data(1, BIG))
-    written = feed.write(1000)
+    written = feed.move(1000)
     os.close(reader)
     with pytest.raises(BrokenPipeError):
-        feed.write(MIB)
+        feed.move(MIB)
     assert feed.offset == written == 1000
 
 
 def test_the_end_is_seen_once_both_are_closed(pipe: Pipe, way: str) -> None:
     reader, writer, feed = make(pipe, way, data(1, 1000))
-    feed.write(MIB)
+    feed.move(MIB)
     assert feed.done
     feed.close()
     feed.close()
@@ -151,7 +151,7 @@ def test_the_end_is_seen_once_both_are_closed(pipe: Pipe, way: str) -> None:
 def test_what_it_opened_it_closes(pipe: Pipe, way: str) -> None:
     before = descriptors()
     reader, writer, feed = make(pipe, way, data(1, BIG))
-    feed.write(MIB)
+    feed.move(MIB)
     feed.close()
     os.close(reader)
     os.close(writer)
@@ -161,7 +161,7 @@ def test_what_it_opened_it_closes(pipe: Pipe, way: str) -> None:
 def test_its_own_descriptor_is_not_inherited(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
     refuse_nowait(monkeypatch)
     _, _, feed = make(pipe, "own description", data(1, 1000))
-    feed.write(MIB)
+    feed.move(MIB)
     assert feed._own_fd >= 0 and not os.get_inheritable(feed._own_fd)
     feed.close()
 
@@ -177,7 +177,7 @@ def test_its_own_descriptor_is_not_inherited(pipe: Pipe, monkeypatch: pytest.Mon
 def test_every_way_to_say_that_the_flag_is_unknown(pipe: Pipe, monkeypatch: pytest.MonkeyPatch, error: int) -> None:
     refuse_nowait(monkeypatch, error)
     reader, _, feed = make(pipe, "own description", data(1, 1000))
-    assert feed.write(MIB) == 1000
+    assert feed.move(MIB) == 1000
     feed.close()
 
 
@@ -187,7 +187,7 @@ def test_a_c_library_without_the_call(pipe: Pipe, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(feed_module.os, "pwritev", pwritev)
     reader, _, feed = make(pipe, "own description", data(1, 1000))
-    assert feed.write(MIB) == 1000
+    assert feed.move(MIB) == 1000
     assert read_all(reader) == data(1, 1000)
     feed.close()
 
@@ -196,7 +196,7 @@ def test_other_errors_are_raised(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) ->
     refuse_nowait(monkeypatch, errno.EIO)
     _, _, feed = make(pipe, "nowait", data(1, 1000))
     with pytest.raises(OSError) as caught:
-        feed.write(MIB)
+        feed.move(MIB)
     assert caught.value.errno == errno.EIO
 
 

@@ -22,17 +22,14 @@ _WAITS_FIRST = Requirement("eventlet >= 0.37")
 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The replacement of ``eventlet.green.os.write``, in the order of the release that is installed."""
-    release = hook.release.split(", ")[0].rpartition(" ")[2]
-    return _wait_and_write() if _WAITS_FIRST.accepts(release) else _write_and_wait()
-
-
-def _wait_and_write() -> Callable[..., Any]:
     from eventlet import hubs
+
+    waits_first = _WAITS_FIRST.accepts(hook.release.split(", ")[0].rpartition(" ")[2])
 
     def write(fd: int, st: Any) -> int:
         while True:
             # A regular file is always ready, and epoll refuses it.
-            if not S_ISREG(os.stat(fd).st_mode):
+            if waits_first and not S_ISREG(os.stat(fd).st_mode):
                 try:
                     hubs.trampoline(fd, write=True)
                 except hubs.IOClosed:
@@ -42,21 +39,8 @@ def _wait_and_write() -> Callable[..., Any]:
             except OSError as error:
                 if error.errno != errno.EAGAIN:
                     raise
-
-    return write
-
-
-def _write_and_wait() -> Callable[..., Any]:
-    from eventlet import hubs
-
-    def write(fd: int, st: Any) -> int:
-        while True:
-            try:
-                return _write(fd, st)
-            except OSError as error:
-                if error.errno != errno.EAGAIN:
-                    raise
-            hubs.trampoline(fd, write=True)
+            if not waits_first:
+                hubs.trampoline(fd, write=True)
 
     return write
 

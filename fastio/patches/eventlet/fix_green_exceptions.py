@@ -15,6 +15,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+from fastio.patches.subprocess import _popen
 from fastio.patching.registry import Layer, Patch, Target
 
 
@@ -50,10 +51,8 @@ PATCH = Patch(
     summary="eventlet: the exceptions are of the classes that subprocess shows",
     layer=Layer.FIX,
     targets=(
-        Target("eventlet.green.subprocess:Popen._check_timeout", make, code="subprocess:Popen._check_timeout"),
-        Target(
-            "eventlet.green.subprocess:Popen._execute_child", make_execute_child, code="subprocess:Popen._execute_child"
-        ),
+        _popen.green_target(make, "_check_timeout", ()),
+        _popen.green_target(make_execute_child, "_execute_child", ()),
         Target("eventlet.green.subprocess:run", make, code="subprocess:run"),
     ),
 )

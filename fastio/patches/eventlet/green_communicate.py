@@ -13,7 +13,7 @@ from typing import Any
 from fastio.concurrency import budget
 from fastio.concurrency.pace import Pace
 from fastio.patches.subprocess import _popen
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Layer, Patch
 
 
 def mode(hook: Any) -> _popen.Mode:
@@ -32,12 +32,5 @@ PATCH = Patch(
     __name__,
     summary="Popen.communicate() under eventlet: the same, with one trip through the hub per turn",
     layer=Layer.REPLACE,
-    targets=(
-        Target(
-            "eventlet.green.subprocess:Popen._communicate",
-            make,
-            _popen.RELIES_ON,
-            code="subprocess:Popen._communicate",
-        ),
-    ),
+    targets=(_popen.green_target(make),),
 )

@@ -125,13 +125,13 @@ def make_readall(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
                 if pace.left <= 0:
                     _yield(self, pace)
                 try:
-                    pace.left -= drain.read(pace.left)
+                    pace.left -= drain.move(pace.left)
                 except BlockingIOError:
                     _wait_to_read(self, pace)
                 except OSError as e:
                     raise OSError(*e.args)  # noqa: B904 - as upstream
                 else:
-                    if drain.eof:
+                    if drain.done:
                         return drain.take()
 
     return readall

@@ -18,8 +18,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patching import holders
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patches.subprocess import _popen
+from fastio.patching.registry import Layer, Patch
 
 _SETUP = "oslo_concurrency.processutils:_subprocess_setup"
 
@@ -57,12 +57,7 @@ PATCH = Patch(
     summary="oslo.concurrency's commands: vfork instead of fork where its preexec_fn has nothing to do",
     layer=Layer.REPLACE,
     targets=(
-        Target("subprocess:Popen._execute_child", make, (_SETUP,), find_owner=holders.native_popen),
-        Target(
-            "eventlet.green.subprocess:Popen._execute_child",
-            make,
-            (_SETUP,),
-            code="subprocess:Popen._execute_child",
-        ),
+        _popen.native_target(make, "_execute_child", (_SETUP,)),
+        _popen.green_target(make, "_execute_child", (_SETUP,)),
     ),
 )

@@ -20,9 +20,21 @@ from fastio.config import Settings
 from fastio.io.drain import Drain
 from fastio.io.exchange import exchange
 from fastio.io.feed import Feed
+from fastio.patching import holders
+from fastio.patching.registry import Make, Target
 
 #: What a replacement or wrapper of ``Popen._communicate`` relies on beside it.
 RELIES_ON = ("_save_input", "_check_timeout", "_remaining_time", "_translate_newlines", "communicate")
+
+
+def native_target(make: Make, name: str = "_communicate", relies_on: tuple[str, ...] = RELIES_ON) -> Target:
+    """``name`` of the Popen of native threads."""
+    return Target(f"subprocess:Popen.{name}", make, relies_on, find_owner=holders.native_popen)
+
+
+def green_target(make: Make, name: str = "_communicate", relies_on: tuple[str, ...] = RELIES_ON) -> Target:
+    """The same of eventlet's Popen, which has it from CPython's."""
+    return Target(f"eventlet.green.subprocess:Popen.{name}", make, relies_on, code=f"subprocess:Popen.{name}")
 
 
 @dataclass(frozen=True)

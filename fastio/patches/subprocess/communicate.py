@@ -15,8 +15,7 @@ from typing import Any
 from fastio.concurrency import current, waiting
 from fastio.concurrency.pace import Pace
 from fastio.patches.subprocess import _popen
-from fastio.patching import holders
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Layer, Patch
 
 
 def mode(hook: Any) -> _popen.Mode:
@@ -35,5 +34,5 @@ PATCH = Patch(
     __name__,
     summary="Popen.communicate() on native threads: larger pipe, large reads into one result, large writes",
     layer=Layer.REPLACE,
-    targets=(Target("subprocess:Popen._communicate", make, _popen.RELIES_ON, find_owner=holders.native_popen),),
+    targets=(_popen.native_target(make),),
 )

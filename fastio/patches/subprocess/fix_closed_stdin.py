@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.patches.subprocess import _popen
-from fastio.patching import holders
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Layer, Patch
 
 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -35,13 +34,5 @@ PATCH = Patch(
     summary="communicate() after stdin.close() returns the outputs, as CPython 3.15 does",
     layer=Layer.FIX,
     after=("fix_input_resume",),
-    targets=(
-        Target("subprocess:Popen._communicate", make, _popen.RELIES_ON, find_owner=holders.native_popen),
-        Target(
-            "eventlet.green.subprocess:Popen._communicate",
-            make,
-            _popen.RELIES_ON,
-            code="subprocess:Popen._communicate",
-        ),
-    ),
+    targets=(_popen.native_target(make), _popen.green_target(make)),
 )

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.patches.subprocess import _popen
-from fastio.patching import holders
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Layer, Patch
 
 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -34,13 +33,5 @@ PATCH = Patch(
     __name__,
     summary="communicate(input) of arrays and views with items larger than a byte sends all of it",
     layer=Layer.FIX,
-    targets=(
-        Target("subprocess:Popen._communicate", make, _popen.RELIES_ON, find_owner=holders.native_popen),
-        Target(
-            "eventlet.green.subprocess:Popen._communicate",
-            make,
-            _popen.RELIES_ON,
-            code="subprocess:Popen._communicate",
-        ),
-    ),
+    targets=(_popen.native_target(make), _popen.green_target(make)),
 )

@@ -13,8 +13,7 @@ from typing import Any
 
 from fastio.patches.eventlet import green_communicate
 from fastio.patches.subprocess import _popen, communicate
-from fastio.patching import holders
-from fastio.patching.registry import Layer, Make, Patch, Target
+from fastio.patching.registry import Layer, Make, Patch
 
 
 def _make(mode: Callable[[Any], _popen.Mode]) -> Make:
@@ -38,15 +37,5 @@ PATCH = Patch(
     summary="communicate() after a time-out sends the rest of the input, as newer releases of CPython do",
     layer=Layer.FIX,
     after=("fix_input_items",),
-    targets=(
-        Target(
-            "subprocess:Popen._communicate", _make(communicate.mode), _popen.RELIES_ON, find_owner=holders.native_popen
-        ),
-        Target(
-            "eventlet.green.subprocess:Popen._communicate",
-            _make(green_communicate.mode),
-            _popen.RELIES_ON,
-            code="subprocess:Popen._communicate",
-        ),
-    ),
+    targets=(_popen.native_target(_make(communicate.mode)), _popen.green_target(_make(green_communicate.mode))),
 )

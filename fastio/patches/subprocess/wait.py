@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.concurrency import child_exit, current, waiting
-from fastio.patching import holders
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patches.subprocess import _popen
+from fastio.patching.registry import Layer, Patch
 
 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -37,5 +37,5 @@ PATCH = Patch(
     __name__,
     summary="Popen.wait(timeout) on native threads: a pidfd instead of looking every 50 ms",
     layer=Layer.REPLACE,
-    targets=(Target("subprocess:Popen._wait", make, ("_try_wait",), find_owner=holders.native_popen),),
+    targets=(_popen.native_target(make, "_wait", ("_try_wait",)),),
 )
