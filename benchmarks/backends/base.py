@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import importlib.util
 import json
 import os
 import shutil
@@ -35,6 +36,8 @@ HOST = "127.0.0.1"
 
 #: What installs the Python packages that backends need, in the checkout.
 EXTRA = "pip install -e '.[stores]'"
+#: The parameter ``fastio`` of servers that may run it, and ``trace``.
+ON_OFF = ("on", "off")
 
 
 class BackendError(RuntimeError):
@@ -57,8 +60,14 @@ class Backend:
     name: ClassVar[str]
     #: entry point of its glance_store driver
     driver: ClassVar[str]
+    #: Python packages and programs that it needs, and what installs them
+    modules: ClassVar[tuple[str, ...]] = ()
+    programs: ClassVar[tuple[str, ...]] = ()
+    install: ClassVar[str] = EXTRA
     #: keyword argument -> its default; sizes are in bytes
     parameters: ClassVar[Mapping[str, int | str]] = {}
+    #: keyword argument -> what it may be, if not all that is of its type
+    choices: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     #: seconds that it may take to answer after its start, many times what it takes
     patience: ClassVar[float] = 180.0
 
@@ -71,6 +80,8 @@ class Backend:
             if type(value) is not type(self.parameters[key]):
                 kind = "a number" if isinstance(self.parameters[key], int) else "text"
                 raise BackendError(f"{self.name}: {key}={value!r} is not {kind}")
+            if value not in self.choices.get(key, (value,)):
+                raise BackendError(f"{self.name}: {key}={value!r} is not one of {', '.join(self.choices[key])}")
         self.chosen: dict[str, Any] = {**self.parameters, **parameters}
         self._parent = None if directory is None else Path(directory).absolute()
         self._directory: Path | None = None
@@ -84,7 +95,9 @@ class Backend:
     @classmethod
     def available(cls) -> str | None:
         """None if it can be started here, else what is missing and the line that installs it."""
-        return None
+        missing = [name for name in cls.modules if importlib.util.find_spec(name) is None]
+        missing += [name for name in cls.programs if find_program(name) is None]
+        return f"{cls.name}: {', '.join(missing)} not installed; install with: {cls.install}" if missing else None
 
     def why_not(self) -> str:
         """Why it can not be started here with its parameters; empty if it can."""
@@ -104,7 +117,7 @@ class Backend:
 
     def options(self) -> dict[str, Any]:
         """The glance_store options of the group of this backend."""
-        raise NotImplementedError
+        return {}
 
     def details(self) -> dict[str, Any]:
         """What a client other than glance_store needs, JSON."""
@@ -247,6 +260,21 @@ class Backend:
         if done.returncode:
             raise BackendError(f"{' '.join(map(str, command))}: exit status {done.returncode}\n{done.stderr.strip()}")
         return done.stdout
+
+    def find(self, name: str, install: str = "") -> str:
+        """The path of a program that it needs; raises :class:`Unavailable` if it is not installed."""
+        path = find_program(name)
+        if path is None:
+            raise Unavailable(f"{self.name}: {name} not installed; install with: {install or self.install}")
+        return path
+
+    def make_certificate(self) -> tuple[Path, Path]:
+        """A certificate of this machine's loopback, and its key."""
+        certificate, key = self.directory / "certificate.pem", self.directory / "key.pem"
+        request = [self.find("openssl", "apt-get install openssl"), "req", "-x509", "-noenc", "-days", "2"]
+        kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-keyout", str(key), "-out", str(certificate)]
+        self.run([*request, *kind, "-subj", "/CN=benchmark", "-addext", f"subjectAltName=IP:{HOST}"])
+        return certificate, key
 
     def wait(self, answers: Callable[[], object], what: str) -> None:
         """Return when ``answers()`` is true; an OSError of it, or of HTTP, is taken for "not yet".

@@ -17,11 +17,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from benchmarks.backends.base import HOST, Backend, BackendError, find_program
+from benchmarks.backends.base import HOST, Backend
 
 INSTALL = "apt-get install --no-install-recommends ceph-mon ceph-osd ceph-common python3-rbd python3-rados"
 
-PROGRAMS = ("ceph-mon", "ceph-osd", "monmaptool", "ceph", "rbd")
 DEBIAN_MODULES = Path("/usr/lib/python3/dist-packages")
 POOL = "images"
 
@@ -68,14 +67,17 @@ class Ceph(Backend):
 
     name = "ceph"
     driver = "rbd"
-    #: ``memstore`` or ``bluestore``; bytes that the OSD has room for, which memory has to have for memstore
+    programs = ("ceph-mon", "ceph-osd", "monmaptool", "ceph", "rbd")
+    install = INSTALL
+    #: ``size``: bytes that the OSD has room for, which memory has to have for memstore
     parameters = {"objectstore": "memstore", "size": 4 << 30}
+    choices = {"objectstore": ("memstore", "bluestore")}
 
     @classmethod
     def available(cls) -> str | None:
-        missing = [name for name in PROGRAMS if find_program(name) is None]
+        missing = super().available()
         if missing:
-            return f"ceph: {', '.join(missing)} not installed; install with: {INSTALL}"
+            return missing
         for name in ("rados", "rbd"):
             if name not in sys.modules and importlib.util.find_spec(name) is None and not _library(name).exists():
                 built = ", ".join(path.name for path in DEBIAN_MODULES.glob(f"{name}.*.so"))
@@ -84,8 +86,6 @@ class Ceph(Backend):
         return None
 
     def launch(self) -> None:
-        if self.chosen["objectstore"] not in ("memstore", "bluestore"):
-            raise BackendError(f"objectstore={self.chosen['objectstore']!r} is not one of memstore, bluestore")
         fsid, osd = str(uuid.uuid4()), str(uuid.uuid4())
         port, old_port = self.port(), self.port()
         for name in ("mon", "osd"):
@@ -98,11 +98,11 @@ class Ceph(Backend):
         addresses = f"[v2:{HOST}:{port},v1:{HOST}:{old_port}]"
         self._command("monmaptool", "--create", "--fsid", fsid, "--addv", "a", addresses, monmap)
         self._command("ceph-mon", "-c", str(conf), "--mkfs", "-i", "a", "--monmap", monmap)
-        self.spawn("mon", [find_program("ceph-mon") or "", "-c", str(conf), "-f", "-i", "a"])
+        self.spawn("mon", [self.find("ceph-mon"), "-c", str(conf), "-f", "-i", "a"])
         # The command waits for the monitor.
         number = self._ceph("osd", "new", osd).strip()
         self._command("ceph-osd", "-c", str(conf), "--mkfs", "-i", number, "--osd-uuid", osd)
-        self.spawn("osd", [find_program("ceph-osd") or "", "-c", str(conf), "-f", "-i", number])
+        self.spawn("osd", [self.find("ceph-osd"), "-c", str(conf), "-f", "-i", number])
         self._ceph("osd", "pool", "create", POOL, "8", "8")
         # This one waits for the OSD.
         self._command("rbd", "-c", str(conf), "pool", "init", POOL)
@@ -133,7 +133,7 @@ class Ceph(Backend):
         return self._command("ceph", "-c", str(self.conf), *arguments)
 
     def _command(self, program: str, *arguments: str) -> str:
-        return self.run([find_program(program) or "", *arguments], timeout=self.patience)
+        return self.run([self.find(program), *arguments], timeout=self.patience)
 
 
 def import_binding(name: str) -> ModuleType:

@@ -8,7 +8,6 @@ what one process adds another one reads. All of glance_store's driver runs: it c
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import os
 import subprocess
@@ -29,21 +28,14 @@ class Cinder(Backend):
 
     name = "cinder"
     driver = "cinder"
+    modules = ("cinderclient", "os_brick")
+    install = f"{EXTRA}  (or: pip install python-cinderclient os-brick)"
     #: ``file``: the driver opens the file itself, which cannot grow (images of unknown size have room for 1 GiB), for
     #: opening it for writing empties it; ``loop``: a loop device over it, a true block device, which needs root
     parameters = {"device": "file"}
-
-    @classmethod
-    def available(cls) -> str | None:
-        missing = [name for name in ("cinderclient", "os_brick") if importlib.util.find_spec(name) is None]
-        if missing:
-            own = "pip install python-cinderclient os-brick"
-            return f"cinder: {', '.join(missing)} not installed; install with: {EXTRA}  (or: {own})"
-        return None
+    choices = {"device": ("file", "loop")}
 
     def launch(self) -> None:
-        if self.chosen["device"] not in ("file", "loop"):
-            raise BackendError(f"device={self.chosen['device']!r} is not one of file, loop")
         (self.directory / "volumes").mkdir()
         if self.chosen["device"] == "loop":
             # Whether it can, here and now rather than at the first image.

@@ -24,7 +24,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from benchmarks.backends.base import HOST, Backend, BackendError, find_program, http_status
+from benchmarks.backends import nginx
+from benchmarks.backends.base import HOST, ON_OFF, ROOT, Backend, BackendError, http_status
 from benchmarks.backends.glance_environments import ENVIRONMENTS
 from benchmarks.harness.worker import cache_directory
 
@@ -47,8 +48,6 @@ paste.composite_factory = glance.api:root_app_factory
 paste.filter_factory = confirmed_identity:factory
 """
 
-ROOT = Path(__file__).parent.parent.parent
-
 #: Prints what tells the databases of two glances apart: two may have the same version, and other migrations.
 _SCHEMA = """\
 import glance, hashlib, importlib.metadata, pathlib
@@ -58,23 +57,11 @@ for file in sorted((pathlib.Path(glance.__file__).parent / "db").rglob("*.py")):
 print(importlib.metadata.version("glance"), digest.hexdigest()[:8], sep="-")
 """
 
-_TLS_CONF = """\
-daemon off;
-{user}
-pid {directory}/nginx.pid;
-error_log stderr;
-events {{ }}
-http {{
-    access_log off;
-    client_body_temp_path {directory}/temporary;
-    proxy_temp_path {directory}/temporary;
-    fastcgi_temp_path {directory}/temporary;
-    uwsgi_temp_path {directory}/temporary;
-    scgi_temp_path {directory}/temporary;
-    server {{
-        listen {host}:{port} ssl;
-        ssl_certificate {directory}/certificate.pem;
-        ssl_certificate_key {directory}/key.pem;
+#: Of nginx, in front of it.
+_TLS = """\
+listen {host}:{port} ssl;
+        ssl_certificate {certificate};
+        ssl_certificate_key {key};
         client_max_body_size 0;
         location / {{
             proxy_pass http://{host}:{upstream};
@@ -85,8 +72,6 @@ http {{
             proxy_buffers 8 256k;
             proxy_busy_buffers_size 512k;
         }}
-    }}
-}}
 """
 
 
@@ -97,7 +82,7 @@ class Glance(Backend):
     #: of :data:`benchmarks.backends.glance_environments.ENVIRONMENTS`
     environment: ClassVar[str]
     #: programs that there must be beside the interpreter
-    programs: ClassVar[tuple[str, ...]]
+    own_programs: ClassVar[tuple[str, ...]]
     #: ``fastio``: ``on`` or ``off``; ``disabled``: patches of fastio that are left out, with commas between them;
     #: ``chunk_size``: filesystem_store_chunk_size in bytes, 0 for glance's default; ``flavor``: of the paste pipeline,
     #: such as ``caching``, or ``identity``; ``tls``: 1 for HTTPS as well; ``python``: the interpreter of another
@@ -107,6 +92,7 @@ class Glance(Backend):
         "fastio": "off", "disabled": "", "workers": 1, "chunk_size": 0, "flavor": "", "tls": 0, "python": "",
         "trace": "off",
     }  # fmt: skip
+    choices = {"fastio": ON_OFF, "trace": ON_OFF}
 
     #: where it listens
     http_port: int
@@ -124,7 +110,7 @@ class Glance(Backend):
     @classmethod
     def _lacking(cls, setting: str, python: str) -> str:
         """Which program is not beside the interpreter of a setting; empty if all are there."""
-        lacking = [name for name in cls.programs if not os.access(_beside(python, name), os.X_OK)]
+        lacking = [name for name in cls.own_programs if not os.access(_beside(python, name), os.X_OK)]
         return f"{cls.name}: beside {setting}={python} there is no {lacking[0]}" if lacking else ""
 
     def why_not(self) -> str:
@@ -184,8 +170,6 @@ class Glance(Backend):
         return self.directory / "cache"
 
     def launch(self) -> None:
-        _one_of(self, "fastio", "on", "off")
-        _one_of(self, "trace", "on", "off")
         for name in ("etc", "images", "staging", "tasks", "locks", "cache", "temporary"):
             (self.directory / name).mkdir()
         self.http_port = self.port()
@@ -204,9 +188,6 @@ class Glance(Backend):
         self.wait(lambda: http_status(self.http_port, "/v2/schemas/image") in (200, 401), "glance-api")
         # One of the workers has answered.
         self.wait(lambda: len(self.pids()) > self.chosen["workers"], "all workers")
-
-    def options(self) -> dict[str, Any]:
-        return {}
 
     def details(self) -> dict[str, Any]:
         found = {
@@ -286,35 +267,12 @@ class Glance(Backend):
             os.replace(partial, kept)
         return kept
 
-    def make_certificate(self) -> tuple[Path, Path]:
-        """A certificate of this machine's loopback, and its key."""
-        openssl = find_program("openssl")
-        if openssl is None:
-            raise BackendError("TLS needs openssl: apt-get install openssl")
-        certificate, key = self.directory / "certificate.pem", self.directory / "key.pem"
-        self.run(
-            [
-                openssl, "req", "-x509", "-newkey", "rsa:2048", "-noenc", "-days", "2", "-subj", "/CN=benchmark",
-                "-addext", f"subjectAltName=IP:{HOST}", "-keyout", str(key), "-out", str(certificate),
-            ]
-        )  # fmt: skip
-        return certificate, key
-
     def _start_tls(self) -> None:
-        nginx = find_program("nginx")
-        if nginx is None:
-            raise BackendError("tls=1 needs nginx: apt-get install nginx-light")
         self._tls_port = self.port()
-        self.make_certificate()
-        conf = self.directory / "nginx.conf"
-        # Started by root its workers would change to a user who must not look into this directory.
-        user = "user root;" if os.getuid() == 0 else ""
-        conf.write_text(
-            _TLS_CONF.format(
-                user=user, directory=self.directory, host=HOST, port=self._tls_port, upstream=self.http_port
-            )
-        )
-        self.spawn("nginx", [nginx, "-p", str(self.directory), "-e", "stderr", "-c", str(conf)])
+        certificate, key = self.make_certificate()
+        nginx.start(self, _TLS.format(
+            host=HOST, port=self._tls_port, certificate=certificate, key=key, upstream=self.http_port
+        ))  # fmt: skip
         self.wait(self._tls_answers, "nginx")
 
     def _tls_answers(self) -> bool:
@@ -333,7 +291,7 @@ class Glance32(Glance):
 
     name = "glance-32"
     environment = "glance32"
-    programs = ("glance-api", "glance-manage")
+    own_programs = ("glance-api", "glance-manage")
 
     def command(self) -> list[str]:
         command = [self.program("glance-api"), "--config-file", str(self.etc / "glance-api.conf")]
@@ -352,7 +310,7 @@ class Glance33(Glance):
 
     name = "glance-33"
     environment = "glance33"
-    programs = ("uwsgi", "glance-manage")
+    own_programs = ("uwsgi", "glance-manage")
     parameters = {**Glance.parameters, "threads": 28, "listen": 100}
 
     def command(self) -> list[str]:
@@ -371,9 +329,3 @@ class Glance33(Glance):
 def _beside(python: str | Path, name: str) -> Path:
     """A program of the environment of this interpreter, which is not resolved: it is a link in its environment."""
     return Path(python).parent / name
-
-
-def _one_of(backend: Backend, parameter: str, *allowed: str) -> None:
-    value = backend.chosen[parameter]
-    if value not in allowed:
-        raise BackendError(f"{backend.name}: {parameter}={value!r} is not one of {', '.join(allowed)}")

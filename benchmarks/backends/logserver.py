@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from benchmarks.backends.base import EXTRA, HOST, ROOT, Backend, BackendError, http_status
-
-#: Packages that it imports.
-NEEDED = ("eventlet", "swiftclient")
+from benchmarks.backends.base import HOST, ON_OFF, ROOT, Backend, BackendError, http_status
 
 
 class LogServer(Backend):
@@ -19,22 +15,14 @@ class LogServer(Backend):
 
     name = "logserver"
     driver = ""
+    modules = ("eventlet", "swiftclient")
     #: ``fastio`` and ``trace``: ``on`` or ``off``; ``root``: directory of the logs on the disk, an empty one of its own
     #: by default; ``swift``: the access of a Swift with its ``container``, as JSON; ``chunk_size``: bytes; ``host``:
     #: of its URL, for those who are on other machines
     parameters = {"fastio": "off", "trace": "off", "root": "", "swift": "", "chunk_size": 65536, "host": HOST}
-
-    @classmethod
-    def available(cls) -> str | None:
-        missing = [name for name in NEEDED if find_spec(name) is None]
-        if missing:
-            return f"logserver: {', '.join(missing)} not installed; install with: {EXTRA}"
-        return None
+    choices = {"fastio": ON_OFF, "trace": ON_OFF}
 
     def launch(self) -> None:
-        for name in ("fastio", "trace"):
-            if self.chosen[name] not in ("on", "off"):
-                raise BackendError(f"logserver: {name}={self.chosen[name]!r} is not one of on, off")
         root = Path(self.chosen["root"] or self.directory / "root")
         root.mkdir(exist_ok=True)
         self._port = self.port()
@@ -71,9 +59,6 @@ class LogServer(Backend):
             if line.startswith("{"):
                 return json.loads(line)["fastio"]
         raise BackendError("the log server runs, but has not said so")
-
-    def options(self) -> dict[str, Any]:
-        return {}
 
     def details(self) -> dict[str, Any]:
         return {"url": f"http://{self.chosen['host']}:{self._port}"}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.backends.base import EXTRA, HOST, Backend, BackendError, Unavailable, find_program, http_status
+from benchmarks.backends.base import EXTRA, HOST, Backend, find_program, http_status
 
 #: Lines that install the one and the other.
 INSTALL = {
@@ -23,8 +23,8 @@ class S3(Backend):
 
     name = "s3"
     driver = "s3"
-    #: ``rclone``, ``versitygw`` or ``auto``
     parameters = {"program": "auto"}
+    choices = {"program": ("auto", *INSTALL)}
 
     @classmethod
     def available(cls) -> str | None:
@@ -37,13 +37,9 @@ class S3(Backend):
         data.mkdir()
         self._port = self.port()
         program = self.chosen["program"]
-        if program not in ("auto", "rclone", "versitygw"):
-            raise BackendError(f"program={program!r} is not one of auto, rclone, versitygw")
         if program == "auto":
             program = "versitygw" if find_program("versitygw") else "rclone"
-        path = find_program(program)
-        if path is None:
-            raise Unavailable(f"s3: {program} is not installed; install it with: {INSTALL[program]}")
+        path = self.find(program, INSTALL[program])
         address = f"{HOST}:{self._port}"
         if program == "versitygw":
             keys = {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}

@@ -17,7 +17,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from benchmarks.backends.base import EXTRA, HOST, ROOT, Backend, BackendError, find_program, http_status
+from benchmarks.backends.base import EXTRA, HOST, ON_OFF, ROOT, Backend, BackendError, find_program, http_status
 from benchmarks.backends.swift_filters import PATCHED_PATH
 
 #: Names the environment whose Swift is used, if it is not this Python's.
@@ -134,6 +134,7 @@ class Swift(Backend):
         "token_life": 86400,
         "fastio": "off",
     }
+    choices = {"fastio": ON_OFF}
 
     @classmethod
     def available(cls) -> str | None:
@@ -144,8 +145,6 @@ class Swift(Backend):
         return None
 
     def launch(self) -> None:
-        if self.chosen["fastio"] not in ("on", "off"):
-            raise BackendError(f"swift: fastio={self.chosen['fastio']!r} is not one of on, off")
         fast = self.chosen["fastio"] == "on"
         etc, devices, cache = (self.directory / name for name in ("etc", "devices", "cache"))
         for path in (etc, devices / "d1", cache):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import importlib.util
 import os
 import ssl
 import sys
@@ -21,7 +20,7 @@ from typing import Any
 from unittest import mock
 
 from benchmarks.backends import vmware_server
-from benchmarks.backends.base import EXTRA, HOST, Backend, find_program
+from benchmarks.backends.base import EXTRA, HOST, Backend
 
 DATACENTER, DATASTORE = "datacenter", "datastore"
 
@@ -37,27 +36,14 @@ class Vmware(Backend):
 
     name = "vmware"
     driver = "vmware"
-
-    @classmethod
-    def available(cls) -> str | None:
-        if importlib.util.find_spec("oslo_vmware") is None:
-            return f"vmware: oslo.vmware is not installed; install it with: {EXTRA}  (or: pip install oslo.vmware)"
-        if find_program("openssl") is None:
-            return "vmware: openssl is not installed; install it with: apt-get install openssl"
-        return None
+    modules = ("oslo_vmware",)
+    programs = ("openssl",)
+    install = f"{EXTRA}  (or: pip install oslo.vmware; apt-get install openssl)"
 
     def launch(self) -> None:
         (self.directory / "datastores").mkdir()
         self._port = self.port()
-        self._certificate = self.directory / "certificate.pem"
-        key = self.directory / "key.pem"
-        self.run(
-            [
-                find_program("openssl") or "", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-                "-noenc", "-days", "2", "-subj", "/CN=benchmark", "-addext", f"subjectAltName=IP:{HOST}",
-                "-keyout", str(key), "-out", str(self._certificate),
-            ]
-        )  # fmt: skip
+        self._certificate, key = self.make_certificate()
         script = vmware_server.__file__
         data = str(self.directory / "datastores")
         self.spawn("vmware", [sys.executable, "-IS", script, str(self._port), data, str(self._certificate), str(key)])

@@ -7,12 +7,14 @@ chunked. Each connection has a thread. Without the session's cookie the answer i
 from __future__ import annotations
 
 import os
+import shutil
 import ssl
 import sys
 import urllib.parse
 from collections.abc import Iterator
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, BinaryIO
 
 COOKIE = "vmware_soap_session=benchmark"
 
@@ -20,18 +22,31 @@ COOKIE = "vmware_soap_session=benchmark"
 CHUNK = 1 << 20
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(SimpleHTTPRequestHandler):
     """One connection."""
 
     protocol_version = "HTTP/1.1"
-    directory = ""
+    #: of the files
+    root = ""
     timeout = 60
 
-    def do_GET(self) -> None:
-        self._send_file(body=True)
+    def send_head(self) -> BinaryIO | None:
+        """The head of the answer to GET and HEAD; the file whose content follows."""
+        path = self._path()
+        try:
+            file = open(path or "", "rb")  # noqa: SIM115
+        except (FileNotFoundError, IsADirectoryError):
+            if path is not None:
+                self._answer(HTTPStatus.NOT_FOUND)
+            return None
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", "application/octet-stream")
+        self.send_header("Content-Length", str(os.fstat(file.fileno()).st_size))
+        self.end_headers()
+        return file
 
-    def do_HEAD(self) -> None:
-        self._send_file(body=False)
+    def copyfile(self, source: Any, outputfile: Any) -> None:
+        shutil.copyfileobj(source, outputfile, CHUNK)
 
     def do_PUT(self) -> None:
         path = self._path()
@@ -67,23 +82,6 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *arguments: object) -> None:
         pass
 
-    def _send_file(self, body: bool) -> None:
-        path = self._path()
-        if path is None:
-            return
-        try:
-            file = open(path, "rb")  # noqa: SIM115
-        except (FileNotFoundError, IsADirectoryError):
-            self._answer(HTTPStatus.NOT_FOUND)
-            return
-        with file:
-            self.send_response(HTTPStatus.OK)
-            self.send_header("Content-Type", "application/octet-stream")
-            self.send_header("Content-Length", str(os.fstat(file.fileno()).st_size))
-            self.end_headers()
-            while body and (data := file.read(CHUNK)):
-                self.wfile.write(data)
-
     def _body(self) -> Iterator[bytes]:
         """The request's body in pieces. Raises EOFError if the connection ends before it does."""
         if "chunked" not in self.headers.get("Transfer-Encoding", ""):
@@ -114,7 +112,7 @@ class Handler(BaseHTTPRequestHandler):
         if not url.path.startswith("/folder/") or ".." in parts:
             self._answer(HTTPStatus.BAD_REQUEST)
             return None
-        return os.path.join(self.directory, *(part for part in parts if part))
+        return os.path.join(self.root, *(part for part in parts if part))
 
     def _answer(self, status: HTTPStatus) -> None:
         self.send_response(status)
@@ -136,7 +134,7 @@ class Server(ThreadingHTTPServer):
 
 
 def main(port: str, directory: str, certificate: str, key: str) -> None:
-    Handler.directory = directory
+    Handler.root = directory
     Server(int(port), certificate, key).serve_forever()
 
 

@@ -160,15 +160,6 @@ def test_a_server_that_is_not_patched_is_none(usable: Usable, tmp_path: Path, mo
         kind(tmp_path, fastio="on").start()
 
 
-def test_bad_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BackendError, match="glance-32: unknown parameter 'threads'; its parameters: fastio, disabled"):
-        backend("glance-32")(tmp_path, threads=3)
-    monkeypatch.setattr(backend("glance-32"), "available", staticmethod(lambda: None))
-    with pytest.raises(BackendError, match="glance-32: fastio='yes' is not one of on, off"):
-        backend("glance-32")(tmp_path, fastio="yes").start()
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("name", SERVICES)
 def test_without_its_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     for variable in VARIABLES:

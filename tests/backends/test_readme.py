@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from benchmarks.backends import ceph, http
+from benchmarks.backends import ceph, nginx
 from benchmarks.backends.__main__ import _parser
 
 ROOT = Path(__file__).parent.parent.parent
@@ -16,7 +16,7 @@ CI = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 def test_the_install_lines():
     lines = [line.strip() for line in README if line.strip().startswith("apt-get install")]
 
-    assert lines == [http.INSTALL, ceph.INSTALL]
+    assert lines == [nginx.INSTALL, ceph.INSTALL]
     for line in lines:
         assert line.replace("install", "install -y", 1) in CI
 
