@@ -1,0 +1,302 @@
+"""Candidates for real releases, from what is given to the report: broken on purpose, doing nothing, and our own.
+
+Minutes each, so only ``tox -e validate-tests`` runs them. The first run fetches what it needs; those after it have no
+network.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+
+import pytest
+
+from benchmarks.harness.engine import ROOT
+from benchmarks.validate import pythons
+from benchmarks.validate.errors import ValidateError
+from tests.benchmarks.validate.command import Validate
+
+if not os.environ.get("VALIDATE_TESTS"):
+    pytest.skip("runs in tox -e validate-tests", allow_module_level=True)
+
+SUBPROCESS, PIPES = "eventlet/green/subprocess.py", "eventlet/greenio/py3.py"
+
+_WAIT = "    def wait(self, timeout=None, check_interval=0.01):\n"
+_METHOD = "    def communicate(self, input=None, timeout=None):\n"
+
+#: file, what is in it, what the candidate has there
+DROPS_THE_LAST_BYTE = (
+    SUBPROCESS, _WAIT,
+    _METHOD + """\
+        out, err = super().communicate(input, timeout)
+        return out[:-1] if out else out, err
+
+""" + _WAIT,
+)  # fmt: skip
+IGNORES_THE_TIMEOUT = (
+    SUBPROCESS,
+    "        if timeout is not None:\n            endtime = time.time() + timeout\n",
+    "        timeout = None\n",
+)
+LEAKS_A_DESCRIPTOR = (
+    SUBPROCESS,
+    "                    setattr(self, attr, wrapped_pipe)\n",
+    "                    setattr(self, attr, wrapped_pipe)\n"
+    "                    if attr == 'stdout':\n"
+    "                        import os\n"
+    "                        os.dup(wrapped_pipe.fileno())\n",
+)
+STARVES_THE_HUB = (
+    SUBPROCESS,
+    """\
+        _communicate = FunctionType(
+            subprocess_orig.Popen._communicate.__code__,
+            globals())
+""",
+    "        _communicate = subprocess_orig.Popen._communicate\n",
+)
+IS_SLOWER = (
+    SUBPROCESS, _WAIT,
+    _METHOD + """\
+        from time import perf_counter
+        began = perf_counter()
+        result = super().communicate(input, timeout)
+        ended = perf_counter()
+        while perf_counter() - ended < ended - began:
+            pass
+        return result
+
+""" + _WAIT,
+)  # fmt: skip
+READS_IN_ONE_GO = (
+    SUBPROCESS,
+    STARVES_THE_HUB[1],
+    """\
+        class _Hungry:
+            def __getattr__(self, name):
+                from eventlet.green import os
+                return getattr(os, name)
+
+            def read(self, fd, size):
+                from eventlet.green import os
+                os.set_blocking(fd, True)
+                return b"".join(iter(lambda: os.__original_read__(fd, size), b""))
+
+        _communicate = FunctionType(
+            subprocess_orig.Popen._communicate.__code__,
+            dict(globals(), os=_Hungry()))
+""",
+)
+DOES_NOTHING = (PIPES, "# TODO get rid of this", "# TODO: get rid of this")
+
+DATA = "glance/api/v2/image_data.py"
+DOWNLOAD = "glance/glance-33-download"
+DROPS_THE_LAST_BYTE_OF_A_DOWNLOAD = (DATA, "= str(chunk_size)\n", "= str(chunk_size - 1)\n")
+FORGETS_WHAT_BROKE_OFF = (DATA, "image.status = 'queued'\n", "image.status = 'saving'\n")
+LEAKS_ONE_OF_THE_SERVER = (
+    DATA,
+    "        offset, chunk_size = 0, None\n",
+    "        offset, chunk_size = 0, None\n        import os\n        os.dup(0)\n",
+)
+DOES_NOT_START = (DATA, "LOG = logging.getLogger(__name__)\n", "LOG = logging.getLogger(__name__)\nLOG.no_such_name\n")
+DOES_NOTHING_TO_GLANCE = (
+    DATA,
+    "# create a trust if backend is registry",
+    "# Create a trust if the backend is registry.",
+)
+
+OWN = sorted((ROOT / "doc" / "source" / "candidates").glob("*.patch"))
+OWN_SUITES = {
+    "eventlet": "conformance-green,eventlet",
+    "oslo.concurrency": "conformance-native,conformance-green,oslo-native,oslo-green",
+    "glance_store": "conformance-stores-native,conformance-stores-green,glance_store-native,glance_store-green",
+}
+ONE_TEST = ["--no-fastio", "--suite", "conformance-green", "--match", "EveryByte.test_text", "--benchmarks", "none"]
+
+
+@pytest.fixture(scope="module")
+def validate(tmp_path_factory):
+    return Validate("eventlet", tmp_path_factory.mktemp("validate"))
+
+
+@pytest.fixture(scope="module")
+def validate_glance(tmp_path_factory):
+    if shutil.which("curl") is None:
+        pytest.skip("curl is not installed")
+    return Validate("glance", tmp_path_factory.mktemp("validate"))
+
+
+@pytest.mark.parametrize(
+    ("candidate", "options", "tests"),
+    [
+        (DROPS_THE_LAST_BYTE, [], ["EveryByte.test_output_of_communicate", "Execute.test_output"]),
+        # A test that hangs alone as well costs many times the limit.
+        (IGNORES_THE_TIMEOUT, ["--limit", "5", "--match", "TimeOuts"], ["TimeOuts.test_wait"]),
+        (LEAKS_A_DESCRIPTOR, [], ["NothingIsLeft.test_by_communicate", "NothingIsLeft.test_by_execute"]),
+        (STARVES_THE_HUB, [], ["OthersRun.test_while_a_child_says_nothing"]),
+        (READS_IN_ONE_GO, ["--match", "OthersRun"], ["OthersRun.test_while_much_data_comes"]),
+    ],
+    ids=[
+        "drops the last byte", "ignores the timeout", "leaks a descriptor", "starves the hub", "reads in one go",
+    ],
+)  # fmt: skip
+def test_what_breaks_is_caught_and_named(validate, candidate, options, tests):
+    suite_only = ["--no-fastio", "--suite", "conformance-green", "--benchmarks", "none"]
+    raw = validate.run(1, "--candidate", validate.diff(*candidate), *suite_only, *options)
+    (suite,) = raw["pythons"][0]["suites"]
+    failing = {each["test"] for each in suite["differences"] if each["verdict"] == "newly fails"}
+    for test in tests:
+        assert any(each.endswith("." + test) for each in failing), (test, failing, validate.said)
+        assert f"{test}: pass -> " in validate.said
+
+
+@pytest.mark.parametrize(
+    ("candidate", "test"),
+    [
+        (DROPS_THE_LAST_BYTE_OF_A_DOWNLOAD, "EveryByte.test_what_is_uploaded_is_downloaded"),
+        (FORGETS_WHAT_BROKE_OFF, "ThoseWhoLeave.test_an_upload_that_breaks_off_leaves_no_file"),
+        (LEAKS_ONE_OF_THE_SERVER, "NothingIsLeft.test_by_transfers"),
+    ],
+    ids=["drops the last byte", "forgets what broke off", "leaks a descriptor"],
+)
+def test_what_breaks_in_glance_is_caught_and_named(validate_glance, candidate, test):
+    # One test: each look at a difference starts a server.
+    suite = ["--no-fastio", "--suite", "conformance-glance", "--match", test, "--benchmarks", "none"]
+    validate_glance.run(1, "--candidate", validate_glance.diff(*candidate), *suite)
+    assert f"conformance_glance.{test}: pass -> " in validate_glance.said
+
+
+def test_what_is_twice_as_slow_is_named(validate):
+    case = "communicate/popen-16MiB-stdout-binary"
+    options = ["--no-fastio", "--suite", "none", "--benchmarks", case, "--rounds", "21"]
+    raw = validate.run(1, "--candidate", validate.diff(*IS_SLOWER), *options)
+    (row,) = raw["pythons"][0]["rows"]
+    assert (row["verdict"], row["failure"]) == ("slower", True)
+    assert f"candidate: {case} (eventlet): slower" in validate.said
+
+
+@pytest.mark.parametrize(
+    ("candidate", "said"), [(DROPS_THE_LAST_BYTE_OF_A_DOWNLOAD, "WRONG DATA"), (DOES_NOT_START, "FAILED: NotServed")]
+)
+def test_what_fails_in_a_benchmark_is_named(validate_glance, candidate, said):
+    benchmark = ["--suite", "none", "--benchmarks", DOWNLOAD, "--rounds", "1", "--size", "16MiB"]
+    raw = validate_glance.run(1, "--candidate", validate_glance.diff(*candidate), *benchmark)
+    assert f"candidate: {DOWNLOAD} (native): {said.partition(':')[0]}" in validate_glance.said
+    assert said.rpartition(" ")[2] in validate_glance.said
+    (fastio,) = [row for row in raw["pythons"][0]["rows"] if row["variant"] == "fastio"]
+    assert fastio["verdict"].startswith("noise")
+
+
+def test_one_that_does_nothing_is_no_difference(validate):
+    options = ["--no-fastio", "--suite", "conformance-green,oslo-green", "--candidate", validate.diff(*DOES_NOTHING)]
+    options += ["--benchmarks", "communicate/popen-16MiB-stdout-binary"]
+    raw = validate.run(0, *options)
+    if not raw["pythons"][0]["rows"][0]["verdict"].startswith("noise"):
+        # Chance alone does that once in a hundred times.
+        raw = validate.run(0, *options)
+    assert "No difference from stock" in validate.said
+    verdicts = [each["verdict"] for suite in raw["pythons"][0]["suites"] for each in suite["differences"]]
+    assert set(verdicts) <= {"flaky"}
+
+
+def test_one_that_does_nothing_to_glance_is_no_difference(validate_glance):
+    # Of so few rounds nothing can follow.
+    benchmarks = ["--benchmarks", f"{DOWNLOAD},glance/glance-33-upload-chunked", "--rounds", "2", "--size", "16MiB"]
+    diff = validate_glance.diff(*DOES_NOTHING_TO_GLANCE)
+    raw = validate_glance.run(0, "--candidate", diff, "--suite", "conformance-glance,glance-33-unit", *benchmarks)
+    assert "No difference from stock" in validate_glance.said
+    assert len(raw["pythons"][0]["rows"]) == 4
+    passed = {suite["name"]: suite["run"]["tests"] for suite in raw["pythons"][0]["suites"]}
+    assert len(passed["conformance-glance"]) > 10 and len(passed["glance-33-unit"]) > 900
+
+
+def test_fastio_itself_passes(validate):
+    # So much faster that no other load hides it.
+    raw = validate.run(0, "--suite", "conformance-green", "--benchmarks", "input/popen-16MiB")
+    (row,) = raw["pythons"][0]["rows"]
+    assert (row["variant"], row["verdict"]) == ("fastio", "faster")
+
+
+@pytest.mark.parametrize("patch", OWN, ids=lambda patch: patch.stem)
+def test_nothing_newly_fails_with_our_own_candidates(tmp_path, patch):
+    """In the newest release of each project, so that a candidate that no longer applies there is noticed."""
+    text = patch.read_text()
+    project = re.search(r"^Release: (\S+)", text, re.MULTILINE)[1]
+    options = ["--candidate", str(patch), "--no-fastio", "--suite", OWN_SUITES[project], "--benchmarks", "none"]
+    raw = Validate(project, tmp_path).run(0, *options)
+    passing = {
+        test.rpartition(".")[2]
+        for suite in raw["pythons"][0]["suites"]
+        for test, outcome in suite["run"]["tests"].items()
+        if outcome["outcome"] == "pass"
+    }
+    assert set(re.findall(r"^\+ *def (test_\w+)", text, re.MULTILINE)) <= passing
+
+
+def sdist(tree):
+    made = tree.with_name(tree.name + ".tar.gz")
+    with tarfile.open(made, "w:gz") as tar:
+        tar.add(tree, tree.name)
+    return made
+
+
+def wheel(tree):
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(tree.parent), str(tree)]
+    subprocess.run(command, check=True, capture_output=True)
+    (made,) = tree.parent.glob("*.whl")
+    return made
+
+
+@pytest.mark.parametrize("make", [lambda tree: tree, sdist, wheel], ids=["directory", "sdist", "wheel"])
+def test_what_is_built_is_judged(validate, make, tmp_path):
+    tree = shutil.copytree(validate.source, tmp_path / f"eventlet-{validate.version}")
+    (tree / SUBPROCESS).write_text(validate.changed(*DROPS_THE_LAST_BYTE))
+    # What builds it may have to be fetched.
+    raw = validate.run(1, "--candidate", str(make(tree)), *ONE_TEST, network=True)
+    assert "EveryByte.test_text: pass -> fail" in validate.said
+    assert SUBPROCESS in raw["pythons"][0]["variants"][1]["changed"]
+
+
+def test_other_releases(validate):
+    raw = validate.run(0, "--candidate", "0.40.4", *ONE_TEST, network=True)
+    assert [each["version"] for each in raw["pythons"][0]["variants"]] == [validate.version, "0.40.4"]
+    assert validate.run(2, "--candidate", "0.0.999", *ONE_TEST, network=True) == {}
+    assert "eventlet==0.0.999" in validate.said
+
+
+def test_several_pythons(validate):
+    here = pythons.find("").version
+    for minor in ("3.13", "3.12", "3.11", "3.10"):
+        try:
+            other = pythons.find(minor).version
+        except ValidateError:
+            continue
+        if other != here:
+            break
+    else:
+        pytest.skip("there is no other Python here")
+    diff = validate.diff(*DROPS_THE_LAST_BYTE)
+    raw = validate.run(1, "--python", f"{here},{other}", "--candidate", diff, *ONE_TEST, network=True)
+    assert [each["python"]["version"] for each in raw["pythons"]] == [here, other]
+    for version in (here, other):
+        assert f"Python {version}: candidate: conformance-green: " in validate.said
+
+
+def test_an_interrupted_run_goes_on(validate, tmp_path):
+    options = ["--suite", "conformance-green", "--match", "EveryByte", "--benchmarks", "green_pipe/read"]
+    options += ["--rounds", "3"]
+    first = validate.start(tmp_path, *options)
+    said = iter(first.stdout.readline, "")
+    assert any("conformance-green fastio" in line for line in said)
+    first.send_signal(signal.SIGINT)
+    rest = first.communicate(timeout=120)[0]
+    assert first.returncode == 130 and "the same command goes on from here" in rest, rest
+    second = validate.start(tmp_path, *options)
+    rest = second.communicate(timeout=900)[0]
+    assert second.returncode == 0 and "going on with what" in rest, rest
+    assert "conformance-green stock:" not in rest and "conformance-green fastio:" in rest
