@@ -14,7 +14,8 @@ from pathlib import Path
 from benchmarks.harness import results
 from benchmarks.harness.engine import ROOT
 from benchmarks.harness.results import Result
-from benchmarks.harness.tables import EMPTY, Table, number, summary, table_rst
+from benchmarks.harness.tables import EMPTY, number, summary
+from fastio.tables import Table
 
 from . import __main__ as command
 from . import measurements
@@ -66,7 +67,7 @@ def _file(name: str) -> Path:
 def page() -> str:
     """The tables of all that are kept."""
     kept = {name: results.read(_file(name)) for name in MEASURED if _file(name).exists()}
-    return "\n\n".join(table_rst(table(name, result)) for name, result in kept.items()) + "\n"
+    return "\n\n".join(table(name, result).rst() for name, result in kept.items()) + "\n"
 
 
 def table(name: str, result: Result) -> Table:

@@ -1,4 +1,4 @@
-"""What a validation has found, as tables for people: a heading and rows of text."""
+"""What a validation has found, as tables for people."""
 
 from __future__ import annotations
 
@@ -8,9 +8,16 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks.harness.tables import EMPTY, number
 from benchmarks.tools.upstream import compare
-from benchmarks.tools.upstream.report import COUNTED, Table, last_line, short
+from benchmarks.tools.upstream.report import (
+    COUNTED,
+    joined,
+    last_line,
+    outcomes_of,
+    short,
+)
 from benchmarks.tools.upstream.runner import Outcome as TestOutcome
 from benchmarks.tools.upstream.runner import Run
+from fastio.tables import Table
 
 from .measurements import Row
 from .outcome import Outcome, PythonOutcome
@@ -24,14 +31,21 @@ MOST_SAID = 110
 _EXCEPTION = re.compile(r"[\w.]+(Error|Exception|Expired)\b")
 
 
+def found(outcome: Outcome) -> list[Table]:
+    """All tables that have rows, in the order in which they are read."""
+    made = (variants(outcome), suites(outcome), differences(outcome), benchmarks(outcome))
+    return [table for table in made if table.rows]
+
+
 def variants(outcome: Outcome) -> Table:
     """What was compared."""
     head = ["Python", "variant", outcome.project.name, "files that are not stock's"]
-    return head, [
+    rows = [
         [each.python.version, variant.name, variant.version, _files(variant.changed)]
         for each in outcome.pythons
         for variant in each.variants
     ]
+    return Table("What was compared", head, rows)
 
 
 def _files(names: Sequence[str]) -> str:
@@ -49,14 +63,14 @@ def suites(outcome: Outcome) -> Table:
             comparison = compared.comparison
             if comparison.stock is not None and compared.name not in stock_shown:
                 stock_shown.add(compared.name)
-                rows.append([*place, "stock", *_counts(comparison.stock), *[""] * (len(WORDS) + 1)])
+                rows.append([*place, "stock", *outcomes_of(comparison.stock), *[""] * (len(WORDS) + 1)])
             rows.append([*place, compared.variant, *_judged(compared)])
-    return head, rows
+    return Table("Suites", head, rows)
 
 
 def _judged(compared: Compared) -> list[str]:
     run = compared.comparison.patched
-    counts = _counts(run) if run else [EMPTY] * (len(COUNTED) + 1)
+    counts = outcomes_of(run) if run else [EMPTY] * (len(COUNTED) + 1)
     if compared.comparison.unavailable:
         return [*counts, *[EMPTY] * len(WORDS), f"not run: {compared.comparison.unavailable}"]
     found = [str(len(compared.found(word))) for word in WORDS.values()]
@@ -67,12 +81,6 @@ def _no_worse(run: Run | None) -> str:
     # In stock too, or not when run alone; such a test has told nothing, and must not look like one that passes.
     hangs = run.counts().get("hang", 0) if run else 0
     return f"no worse, but {hangs} hang" if hangs else "no worse"
-
-
-def _counts(run: Run) -> list[str]:
-    counts = run.counts()
-    by_heading = [str(sum(counts.get(outcome, 0) for outcome in outcomes)) for _, outcomes in COUNTED]
-    return [str(len(run.tests)), *by_heading]
 
 
 def differences(outcome: Outcome) -> Table:
@@ -86,11 +94,16 @@ def differences(outcome: Outcome) -> Table:
                     rows.append([
                         word, each.python.version, compared.variant, compared.name, short(found.test),
                         found.stock.outcome, found.patched.outcome,
-                        ", ".join(again.outcome for again in found.stock_alone),
-                        ", ".join(again.outcome for again in found.patched_alone),
+                        joined(found.stock_alone), joined(found.patched_alone),
                         _says(found.patched),
                     ])  # fmt: skip
-    return head, rows
+    notes = [
+        f"Newly fails: worse than in stock, in {compare.BELIEVED} of {compare.RERUNS} runs alone as well (which "
+        f"{MOST_CONFIRMED} tests of a suite at most are given).",
+        "Flaky: not so when alone.",
+        "Changed: neither better nor worse, or a test that the candidate no longer has.",
+    ]
+    return Table("Tests whose outcome differs", head, rows, notes)
 
 
 def _says(outcome: TestOutcome) -> str:
@@ -101,27 +114,34 @@ def _says(outcome: TestOutcome) -> str:
 
 def benchmarks(outcome: Outcome) -> Table:
     """A line for each row of a benchmark but stock's, with both figures."""
-    head, rows = compared([
-        (each.benchmarks.case(row.case).title, row)
-        for each in outcome.pythons if each.benchmarks is not None
-        for row in each.rows
-    ])  # fmt: skip
-    pythons = [each.python.version for each in outcome.pythons if each.benchmarks is not None for _ in each.rows]
-    return ["Python", *head], [[python, *row] for python, row in zip(pythons, rows, strict=True)]
+    found = [(each, row) for each in outcome.pythons if each.benchmarks is not None for row in each.rows]
+    made = against_stock([(each.benchmarks.case(row.case).title, row) for each, row in found if each.benchmarks])
+    noise = sum(row.verdict.startswith("noise") for _, row in found)
+    late = "by how much a greenlet that wants to run every millisecond is late"
+    if outcome.project.service:
+        late = "how long other requests wait for their answers; CPU is that of the clients, beside the server's"
+    notes = [
+        f"{noise} of {len(found)} rows are only noise. Medians of interleaved runs in fresh processes; in brackets the "
+        "95 % interval of the ratio; the verdict is by a rank test at p < 0.01 and an interval beyond ±3 %.",
+        f"Costs and lateness are stock's → the variant's; waits are trips to the hub or to a selector; p99 is {late}.",
+    ]
+    lines = [[each.python.version, *line] for (each, _), line in zip(found, made.rows, strict=True)]
+    return Table("Benchmarks", ["Python", *made.head], lines, notes)
 
 
-def compared(rows: Sequence[tuple[str, Row]]) -> Table:
+def against_stock(rows: Sequence[tuple[str, Row]]) -> Table:
     """A line for each of these rows, given with the title of its benchmark, with stock's figures and its own."""
     known = (heading for _, row in rows for heading, figures in row.figures.items() if figures != (None, None))
     used = list(dict.fromkeys(known))
     head = ["benchmark", "variant", "stock", "here", "unit", "times better (95 %)", "verdict", *used]
-    return head, [
+    lines = [
         [
             f"{title} ({row.mode})", row.variant, number(row.stock), number(row.figure), row.unit,
             str(row.better) if row.better else EMPTY, _verdict(row), *(_pair(row, heading) for heading in used),
         ]
         for title, row in rows
     ]  # fmt: skip
+    return Table("Against stock", head, lines)
 
 
 def _verdict(row: Row) -> str:
@@ -192,27 +212,3 @@ def machine_line(outcome: Outcome) -> str:
         f"{machine['processor']}, {machine['usable_threads']} threads, {machine['memory'] / (1 << 30):.0f} GiB; "
         f"{machine['distribution']}, Linux {machine['kernel']}; {outcome.started}"
     )
-
-
-def suite_notes(outcome: Outcome) -> list[str]:
-    """How the table of differing tests is to be read."""
-    return [
-        f"Newly fails: worse than in stock, in {compare.BELIEVED} of {compare.RERUNS} runs alone as well (which "
-        f"{MOST_CONFIRMED} tests of a suite at most are given). Flaky: not so when alone. Changed: neither better nor "
-        "worse, or a test that the candidate no longer has.",
-    ] if differences(outcome)[1] else []  # fmt: skip
-
-
-def benchmark_notes(outcome: Outcome) -> list[str]:
-    """How the benchmarks' table is to be read."""
-    rows = [row for each in outcome.pythons for row in each.rows]
-    noise = sum(row.verdict.startswith("noise") for row in rows)
-    late = "by how much a greenlet that wants to run every millisecond is late"
-    if outcome.project.service:
-        late = "how long other requests wait for their answers; CPU is that of the clients, beside the server's"
-    return [
-        f"{noise} of {len(rows)} rows are only noise. Medians of interleaved runs in fresh processes; in brackets the "
-        "95 % interval of the ratio; the verdict is by a rank test at p < 0.01 and an interval beyond ±3 %.",
-        "Costs and lateness are stock's → the variant's; waits are trips to the hub or to a selector; p99 is "
-        f"{late}.",
-    ] if rows else []  # fmt: skip

@@ -15,16 +15,7 @@ from benchmarks.tools.upstream.terminal import Plain, Rich
 from fastio import page
 from fastio.page import Plot
 
-from . import (
-    candidates,
-    html,
-    installers,
-    markdown,
-    measurements,
-    projects,
-    pythons,
-    tables,
-)
+from . import candidates, installers, measurements, projects, pythons, report, tables
 from .builder import Builder
 from .candidates import Candidate
 from .errors import ValidateError
@@ -138,21 +129,15 @@ class Validation:
     def _write(self, outcome: Outcome, directory: Path) -> None:
         (directory / "raw.json").write_text(json.dumps(outcome.to_dict(), indent=1, default=str) + "\n")
         plots = [plot for each in outcome.pythons for plot in _plots(each)]
-        summary, report = directory / "summary.md", directory / "report.html"
-        page.write(summary, markdown.summary(outcome))
-        page.write(report, html.report(outcome, plots))
-        for heading, table in (
-            ("Tests whose outcome differs", tables.differences(outcome)),
-            ("Benchmarks", tables.benchmarks(outcome)),
-            ("Suites", tables.suites(outcome)),
-            ("What was compared", tables.variants(outcome)),
-        ):
-            if table[1]:
-                self._screen.table(heading, table)
-        notes = [*tables.suite_notes(outcome), *tables.benchmark_notes(outcome)]
-        for line in [*notes, *tables.verdicts(outcome), *outcome.failures()]:
+        summary, page_file = directory / "summary.md", directory / "report.html"
+        page.write(summary, report.markdown(outcome))
+        page.write(page_file, report.html(outcome, plots))
+        # The judgement stands last: that is what is seen.
+        for table in reversed(tables.found(outcome)):
+            self._screen.table(table)
+        for line in [*tables.verdicts(outcome), *outcome.failures()]:
             self._screen.say(line)
-        self._screen.say(f"\n{tables.title(outcome)}: {tables.headline(outcome)}\n{report}\n{summary}")
+        self._screen.say(f"\n{tables.title(outcome)}: {tables.headline(outcome)}\n{page_file}\n{summary}")
 
 
 def _check_runs_alike(project: Project, release: str) -> None:

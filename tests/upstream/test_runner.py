@@ -357,7 +357,7 @@ def test_a_suite_that_can_not_run_says_why() -> None:
     suite = Suite("absent", ("x",), find=needing("no_such_module_anywhere"))
     (comparison,) = command.run_all(None, [suite], stock_only=False, jobs=1, screen=Screen())
     assert "no_such_module_anywhere is not installed" in comparison.unavailable
-    assert "not run: no_such_module_anywhere" in report.summary([comparison])[1][0][-1]
+    assert "not run: no_such_module_anywhere" in report.summary([comparison]).rows[0][-1]
 
 
 @pytest.mark.parametrize(
@@ -423,7 +423,7 @@ def test_results_as_json_and_markdown(tmp_path) -> None:
     text = report.markdown([comparison])
     assert "| worse | cpython-green | m.C.test_a | pass | hang |" in text
     assert "a stack" in text
-    rows = report.remaining_table([compare.Comparison(SUITES["cpython-green"], stock)])[1]
+    rows = report.remaining_table([compare.Comparison(SUITES["cpython-green"], stock)]).rows
     assert rows == [["cpython-green", "m.C.test_b", "fail", "AssertionError: b|c"]]
 
 

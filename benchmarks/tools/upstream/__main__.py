@@ -133,15 +133,12 @@ def run_all(
 
 
 def show(comparisons: Sequence[Comparison], screen: Plain | Rich) -> None:
-    for title, table in (
-        ("Differences", report.difference_table(comparisons)),
-        ("Not passing", report.remaining_table(comparisons)),
-    ):
-        if table[1]:
-            screen.table(title, table)
+    for table in (report.difference_table(comparisons), report.remaining_table(comparisons)):
+        if table.rows:
+            screen.table(table)
     for difference, text in report.tracebacks(comparisons):
         screen.say(f"\n{difference.test} ({difference.verdict}):\n{text}")
-    screen.table("Upstream suites, patched against stock", report.summary(comparisons))
+    screen.table(report.summary(comparisons))
     for comparison in comparisons:
         for failure in comparison.failures():
             screen.say(f"{comparison.suite.name}: {failure}")

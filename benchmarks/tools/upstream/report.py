@@ -6,11 +6,12 @@ import importlib.metadata
 import os
 import platform
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import fastio
-from fastio.page import markdown_table
+from fastio import page
+from fastio.tables import Table
 
 from .compare import Comparison, Difference
 from .runner import Outcome, Run
@@ -27,8 +28,6 @@ COUNTED = (
     ("crash", ("crash", "missing")),
     ("skip", ("skip",)),
 )
-
-Table = tuple[Sequence[str], list[list[str]]]
 
 
 def versions() -> dict[str, str]:
@@ -84,13 +83,17 @@ def summary(comparisons: Sequence[Comparison]) -> Table:
         for run in (comparison.stock, comparison.patched):
             if run is not None:
                 rows.append([name, *_cells(run), *_verdict(comparison, run)])
-    return head, rows
+    return Table("Upstream suites, patched against stock", head, rows)
 
 
 def _cells(run: Run) -> list[str]:
+    return ["patched" if run.patched else "stock", *outcomes_of(run), f"{run.seconds:.0f}"]
+
+
+def outcomes_of(run: Run) -> list[str]:
+    """How many tests there are, and how many of each column of :data:`COUNTED`."""
     counts = run.counts()
-    numbers = [str(sum(counts.get(outcome, 0) for outcome in outcomes)) for _, outcomes in COUNTED]
-    return ["patched" if run.patched else "stock", str(len(run.tests)), *numbers, f"{run.seconds:.0f}"]
+    return [str(len(run.tests)), *(str(sum(counts.get(each, 0) for each in outcomes)) for _, outcomes in COUNTED)]
 
 
 def _verdict(comparison: Comparison, run: Run) -> list[str]:
@@ -106,18 +109,14 @@ def difference_table(comparisons: Sequence[Comparison]) -> Table:
     head = ["verdict", "suite", "test", "stock", "patched", "alone, stock", "alone, patched"]
     found = [(comparison.suite.name, each) for comparison in comparisons for each in comparison.differences]
     found.sort(key=lambda pair: ("worse", "not reproduced", "changed", "newly passing").index(pair[1].verdict))
-    return head, [
+    rows = [
         [
-            each.verdict,
-            suite,
-            short(each.test),
-            each.stock.outcome,
-            each.patched.outcome,
-            _joined(each.stock_alone),
-            _joined(each.patched_alone),
+            each.verdict, suite, short(each.test), each.stock.outcome, each.patched.outcome,
+            joined(each.stock_alone), joined(each.patched_alone),
         ]
         for suite, each in found
-    ]
+    ]  # fmt: skip
+    return Table("Differences", head, rows)
 
 
 def remaining_table(comparisons: Sequence[Comparison]) -> Table:
@@ -128,7 +127,7 @@ def remaining_table(comparisons: Sequence[Comparison]) -> Table:
         for test, outcome in run.tests.items() if run else ():
             if outcome.outcome not in ("pass", "skip", "xfail"):
                 rows.append([comparison.suite.name, short(test), outcome.outcome, last_line(outcome)])
-    return ["suite", "test", "outcome", "says"], rows
+    return Table("Not passing", ["suite", "test", "outcome", "says"], rows)
 
 
 def short(test: str) -> str:
@@ -141,7 +140,7 @@ def last_line(outcome: Outcome) -> str:
     return lines[-1][:110] if lines else ""
 
 
-def _joined(outcomes: Sequence[Outcome]) -> str:
+def joined(outcomes: Sequence[Outcome]) -> str:
     return ", ".join(outcome.outcome for outcome in outcomes)
 
 
@@ -156,19 +155,14 @@ def tracebacks(comparisons: Sequence[Comparison]) -> list[tuple[Difference, str]
 
 
 def markdown(comparisons: Sequence[Comparison]) -> str:
-    lines = ["# Upstream suites, patched against stock", ""]
-    lines += [", ".join(f"{name} {version}" for name, version in versions().items()), ""]
-    lines += markdown_table(*summary(comparisons))
+    total = summary(comparisons)
+    lead = [page.Text(", ".join(f"{name} {version}" for name, version in versions().items()))]
+    sections = [page.Section("Runs", [replace(total, title="")])]
     for comparison in comparisons:
         if comparison.failures():
-            lines += ["", f"{comparison.suite.name} fails:", ""]
-            lines += [f"- {failure}" for failure in comparison.failures()]
-    for title, (head, rows) in (
-        ("Differences", difference_table(comparisons)),
-        ("Not passing", remaining_table(comparisons)),
-    ):
-        if rows:
-            lines += ["", f"## {title}", "", *markdown_table(head, rows)]
+            sections.append(page.Section(f"{comparison.suite.name} fails", [page.Notes(comparison.failures())]))
+    tables = [difference_table(comparisons), remaining_table(comparisons)]
+    sections += [page.Section(each.title, [replace(each, title="")]) for each in tables if each.rows]
     for difference, text in tracebacks(comparisons):
-        lines += ["", f"## {difference.test} ({difference.verdict})", "", "```", text.rstrip(), "```"]
-    return "\n".join(lines) + "\n"
+        sections.append(page.Section(f"{difference.test} ({difference.verdict})", [page.Code(text)]))
+    return page.markdown(total.title, sections, lead=lead)

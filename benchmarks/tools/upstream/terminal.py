@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .report import Table
+from fastio.tables import Table
 
 #: Seconds between two plain lines about the same run.
 PLAIN_INTERVAL = 10.0
@@ -36,12 +37,8 @@ class Plain:
                 self._said[run] = now
                 self.say(f"{run}: {done} of {total}")
 
-    def table(self, title: str, table: Table) -> None:
-        head, rows = table
-        widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
-        self.say(f"\n{title}")
-        for row in (head, ["-" * width for width in widths], *rows):
-            self.say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    def table(self, table: Table) -> None:
+        self.say(f"\n{table.text()}")
 
 
 class Rich:
@@ -77,22 +74,12 @@ class Rich:
             self._tasks[run] = self._bars.add_task(run, total=None)
         self._bars.update(self._tasks[run], completed=done, total=total or None)
 
-    def table(self, title: str, table: Table) -> None:
-        from rich.table import Table as RichTable
-
-        head, rows = table
-        drawn = RichTable(title=title, title_justify="left", show_lines=False)
-        for heading in head:
-            drawn.add_column(heading, overflow="fold")
-        for row in rows:
-            drawn.add_row(*row)
-        self._console.print(drawn)
+    def table(self, table: Table) -> None:
+        table.show(self._console)
 
 
 def terminal(plain: bool = False) -> Plain | Rich:
     """The best that is installed; lines where the output is not a terminal."""
-    import sys
-
     if plain or not sys.stdout.isatty() or importlib.util.find_spec("rich") is None:
         return Plain()
     return Rich()

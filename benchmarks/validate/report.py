@@ -1,0 +1,97 @@
+"""The report of a validation: one HTML file that needs no other, and in short as markdown, for a review."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import fastio
+from benchmarks.harness import tables as cases
+from fastio import page
+from fastio.page import Code, Folded, Notes, Part, Plot, Section, Text
+from fastio.tables import Table
+
+from . import tables
+from .outcome import Outcome, PythonOutcome
+
+#: A comment that lists more is not read; the report has all of them.
+MOST = 40
+
+
+def html(outcome: Outcome, plots: Sequence[Plot]) -> str:
+    """The page.
+
+    :param plots: of the benchmarks, every run in them
+    """
+    shown: list[Part] = [Folded("Every run", plots)] if plots else []
+    sections = [
+        *map(_section, tables.found(outcome)),
+        Section("What the tests say", _folded(tables.tracebacks(outcome))),
+        Section("The benchmarks' figures", shown + [part for each in outcome.pythons for part in _cases(each)]),
+        Section("How this was made", [
+            *_made(outcome),
+            *_folded([*_packages(outcome), *_candidate(outcome)]),
+            Text("The raw data is in raw.json beside this file."),
+        ]),
+    ]  # fmt: skip
+    lead = _lead(outcome, outcome.failures())
+    return page.html(tables.title(outcome), [each for each in sections if each.parts], lead=lead)
+
+
+def markdown(outcome: Outcome) -> str:
+    """The same in short."""
+    failures = [failure.splitlines()[0] for failure in outcome.failures()]
+    more = [f"and {len(failures) - MOST} more"] if len(failures) > MOST else []
+    sections = [_section(_shortened(table)) for table in tables.found(outcome)]
+    sections.append(Section("How this was made", _made(outcome)))
+    return page.markdown(tables.title(outcome), sections, lead=_lead(outcome, failures[:MOST] + more))
+
+
+def _lead(outcome: Outcome, failures: Sequence[str]) -> list[Part]:
+    judgement = Text(tables.headline(outcome), "bad" if failures else "good")
+    return [judgement, Notes([*tables.verdicts(outcome), *failures])]
+
+
+def _made(outcome: Outcome) -> list[Part]:
+    machine = Text(f"{tables.machine_line(outcome)}; fastio {fastio.__version__}")
+    return [machine, Code(f"fastio validate {shlex.join(outcome.command)}")]
+
+
+def _section(table: Table) -> Section:
+    return Section(table.title, [replace(table, title="")])
+
+
+def _shortened(table: Table) -> Table:
+    more = [f"… and {len(table.rows) - MOST} more, in the report"] if len(table.rows) > MOST else []
+    return replace(table, rows=table.rows[:MOST], notes=more + table.notes)
+
+
+def _folded(texts: Iterable[tuple[str, str]]) -> list[Part]:
+    return [Folded(heading, [Code(text)]) for heading, text in texts]
+
+
+def _cases(each: PythonOutcome) -> list[Part]:
+    if each.benchmarks is None or not each.benchmarks.cases:
+        return []
+    shown = map(cases.table, each.benchmarks.cases)
+    parts = [Table(table.title, table.head, table.rows, table.notes) for table in shown]
+    return [Folded(f"Each benchmark in full, Python {each.python.version}", parts)]
+
+
+def _packages(outcome: Outcome) -> list[tuple[str, str]]:
+    return [
+        (
+            f"What is installed: Python {each.python.version}, {variant.name}",
+            "\n".join(f"{name}=={version}" for name, version in variant.environment.versions().items()),
+        )
+        for each in outcome.pythons
+        for variant in each.variants
+    ]
+
+
+def _candidate(outcome: Outcome) -> list[tuple[str, str]]:
+    candidate = outcome.candidate
+    if candidate is None or candidate.kind != "diff":
+        return []
+    return [(f"The diff: {candidate.text}", candidate.path.read_text(errors="replace"))]
