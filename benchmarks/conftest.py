@@ -5,8 +5,7 @@ engine run the whole case, and each test replays its variant's recorded duration
 clock that only the replay moves; comparing, storing and exporting work as with any other benchmark.
 
 A suite has ``CASES``, a list of :class:`benchmarks.harness.engine.Case`, and one test that takes ``recorded`` and calls
-it. It may have ``judgement(result)``: tables of what the figures say, shown below them unless the run was a quick one;
-and ``plot(result, directory, name)``, which draws more than all suites have and returns the files.
+it. What its figures say (:class:`benchmarks.harness.suites.Suite`) is shown below them unless the run was a quick one.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from __future__ import annotations
 import dataclasses
 from contextlib import AbstractContextManager
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from benchmarks.harness import engine, machine, tables
 from benchmarks.harness.results import COSTS, Result, VariantResult
+from benchmarks.harness.suites import OTHERS, Suite, known
 from fastio.config import parse_size
 
 #: The engine limits each run; what is around the runs must end, too.
@@ -80,8 +79,6 @@ class Session:
             rounds=config.getoption("rounds"), size=config.getoption("size"), quick=_quick(config)
         )
         self.results: dict[str, Result] = {}
-        #: of the suites
-        self.modules: dict[str, ModuleType] = {}
         #: titles of the variants that are to be run, by suite and case
         self.selected: dict[tuple[str, str], list[str]] = {}
 
@@ -91,8 +88,10 @@ class Session:
             parameters = getattr(getattr(item, "callspec", None), "params", {})
             if "recorded" in parameters:
                 suite, case, title = parameters["recorded"]
-                self.modules[suite] = item.module  # type: ignore[attr-defined]
                 self.selected.setdefault((suite, case.name), []).append(title)
+                if suite not in known():
+                    # One outside of this checkout: what it shows is in its own module.
+                    OTHERS[suite] = item.module.__name__  # type: ignore[attr-defined]
         suites = {suite for suite, _ in self.selected}
         if self._config.getoption("result") and len(suites) > 1:
             raise pytest.UsageError(
@@ -207,24 +206,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section(f"{suite}: {path}")
         terminalreporter.write_line("")
         terminalreporter.flush()
-        judgement = getattr(session.modules[suite], "judgement", None)
-        judged = [] if judgement is None or session.options.quick else judgement(result)
-        shown = [*tables.tables(result), *(each for each in judged if each.rows)]
+        judged = [] if session.options.quick else Suite(suite).judgement(result)
         with session.uncaptured():
-            tables.show_tables(shown, tables.summary(result))
-        if judgement and session.options.quick:
+            tables.show_tables([*tables.tables(result), *judged], tables.summary(result))
+        if session.options.quick:
             terminalreporter.write_line("A quick run only shows that the suite works: its figures are not judged.")
-        for line in _plot(session.modules[suite], result, path):
-            terminalreporter.write_line(line)
-
-
-def _plot(module: ModuleType, result: Result, path: Path) -> list[str]:
-    try:
-        from benchmarks.harness import plots
-
-        drawn = plots.plot(result, path.parent, path.stem)
-        if hasattr(module, "plot"):
-            drawn += module.plot(result, path.parent, path.stem)
-    except ImportError as error:
-        return [f"no plot: {error} (it comes with the extra 'plot')"]
-    return [f"plot: {made}" for made in drawn]
+        try:
+            from benchmarks.harness import plots
+        except ImportError as error:
+            terminalreporter.write_line(f"no plot: {error} (it comes with the extra 'plot')")
+        else:
+            for made in plots.draw(result, path.parent, path.stem):
+                terminalreporter.write_line(f"plot: {made}")

@@ -6,8 +6,7 @@ A page includes or shows what it wants from ``generated/results``, and it is mad
 - ``NAME.rst``: a table for each case, and what the figures depend on,
 - ``NAME-judged.rst``: what the suite says of the figures,
 - ``NAME.png``: the cases, drawn,
-- ``NAME-load.png``: the CPU load over time, if it was sampled,
-- ``NAME-PLOT.png``: what only the suite draws,
+- ``NAME-PLOT.png``: what only the suite draws, such as the CPU load over time,
 
 and of all results of candidates together there is ``candidates.rst``.
 
@@ -25,7 +24,7 @@ from pathlib import Path
 from benchmarks.harness import results, tables
 from benchmarks.harness.engine import ROOT
 from benchmarks.harness.results import Result, ResultError
-from benchmarks.report.suites import Suite
+from benchmarks.harness.suites import Suite
 from benchmarks.validate import figures
 
 SOURCE = ROOT / "doc" / "source"
@@ -68,8 +67,9 @@ def make(name: str, directory: Path, kept: Path = KEPT) -> None:
         stem, part = _split(name, kept)
         result = results.read(kept / f"{stem}.json")
         if path.suffix == ".png":
-            _draw(result, directory, stem, part)
-            if path.exists():
+            from benchmarks.harness import plots
+
+            if path in plots.draw(result, directory, stem):
                 return
         text = _text(result, part) if path.suffix == ".rst" else ""
     if not text:
@@ -91,16 +91,8 @@ def _split(name: str, kept: Path) -> tuple[str, str]:
 def _text(result: Result, part: str) -> str:
     if part == "judged":
         judged = Suite(result.suite).judgement(result)
-        return "\n\n".join(map(tables.table_rst, judged)) + "\n" * bool(judged)
+        return "\n\n".join(each.rst() for each in judged) + "\n" * bool(judged)
     return "" if part else tables.rst(result)
-
-
-def _draw(result: Result, directory: Path, name: str, part: str) -> None:
-    from benchmarks.harness import plots
-    from benchmarks.suites.glance_client import plots as cpu_load
-
-    draw = {"": plots.plot, "load": cpu_load.plot}.get(part, Suite(result.suite).draw)
-    draw(result, directory, name)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

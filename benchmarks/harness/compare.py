@@ -18,6 +18,7 @@ from benchmarks.harness import results, statistics
 from benchmarks.harness.machine import STABLE
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import BUSY, number
+from fastio.tables import Table
 
 FASTER, SLOWER, NOISE = "faster", "slower", "noise"
 
@@ -140,26 +141,19 @@ def _show(values: Mapping[str, Any], key: str) -> str:
 
 def show(comparison: Comparison, alpha: float = ALPHA) -> None:
     """Print it."""
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
 
     console = Console(width=None if sys.stdout.isatty() else 200, highlight=False, markup=False)
     for line in comparison.differences:
         console.print("differs: " + line, style="yellow")
     if not comparison.differences:
         console.print("same machine, versions, parameters and settings")
-    table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("case")
-    table.add_column("row")
-    for heading in ("before", "after", "times better (95 %)", "p"):
-        table.add_column(heading, justify="right")
-    table.add_column("verdict")
+    table = Table("", ["case", "row", "before", "after", "times better (95 %)", "p", "verdict"], [])
     for row in comparison.rows:
         figures = (f"{number(figure)} {row.unit}" for figure in (row.before, row.after))
-        table.add_row(row.case, row.title, *figures, str(row.better), f"{row.p:.2g}", row.verdict)
-    if comparison.rows:
-        console.print(table)
+        table.rows.append([row.case, row.title, *figures, str(row.better), f"{row.p:.2g}", row.verdict])
+    if table.rows:
+        table.show(console)
     for line in comparison.left_out:
         console.print("not compared: " + line, style="yellow")
     counts = {verdict: sum(row.verdict.startswith(verdict) for row in comparison.rows)

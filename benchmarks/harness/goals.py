@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from benchmarks.harness.tables import EMPTY, number
+from fastio.tables import Table
 
 HEAD = ("", "stock", "fastio", "to reach", "reached", "met")
 
@@ -36,3 +37,14 @@ class Goal:
             self.what, number(self.stock), number(self.fastio), f"{self.relation} {self.bound:g} {self.unit}",
             EMPTY if self.reached is None else f"{number(self.reached)} {self.unit}", met,
         ]  # fmt: skip
+
+
+def ratio(
+    what: str, stock: float | None, fastio: float | None, relation: str, bound: float, unit: str = "x stock"
+) -> Goal:
+    """A goal of the ratio of the two figures."""
+    return Goal(what, stock, fastio, fastio / stock if stock and fastio is not None else None, relation, bound, unit)
+
+
+def table(title: str, goals: Iterable[Goal]) -> Table:
+    return Table(title, list(HEAD), [goal.row() for goal in goals])

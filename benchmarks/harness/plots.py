@@ -9,7 +9,8 @@ from __future__ import annotations
 import argparse
 import io
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from matplotlib.figure import Figure  # noqa: E402
 
 from benchmarks.harness import results, statistics  # noqa: E402
 from benchmarks.harness.results import CaseResult, Result  # noqa: E402
+from benchmarks.harness.suites import Suite  # noqa: E402
 from benchmarks.harness.tables import LIMIT, better, number, overview_cases  # noqa: E402
 
 #: Inches.
@@ -52,7 +54,7 @@ def plot(result: Result, directory: Path, name: str) -> list[Path]:
     """Draw all cases into one figure and write it as ``name`` with .png and .svg; returns the files."""
     if overview_cases(result):
         return write(overview_figure(result), directory, name)
-    shown = [case for case in result.cases if any(case.figures(title) for title in case.variants)]
+    shown = [case for case in result.cases if case.measured()]
     if not shown:
         return []
     heights = [HEAD_HEIGHT + ROW_HEIGHT * len(_rows(case)) for case in shown]
@@ -63,6 +65,36 @@ def plot(result: Result, directory: Path, name: str) -> list[Path]:
         _draw(panel, case)
         panel.set_title(case.title or case.name, loc="left", size=10)
     return write(figure, directory, name)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What only one suite draws. Its ``plots.py`` has a dictionary of them, ``PLOTS``, by the end of the file's name.
+
+    :param caption: what it shows
+    :param figure: draws it; None if the result does not have what is drawn
+    :param lines: what can be seen in it, for those who can not see it
+    """
+
+    caption: str
+    figure: Callable[[Result], Figure | None]
+    lines: Callable[[Result], Iterable[str]] = lambda result: ()
+
+
+def draw(result: Result, directory: Path, name: str) -> list[Path]:
+    """Draw the cases, as ``name``, and what only the suite draws, as ``name-PLOT``; returns the files."""
+    paths = plot(result, directory, name)
+    for own, drawing in Suite(result.suite).plots().items():
+        figure = drawing.figure(result)
+        if figure is not None:
+            paths += write(figure, directory, f"{name}-{own}")
+    return paths
+
+
+def plain(panel: Any) -> None:
+    """A small panel: no frame at its top and its right, small figures."""
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.tick_params(labelsize=7)
 
 
 def case_figure(case: CaseResult) -> Figure:
@@ -165,34 +197,17 @@ def _draw(panel, case: CaseResult) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    return command(plot, arguments, "harness.plots", "Draw a benchmark result.", "no figures in it")
-
-
-def command(
-    draw: Callable[[Result, Path, str], list[Path]],
-    arguments: Sequence[str] | None,
-    module: str,
-    description: str,
-    nothing: str,
-    unreadable: tuple[type[Exception], ...] = (),
-) -> int:
-    """The command of a module that draws results; returns its exit status.
-
-    :param draw: makes the files, given a result, a directory and the beginning of their names
-    :param nothing: what is said of a result in which there is nothing to draw
-    :param unreadable: what ``draw`` raises for what it can not read, beside the errors of results
-    """
-    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{module}", description=description)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.harness.plots", description="Draw a benchmark result.")
     parser.add_argument("result", type=Path)
     parser.add_argument("-o", "--output", type=Path, default=Path("."), metavar="DIRECTORY")
     chosen = parser.parse_args(arguments)
     try:
         paths = draw(results.read(chosen.result), chosen.output, chosen.result.stem)
-    except (OSError, results.ResultError, *unreadable) as error:  # type: ignore[misc]
+    except (OSError, results.ResultError) as error:
         print(error, file=sys.stderr)
         return 2
     if not paths:
-        print(f"{chosen.result}: {nothing}", file=sys.stderr)
+        print(f"{chosen.result}: no figures in it", file=sys.stderr)
         return 1
     for path in paths:
         print(path)

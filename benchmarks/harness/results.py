@@ -139,8 +139,19 @@ class CaseResult:
         return self.variants[title].against or self.baseline
 
     def figures(self, title: str) -> list[float]:
-        """The figures of a variant's measured runs."""
-        return [self.figure(run) for run in self.variants[title].measured()]
+        """The figures of a row's measured runs; none if there is no such row."""
+        return [self.figure(run) for run in self.variants[title].measured()] if title in self.variants else []
+
+    def median(self, title: str, key: str = "") -> float | None:
+        """The median of a row's figures, or of another figure of its runs; None where it has none."""
+        if key:
+            return self.variants[title].median(key) if title in self.variants else None
+        figures = self.figures(title)
+        return statistics.median(figures) if figures else None
+
+    def measured(self) -> bool:
+        """Whether any row has figures."""
+        return any(map(self.figures, self.variants))
 
 
 @dataclass

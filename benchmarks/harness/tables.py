@@ -1,18 +1,17 @@
-"""Print a result: ``python -m benchmarks.harness.tables RESULT.json [--markdown]``."""
+"""Print results with what their suites say of them: ``python -m benchmarks.harness.tables RESULT… [--markdown]``."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 from benchmarks.harness import results, statistics
 from benchmarks.harness.results import COSTS, CaseResult, Result, VariantResult
 from fastio.config import format_size
-from fastio.page import markdown_table
+from fastio.tables import Table
 
 #: Where nothing is known.
 EMPTY = "–"
@@ -38,17 +37,6 @@ _BOTH_COSTS = {
 }
 
 
-@dataclass
-class Table:
-    """A case as text."""
-
-    title: str
-    head: list[str]
-    rows: list[list[str]]
-    #: what there is to say below the table
-    notes: list[str] = field(default_factory=list)
-
-
 def number(figure: float | None) -> str:
     """Three digits, or all those before the point."""
     if figure is None:
@@ -61,7 +49,7 @@ def table(case: CaseResult, machine: dict | None = None) -> Table:
     costs = [cost for cost in COSTS if any(cost[0] in variant.costs() for variant in case.variants.values())]
     head = ["", case.unit, "±"]
     compared = [case.against(title) for title in case.variants]
-    compared = [title for title in dict.fromkeys(compared) if title in case.variants and case.figures(title)]
+    compared = [title for title in dict.fromkeys(compared) if case.figures(title)]
     if compared and len(case.variants) > 1:
         head.append("x " + " / ".join(compared))
     head += [heading for _, heading, _, _ in costs] + list(case.columns) + ["rounds"]
@@ -86,7 +74,7 @@ def better(case: CaseResult, title: str) -> statistics.Interval | None:
 
     None where one of the two has not run, or where a figure is 0: a heartbeat that is never late, say.
     """
-    figures, base = (case.figures(each) if each in case.variants else [] for each in (title, case.against(title)))
+    figures, base = (case.figures(each) for each in (title, case.against(title)))
     if not figures or not base or not all(figures) or not all(base):
         return None
     above, below = (figures, base) if case.more_is_better else (base, figures)
@@ -194,7 +182,7 @@ def _name(case: CaseResult) -> str:
 
 def _overview_row(case: CaseResult, mode: str) -> list[str]:
     stock, fast = MODES[mode]
-    reached, limit = _median(case, fast), _median(case, LIMIT)
+    reached, limit = case.median(fast), case.median(LIMIT)
     return [
         _name(case),
         mode,
@@ -206,18 +194,13 @@ def _overview_row(case: CaseResult, mode: str) -> list[str]:
     ]
 
 
-def _median(case: CaseResult, title: str) -> float | None:
-    figures = case.figures(title) if title in case.variants else []
-    return statistics.median(figures) if figures else None
-
-
 def _rate(case: CaseResult, title: str) -> str:
     variant = case.variants.get(title)
     if variant is not None and variant.failure:
         return "failed"
     if variant is not None and variant.runs and not variant.verified():
         return "WRONG DATA"
-    return number(_median(case, title))
+    return number(case.median(title))
 
 
 def _costs(case: CaseResult, rows: tuple[str, str], cost: str) -> str:
@@ -235,7 +218,7 @@ def _overview_notes(case: CaseResult) -> list[str]:
              for title, row in case.variants.items() if row.skipped]  # fmt: skip
     known = {LIMIT, *(title for rows in MODES.values() for title in rows)}
     for title in case.variants:
-        figure = _median(case, title)
+        figure = case.median(title)
         if title not in known and figure is not None:
             notes.append(f"{title} {number(figure)} {case.unit}")
     return list(dict.fromkeys(notes))
@@ -268,52 +251,19 @@ def _settings(result: Result) -> list[str]:
     return list(found)
 
 
-def markdown(result: Result) -> str:
-    return "\n\n".join([*map(table_markdown, tables(result)), *summary(result)]) + "\n"
-
-
-def table_markdown(each: Table) -> str:
-    lines = markdown_table(each.head, each.rows, [column > 0 for column in range(len(each.head))])
-    parts = ["\n".join([f"**{each.title}**", "", *lines]), "\n".join(f"- {note}" for note in each.notes)]
-    return "\n\n".join(part for part in parts if part)
-
-
 def rst(result: Result) -> str:
-    return "\n\n".join([*map(table_rst, tables(result)), *summary(result)]) + "\n"
+    return "\n\n".join([*(each.rst() for each in tables(result)), *summary(result)]) + "\n"
 
 
-def table_rst(each: Table) -> str:
-    lines = [f".. list-table:: {each.title}", "   :header-rows: 1", ""]
-    for row in [each.head, *each.rows]:
-        lines += [f"   {' ' if column else '*'} - {cell}".rstrip() for column, cell in enumerate(row)]
-    parts = ["\n".join(lines), "\n".join(f"* {note}" for note in each.notes)]
-    return "\n\n".join(part for part in parts if part)
-
-
-def show(result: Result, stream: TextIO | None = None) -> None:
-    """Print for a terminal."""
-    show_tables(tables(result), summary(result), stream)
-
-
-def show_tables(shown: Sequence[Table], below: Sequence[str], stream: TextIO | None = None) -> None:
+def show_tables(shown: Sequence[Table], below: Sequence[str] = (), stream: TextIO | None = None) -> None:
     """Print tables for a terminal, and lines below them."""
-    from rich import box
     from rich.console import Console
-    from rich.table import Table as RichTable
 
     stream = stream or sys.stdout
     # Without a terminal rich would squeeze the table into 80 columns.
     console = Console(file=stream, width=None if stream.isatty() else 200, highlight=False, emoji=False)
     for each in shown:
-        made = RichTable(title=each.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
-        for column, heading in enumerate(each.head):
-            made.add_column(heading, justify="right" if column else "left")
-        for row in each.rows:
-            made.add_row(*row)
-        console.print()
-        console.print(made)
-        for note in each.notes:
-            console.print(f"  * {note}", style="yellow", markup=False)
+        each.show(console, "yellow")
     console.print()
     for line in below:
         console.print(line, markup=False, style="dim")
@@ -332,61 +282,26 @@ def _rebase(result: Result, title: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = parser("harness.tables", "Print a benchmark result.")
-    options.add_argument("--against", metavar="ROW", help="compare with this row, in the cases that have it")
-    chosen = options.parse_args(arguments)
+    from benchmarks.harness.suites import Suite
+
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.harness.tables", description="Print benchmark results.")
+    parser.add_argument("results", metavar="RESULT", nargs="+", type=Path)
+    parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--against", metavar="ROW", help="compare with this row, in the cases that have it")
+    chosen = parser.parse_args(arguments)
     try:
-        result = results.read(chosen.result)
-        if chosen.against:
+        given = [results.read(path) for path in chosen.results]
+        for result in given if chosen.against else ():
             _rebase(result, chosen.against)
+        shown = [[*tables(result), *Suite(result.suite).judgement(result)] for result in given]
     except (OSError, results.ResultError) as error:
         print(error, file=sys.stderr)
         return 2
-    if chosen.markdown:
-        sys.stdout.write(markdown(result))
-    else:
-        show(result)
-    return 0
-
-
-def parser(module: str, description: str, of: str | None = None, number: str | None = None) -> argparse.ArgumentParser:
-    """Of a command that prints tables of a result, for the terminal or as text.
-
-    :param of: what its help says of the result
-    :param number: of results, as argparse has it; one by default
-    """
-    made = argparse.ArgumentParser(prog=f"python -m benchmarks.{module}", description=description)
-    made.add_argument("result", type=Path, nargs=number, help=of)
-    made.add_argument("--markdown", action="store_true")
-    return made
-
-
-def command(
-    made: Callable[[Result], list[Table]],
-    arguments: Sequence[str] | None,
-    module: str,
-    description: str,
-    nothing: str,
-) -> int:
-    """The command of a module that judges results by tables of its own; returns its exit status.
-
-    :param made: its tables
-    :param nothing: what is said of a result of which there are none
-    """
-    chosen = parser(module, description).parse_args(arguments)
-    try:
-        result = results.read(chosen.result)
-    except (OSError, results.ResultError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    shown = made(result)
-    if not shown:
-        print(f"{chosen.result}: {nothing}", file=sys.stderr)
-        return 1
-    if chosen.markdown:
-        sys.stdout.write("\n\n".join([*map(table_markdown, shown), *summary(result)]) + "\n")
-    else:
-        show_tables(shown, summary(result))
+    for result, made in zip(given, shown, strict=True):
+        if chosen.markdown:
+            print("\n\n".join([*(each.markdown() for each in made), *summary(result)]))
+        else:
+            show_tables(made, summary(result))
     return 0
 
 

@@ -287,7 +287,7 @@ def _show_workload(directory: Path, result: Path | None) -> None:
 
     found = workloads.read(directory)
     shown = [workloads.table(found), *(workloads.processes(each) for each in found.works if each.kind == "normal")]
-    tables.show_tables([each for each in shown if each.rows], [])
+    tables.show_tables([each for each in shown if each.rows])
     if result is not None:
         workloads.result(found).write(result)
 
@@ -332,7 +332,7 @@ def _analyze(chosen: argparse.Namespace) -> int:
         print(error, file=sys.stderr)
         return 2
     result = report.result(runs)
-    tables.show_tables([report.table(runs), *tables.tables(result)], [])
+    tables.show_tables([report.table(runs), *tables.tables(result)])
     if chosen.result is not None:
         result.write(chosen.result)
     return 0

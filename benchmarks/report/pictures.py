@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
-
-import matplotlib
 
 from benchmarks.harness import plots, statistics, tables
 from benchmarks.harness.results import CaseResult, Result
+from benchmarks.harness.suites import Suite
 from benchmarks.harness.tables import number
-from benchmarks.report.suites import Suite
 from fastio.page import Plot
 
 #: Of every plot of medians.
@@ -21,7 +17,7 @@ _MEDIANS = "medians, and every run as a dot"
 def of_all(result: Result) -> Plot | None:
     """All cases at one glance, if they are meant to be seen so."""
     shown = tables.overview_cases(result)
-    if not any(case.figures(title) for case in shown for title in case.variants):
+    if not any(case.measured() for case in shown):
         return None
     lines = [line for case in shown for line in _lines(case, f"{case.label}, {case.panel}, ")]
     return Plot(f"Overview: {_MEDIANS}", plots.svg(plots.overview_figure(result)), lines)
@@ -29,7 +25,7 @@ def of_all(result: Result) -> Plot | None:
 
 def of_case(case: CaseResult) -> Plot | None:
     """One case, if it has figures."""
-    if not any(case.figures(title) for title in case.variants):
+    if not case.measured():
         return None
     return Plot(f"{case.title or case.name}: {_MEDIANS}", plots.svg(plots.case_figure(case)), list(_lines(case)))
 
@@ -46,9 +42,7 @@ def _lines(case: CaseResult, prefix: str = "") -> Iterator[str]:
 
 def of_suite(suite: Suite, result: Result) -> Iterator[Plot]:
     """What only this suite draws."""
-    with tempfile.TemporaryDirectory() as directory, matplotlib.rc_context(plots.FOR_PAGES):
-        place = Path(directory)
-        for path in suite.draw(result, place, "result"):
-            if path.suffix == ".svg":
-                caption, lines = suite.caption(path.stem.removeprefix("result").removeprefix("-"), result)
-                yield Plot(caption, path.read_text(), lines)
+    for drawing in suite.plots().values():
+        figure = drawing.figure(result)
+        if figure is not None:
+            yield Plot(drawing.caption, plots.svg(figure), list(drawing.lines(result)))

@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.harness import results, tables
 from benchmarks.harness.machine import STABLE
 from benchmarks.harness.results import CaseResult, Result, ResultError
-from benchmarks.report.suites import Suite
+from benchmarks.harness.suites import Suite
 from fastio.config import format_size
 from fastio.page import Code, Download, Folded, Link, Notes, Part, Section, Table, Text
 
@@ -124,7 +124,7 @@ def of_result(given: Given, beside: Path) -> Section:
     if "--quick" in result.command:
         parts.append(Text("A quick run: it only shows that the suite works, its figures are not judged.", "bad"))
     else:
-        parts += [_judged(table) for table in given.suite.judgement(result)]
+        parts += map(_judged, given.suite.judgement(result))
     draw = _drawing()
     if draw is None:
         parts.append(Text("There are no plots: matplotlib is not installed, it comes with the extra 'plot'."))
@@ -146,19 +146,17 @@ def _drawing() -> Any:
     return pictures
 
 
-def _judged(table: tables.Table) -> Table:
-    """A table of what the figures say; where it says what was asked, what was not reached is marked."""
-    tones = None
+def _judged(table: Table) -> Table:
+    """A table of what the figures say; a goal that was not reached is marked."""
     if table.head[-1] == "met":
-        tones = [{"yes": "good", "no": "bad"}.get(row[-1], "") for row in table.rows]
-    return Table(table.title, table.head, table.rows, table.notes, tones)
+        table.tones = [{"yes": "good", "no": "bad"}.get(row[-1], "") for row in table.rows]
+    return table
 
 
 def _overview(result: Result, draw: Any) -> Iterator[Part]:
-    table = tables.overview(result)
     drawn = draw.of_all(result) if draw is not None else None
     yield from [drawn] if drawn else []
-    yield Table(table.title, table.head, table.rows, table.notes)
+    yield tables.overview(result)
 
 
 def _case(case: CaseResult, result: Result, draw: Any) -> Section:

@@ -90,32 +90,6 @@ def test_a_row_that_has_failed_is_left_out() -> None:
     assert not tables.goals(made(failed)).rows
 
 
-def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "concurrency.json"
-    made(*RISES).write(path)
-    for style in ((), ("--markdown",)):
-        assert tables.main([str(path), *style]) == 0
-        assert "Saturation" in capsys.readouterr().out
-    assert tables.main([str(tmp_path / "none.json")]) == 2
-    empty = tmp_path / "empty.json"
-    made().write(empty)
-    assert tables.main([str(empty)]) == 1
-
-
-def test_the_plot(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
-    from benchmarks.suites.concurrency import plots as concurrency_plots
-
-    path = tmp_path / "concurrency.json"
-    made(*RISES).write(path)
-    assert concurrency_plots.main([str(path), "-o", str(tmp_path)]) == 0
-    assert (tmp_path / "concurrency-concurrency.svg").stat().st_size > 5000
-    empty = tmp_path / "empty.json"
-    made().write(empty)
-    assert concurrency_plots.main([str(empty), "-o", str(tmp_path)]) == 1
-    assert concurrency_plots.main([str(tmp_path / "none.json")]) == 2
-
-
 def test_a_smoke_run(tmp_path: Path) -> None:
     # Not imported: Locust patches the process that imports it.
     for package, extra in (("locust", "load"), ("drain3", "trace")):

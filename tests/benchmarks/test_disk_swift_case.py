@@ -167,7 +167,7 @@ ROWS = {"disk-stock": 0.002, "disk-fastio": 0.002, "swift-stock": 0.010, "swift-
         "swift-wide-fastio": 0.004, "swift-direct": 0.008}  # fmt: skip
 
 
-def test_the_tables(tmp_path, monkeypatch, capsys) -> None:
+def test_the_tables(tmp_path, monkeypatch) -> None:
     result = made(tmp_path, monkeypatch, ROWS)
     (table,) = disk_swift_tables.published(result)
     rows = {(row[0], row[1]): row[2:] for row in table.rows}
@@ -183,12 +183,6 @@ def test_the_tables(tmp_path, monkeypatch, capsys) -> None:
     # Of the 8 ms that each phase takes longer than from the disk.
     assert transfer[1:] == ["transfer", "2.01", "10", "8.03", "8.03", "12%", "62%", "75%"]
     assert response[1] == "response" and whole[1] == "whole request" and whole[-1] == "75%"
-    path = tmp_path / "disk_swift.json"
-    result.write(path)
-    for style in ([], ["--markdown"]):
-        assert disk_swift_tables.main([str(path), *style]) == 0
-        # On a terminal what is too wide is folded.
-        assert ("standard deviation without outliers" if style else "outliers") in capsys.readouterr().out
 
 
 def test_a_p99_that_has_grown_is_told(tmp_path, monkeypatch) -> None:
@@ -249,28 +243,17 @@ def test_a_row_of_which_every_request_failed_has_no_summary(tmp_path, monkeypatc
     assert set(records.summary(case)) == set(ROWS) - {"swift-stock"}
 
 
-def test_what_is_no_result_of_this_suite(tmp_path, capsys) -> None:
-    path = tmp_path / "other.json"
-    samples.result(samples.case({"x": [1.0]})).write(path)
-    assert disk_swift_tables.main([str(path)]) == 1
-    assert disk_swift_tables.main([str(tmp_path / "none.json")]) == 2
-    assert "none.json" in capsys.readouterr().err
-
-
-def test_the_plots(tmp_path, monkeypatch, capsys) -> None:
+def test_the_plot(tmp_path, monkeypatch) -> None:
     pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
-    from benchmarks.suites.disk_swift import plots as disk_swift_plots
+    from benchmarks.harness import plots
+    from benchmarks.suites.disk_swift.plots import COLOURS, requests
 
-    path = tmp_path / "disk_swift.json"
-    made(tmp_path, monkeypatch, ROWS).write(path)
-    assert disk_swift_plots.main([str(path), "-o", str(tmp_path / "drawn")]) == 0
-    names = [Path(line).name for line in capsys.readouterr().out.splitlines()]
-    assert names == ["disk_swift-requests.png", "disk_swift-requests.svg"]
-    drawn = (tmp_path / "drawn" / "disk_swift-requests.svg").read_text()
+    result = made(tmp_path, monkeypatch, ROWS)
+    drawn = plots.svg(requests(result))
     assert all(title in drawn for title in ROWS)
     monkeypatch.setattr(engine, "ROOT", tmp_path / "elsewhere")
-    assert disk_swift_plots.main([str(path), "-o", str(tmp_path)]) == 1
-    assert set(disk_swift_plots.COLOURS) == set(ROWS)
+    assert requests(result) is None
+    assert set(COLOURS) == set(ROWS)
 
 
 # --- the statistics

@@ -22,16 +22,17 @@ import pytest
 pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 pytest.importorskip("scipy", reason="tables need the extra 'bench'")
 
-from benchmarks.backends import BACKENDS, SERVICES
+from benchmarks.backends import SERVICES
 from benchmarks.backends.base import HOST
 from benchmarks.harness import engine, results, servers, worker
 from benchmarks.harness.engine import Case, Progress, Variant
 from benchmarks.suites.glance import bench_glance, cases, other_requests
-from benchmarks.suites.glance import tables as glance_targets
+from benchmarks.suites.glance import tables as glance_tables
 from benchmarks.suites.glance import workload as glance
 from benchmarks.suites.glance.cases import ELSEWHERE
 from benchmarks.suites.glance.other_requests import Requests
 from benchmarks.suites.glance_client import bench_glance_client
+from benchmarks.suites.glance_client import tables as client_tables
 from benchmarks.suites.glance_client import workload as glance_client
 from tests.benchmarks import samples
 from tests.conftest import with_services
@@ -136,7 +137,7 @@ def test_clients(scheme: str) -> None:
         assert one["load_percent"] == pytest.approx(100 * one["cpu_seconds"] / one["seconds"])
         assert ("transfer_cpu_seconds" in one) == title.startswith(("api", "limit"))
         assert row.details["load"][-1][0] == pytest.approx(one["seconds"], abs=0.001)
-    assert glance_targets.table([result]).rows
+    assert client_tables.judgement(result)[0].rows
 
 
 def test_downloads_from_another_address(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,19 +296,6 @@ def test_the_load_of_samples() -> None:
 # --- the suites
 
 
-@pytest.mark.parametrize("suite", [bench_glance, bench_glance_client])
-def test_cases(suite: Any) -> None:
-    variants = {**glance.VARIANTS, **glance_client.VARIANTS}
-    for case in suite.CASES:
-        titles = [variant.title for variant in case.all_variants()]
-        assert case.backend in SERVICES and case.baseline in titles and case.prepare in variants
-        assert all(name in {**BACKENDS, **SERVICES} for name, _ in case.beside.values())
-        for variant in case.all_variants():
-            assert variant.name in variants
-            assert variant.against in ("", *titles)
-            assert variant.parameters.get("server", "") in ("", *case.beside)
-
-
 def test_the_patch_of_the_copying_row_exists() -> None:
     import fastio
 
@@ -358,8 +346,9 @@ def row(seconds: float, **figures: float) -> results.VariantResult:
     return made
 
 
-def goals(*cases: results.CaseResult) -> dict[str, list[str]]:
-    return {cells[0]: cells[1:] for cells in glance_targets.table([samples.result(*cases)]).rows}
+def goals(judge: Any, *cases: results.CaseResult) -> dict[str, list[str]]:
+    (table,) = judge(samples.result(*cases))
+    return {cells[0]: cells[1:] for cells in table.rows}
 
 
 def test_what_is_asked_of_the_service() -> None:
@@ -369,7 +358,8 @@ def test_what_is_asked_of_the_service() -> None:
     rows["fastio, 5 + requests"] = row(1.5, p50_ms=20, p99_ms=151)
     uploads = {"stock": row(2), "fastio": row(1.2)}
     uploads["stock, 1 + requests"], uploads["fastio, 1 + requests"] = row(2, p50_ms=9.0), row(1, p50_ms=14.5)
-    found = goals(samples.case(rows, name="glance-32-download"), samples.case(uploads, name="glance-32-upload"))
+    given = samples.case(rows, name="glance-32-download"), samples.case(uploads, name="glance-32-upload")
+    found = goals(glance_tables.judgement, *given)
     assert found["glance-32 download, MB/s"] == ["105", "210", "≥ 1.9 x stock", "2 x stock", "yes"]
     assert found["glance-32 download, fastio, server CPU s/GiB"][2:] == ["≤ 0.5 x stock", "0.6 x stock", "no"]
     assert found["glance-32 download, fastio, server CPU s/GiB, nginx for stock"][3:] == ["0.857 x nginx", "yes"]
@@ -392,40 +382,12 @@ def test_what_is_asked_of_the_client() -> None:
         "api-fastio-unverified": row(2, transfer_seconds=1.7, transfer_cpu_seconds=0.3),
         "limit-sha512": row(2, transfer_seconds=1.4, transfer_cpu_seconds=1.4),
     }
-    found = goals(samples.case(rows, name="client-http", unit="s"))
+    found = goals(client_tables.judgement, samples.case(rows, name="client-http", unit="s"))
     assert found["glanceclient over HTTP, api-fastio, CPU s without the hashing, curl for stock"] == [
         "0.2", "0.22", "≤ 1.2 x curl", "1.1 x curl", "yes",
     ]  # fmt: skip
     assert found["glanceclient over HTTP, api-fastio-unverified, CPU s, curl for stock"][-1] == "no"
     assert found["glanceclient over HTTP, verified, seconds"][2:] == ["≤ 0.87 x stock", "0.85 x stock", "yes"]
-
-
-def test_the_command_that_says_what_is_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "glance.json"
-    samples.result(samples.case({"stock": [2.0], "fastio": [1.0]}, name="glance-33-download")).write(path)
-    for style in ([], ["--markdown"]):
-        assert glance_targets.main([str(path), *style]) == 0
-        assert "glance-33 download, MB/s" in capsys.readouterr().out
-    samples.result(samples.case({"stock": [2.0]})).write(path)
-    assert glance_targets.main([str(path)]) == 1
-    assert "nothing of what is asked" in capsys.readouterr().err
-    assert glance_targets.main([str(tmp_path / "none.json")]) == 2
-
-
-def test_the_plot_of_the_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
-    from benchmarks.suites.glance_client import plots as cpu_load
-
-    path = tmp_path / "glance_client.json"
-    with_load = samples.variant([1.0], details={"load": [[0.1, 50.0], [0.2, 100.0]]})
-    samples.result(samples.case({"curl": with_load, "api-stock": [1.0]})).write(path)
-    assert cpu_load.main([str(path), "-o", str(tmp_path / "made")]) == 0
-    made = [Path(line) for line in capsys.readouterr().out.splitlines()]
-    assert [each.name for each in made] == ["glance_client-load.png", "glance_client-load.svg"]
-    assert "curl" in made[1].read_text() or made[1].stat().st_size > 5000
-    samples.result(samples.case({"curl": [1.0]})).write(path)
-    assert cpu_load.main([str(path)]) == 1
-    assert cpu_load.main([str(tmp_path / "none.json")]) == 2
 
 
 def test_the_rate_is_that_of_the_documentation() -> None:

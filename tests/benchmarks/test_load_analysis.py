@@ -164,7 +164,8 @@ def test_a_run_that_the_generator_limited_is_marked(tmp_path, cpu, limited) -> N
     assert any("LIMITED BY THE LOAD GENERATOR" in note for note in report.notes(found)) == limited
     assert report.figures(found)["generator_cpu"] == pytest.approx(cpu)
     stream = io.StringIO()
-    tables.show(report.result([found]), stream)
+    result = report.result([found])
+    tables.show_tables(tables.tables(result), tables.summary(result), stream)
     assert ("LIMITED BY" in stream.getvalue()) == limited
 
 

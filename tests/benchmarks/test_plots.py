@@ -34,6 +34,7 @@ def sample():
     return samples.result(
         samples.case(rows, title="200 MiB of random data", load_before=5.0),
         samples.case(latencies, name="latency", unit="s", columns=["p90"], complete=False),
+        suite="sheepdog",
     )
 
 
@@ -82,7 +83,8 @@ def test_numbers():
 
 def test_terminal():
     stream = io.StringIO()
-    tables.show(sample(), stream)
+    result = sample()
+    tables.show_tables(tables.tables(result), tables.summary(result), stream)
     text = stream.getvalue()
     for expected in (
         "200 MiB of random data",
@@ -154,7 +156,7 @@ def test_nothing_to_plot(tmp_path, capsys):
     from benchmarks.harness import plots
 
     path = tmp_path / "empty.json"
-    samples.result(samples.case({"broken": samples.variant([], failure=FAILURE)})).write(path)
+    samples.result(samples.case({"broken": samples.variant([], failure=FAILURE)}), suite="sheepdog").write(path)
     assert plots.main([str(path), "-o", str(tmp_path)]) == 1
     assert "no figures" in capsys.readouterr().err
     assert not list(tmp_path.glob("*.svg"))

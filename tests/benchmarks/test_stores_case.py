@@ -20,7 +20,6 @@ from benchmarks.backends import BACKENDS
 from benchmarks.harness import engine, results, servers, worker
 from benchmarks.harness.engine import Case, Progress
 from benchmarks.harness.modes import MODES
-from benchmarks.suites.store_chunks import bench_store_chunks
 from benchmarks.suites.stores import bench_stores
 from benchmarks.suites.stores import limits as store_limits
 from benchmarks.suites.stores import workload as stores
@@ -217,17 +216,6 @@ def test_the_time_of_servers() -> None:
 
 
 # --- the suites
-
-
-@pytest.mark.parametrize("suite", [bench_stores, bench_store_chunks])
-def test_cases(suite: Any) -> None:
-    names = [case.name for case in suite.CASES]
-    assert len(set(names)) == len(names)
-    for case in suite.CASES:
-        assert case.backend in store_limits.CLIENTS
-        for variant in case.all_variants():
-            assert variant.name in stores.VARIANTS
-            assert variant.against in ("", *(each.title for each in case.all_variants()))
 
 
 def test_every_backend_of_a_store_is_measured() -> None:

@@ -44,7 +44,7 @@ def test_rows_are_compared_with_their_own():
 
 def test_against_wins(tmp_path, capsys):
     path = tmp_path / "stores.json"
-    samples.result(modes(2, 3)).write(path)
+    samples.result(modes(2, 3), suite="stores").write(path)
     assert tables.main([str(path), "--against", "limit", "--markdown"]) == 0
     assert "| x limit |" in capsys.readouterr().out
 
@@ -131,16 +131,3 @@ def test_chunks():
     assert table.rows[0][-1].startswith("0.8 (")
     assert table.rows[1] == ["rbd-get-native", "–", "–", "–", "–", "–", "–", "–"]
     assert "only 3 rounds of some" in table.notes
-
-
-@pytest.mark.parametrize(
-    ("style", "expected"),
-    [((), "default / best"), (("--markdown",), "| swift-get-native | 100 |")],
-)
-def test_the_command_for_chunks(tmp_path, capsys, style, expected):
-    path = tmp_path / "chunks.json"
-    sweep().write(path)
-    assert chunks.main([str(path), *style]) == 0
-    assert expected in capsys.readouterr().out
-    assert chunks.main([str(tmp_path / "none.json")]) == 2
-    assert "none.json" in capsys.readouterr().err

@@ -14,7 +14,7 @@ from benchmarks.harness import engine, results
 from benchmarks.harness.engine import Progress
 from benchmarks.harness.results import VariantResult
 from benchmarks.harness.tables import EMPTY
-from benchmarks.suites.trace import bench_trace
+from benchmarks.suites.trace import bench_trace, tables
 from benchmarks.suites.trace import workload as trace
 from tests.benchmarks import samples
 from tests.conftest import MONKEY_PATCHED
@@ -74,7 +74,7 @@ def test_what_may_be_and_what_is() -> None:
         )
         for name, traced in (("same", steady), ("slower", slower), ("unclear", noisy))
     ]
-    (table,) = bench_trace.judgement(samples.result(costs, *downloads))
+    (table,) = tables.judgement(samples.result(costs, *downloads))
     assert [(row[0], row[-1]) for row in table.rows] == [
         ("us of an event: spans", "yes"), ("us of an event: points", "no"), ("same: stock, traced", "yes"),
         ("slower: stock, traced", "no"), ("unclear: stock, traced", EMPTY),

@@ -517,7 +517,7 @@ def test_rows_and_their_tables(tmp_path, monkeypatch, backend) -> None:
                 assert column in run
             kept = {path.name for path in (engine.ROOT / run["records"]).iterdir()}
             assert kept == {"run.json", "worker-0.csv.gz", "samples-local.jsonl.gz"}
-    made = {table.title: table for table in workload_matrix_tables.tables(result)}
+    made = {table.title: table for table in workload_matrix_tables.judgement(result)}
     assert [row[0] for row in made["The workloads"].rows] == ([str(each + 1) for each in range(len(rows))])
     assert len(made["The bottlenecks"].rows) == len(rows)
     if backend == "swift":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -86,34 +85,16 @@ def test_what_the_study_found_is_judged() -> None:
                           ["about cpu-reads", "quota-0.75", "40"]]  # fmt: skip
 
 
-def test_the_commands(tmp_path, capsys) -> None:
-    path = tmp_path / "workload_matrix.json"
-    made().write(path)
-    for style in ([], ["--markdown"]):
-        assert tables.main([str(path), *style]) == 0
-        printed = capsys.readouterr().out
-        assert "What the study found" in printed and "swift 64KiB, 1 worker, 100:0" in printed
-    samples.result(samples.case({"x": [1.0]})).write(tmp_path / "other.json")
-    assert tables.main([str(tmp_path / "other.json")]) == 1
-    assert tables.main([str(tmp_path / "none.json")]) == 2
-
-
-def test_the_plots(tmp_path, capsys) -> None:
+def test_the_plot() -> None:
     pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
+    from benchmarks.harness.plots import svg
     from benchmarks.suites.workload_matrix import plots
 
-    path = tmp_path / "workload_matrix.json"
     result = made()
-    result.write(path)
-    assert plots.main([str(path), "-o", str(tmp_path / "drawn")]) == 0
-    names = [Path(line).name for line in capsys.readouterr().out.splitlines()]
-    assert names == ["workload_matrix-workloads.png", "workload_matrix-workloads.svg"]
-    drawn = (tmp_path / "drawn" / "workload_matrix-workloads.svg").read_text()
+    drawn = svg(plots.workloads(result))
     for words in ("Bandwidth by workload number", "CPU by workload number", "quota-0.75", "busiest server"):
         assert words in drawn
     # A part of the suite has a part of the panels.
-    for some in (result.cases[:1], result.cases[2:]):
-        assert len(plots.plot(samples.result(*some), tmp_path, "part")) == 2
-    samples.result(samples.case({"x": [1.0]})).write(tmp_path / "other.json")
-    assert plots.main([str(tmp_path / "other.json"), "-o", str(tmp_path)]) == 1
+    panels = [len(plots.workloads(samples.result(*some)).axes) for some in (result.cases[:1], result.cases[2:])]
+    assert panels == [2, 1]
     assert set(plots.MIXES) == set(matrix.READS) and len(plots.LEVELS) == len(matrix.PROCESSORS)

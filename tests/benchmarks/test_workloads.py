@@ -330,8 +330,7 @@ def test_one_number_for_three_throughputs() -> None:
     assert sweep.Cell(1, 1, 1, 100, 1000, 10, 1).mb_s == pytest.approx(100)
 
 
-def sweep_result(path: pathlib.Path) -> pathlib.Path:
-    """A result as the engine writes it: three cells, one of which had wrong data."""
+def test_the_sweep_recommends_of_what_had_the_right_data() -> None:
     results = pytest.importorskip("benchmarks.harness.results")
     case = results.CaseResult("grid", "", "sweep", {}, "a", "MB/s", "seconds", [], 0)
     for title, chunk, seconds, verified in (("a", 64, 2.0, True), ("b", 128, 1.0, True), ("c", 32, 0.5, False)):
@@ -341,23 +340,10 @@ def sweep_result(path: pathlib.Path) -> pathlib.Path:
         run = {"round": 0, "warmup": False, "verified": verified, "bytes": 200_000_000, "seconds": seconds, **figures}
         row.runs.append(run)
         case.variants[title] = row
-    results.Result("sweep", {}, {}, cases=[case]).write(path)
-    return path
-
-
-def test_the_command_recommends(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = sweep_result(tmp_path / "sweep.json")
-    assert sweep.main([str(path), "--json", str(tmp_path / "cells.json")]) == 0
-    written = json.loads((tmp_path / "cells.json").read_text())
-    assert written["recommended"] == {"chunk_size": 128 * KIB, "pipe_size": 1 << 20, "yield_bytes": 1 << 20}
-    assert [round(cell["output_mb_s"]) for cell in written["cells"]] == [100, 200]
-    printed = capsys.readouterr().out
-    assert "chunk_size 128 KiB, pipe_size 1 MiB, yield_bytes 1 MiB" in printed
-    assert [line.split()[0] for line in printed.splitlines() if line.endswith("<-")] == ["128"]
-
-
-def test_the_command_without_a_result(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert sweep.main([str(tmp_path / "none.json")]) == 2
-    path = sweep_result(tmp_path / "sweep.json")
-    assert sweep.main([str(path), "--p99", "1"]) == 2
-    assert "at 1.0 ms or less" in capsys.readouterr().err
+    result = results.Result("sweep", {}, {}, cases=[case])
+    table = sweep.table(result)
+    assert [line[:2] for line in table.rows] == [["128 KiB / 1 MiB / 1 MiB", "200"], ["64 KiB / 1 MiB / 1 MiB", "100"]]
+    assert table.notes[0].endswith("keep p99 at 10 ms: 128 KiB / 1 MiB / 1 MiB")
+    for row in case.variants.values():
+        row.runs[0]["p99_ms"] = 11.0
+    assert "at 10.0 ms or less" in sweep.table(result).notes[0]

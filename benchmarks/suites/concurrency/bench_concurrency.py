@@ -7,23 +7,9 @@ requests wait for in each state; their speed is not compared.
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from benchmarks.harness.results import Result
-from benchmarks.harness.tables import Table
-from benchmarks.suites.concurrency import cases, tables
+from benchmarks.suites.concurrency import cases
 
 CASES = cases.CASES
-
-
-def judgement(result: Result) -> list[Table]:
-    return tables.tables(result)
-
-
-def plot(result: Result, directory: Path, name: str) -> list[Path]:
-    from benchmarks.suites.concurrency import plots
-
-    return plots.plot(result, directory, name)
 
 
 def test_concurrency(recorded):

@@ -1,25 +1,17 @@
-"""Draw many requests at a time: requests/s and times by how many there are, as RESULT-concurrency.png and .svg.
+"""Many requests at a time: requests/s and times by how many there are.
 
-``python -m benchmarks.suites.concurrency.plots RESULT.json -o DIRECTORY``. A column for each release, stock and fastio
-on the same axes.
+A column for each release, stock and fastio on the same axes.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from pathlib import Path
+from matplotlib import pyplot
+from matplotlib.figure import Figure
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-from matplotlib import pyplot  # noqa: E402 (the backend comes first: there may be no display)
-
-from benchmarks.harness import plots  # noqa: E402
-from benchmarks.harness.results import Result  # noqa: E402
-from benchmarks.suites.concurrency.cases import RELEASES  # noqa: E402
-from benchmarks.suites.concurrency.tables import SERVERS, figure, levels  # noqa: E402
+from benchmarks.harness.plots import Drawing
+from benchmarks.harness.results import Result
+from benchmarks.suites.concurrency.cases import RELEASES
+from benchmarks.suites.concurrency.tables import SERVERS, levels
 
 #: Inches of a panel.
 WIDTH, HEIGHT = 4.2, 2.6
@@ -32,12 +24,11 @@ PANELS = {
 }
 
 
-def plot(result: Result, directory: Path, name: str) -> list[Path]:
-    """Draw it; returns the files, none if there are no figures."""
+def figure(result: Result) -> Figure | None:
     measured = list(levels(result))
     releases = [release for release in RELEASES if any(own == release for own, _, _ in measured)]
     if not releases:
-        return []
+        return None
     size = (WIDTH * len(releases), HEIGHT * len(PANELS))
     made, axes = pyplot.subplots(len(PANELS), len(releases), figsize=size, squeeze=False, layout="constrained")
     for column, release in enumerate(releases):
@@ -46,7 +37,7 @@ def plot(result: Result, directory: Path, name: str) -> list[Path]:
             panel = axes[row][column]
             for server in SERVERS:
                 colour, marker, line = STYLES[server]
-                points = [(users, value / unit) for users, case in own if (value := figure(case, server, what))]
+                points = [(users, value / unit) for users, case in own if (value := case.median(server, what))]
                 if points:
                     panel.plot(*zip(*points, strict=True), line, color=colour, marker=marker, label=server)
             panel.set_xscale("log")
@@ -58,14 +49,7 @@ def plot(result: Result, directory: Path, name: str) -> list[Path]:
         axes[0][column].set_title(release)
         axes[-1][column].set_xlabel("requests at a time")
     axes[0][0].legend(frameon=False)
-    return plots.write(made, directory, f"{name}-concurrency")
+    return made
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    return plots.command(
-        plot, arguments, "suites.concurrency.plots", "Draw many requests at a time.", "no downloads at a time in it",
-    )  # fmt: skip
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+PLOTS = {"concurrency": Drawing("Requests/s and times by how many requests there are at a time", figure)}

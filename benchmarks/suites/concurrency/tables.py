@@ -1,17 +1,14 @@
-"""The tables of glance-api under many requests at a time: speed and success, states, saturation, and what is asked.
-
-``python -m benchmarks.suites.concurrency.tables results/concurrency.json [--markdown]`` makes them again.
-"""
+"""The tables of glance-api under many requests at a time: speed and success, states, saturation, and what is asked."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
+from benchmarks.harness import goals as asked
 from benchmarks.harness import statistics
 from benchmarks.harness import tables as plain
-from benchmarks.harness.goals import HEAD, Goal
+from benchmarks.harness.goals import Goal
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import EMPTY, Table, number
 from benchmarks.suites.concurrency.cases import LEVELS, RELEASES, traced
@@ -23,10 +20,8 @@ FULL = 0.95
 SERVERS = ("stock", "fastio")
 
 
-def tables(result: Result) -> list[Table]:
-    """All that there is something to say in."""
-    made = [overview(result), states(result), saturation(result), goals(result)]
-    return [each for each in made if each.rows]
+def judgement(result: Result) -> list[Table]:
+    return [overview(result), states(result), saturation(result), goals(result)]
 
 
 def levels(result: Result) -> Iterator[tuple[str, int, CaseResult]]:
@@ -37,26 +32,20 @@ def levels(result: Result) -> Iterator[tuple[str, int, CaseResult]]:
             yield *known[case.name], case
 
 
-def figure(case: CaseResult, server: str, name: str) -> float | None:
-    """A median of a server's runs."""
-    return case.variants[server].median(name) if server in case.variants else None
-
-
 def overview(result: Result) -> Table:
     """Requests/s, success and times."""
     head = ["", "at a time", "stock req/s", "fastio req/s", "x stock (95 %)", "success stock", "fastio",
             "p50 s stock", "fastio", "p99 s stock", "fastio", "bottleneck stock", "fastio"]  # fmt: skip
     made = Table("Downloads of 16 MiB", head, [])
     for release, users, case in levels(result):
-        if not any(case.figures(server) for server in SERVERS if server in case.variants):
+        if not any(map(case.figures, SERVERS)):
             continue
         row = [release, str(users)]
-        row += [number(figure(case, server, "operations_per_second")) for server in SERVERS]
-        both = all(server in case.variants and case.figures(server) for server in SERVERS)
-        row.append(plain.ratio(case, "fastio") if both else EMPTY)
-        row += [_share(figure(case, server, "success_ratio")) for server in SERVERS]
+        row += [number(case.median(server, "operations_per_second")) for server in SERVERS]
+        row.append(plain.ratio(case, "fastio") if all(map(case.figures, SERVERS)) else EMPTY)
+        row += [_share(case.median(server, "success_ratio")) for server in SERVERS]
         for name in ("whole_p50_ms", "whole_p99_ms"):
-            row += [_seconds(figure(case, server, name)) for server in SERVERS]
+            row += [_seconds(case.median(server, name)) for server in SERVERS]
         row += [_bottleneck(case, server) for server in SERVERS]
         made.rows.append(row)
     return made
@@ -105,7 +94,7 @@ def _most(result: Result, release: str, server: str) -> tuple[int, float] | None
     """With how many requests at a time it is saturated, and its most requests/s."""
     found = {}
     for own, users, case in levels(result):
-        value = figure(case, server, "operations_per_second")
+        value = case.median(server, "operations_per_second")
         if own == release and value is not None:
             found[users] = value
     if not found:
@@ -130,37 +119,22 @@ def saturation(result: Result) -> Table:
 
 
 def goals(result: Result) -> Table:
-    """What is asked of fastio."""
-    made = Table("Asked of fastio", list(HEAD), [])
+    return asked.table("Asked of fastio", _goals(result))
+
+
+def _goals(result: Result) -> Iterator[Goal]:
     for release, users, case in levels(result):
-        if not all(server in case.variants and case.figures(server) for server in SERVERS):
+        if not all(map(case.figures, SERVERS)):
             continue
-        base, own = (case.figures(server) for server in SERVERS)
-        stock, fast = (figure(case, server, "operations_per_second") for server in SERVERS)
+        what = f"{release}, {users} at a time"
         if users >= MANY:
-            reached = statistics.ratio(own, base, case.seed).ratio
-            made.rows.append(
-                Goal(f"{release}, {users} at a time: req/s", stock, fast, reached, "≥", FASTER, "x stock").row()
-            )
-        stock, fast = (figure(case, server, "success_ratio") for server in SERVERS)
+            reached = statistics.ratio(case.figures("fastio"), case.figures("stock"), case.seed).ratio
+            stock, fast = (case.median(server, "operations_per_second") for server in SERVERS)
+            yield Goal(f"{what}: req/s", stock, fast, reached, "≥", FASTER, "x stock")
+        stock, fast = (case.median(server, "success_ratio") for server in SERVERS)
         if stock is not None and fast is not None:
-            made.rows.append(
-                Goal(f"{release}, {users} at a time: success", stock, fast, fast - stock, "≥", 0, "more").row()
-            )
+            yield Goal(f"{what}: success", stock, fast, fast - stock, "≥", 0, "more")
     for release in RELEASES:
         before, after = (_most(result, release, server) for server in SERVERS)
         if before is not None and after is not None:
-            what = f"{release}: req/s where it is saturated"
-            made.rows.append(Goal(what, before[1], after[1], after[1] / before[1], "≥", 1, "x stock").row())
-    return made
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    return plain.command(
-        tables, arguments, "suites.concurrency.tables", "Print the tables of many requests at a time.",
-        "no downloads at a time in it",
-    )  # fmt: skip
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+            yield asked.ratio(f"{release}: req/s where it is saturated", before[1], after[1], "≥", 1)

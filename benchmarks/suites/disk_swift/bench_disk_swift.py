@@ -9,25 +9,9 @@ the limit of what can be won in one.
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from benchmarks.harness.results import Result
-from benchmarks.harness.tables import Table
-from benchmarks.suites.disk_swift import cases, tables
+from benchmarks.suites.disk_swift import cases
 
 CASES = cases.CASES
-
-PLOTS = {"requests": "Each scenario's requests: rolling averages, and how often they took how long"}
-
-
-def judgement(result: Result) -> list[Table]:
-    return tables.judgement(result)
-
-
-def plot(result: Result, directory: Path, name: str) -> list[Path]:
-    from benchmarks.suites.disk_swift import plots
-
-    return plots.plot(result, directory, name)
 
 
 def test_disk_swift(recorded):

@@ -1,26 +1,21 @@
-"""Draw disk against Swift: rolling averages over the requests and histograms, as RESULT-requests.png and .svg.
+"""Disk against Swift: rolling averages over the requests and histograms.
 
-``python -m benchmarks.suites.disk_swift.plots RESULT.json -o DIRECTORY``. One row per scenario; disk and Swift, stock
-and fastio on the same axes. It reads the records of the runs, so it can be done as long as they are there.
+One row per scenario; disk and Swift, stock and fastio on the same axes. It reads the records of the runs, so it can be
+drawn as long as they are there.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 
-import matplotlib
+import numpy
+from matplotlib import pyplot
+from matplotlib.figure import Figure
 
-matplotlib.use("Agg")
-
-import numpy  # noqa: E402 (the backend comes first: there may be no display)
-from matplotlib import pyplot  # noqa: E402
-
-from benchmarks.harness import plots, statistics  # noqa: E402
-from benchmarks.harness.results import Result  # noqa: E402
-from benchmarks.load import analysis  # noqa: E402
-from benchmarks.suites.disk_swift import records, tables  # noqa: E402
+from benchmarks.harness import statistics
+from benchmarks.harness.plots import Drawing, plain
+from benchmarks.harness.results import Result
+from benchmarks.suites.disk_swift import records, tables
 
 #: Inches of a panel.
 WIDTH, HEIGHT, HEAD = 3.4, 1.9, 0.8
@@ -44,8 +39,8 @@ COLOURS = {
 PHASES = ("response", "transfer")
 
 
-def plot(result: Result, directory: Path, name: str) -> list[Path]:
-    """Draw the scenarios whose records are there; returns the files, none if there are none."""
+def requests(result: Result) -> Figure | None:
+    """The scenarios whose records are there."""
     cases = {}
     for case in result.cases:
         found = {title: records.figures(case.variants[title]) for title in tables.rows(case)}
@@ -53,7 +48,7 @@ def plot(result: Result, directory: Path, name: str) -> list[Path]:
         if found:
             cases[case.title or case.name] = found
     if not cases:
-        return []
+        return None
     figure, axes = pyplot.subplots(
         len(cases), 2 * len(PHASES), figsize=(WIDTH * 2 * len(PHASES), HEIGHT * len(cases) + HEAD), squeeze=False,
         layout="constrained",
@@ -69,35 +64,21 @@ def plot(result: Result, directory: Path, name: str) -> list[Path]:
     shown = [title for title in COLOURS if any(title in found for found in cases.values())]
     handles = [pyplot.Rectangle((0, 0), 1, 1, color=COLOURS[title]) for title in shown]
     figure.legend(handles, shown, loc="outside upper center", ncols=len(shown), fontsize=8)
-    return plots.write(figure, directory, f"{name}-requests")
+    return figure
 
 
 def _rolling(panel, figures: Mapping[str, numpy.ndarray]) -> None:
     for title, values in figures.items():
         panel.plot(statistics.rolling(values, ROLLING), color=COLOURS[title], linewidth=1)
     panel.set_ylim(bottom=0)
-    _plain(panel)
+    plain(panel)
 
 
 def _histogram(panel, figures: Mapping[str, numpy.ndarray]) -> None:
     most = max(float(numpy.percentile(values, SHOWN)) for values in figures.values())
     for title, values in figures.items():
         panel.hist(values, bins=BINS, range=(0, most), histtype="step", color=COLOURS[title], linewidth=1)
-    _plain(panel)
+    plain(panel)
 
 
-def _plain(panel) -> None:
-    panel.spines[["top", "right"]].set_visible(False)
-    panel.tick_params(labelsize=7)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    return plots.command(
-        plot, arguments, "suites.disk_swift.plots", "Draw the requests of disk against Swift.",
-        "its records are not there",
-        (analysis.RunError,),
-    )  # fmt: skip
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+PLOTS = {"requests": Drawing("Each scenario's requests: rolling averages, and how often they took how long", requests)}

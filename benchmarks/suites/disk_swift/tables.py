@@ -1,16 +1,13 @@
-"""The tables of disk against Swift: those of the study, robust figures beside them, and what is asked of fastio.
-
-``python -m benchmarks.suites.disk_swift.tables results/disk_swift.json [--markdown]`` makes them again.
-"""
+"""The tables of disk against Swift: those of the study, robust figures beside them, and what is asked of fastio."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.harness import statistics, tables
-from benchmarks.harness.goals import HEAD, Goal
+from benchmarks.harness import goals as asked
+from benchmarks.harness import statistics
+from benchmarks.harness.goals import Goal
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import EMPTY, Table, number
 from benchmarks.suites.disk_swift.cases import DIRECT, LARGE, LOG, SERVERS, SOURCES
@@ -67,14 +64,14 @@ def losses(result: Result) -> Table:
     made = Table("Where Swift loses against disk", [*head, *(f"won back by {title}" for title in FAST)], [])
     for case in result.cases:
         for phase in LOSING:
-            disk, stock = (_median(case, f"{source}-stock", f"{phase}_p50_ms") for source in ("disk", "swift"))
+            disk, stock = (case.median(f"{source}-stock", f"{phase}_p50_ms") for source in ("disk", "swift"))
             if disk is None or stock is None:
                 continue
             lost = stock - disk
-            direct = number(_median(case, DIRECT, f"{phase}_p50_ms"))
+            direct = number(case.median(DIRECT, f"{phase}_p50_ms"))
             row = [case.title or case.name, PHASES[phase], number(disk), number(stock), number(lost), direct]
             for title in FAST:
-                won = _median(case, title, f"{phase}_p50_ms")
+                won = case.median(title, f"{phase}_p50_ms")
                 row.append(EMPTY if won is None or lost <= 0 else f"{(stock - won) / lost:.0%}")
             made.rows.append(row)
     made.notes.append(
@@ -85,11 +82,9 @@ def losses(result: Result) -> Table:
 
 
 def goals(result: Result) -> Table:
-    """What is asked of fastio, of the medians of the runs."""
-    found = [goal.row() for case in result.cases for goal in _goals(case)]
-    found += [goal.row() for goal in _together(result)]
-    made = Table("What is asked", list(HEAD), found)
-    if found:
+    """The goals of fastio, of the medians of the runs."""
+    made = asked.table("What is asked", [*(goal for case in result.cases for goal in _goals(case)), *_together(result)])
+    if made.rows:
         made.notes.append(
             "stock reads 64 KiB at a time; fastio's row is named: swift-1MiB reads 1 MiB at a time, and behind "
             "swift-wide Swift's own servers do so with fastio as well; p99 is judged by the lower end of the interval "
@@ -98,37 +93,33 @@ def goals(result: Result) -> Table:
     return made
 
 
-def _goals(case: CaseResult) -> list[Goal]:
-    found = []
+def _goals(case: CaseResult) -> Iterator[Goal]:
     if case.parameters.get("size") == LOG or case.parameters.get("size", 0) >= LARGE:
         for title in (each for each in FAST if each in case.variants):
             for phase, bound in (("transfer", TRANSFER), ("whole", 1.0)):
-                stock, fast = (_median(case, each, f"{phase}_p50_ms") for each in ("swift-stock", title))
-                times = stock / fast if stock and fast else None
-                what = f"{case.name}: {PHASES[phase]} from Swift, ms, {title}"
-                found.append(Goal(what, stock, fast, times, "≥", bound, "x stock's speed"))
+                stock, fast = (case.median(each, f"{phase}_p50_ms") for each in ("swift-stock", title))
+                if stock is not None or fast is not None:
+                    what = f"{case.name}: {PHASES[phase]} from Swift, ms, {title}"
+                    times = stock / fast if stock and fast else None
+                    yield Goal(what, stock, fast, times, "≥", bound, "x stock's speed")
     for source in SOURCES:
         before, after = _slowest(case, source)
-        if not before:
-            continue
-        # What is judged is the lower end of the interval of their ratio: above 1 it has grown beyond chance.
-        grown = statistics.ratio(after, before, case.seed).low
-        stock, fast = (statistics.median(each) for each in (before, after))
-        found.append(Goal(f"{case.name}: response p99, ms, {source}", stock, fast, grown, "≤", 1.0, "x stock at least"))
-    return [goal for goal in found if goal.stock is not None or goal.fastio is not None]
+        if before:
+            # What is judged is the lower end of the interval of their ratio: above 1 it has grown beyond chance.
+            grown = statistics.ratio(after, before, case.seed).low
+            stock, fast = (statistics.median(each) for each in (before, after))
+            yield Goal(f"{case.name}: response p99, ms, {source}", stock, fast, grown, "≤", 1.0, "x stock at least")
 
 
-def _together(result: Result) -> list[Goal]:
+def _together(result: Result) -> Iterator[Goal]:
     """The p99 of all scenarios: the median of their ratios."""
-    found = []
     for source in SOURCES:
         pairs = [_slowest(case, source) for case in result.cases]
         ratios = [statistics.median(after) / statistics.median(before) for before, after in pairs if before]
         if len(ratios) > 2:
             low, _ = statistics.median_interval(ratios, result.cases[0].seed)
             what = f"{len(ratios)} scenarios: response p99, {source}"
-            found.append(Goal(what, None, None, low, "≤", 1.0, "x stock at least"))
-    return found
+            yield Goal(what, None, None, low, "≤", 1.0, "x stock at least")
 
 
 def _slowest(case: CaseResult, source: str) -> tuple[list[float], list[float]]:
@@ -145,21 +136,5 @@ def _figures(case: CaseResult, title: str, key: str) -> list[float]:
     return [run[key] for run in runs if key in run]
 
 
-def _median(case: CaseResult, title: str, key: str) -> float | None:
-    return case.variants[title].median(key) if title in case.variants else None
-
-
 def judgement(result: Result) -> list[Table]:
-    """All that there is something to say in."""
-    return [made for made in (*published(result), losses(result), goals(result)) if made.rows]
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    return tables.command(
-        judgement, arguments, "suites.disk_swift.tables", "Print the tables of disk against Swift.",
-        "nothing of disk against Swift is in it",
-    )  # fmt: skip
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return [*published(result), losses(result), goals(result)]

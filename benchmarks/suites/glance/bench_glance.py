@@ -6,15 +6,9 @@ configuration. The limit is nginx with the same file. What is asked of fastio is
 
 from __future__ import annotations
 
-from benchmarks.harness.results import Result
-from benchmarks.harness.tables import Table
-from benchmarks.suites.glance import cases, tables
+from benchmarks.suites.glance import cases
 
 CASES = cases.CASES
-
-
-def judgement(result: Result) -> list[Table]:
-    return [tables.table([result])]
 
 
 def test_glance(recorded):

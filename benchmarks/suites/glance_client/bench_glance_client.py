@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.backends.glance_environments import ENVIRONMENTS
-from benchmarks.harness import servers, statistics
+from benchmarks.harness import servers
 from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.modes import MIB
-from benchmarks.harness.results import Result
-from benchmarks.harness.tables import Table, number
-from benchmarks.suites.glance import tables as glance_targets
 from benchmarks.suites.glance_client.workload import CLIENTS
 from benchmarks.suites.stores.limits import why_not
 
@@ -68,30 +64,6 @@ def _stock(name: str) -> str:
 
 
 CASES = [_case("http"), _case("https")]
-
-
-def judgement(result: Result) -> list[Table]:
-    return [glance_targets.table([result])]
-
-
-def plot(result: Result, directory: Path, name: str) -> list[Path]:
-    from benchmarks.suites.glance_client import plots
-
-    return plots.plot(result, directory, name)
-
-
-def _load_lines(result: Result) -> Iterator[str]:
-    for case in result.cases:
-        for title, row in case.variants.items():
-            samples = row.details.get("load")
-            if samples:
-                percent = [each[1] for each in samples]
-                figures = f"median {number(statistics.median(percent))} %, at most {number(max(percent))} %"
-                yield f"{case.title or case.name}, {title}: {number(samples[-1][0])} s, {figures}"
-
-
-#: What :func:`plot` draws, for reports.
-PLOTS = {"load": lambda result: ("CPU load over time", list(_load_lines(result)))}
 
 
 def test_glance_client(recorded):

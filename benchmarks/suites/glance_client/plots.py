@@ -1,33 +1,25 @@
-"""Draw the CPU load over time, as RESULT-load.png and .svg.
-
-``python -m benchmarks.suites.glance_client.plots RESULT -o DIRECTORY``. One column per case, one panel per row whose
-last run has the samples (:mod:`benchmarks.suites.glance_client.workload`).
-"""
+"""The CPU load over time: a column per case, a panel per row whose last run has the samples."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
-import matplotlib
+from matplotlib import pyplot
+from matplotlib.figure import Figure
 
-matplotlib.use("Agg")
-
-from matplotlib import pyplot  # noqa: E402 (the backend comes first: there may be no display)
-
-from benchmarks.harness import plots  # noqa: E402
-from benchmarks.harness.results import CaseResult, Result  # noqa: E402
+from benchmarks.harness import plots, statistics
+from benchmarks.harness.plots import Drawing
+from benchmarks.harness.results import CaseResult, Result
+from benchmarks.harness.tables import number
 
 #: Inches.
 WIDTH, HEIGHT, HEAD = 4.5, 0.75, 1.0
 
 
-def plot(result: Result, directory: Path, name: str) -> list[Path]:
-    """Draw the cases that have samples; returns the files, none if there are no samples."""
+def load(result: Result) -> Figure | None:
     shown = [case for case in result.cases if _rows(case)]
     if not shown:
-        return []
+        return None
     titles = list(dict.fromkeys(title for case in shown for title in _rows(case)))
     size = WIDTH * len(shown) + 1, HEIGHT * len(titles) + HEAD
     figure, axes = pyplot.subplots(
@@ -36,8 +28,7 @@ def plot(result: Result, directory: Path, name: str) -> list[Path]:
     for title, row in zip(titles, axes, strict=True):
         row[0].set_ylabel(title, size=8, rotation=0, ha="right", va="center")
         for panel, case in zip(row, shown, strict=True):
-            panel.spines[["top", "right"]].set_visible(False)
-            panel.tick_params(labelsize=7)
+            plots.plain(panel)
             if title in _rows(case):
                 colour = next(colour for word, colour in plots.COLOURS.items() if word in title)
                 _draw(panel, case.variants[title].details["load"], colour)
@@ -46,12 +37,7 @@ def plot(result: Result, directory: Path, name: str) -> list[Path]:
         panel.set_xlim(left=0)
     axes[0][0].set_ylim(bottom=0)
     figure.supxlabel("seconds; CPU load of the client, percent of one processor", size=8)
-    directory.mkdir(parents=True, exist_ok=True)
-    paths = [directory / f"{name}-load.{kind}" for kind in ("png", "svg")]
-    for path in paths:
-        figure.savefig(path, dpi=120)
-    pyplot.close(figure)
-    return paths
+    return figure
 
 
 def _draw(panel, samples: Sequence[Sequence[float]], colour: str) -> None:
@@ -64,11 +50,13 @@ def _rows(case: CaseResult) -> list[str]:
     return [title for title, row in case.variants.items() if row.details.get("load")]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    return plots.command(
-        plot, arguments, "suites.glance_client.plots", "Draw the CPU load over time.", "no row has the load over time",
-    )  # fmt: skip
+def _lines(result: Result) -> Iterator[str]:
+    for case in result.cases:
+        for title in _rows(case):
+            samples = case.variants[title].details["load"]
+            percent = [each[1] for each in samples]
+            figures = f"median {number(statistics.median(percent))} %, at most {number(max(percent))} %"
+            yield f"{case.title or case.name}, {title}: {number(samples[-1][0])} s, {figures}"
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+PLOTS = {"load": Drawing("CPU load over time", load, _lines)}

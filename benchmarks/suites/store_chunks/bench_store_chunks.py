@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.modes import KIB, MIB
-from benchmarks.harness.results import Result
-from benchmarks.harness.tables import Table
-from benchmarks.suites.store_chunks import tables as chunks
 from benchmarks.suites.store_chunks.tables import DEFAULT
 from benchmarks.suites.stores.bench_stores import BACKENDS, READ_ONLY
 from fastio.config import format_size
@@ -48,10 +45,6 @@ def _case(row: str, task: str, mode: str) -> Case:
 
 CASES = [_case(row, "get", mode) for mode in ("native", "eventlet") for row in BACKENDS]
 CASES += [_case(row, "add", "native") for row in BACKENDS if row not in READ_ONLY]
-
-
-def judgement(result: Result) -> list[Table]:
-    return [chunks.table(result)]
 
 
 def test_store_chunks(recorded):

@@ -1,20 +1,20 @@
-"""What part of the best chunk size's throughput fastio's default reaches, of a result of ``bench_store_chunks.py``.
-
-``python -m benchmarks.suites.store_chunks.tables results/store_chunks.json [--markdown]``
-"""
+"""What part of the best chunk size's throughput fastio's default reaches, of a result of ``bench_store_chunks.py``."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
-from benchmarks.harness import statistics, tables
+from benchmarks.harness import statistics
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import EMPTY, Table, number
 from fastio.config import format_size
 
 #: Title of the row without a setting.
 DEFAULT = "default"
+
+
+def judgement(result: Result) -> list[Table]:
+    return [table(result)]
 
 
 def table(result: Result) -> Table:
@@ -44,14 +44,3 @@ def _row(case: CaseResult, chunks: Sequence[str]) -> list[str]:
     few = min(len(case.figures(title)) for title in (DEFAULT, best)) < 3
     shown = number(ratio.ratio) if few else str(ratio)
     return row + [number(medians[DEFAULT]), format_size(int(largest)) if largest else EMPTY, best, shown]
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    return tables.command(
-        lambda result: [table(result)] if result.cases else [], arguments, "suites.store_chunks.tables",
-        "Print how much of the best chunk size's throughput the default reaches.", "no chunk sizes in it",
-    )  # fmt: skip
-
-
-if __name__ == "__main__":
-    sys.exit(main())

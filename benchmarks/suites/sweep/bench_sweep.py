@@ -1,15 +1,9 @@
-"""fastio's settings under eventlet: chunk x pipe x yield.
-
-``python -m benchmarks.suites.sweep.tables results/sweep.json`` prints the grid and the settings to recommend.
-"""
+"""fastio's settings under eventlet: chunk x pipe x yield, and those to recommend."""
 
 import itertools
 
 from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.modes import KIB, MIB
-from benchmarks.harness.results import Result
-from benchmarks.harness.tables import Table
-from benchmarks.suites.sweep import tables
 from fastio.config import format_size
 
 CHUNKS = (64 * KIB, 256 * KIB, 512 * KIB, MIB, 4 * MIB)
@@ -36,10 +30,6 @@ CASES = [
         warmup=0,
     )
 ]
-
-
-def judgement(result: Result) -> list[Table]:
-    return [tables.table(result)]
 
 
 def test_sweep(recorded):

@@ -1,19 +1,11 @@
-"""The grid of the sweep, and the settings that it recommends.
-
-``python -m benchmarks.suites.sweep.tables results/sweep.json [--json FILE]`` prints them.
-"""
+"""The grid of the sweep, and the settings that it recommends."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
-import sys
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from benchmarks.harness import results
 from benchmarks.harness.results import Result
 from benchmarks.harness.tables import Table, number
 from benchmarks.suites.sweep.workload import RESULTS, SETTINGS
@@ -73,6 +65,10 @@ def recommend(cells: Iterable[Cell], within: float = WITHIN, p99_ms: float = P99
     return min(enough, key=lambda cell: (cell.pipe_size, cell.chunk_size, cell.yield_bytes))
 
 
+def judgement(result: Result) -> list[Table]:
+    return [table(result)]
+
+
 def table(result: Result) -> Table:
     """All settings by their throughput, and those to recommend."""
     cells = cells_of(result)
@@ -94,40 +90,3 @@ def table(result: Result) -> Table:
 
 def _sizes(cell: Cell) -> str:
     return " / ".join(format_size(getattr(cell, name)) for name in SETTINGS)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.suites.sweep.tables",
-        description="Print the grid of a sweep and what it recommends.",
-    )
-    parser.add_argument("result", type=Path, help="JSON result of the suite sweep")
-    parser.add_argument("--within", type=float, default=WITHIN, help=f"part of the best throughput (default {WITHIN})")
-    parser.add_argument("--p99", type=float, default=P99_MS, help=f"milliseconds of lateness (default {P99_MS:g})")
-    parser.add_argument("--json", type=Path, help="write the cells and the recommendation to this file too")
-    chosen = parser.parse_args(arguments)
-    try:
-        cells = cells_of(results.read(chosen.result))
-        best = recommend(cells, chosen.within, chosen.p99)
-    except (OSError, ValueError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    print(f"{'chunk':>8} {'pipe':>8} {'yield':>8} {'output':>8} {'input':>8} {'together':>8} {'mean':>8} {'p99 ms':>8}")
-    for cell in cells:
-        sizes = " ".join(f"{format_size(getattr(cell, name)):>8}" for name in SETTINGS)
-        rates = (cell.output_mb_s, cell.input_mb_s, cell.together_mb_s, cell.mb_s)
-        print(sizes, *(f"{rate:8.0f}" for rate in rates), f"{cell.p99_ms:8.2f}", "<-" if cell == best else "")
-    print(
-        f"The smallest settings within {chosen.within:.0%} of the best mean throughput (MB/s) that keep the 99th "
-        f"percentile of the heartbeat's lateness at {chosen.p99:g} ms:",
-        ", ".join(f"{name} {format_size(getattr(best, name))}" for name in SETTINGS),
-    )
-    if chosen.json:
-        recommended = {name: getattr(best, name) for name in SETTINGS}
-        data = {"recommended": recommended, "cells": [{**cell._asdict(), "mb_s": cell.mb_s} for cell in cells]}
-        chosen.json.write_text(json.dumps(data, indent=1) + "\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,19 +6,9 @@ An event may cost 3 us, the writer's part included, and downloads of 16 MiB may 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from benchmarks.harness import statistics
 from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.modes import MIB
-from benchmarks.harness.results import CaseResult, Result
-from benchmarks.harness.tables import EMPTY, Table, number
 from benchmarks.suites.glance.cases import RELEASES
-
-#: Microseconds of CPU.
-EVENT = 3.0
-#: Share of the throughput that is left.
-DOWNLOADS = 0.99
 
 SERVERS = {
     "stock": {},
@@ -80,26 +70,6 @@ CASES = [
     ),
     *(_downloads(release) for release in RELEASES),
 ]
-
-
-def judgement(result: Result) -> list[Table]:
-    rows = [row for case in result.cases for row in _judged(case)]
-    return [Table("What tracing may cost", ["figure", "may be", "is", "met"], rows)]
-
-
-def _judged(case: CaseResult) -> Iterator[list[str]]:
-    for title in case.variants:
-        figures = case.figures(title)
-        if not figures:
-            continue
-        if title in ("spans", "points", "requests"):
-            found = statistics.median(figures)
-            yield [f"us of an event: {title}", f"<= {EVENT:g}", number(found), "yes" if found <= EVENT else "no"]
-        elif title.endswith(", traced") and case.figures(case.against(title)):
-            kept = statistics.ratio(figures, case.figures(case.against(title)))
-            # What can not be told apart from the bound is not judged.
-            met = "yes" if kept.low >= DOWNLOADS else "no" if kept.high < DOWNLOADS else EMPTY
-            yield [f"{case.name}: {title}", f">= {DOWNLOADS:g} x untraced", str(kept), met]
 
 
 def test_trace(recorded):

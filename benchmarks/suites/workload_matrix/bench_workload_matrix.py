@@ -8,25 +8,9 @@ not.
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from benchmarks.harness.results import Result
-from benchmarks.harness.tables import Table
-from benchmarks.suites.workload_matrix import cases, tables
+from benchmarks.suites.workload_matrix import cases
 
 CASES = cases.CASES
-
-PLOTS = {"workloads": "Bandwidth and CPU by workload number, and the same servers with fewer processors"}
-
-
-def judgement(result: Result) -> list[Table]:
-    return tables.tables(result)
-
-
-def plot(result: Result, directory: Path, name: str) -> list[Path]:
-    from benchmarks.suites.workload_matrix import plots
-
-    return plots.plot(result, directory, name)
 
 
 def test_workload_matrix(recorded):

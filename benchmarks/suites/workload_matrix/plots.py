@@ -1,27 +1,22 @@
-"""Draw the workload matrix: bandwidth by workload number, and CPU by workload number, as RESULT-workloads.png and .svg.
+"""The workload matrix: bandwidth and CPU by workload number.
 
-``python -m benchmarks.suites.workload_matrix.plots RESULT.json -o DIRECTORY``. Below each other on the same axis, as in
-the study: where the bandwidth stops to rise, the second panel says whether the processors do not. A third one has the
-servers with fewer processors.
+Below each other on the same axis, as in the study: where the bandwidth stops to rise, the second panel says whether the
+processors do not. A third one has the servers with fewer processors.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-import matplotlib
+from matplotlib import pyplot
+from matplotlib.figure import Figure
 
-matplotlib.use("Agg")
-
-from matplotlib import pyplot  # noqa: E402 (the backend comes first: there may be no display)
-
-from benchmarks.harness import plots, statistics  # noqa: E402
-from benchmarks.harness.results import Result  # noqa: E402
-from benchmarks.suites.workload_matrix import tables as matrix  # noqa: E402
-from benchmarks.suites.workload_matrix.cases import FINDING, PROCESSORS, ratio, shown  # noqa: E402
-from benchmarks.suites.workload_matrix.tables import Workload  # noqa: E402
+from benchmarks.harness import plots
+from benchmarks.harness.plots import Drawing
+from benchmarks.harness.results import Result
+from benchmarks.suites.workload_matrix import tables as matrix
+from benchmarks.suites.workload_matrix.cases import FINDING, PROCESSORS, ratio, shown
+from benchmarks.suites.workload_matrix.tables import Workload
 
 #: Inches, of all and of each workload and panel.
 WIDTH, EACH, HEIGHT = 4.0, 0.09, 2.6
@@ -37,12 +32,11 @@ CPU = {
 LEVELS = ("#2a7f62", "#5f83b0", "#b8860b")
 
 
-def plot(result: Result, directory: Path, name: str) -> list[Path]:
-    """Draw the workloads; returns the files, none if there are no figures."""
+def workloads(result: Result) -> Figure | None:
     found = matrix.workloads(result)
-    cases = [case for case in result.cases if case.name in FINDING and any(map(case.figures, case.variants))]
+    cases = [case for case in result.cases if case.name in FINDING and case.measured()]
     if not found and not cases:
-        return []
+        return None
     panels = 2 * bool(found) + bool(cases)
     width = WIDTH + max(EACH * len(found), 1.6 * len(cases))
     figure, axes = pyplot.subplots(panels, 1, figsize=(width, HEIGHT * panels), squeeze=False, layout="constrained")
@@ -52,7 +46,7 @@ def plot(result: Result, directory: Path, name: str) -> list[Path]:
         _cpu(rest.pop(0), found)
     if cases:
         _finding(rest.pop(0), cases)
-    return plots.write(figure, directory, f"{name}-workloads")
+    return figure
 
 
 def _bandwidth(panel, found: Sequence[Workload]) -> None:
@@ -103,13 +97,13 @@ def _sizes(panel, found: Sequence[Workload]) -> None:
 def _finding(panel, cases) -> None:
     for level, (title, colour) in enumerate(zip(PROCESSORS, LEVELS, strict=True)):
         for position, case in enumerate(cases):
-            figures = case.figures(title) if title in case.variants else []
+            figures = case.figures(title)
             base = case.figures(case.baseline)
             if figures and base:
                 at = position + (level - 1) * 0.25
-                middle = statistics.median(base)
+                middle = case.median(case.baseline)
                 label = title if position == 0 else None
-                panel.bar(at, statistics.median(figures) / middle, 0.22, color=colour, label=label)
+                panel.bar(at, case.median(title) / middle, 0.22, color=colour, label=label)
                 panel.plot([at] * len(figures), [each / middle for each in figures], "o", markersize=3, color="black",
                            alpha=0.5)  # fmt: skip
     panel.set_xticks(range(len(cases)), [case.name.removeprefix("cpu-") for case in cases], size=8)
@@ -119,17 +113,10 @@ def _finding(panel, cases) -> None:
 
 
 def _plain(panel) -> None:
-    panel.spines[["top", "right"]].set_visible(False)
-    panel.tick_params(labelsize=7)
+    plots.plain(panel)
     panel.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    return plots.command(
-        plot, arguments, "suites.workload_matrix.plots", "Draw bandwidth and CPU by workload number.",
-        "no workloads in it",
-    )  # fmt: skip
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+PLOTS = {
+    "workloads": Drawing("Bandwidth and CPU by workload number, and the same servers with fewer processors", workloads)
+}

@@ -1,17 +1,14 @@
-"""The tables of the workload matrix: the workloads by number with their bottlenecks, and the study's finding.
-
-``python -m benchmarks.suites.workload_matrix.tables results/workload_matrix.json [--markdown]`` makes them again.
-"""
+"""The tables of the workload matrix: the workloads by number with their bottlenecks, and the study's finding."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from benchmarks.harness import goals as asked
 from benchmarks.harness import statistics
 from benchmarks.harness import tables as plain
-from benchmarks.harness.goals import HEAD, Goal
+from benchmarks.harness.goals import Goal
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import EMPTY, Table, number
 from benchmarks.suites.workload_matrix.cases import FINDING, PROCESSORS, ratio, shown
@@ -74,10 +71,8 @@ def workloads(result: Result) -> list[Workload]:
     return found
 
 
-def tables(result: Result) -> list[Table]:
-    """All that there is something to say in."""
-    made = [overview(result), bottlenecks(result), finding(result), goals(result)]
-    return [each for each in made if each.rows]
+def judgement(result: Result) -> list[Table]:
+    return [overview(result), bottlenecks(result), finding(result), goals(result)]
 
 
 def overview(result: Result) -> Table:
@@ -123,7 +118,7 @@ def finding(result: Result) -> Table:
     made = Table("The same servers with fewer processors", head, [])
     for case in _findings(result):
         for title in PROCESSORS:
-            figures = case.figures(title) if title in case.variants else []
+            figures = case.figures(title)
             if not figures:
                 continue
             row = case.variants[title]
@@ -136,35 +131,25 @@ def finding(result: Result) -> Table:
 
 def goals(result: Result) -> Table:
     """Whether less is lost or not, as the study says."""
-    made = Table("What the study found", list(HEAD), [])
-    for case in _findings(result):
-        base = case.figures("all-cores") if "all-cores" in case.variants else []
-        for title in list(PROCESSORS)[1:]:
-            figures = case.figures(title) if title in case.variants else []
-            if not base or not figures:
-                continue
-            reached = statistics.ratio(figures, base, case.seed).ratio
-            what = f"{case.name}: MiB/s, {title}, where processors are {'' if FINDING[case.name] else 'not '}the limit"
-            relation, bound = ("≤", LOST) if FINDING[case.name] else ("≥", KEPT)
-            middles = statistics.median(base), statistics.median(figures)
-            made.rows.append(Goal(what, *middles, reached, relation, bound, "x all cores").row())
-    if made.rows:
-        made.head[1:3] = ["all cores", "fewer"]
+    made = asked.table("What the study found", _goals(result))
+    made.head = ["", "all cores", "fewer", *asked.HEAD[3:]]
     return made
+
+
+def _goals(result: Result) -> Iterator[Goal]:
+    for case in _findings(result):
+        base = case.figures("all-cores")
+        for title in list(PROCESSORS)[1:]:
+            figures = case.figures(title)
+            if base and figures:
+                limited = FINDING[case.name]
+                what = f"{case.name}: MiB/s, {title}, where processors are {'' if limited else 'not '}the limit"
+                reached = statistics.ratio(figures, base, case.seed).ratio
+                bound = ("≤", LOST) if limited else ("≥", KEPT)
+                yield Goal(what, statistics.median(base), statistics.median(figures), reached, *bound, "x all cores")
 
 
 def _findings(result: Result) -> Iterator[CaseResult]:
     for case in result.cases:
         if case.name in FINDING:
             yield case
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    return plain.command(
-        tables, arguments, "suites.workload_matrix.tables", "Print the tables of the workload matrix.",
-        "no workloads in it",
-    )  # fmt: skip
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,68 @@
+"""What each suite shows beside what all of them have.
+
+A suite is a folder of ``benchmarks/suites``; it does not have to be listed here. Of it are taken
+
+- of ``bench_SUITE.py`` the first paragraph of its docstring, which says what is measured,
+- of ``tables.py``, if it is there, ``judgement(result)``: tables of what the figures say,
+- of ``plots.py``, if it is there, ``PLOTS``: what only this suite draws (:class:`benchmarks.harness.plots.Drawing`).
+
+Results that no suite makes have a module in :data:`OTHERS`, which may have ``judgement``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+
+from benchmarks.harness.results import ROOT, Result, ResultError
+from fastio.tables import Table
+
+#: First word of the suite -> module.
+OTHERS = {
+    "validate": "benchmarks.validate.measured",
+    "load": "benchmarks.load.report",
+    "workload": "benchmarks.load.workloads",
+}
+
+
+class Suite:
+    """What a suite shows.
+
+    :param name: as its results have it
+    :raises ResultError: if there is no such suite; the message says which there are
+    """
+
+    def __init__(self, name: str) -> None:
+        first = name.split()[0] if name.split() else name
+        if first not in known():
+            raise ResultError(f"suite {name!r} is none that a report knows: allowed are {', '.join(known())}")
+        self._folder = f"benchmarks.suites.{first}"
+        self._main = OTHERS.get(first, f"{self._folder}.bench_{first}")
+
+    @property
+    def about(self) -> str:
+        """What it measures."""
+        documented = importlib.import_module(self._main).__doc__ or ""
+        return " ".join(documented.partition("\n\n")[0].split()).replace("``", "")
+
+    def judgement(self, result: Result) -> list[Table]:
+        """Tables of what the figures say, those that have rows."""
+        judge = self._declared("tables", "judgement")
+        return [each for each in judge(result) if each.rows] if judge else []
+
+    def plots(self) -> Mapping[str, Any]:
+        """What only this suite draws (:class:`benchmarks.harness.plots.Drawing`), by the end of the file's name."""
+        return self._declared("plots", "PLOTS") or {}
+
+    def _declared(self, part: str, name: str) -> Any:
+        own = f"{self._folder}.{part}"
+        module = self._main if self._main in OTHERS.values() else own
+        return getattr(importlib.import_module(module), name, None) if find_spec(module) else None
+
+
+def known() -> list[str]:
+    """The names of all suites, as a report knows them."""
+    return sorted([*(folder.name for folder in pkgutil.iter_modules([str(ROOT / "benchmarks" / "suites")])), *OTHERS])
