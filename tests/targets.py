@@ -17,7 +17,7 @@ from fastio.patching.registry import Patch, Target
 
 def import_targets() -> None:
     """Import everything that fastio patches and that is installed."""
-    targets = [target for patch in registry.patches() for target in patch.targets]
+    targets = [target for patch in registry.all_patches() for target in patch.targets]
     for module in {module for target in targets for module in target.modules}:
         if importlib.util.find_spec(module.partition(".")[0]) is not None:
             # A driver may not be part of the installed release.
@@ -55,7 +55,7 @@ def function_at(target: Target, attribute: str, key: str) -> Any:
 def attributes() -> dict[str, Any]:
     """What stands at every attribute that fastio may replace and whose module is imported, by the target's key."""
     found: dict[str, Any] = {}
-    for patch in registry.patches():
+    for patch in registry.all_patches():
         for target in patch.targets:
             if target.module not in sys.modules:
                 continue

@@ -157,6 +157,9 @@ def open_hook(patch: Patch, target: Target) -> Hook:
     if hook is not None and in_place:
         hook.relied_on.update(upstream.relied_on)
         return hook
+    if hook is not None:
+        # Somebody put another value at the attribute, and none at its copies.
+        hook.remove()
     hook = _hooks[target.key] = Hook(target, places.AttributePlace(target.owner(), target.name), upstream)
     return hook
 
