@@ -44,14 +44,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         # All of their arguments are their own.
         if given[:1] == ["trace"]:
-            return _trace(given[1:])
+            from fastio.trace.analysis import command
+
+            return command.main(given[1:])
         if given and given[0] in checkout.COMMANDS:
             checkout.run(given[0], given[1:])
         arguments = parser.parse_args(given)
         if arguments.command == "run":
             return _run(parser, arguments)
         if arguments.matrix:
-            return _matrix(arguments.json)
+            from fastio import matrix
+
+            print(json.dumps(matrix.to_dict(), indent=2) if arguments.json else matrix.to_text())
+            return 0
         return _status(arguments.json)
     except FastioError as error:
         print(f"fastio: {error}", file=sys.stderr)
@@ -73,19 +78,6 @@ def _status(as_json: bool) -> int:
     report = fastio.status()
     print(report.to_json() if as_json else report)
     return 1 if report.problems() else 0
-
-
-def _trace(arguments: Sequence[str]) -> int:
-    from fastio.trace.analysis import command
-
-    return command.main(arguments)
-
-
-def _matrix(as_json: bool) -> int:
-    from fastio import matrix
-
-    print(json.dumps(matrix.to_dict(), indent=2) if as_json else matrix.to_text())
-    return 0
 
 
 def _add_run(commands: Any) -> None:

@@ -52,6 +52,10 @@ SHORT = 28
 LONG = 16
 #: Levels of sections that the table of contents has.
 CONTENTS_DEPTH = 2
+#: How all of it looks. Every colour of text has a contrast of 4.5 and more to what it stands on, in light and in dark.
+_STYLE = Path(__file__).with_name("page.css")
+#: Nothing is loaded from anywhere, and no script runs.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 #: Heading of the highest level of sections.
 _FIRST_LEVEL = 2
 _LAST_LEVEL = 6
@@ -156,7 +160,8 @@ def html(title: str, sections: Sequence[Section], *, lead: Sequence[Part] = (), 
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}">
 <link rel="icon" href="data:,">
 <title>{heading}</title>
-<style>{_STYLE}</style>
+<style>
+{_STYLE.read_text(encoding="utf-8")}</style>
 </head>
 <body>
 <a class="skip" href="#content">Skip to the content</a>
@@ -481,115 +486,3 @@ def _markdown(part: Part, level: int) -> Iterator[str]:
 
 def _cell(text: str) -> str:
     return inline(text).replace("|", "\\|")
-
-
-# The look of a page.
-
-#: Nothing is loaded from anywhere, and no script runs.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-
-#: Every colour of text has a contrast of 4.5 and more to what it stands on, in light and in dark.
-_STYLE = """
-:root {
-  color-scheme: light dark;
-  --paper: #ffffff; --ink: #1f2328; --muted: #57606a; --line: #d0d7de; --shade: #f4f6f8; --link: #0a58ca;
-  --good: #ecf8f0; --bad: #fbe7e4; --good-edge: #2a7f62; --bad-edge: #c0392b; --focus: #0a58ca;
-  --series-1: #2a7f62; --series-2: #5f83b0; --series-3: #b8860b; --series-4: #a8456d; --series-5: #6f5bb5;
-  --series-6: #7d8590;
-}
-@media screen and (prefers-color-scheme: dark) {
-  :root {
-    --paper: #14181d; --ink: #e6e9ec; --muted: #a3adb8; --line: #3a424c; --shade: #1e242b; --link: #7cb7ff;
-    --good: #15261f; --bad: #35201f; --good-edge: #4fb38f; --bad-edge: #e5776b; --focus: #7cb7ff;
-    --series-1: #4fb38f; --series-2: #86a9d6; --series-3: #d9a83a; --series-4: #d9779d; --series-5: #a493e6;
-    --series-6: #98a1ab;
-  }
-}
-* { box-sizing: border-box; }
-html { -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
-body {
-  margin: 0 auto; padding: 0 1rem 4rem; max-width: 100rem; background: var(--paper); color: var(--ink);
-  font: 1rem/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif;
-  overflow-wrap: break-word;
-}
-a { color: var(--link); }
-:focus-visible { outline: 3px solid var(--focus); outline-offset: 2px; }
-main:focus { outline: none; }
-.skip { position: absolute; left: -999rem; }
-.skip:focus { left: 1rem; top: .5rem; z-index: 2; padding: .4rem .8rem; background: var(--paper); }
-h1, h2, h3, h4, h5, h6 { line-height: 1.25; margin: 2rem 0 .6rem; scroll-margin-top: 1rem; }
-h1 { font-size: 1.6rem; margin-top: 1.5rem; }
-h2 { font-size: 1.3rem; padding-top: .6rem; border-top: 1px solid var(--line); }
-h3 { font-size: 1.1rem; } h4, h5, h6 { font-size: 1rem; }
-.contents { margin: 1rem 0; padding: .8rem 1rem; background: var(--shade); border-radius: .4rem; font-size: .9rem; }
-.contents h2 { margin: 0 0 .4rem; padding: 0; border: 0; font-size: 1rem; }
-.contents ul { margin: 0; padding-left: 1.1rem; } .contents > ul { padding-left: 0; list-style: none; }
-.contents li { line-height: 1.75; }
-p, ul { margin: .5rem 0; max-width: 80ch; }
-.notes { font-size: .875rem; color: var(--muted); padding-left: 1.2rem; }
-.scroll { overflow-x: auto; max-width: 100%; margin: .8rem 0 .4rem; }
-table { border-collapse: collapse; font-size: .875rem; }
-caption { text-align: left; font-weight: 600; padding: .2rem 0 .4rem; }
-caption > span { position: sticky; left: 0; display: inline-block; max-width: min(80ch, calc(100vw - 2rem)); }
-th, td {
-  padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top;
-  font-weight: inherit;
-}
-th[scope=row] { min-width: 12rem; max-width: 26rem; }
-th[scope=row].short, th[scope=row].figure { min-width: 0; white-space: nowrap; }
-td { max-width: 40rem; }
-thead th, thead td { background: var(--shade); border-bottom: 2px solid var(--line); vertical-align: bottom; }
-thead th { font-weight: 600; }
-.figure { text-align: right; font-variant-numeric: tabular-nums; }
-td.figure { white-space: nowrap; }
-tbody tr:hover > * { background: var(--shade); }
-tr.good > * { background: var(--good); } tr.bad > * { background: var(--bad); } tr.noise > * { color: var(--muted); }
-tr.good > :first-child { box-shadow: inset 4px 0 var(--good-edge); }
-tr.bad > :first-child { box-shadow: inset 4px 0 var(--bad-edge); }
-.verdict { display: inline-block; padding: .5rem .8rem; border-radius: .3rem; background: var(--shade); }
-.verdict.good { background: var(--good); } .verdict.bad { background: var(--bad); }
-pre {
-  padding: .8rem; overflow-x: auto; max-width: 100%; background: var(--shade); border-radius: .3rem;
-  font: .8125rem/1.45 ui-monospace, "DejaVu Sans Mono", monospace;
-}
-figure { margin: 1rem 0; }
-figcaption { font-size: .875rem; color: var(--muted); }
-svg { display: block; width: 100%; height: auto; fill: currentColor; }
-svg * { stroke-linejoin: round; stroke-linecap: butt; }
-details { margin: .5rem 0; }
-figure details { font-size: .875rem; }
-summary { cursor: pointer; padding: .15rem 0; }
-@media screen and (max-width: 40rem) {
-  .contents.long ul ul { display: none; }
-}
-@media screen and (min-width: 75rem) {
-  body { display: grid; grid-template-columns: 17rem minmax(0, 1fr); column-gap: 2.5rem; align-content: start; }
-  header, body > main:nth-child(3) { grid-column: 1 / -1; }
-  .contents { position: sticky; top: 1rem; align-self: start; max-height: calc(100vh - 2rem); overflow-y: auto; }
-  main > section:first-child > h2 { margin-top: 1rem; }
-}
-@media print {
-  @page { margin: 14mm; }
-  body { padding: 0; max-width: none; font-size: 10pt; }
-  .skip { display: none; }
-  .scroll, pre { overflow: visible; }
-  pre { white-space: pre-wrap; overflow-wrap: anywhere; }
-  table { font-size: 7.5pt; width: auto; max-width: 100%; }
-  th, td { padding: .1rem .3rem; }
-  td.figure { white-space: normal; }
-  /* What is long breaks anywhere, so that nothing is cut off; figures only between words. */
-  td:not(.figure), th[scope=row]:not(.figure) { min-width: 0; white-space: normal; overflow-wrap: anywhere; }
-  th[scope=row].short { overflow-wrap: normal; }
-  table.many { font-size: 6pt; }
-  .many th, .many td { padding: .1rem .2rem; }
-  .many th:not(.figure), .many thead th { overflow-wrap: anywhere; }
-  thead { display: table-header-group; }
-  tr, figure { break-inside: avoid; }
-  h2, h3, h4, caption { break-after: avoid; }
-  svg { min-width: 0 !important; }
-  /* Who has the paper sees the picture. */
-  figure details { display: none; }
-  details::details-content { content-visibility: visible; display: block; height: auto; }
-  th, td, .verdict, pre { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-}
-"""

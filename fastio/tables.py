@@ -15,6 +15,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+#: Where nothing is known.
+EMPTY = "–"
+
+
+def number(figure: float | None) -> str:
+    """Three digits, or all those before the point."""
+    if figure is None:
+        return EMPTY
+    return f"{figure:.0f}" if abs(figure) >= 100 else f"{figure:.3g}"
+
 
 @dataclass
 class Table:

@@ -211,15 +211,8 @@ class Recorder:
         self._ending = self._system.allocate_lock()
         self._ending.acquire()
 
-    def put(self, event: Event) -> None:
-        """Record an event. :func:`fastio.trace.spans.event` does the same without this call where there is room."""
-        if len(self.buffer) < self.room:
-            self.buffer.append(event)
-        else:
-            self.put_without_room(event)
-
     def put_without_room(self, event: Event) -> None:
-        """The first event of the process, which has a writer made, and those that find the buffer full."""
+        """Record the first event of the process, which has a writer made, or one that finds no room in the buffer."""
         if self._ended:
             return
         self._see_to_a_writer()

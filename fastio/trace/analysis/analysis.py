@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +35,6 @@ class Analysis:
     #: the category of each request that failed, by its ``id()``
     causes: dict[int, str]
     uses: list[Use]
-    #: what the trace was read from
-    sources: list[str] = field(default_factory=list)
 
     @property
     def sound(self) -> bool:
@@ -116,7 +114,6 @@ def analyse(paths: Iterable[str | Path], own_rules: Path | None = None) -> Analy
         failures.groups(failed),
         failures.causes(found, failed),
         resources.uses(trace, found),
-        [str(path) for path in paths],
     )
 
 

@@ -15,14 +15,15 @@ suits them suits all. So the program is small, however many messages there are.
 
 from __future__ import annotations
 
+import itertools
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from fastio.trace.analysis import extra
 from fastio.trace.analysis.messages import Message
-from fastio.trace.analysis.model import Process, Trace, TraceError
+from fastio.trace.analysis.model import Trace, TraceError
 
 #: Two clocks that differ by more than this much in speed are broken: NTP may slew each by 500 ppm.
 MOST_DRIFT = 1e-3
@@ -58,9 +59,6 @@ class Correction:
     #: the offsets that the messages allow, in ns; None: they do not say
     low: int | None = None
     high: int | None = None
-    #: the same for the drift
-    drift_low: float | None = None
-    drift_high: float | None = None
     messages: int = 0
 
     def time(self, monotonic: int) -> int:
@@ -101,9 +99,6 @@ class Alignment:
     #: the same after the correction, without those of ``contradictions``: 0 but for rounding
     residual: int = 0
     contradictions: list[Contradiction] = field(default_factory=list)
-
-    def time(self, process: Process, monotonic: int) -> int:
-        return self.corrections[process.clock].time(monotonic)
 
 
 def align(trace: Trace, messages: Sequence[Message]) -> Alignment:
@@ -170,19 +165,22 @@ def _uncorrected(trace: Trace, messages: Sequence[Message]) -> dict[str, Correct
 
 def _connected(corrections: dict[str, Correction], messages: Sequence[Message]) -> list[list[str]]:
     """The clocks in groups that messages connect; in each, the one with the most messages comes first."""
-    near: dict[str, set[str]] = {clock: set() for clock in corrections}
-    for each in messages:
-        near[each.sender.clock].add(each.receiver.clock)
-        near[each.receiver.clock].add(each.sender.clock)
-    groups, left = [], set(corrections)
-    while left:
-        group, edge = set(), {min(left)}
-        while edge:
-            group |= edge
-            edge = {other for clock in edge for other in near[clock]} - group
-        left -= group
-        groups.append(sorted(group, key=lambda clock: (-corrections[clock].messages, clock)))
-    return groups
+    index = {clock: index for index, clock in enumerate(corrections)}
+    numbers = _components(len(index), ((index[m.sender.clock], index[m.receiver.clock]) for m in messages), "weak")
+    groups: dict[int, list[str]] = {}
+    for clock in sorted(corrections, key=lambda clock: (-corrections[clock].messages, clock)):
+        groups.setdefault(numbers[index[clock]], []).append(clock)
+    return [groups[number] for number in sorted(groups)]
+
+
+def _components(count: int, edges: Iterable[tuple[int, int]], connection: str) -> list[int]:
+    """For each of ``count`` nodes, the number of what it is connected with."""
+    numpy, graph = extra.needed("numpy"), extra.needed("scipy.sparse.csgraph")
+    matrix = numpy.zeros((count, count))
+    for edge in edges:
+        matrix[edge] = 1
+    numbers: list[int] = graph.connected_components(matrix, connection=connection)[1].tolist()
+    return numbers
 
 
 @dataclass
@@ -384,33 +382,21 @@ class _Problem:
 
     def _two_way(self) -> set[tuple[int, int]]:
         """Pairs of clocks between which messages go round, if not back directly."""
-        count = len(self.clocks)
-        reached = [[row == column for column in range(count)] for row in range(count)]
-        for sender, receiver in self._directions(self.messages):
-            reached[sender][receiver] = True
-        for middle in range(count):
-            for row in range(count):
-                if reached[row][middle]:
-                    reached[row] = [a or b for a, b in zip(reached[row], reached[middle], strict=True)]
-        return {(a, b) for a in range(count) for b in range(a + 1, count) if reached[a][b] and reached[b][a]}
+        numbers = _components(len(self.clocks), self._directions(self.messages), "strong")
+        return {(a, b) for a, b in itertools.combinations(range(len(numbers)), 2) if numbers[a] == numbers[b]}
 
     def _interval(self, index: int, correction: Correction, constraints: Sequence[_Constraint]) -> None:
-        """What the messages leave for the clock's offset and drift."""
+        """What the messages leave for the clock's offset."""
         rows, gaps = -self._matrix(constraints), [each.gap + TOLERANCE for each in constraints]
-        edges: list[float | None] = []
-        for column in (2 * index - 2, 2 * index - 1):
-            limit = self._bounds()[column][1]
-            for sign in (1, -1):
-                cost = self.numpy.zeros(self.columns)
-                cost[column] = sign
-                found = self._linear(cost, rows, gaps, self._bounds())
-                is_open = found is None or abs(found[column]) >= limit * 0.999
-                edges.append(None if is_open else float(found[column]) * 1000)
-        low, high, drift_low, drift_high = edges
-        correction.low = None if low is None else self.base[index] + round(low)
-        correction.high = None if high is None else self.base[index] + round(high)
-        correction.drift_low = None if drift_low is None else drift_low / self.half
-        correction.drift_high = None if drift_high is None else drift_high / self.half
+        edges: list[int | None] = []
+        column = 2 * index - 2
+        for sign in (1, -1):
+            cost = self.numpy.zeros(self.columns)
+            cost[column] = sign
+            found = self._linear(cost, rows, gaps, self._bounds())
+            is_open = found is None or abs(found[column]) >= _OPEN * 0.999
+            edges.append(None if is_open else self.base[index] + round(float(found[column]) * 1000))
+        correction.low, correction.high = edges
 
     def _linear(self, cost: Any, rows: Any, limits: Any, bounds: Any) -> Any:
         """The solution; None if there is none."""

@@ -43,9 +43,9 @@ def _export(analysis: Analysis, chosen: argparse.Namespace) -> None:
         shown = views.sections(analysis, chosen.request)
         _write(chosen.html, page.html(views.title(analysis), shown, lead=views.lead(analysis)))
     if chosen.otlp:
-        _write(chosen.otlp, otlp.dumps(analysis, requests))
+        _write(chosen.otlp, json.dumps(otlp.export(analysis, requests)))
     if chosen.perfetto:
-        _write(chosen.perfetto, perfetto.dumps(analysis, requests))
+        _write(chosen.perfetto, json.dumps(perfetto.export(analysis, requests)))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -17,8 +17,6 @@ from fastio.trace.analysis.model import Span
 from fastio.trace.analysis.requests import Request
 
 HUB, INPUT = "hub", "input"
-#: Between the request of a client and that of its server: the network, and the queue of connections.
-BETWEEN = "client"
 
 #: Where the classes of concurrency begin.
 LEVELS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)

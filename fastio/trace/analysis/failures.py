@@ -54,8 +54,7 @@ class Group:
     count: int
     #: how many of them did no harm to their request
     recovered: int
-    #: one text as it was, and the request that it is of
-    example: str
+    #: one that has such an error
     request: str
 
 
@@ -136,7 +135,7 @@ def groups(found: Sequence[Failure]) -> list[Group]:
         for template, own in by_template.items():
             request = own[0].request.id if own[0].request is not None else ""
             recovered = sum(each.recovered for each in own)
-            made.append(Group(component, template, category, len(own), recovered, own[0].text, request))
+            made.append(Group(component, template, category, len(own), recovered, request))
     return sorted(made, key=lambda each: (-each.count, each.component, each.template))
 
 

@@ -34,16 +34,11 @@ _NAMES = {
 }
 
 
-def dumps(analysis: Analysis, requests: Sequence[Request] | None = None) -> str:
-    """The text of the file.
+def export(analysis: Analysis, requests: Sequence[Request] | None = None) -> dict[str, Any]:
+    """Plain data: an ``ExportTraceServiceRequest``.
 
     :param requests: only these; by default all, and what belongs to no request
     """
-    return json.dumps(export(analysis, requests))
-
-
-def export(analysis: Analysis, requests: Sequence[Request] | None = None) -> dict[str, Any]:
-    """The same as plain data: an ``ExportTraceServiceRequest``."""
     points = _points(analysis)
     by_process: dict[int, list[dict[str, Any]]] = {}
     exported: set[int] = set()

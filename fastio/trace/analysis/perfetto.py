@@ -7,7 +7,6 @@ several rows. A client's request and its server's are joined by an arrow; sample
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -20,16 +19,11 @@ from fastio.trace.analysis.resources import SAMPLE
 _COUNTERS = (("rss", "memory MiB", 1 << 20), ("threads", "threads", 1), ("fds", "descriptors", 1))
 
 
-def dumps(analysis: Analysis, requests: Sequence[Request] | None = None) -> str:
-    """The text of the file.
+def export(analysis: Analysis, requests: Sequence[Request] | None = None) -> dict[str, Any]:
+    """Plain data: the object format of the trace events.
 
     :param requests: only these; by default all, and what belongs to no request
     """
-    return json.dumps(export(analysis, requests))
-
-
-def export(analysis: Analysis, requests: Sequence[Request] | None = None) -> dict[str, Any]:
-    """The same as plain data: the object format of the trace events."""
     if requests is None:
         spans = analysis.trace.spans()
     else:

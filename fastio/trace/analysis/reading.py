@@ -41,7 +41,6 @@ class _File:
 
     path: Path
     header: dict[str, Any] | None = None
-    header_line: int = 0
     #: (line number, event)
     events: list[tuple[int, list]] = field(default_factory=list)
     #: (line number, "end" or "lost" line)
@@ -159,7 +158,7 @@ def _take(made: _File, line: int, raw: bytes | None) -> None:
     elif FORMAT_KEY in value:
         header = _checked_header(value)
         if made.header is None:
-            made.header, made.header_line = header, line
+            made.header = header
         elif header != made.header:
             raise _Unfit("a second header, which is not the first: two files in one?")
     elif "end" in value or "lost" in value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import median
 
 from fastio.trace.analysis.model import SECOND, Point, Process, Trace, number
@@ -50,12 +50,6 @@ class Use:
     peak: float
 
 
-@dataclass
-class _Series:
-    idle: list[float] = field(default_factory=list)
-    busy: list[float] = field(default_factory=list)
-
-
 def uses(trace: Trace, requests: Sequence[Request]) -> list[Use]:
     """All quantities of all processes that have samples of them."""
     found = []
@@ -66,15 +60,16 @@ def uses(trace: Trace, requests: Sequence[Request]) -> list[Use]:
         busy = in_flight(requests, process)
         for figure in FIGURES:
             series = _series(samples, figure, busy)
-            values = series.idle + series.busy
-            if values:
-                idle, middle = (median(part) if part else None for part in (series.idle, series.busy))
-                found.append(Use(process, figure, idle, middle, max(values)))
+            if any(series):
+                idle, middle = (median(values) if values else None for values in series)
+                found.append(Use(process, figure, idle, middle, max(max(values) for values in series if values)))
     return found
 
 
-def _series(samples: Sequence[Point], figure: Figure, busy: Sequence[tuple[int, int]]) -> _Series:
-    series = _Series()
+def _series(samples: Sequence[Point], figure: Figure, busy: Sequence[tuple[int, int]]) -> tuple[list, list]:
+    """Without requests, and with some."""
+    idle: list[float] = []
+    loaded: list[float] = []
     for before, sample in zip(samples, samples[1:], strict=False):
         first, last = (number(each.values.get(figure.value)) for each in (before, sample))
         seconds = (sample.monotonic - before.monotonic) / SECOND
@@ -84,9 +79,8 @@ def _series(samples: Sequence[Point], figure: Figure, busy: Sequence[tuple[int, 
             # A counter that was set back, or a line of another process.
             continue
         value = (last - first) / seconds if figure.rate else last
-        overlaps = _overlaps(busy, before.time, sample.time)
-        (series.busy if overlaps else series.idle).append(value / figure.scale)
-    return series
+        (loaded if _overlaps(busy, before.time, sample.time) else idle).append(value / figure.scale)
+    return idle, loaded
 
 
 def _overlaps(intervals: Sequence[tuple[int, int]], start: int, finish: int) -> bool:

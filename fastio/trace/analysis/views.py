@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from fastio import page
+from fastio.tables import EMPTY, number
 from fastio.trace.analysis import charts, components
 from fastio.trace.analysis.analysis import (
     OUTCOMES,
@@ -19,10 +20,8 @@ from fastio.trace.analysis.clocks import Correction
 from fastio.trace.analysis.model import Span
 from fastio.trace.analysis.requests import ABORTED, FAILED, OK, TRUNCATED, Request
 
-EMPTY = "–"
 #: Rows of a list of what is wrong; the rest is counted.
 MOST = 20
-TITLE = "Where the time went"
 
 
 def title(analysis: Analysis) -> str:
@@ -58,7 +57,7 @@ def sections(analysis: Analysis, chosen: str | None = None) -> list[page.Section
         found.append(page.Section("Time line", [timeline(each) for each in analysis.request(chosen)]))
     found += [
         page.Section("Requests", _requests(analysis)),
-        page.Section(TITLE, _components(analysis)),
+        page.Section("Where the time went", _components(analysis)),
         page.Section("States", _states(analysis)),
         page.Section("Errors", _errors(analysis)),
         page.Section("Resources", _resources(analysis)),
@@ -112,7 +111,7 @@ def _rates(name: str, own: Sequence[Request]) -> list[str]:
         str(sum(each.attempt for each in own)),
         str(sum(each.retries for each in own)),
         *_percentile_cells([each.duration for each in well]),
-        _number(moved / seconds) if moved and seconds else EMPTY,
+        number(moved / seconds) if moved and seconds else EMPTY,
     ]
 
 
@@ -127,12 +126,7 @@ def _percentile_cells(times: Sequence[int]) -> list[str]:
 
 
 def _ms(ns: float) -> str:
-    return _number(ns / 1e6)
-
-
-def _number(figure: float) -> str:
-    """Three digits, or all those before the point."""
-    return f"{figure:.0f}" if abs(figure) >= 100 else f"{figure:.3g}"
+    return number(ns / 1e6)
 
 
 # Components.
@@ -229,7 +223,7 @@ def _resources(analysis: Analysis) -> list[page.Part]:
         [
             use.process.title,
             f"{use.figure.name}, {use.figure.unit}".removesuffix(", "),
-            *(EMPTY if value is None else _number(value) for value in (use.idle, use.middle, use.peak)),
+            *map(number, (use.idle, use.middle, use.peak)),
         ]
         for use in analysis.uses
     ]

@@ -94,15 +94,11 @@ def test_offset_and_drift_are_found_within_what_the_messages_allow(hosts, seed, 
         found = alignment.corrections[process.clock]
         if found.reference == found.clock:
             continue
-        offset, drift = net.truth(alignment, host, process)
+        offset, _ = net.truth(alignment, host, process)
         assert found.width is not None
         assert found.low - ROUNDING <= offset <= found.high + ROUNDING
         assert found.low - ROUNDING <= found.offset <= found.high + ROUNDING
         assert abs(found.offset - offset) <= found.width + ROUNDING
-        if found.drift_low is not None:
-            assert found.drift_low - 1e-9 <= drift + 1e-7
-        if found.drift_high is not None:
-            assert drift - 1e-7 <= found.drift_high + 1e-9
 
 
 @given(seed=st.integers(0, 1 << 30), drift=st.floats(-200, 200), offset=st.integers(-SECOND, SECOND))

@@ -37,7 +37,7 @@ def test_otlp_is_read_by_opentelemetrys_own_messages(analysis):
     service = pytest.importorskip(
         "opentelemetry.proto.collector.trace.v1.trace_service_pb2", reason="opentelemetry-proto is not installed"
     )
-    made = json.loads(otlp.dumps(analysis))
+    made = json.loads(json.dumps(otlp.export(analysis)))
     for span in spans_of(made):
         # In OTLP's JSON ids are in hexadecimal, in that of protobuf in base64.
         for name in ("traceId", "spanId", "parentSpanId"):
@@ -111,7 +111,7 @@ SCHEMA = {
 
 def test_perfetto_fits_the_trace_event_format(analysis):
     jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
-    made = json.loads(perfetto.dumps(analysis))
+    made = json.loads(json.dumps(perfetto.export(analysis)))
     jsonschema.validate(made, SCHEMA)
     kinds = [each["ph"] for each in made["traceEvents"]]
     assert kinds.count("X") == len(analysis.trace.spans())
