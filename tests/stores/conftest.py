@@ -8,17 +8,22 @@ its tests, with the line that installs it.
 from __future__ import annotations
 
 import contextlib
+import http.client
+import pathlib
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+import fastio
 import tests.green_ssl  # noqa: F401
-from benchmarks.backends import BACKENDS, backend
+from benchmarks.backends import BACKENDS, backend, dog
 from benchmarks.backends.base import Backend, Unavailable
+from fastio.io import lowwater
 from tests.backends.required import missing
 from tests.conftest import MONKEY_PATCHED, with_services
+from tests.stores.s3_wire import Wire
 
 Running = Callable[..., Backend]
 
@@ -80,7 +85,32 @@ def running_backend(request: pytest.FixtureRequest) -> Iterator[Running]:
 
 
 @pytest.fixture
-def open_store(running_backend: Running) -> Iterator[Callable[..., Any]]:
+def dog_access(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What glance_store needs for fastio's sheepdog driver and the stand-in for ``dog``, which is in the path."""
+    pytest.importorskip("glance_store")
+    dog.install(tmp_path / "sheepdog")
+    for name, value in dog.environment(tmp_path / "sheepdog", **dog.FAST).items():
+        monkeypatch.setenv(name, value)
+    return {"backend": "sheepdog", "driver": "sheepdog", "options": {}}
+
+
+@contextlib.contextmanager
+def opened_dog(access: dict[str, Any], identifier: str, **options: Any) -> Iterator[Any]:
+    """As :func:`benchmarks.backends.stores.opened`: there is no server of sheepdog's to be started."""
+    import glance_store
+    from glance_store import location
+
+    from benchmarks.backends import stores
+
+    access = {**access, "options": options}
+    with stores.configured({identifier: access}) as conf:
+        glance_store.create_multi_stores(conf)
+        yield stores.Store(identifier, access)
+    location.SCHEME_TO_CLS_BACKEND_MAP["sheepdog"].pop(identifier)
+
+
+@pytest.fixture
+def open_store(running_backend: Running, request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
     """``open_store(name, parameters={}, identifier=None, **options)`` is a store of glance_store on that backend.
 
     :param parameters: of the backend, such as Swift's chunk sizes
@@ -96,6 +126,9 @@ def open_store(running_backend: Running) -> Iterator[Callable[..., Any]]:
         def open_(
             name: str, parameters: dict[str, Any] | None = None, identifier: str | None = None, **options: Any
         ) -> Any:
+            if name == "sheepdog":
+                access = request.getfixturevalue("dog_access")
+                return stack.enter_context(opened_dog(access, identifier or name, **options))
             access = running_backend(name, **(parameters or {})).access()
             return stack.enter_context(opened(access, identifier, **options))
 
@@ -148,6 +181,48 @@ def cinder_store(open_store: Callable[..., Any]) -> Any:
 def vmware_store(open_store: Callable[..., Any]) -> Any:
     """A store on the HTTPS server and the fake session of VMware."""
     return open_store("vmware")
+
+
+@pytest.fixture
+def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
+    """What is sent to S3 servers."""
+    return Wire(monkeypatch)
+
+
+@pytest.fixture
+def one_client() -> Iterator[None]:
+    """Of s3: clients take most of the time, and have tests of their own."""
+    with fastio.patched(["s3_client"], strict=True):
+        yield
+
+
+@pytest.fixture
+def marks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The low-water marks that were wanted of sockets."""
+    found: list[int] = []
+    mark = lowwater.mark
+
+    def note(size: int, left: int) -> int:
+        found.append(mark(size, left))
+        return found[-1]
+
+    monkeypatch.setattr(lowwater, "mark", note)
+    return found
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many bytes each send() of an HTTP connection is given, from 1,000 on."""
+    found: list[int] = []
+    send = http.client.HTTPConnection.send
+
+    def note(self: Any, data: Any) -> None:
+        if not hasattr(data, "read") and len(data) >= 1000:
+            found.append(len(data))
+        send(self, data)
+
+    monkeypatch.setattr(http.client.HTTPConnection, "send", note)
+    return found
 
 
 def pytest_configure(config: pytest.Config) -> None:

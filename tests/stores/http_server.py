@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.stores.images import KIB
+
 
 @dataclass
 class Request:
@@ -136,6 +138,13 @@ def serving(answer: Callable[[Request], Answer]) -> Iterator[Server]:
         yield server
     finally:
         server.close()
+
+
+def stock_block() -> int:
+    """Bytes that urllib3 sends at a time."""
+    import urllib3
+
+    return 16 * KIB if int(urllib3.__version__.split(".")[0]) >= 2 else 8 * KIB
 
 
 def in_turn(answers: Iterable[Answer]) -> Callable[[Request], Answer]:

@@ -1,4 +1,4 @@
-"""What boto3 sends to the S3 server, seen where it leaves botocore; and files as glance gives them to a store."""
+"""What boto3 sends to the S3 server, seen where it leaves botocore."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+
+import fastio
+from tests.stores.images import outcome
 
 PART = 5 << 20
 
@@ -82,40 +85,15 @@ def refusal(status: int, code: str) -> Any:
     return answer
 
 
-class ImageFile:
-    """An image file that says what it was asked for.
-
-    :param short: bytes of the longest read, whatever is asked for
-    :param fails_at: raise OSError instead of reading beyond so many bytes
-    """
-
-    def __init__(self, data: bytes, short: int | None = None, fails_at: int | None = None) -> None:
-        self._file = io.BytesIO(data)
-        self._short = short
-        self._fails_at = fails_at
-        #: what each read asked for
-        self.asked: list[int] = []
-
-    @property
-    def position(self) -> int:
-        """Bytes that were read."""
-        return self._file.tell()
-
-    def read(self, size: int) -> bytes:
-        self.asked.append(size)
-        if self._fails_at is not None and self.position + size > self._fails_at:
-            raise OSError("the image can not be read")
-        return self._file.read(size if self._short is None else min(size, self._short))
-
-
-class Verifier:
-    """Stands for cursive's verifier of a signature."""
-
-    def __init__(self) -> None:
-        self.pieces: list[bytes] = []
-
-    def update(self, data: bytes) -> None:
-        self.pieces.append(bytes(data))
+def same(patch: str, store: Any, wire: Wire, call: Callable[[Any], Any]) -> Any:
+    """Assert that ``call(store)`` comes to the same, also on the wire, with and without the patch; stock's outcome."""
+    seen = []
+    for names in ((), (patch,)):
+        wire.take()
+        with fastio.patched(names, strict=True):
+            seen.append((outcome(lambda: call(store)), wire.take()))
+    assert seen[0] == seen[1]
+    return seen[0]
 
 
 class Gate:
@@ -132,11 +110,3 @@ class Gate:
         self.arrived += 1
         if not self._open.wait(60):
             raise AssertionError("the gate was not opened")
-
-
-def outcome(call: Callable[[], Any]) -> Any:
-    """What ``call`` returns, or the type and text of what it raises."""
-    try:
-        return call()
-    except Exception as error:
-        return type(error), str(error)

@@ -18,34 +18,10 @@ from fastio import counters
 from fastio.io import paced
 from fastio.patches.glance_store import image_fairness
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
+from tests.stores.images import KIB, Ticker, TimeIsOver
 
-KIB = 1 << 10
 CHUNK = 64 * KIB
 CHUNKS = 40
-
-
-class Ticker:
-    """A greenlet that counts the turns of the hub while it is there."""
-
-    def __init__(self) -> None:
-        import eventlet
-
-        self._eventlet = eventlet
-        self.ticks = 0
-
-    def _run(self) -> None:
-        while True:
-            self.ticks += 1
-            self._eventlet.sleep(0)
-
-    def __enter__(self) -> Ticker:
-        self._greenlet = self._eventlet.spawn(self._run)
-        self._eventlet.sleep(0)
-        self.ticks = 0
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self._greenlet.kill()
 
 
 @pytest.fixture
@@ -291,9 +267,6 @@ def test_time_out_while_others_run_loses_nothing(fair: None) -> None:
     hubs.get_hub()
     stand_in = paced.wrap(iter([b"x" * CHUNK, b"y" * CHUNK]))
     first = next(stand_in)
-
-    class TimeIsOver(Exception):
-        pass
 
     current = eventlet.getcurrent()
     eventlet.spawn_n(current.throw, TimeIsOver())

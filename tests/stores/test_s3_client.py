@@ -24,7 +24,7 @@ from tests.conftest import MONKEY_PATCHED
 pytest.importorskip("glance_store")
 boto3 = pytest.importorskip("boto3")
 
-from tests.stores.s3_wire import outcome  # noqa: E402
+from tests.stores.images import outcome  # noqa: E402
 
 patched = functools.partial(fastio.patched, ["s3_client"], strict=True)
 

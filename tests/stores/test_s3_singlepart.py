@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,35 +18,16 @@ hypothesis = pytest.importorskip("hypothesis")
 
 from hypothesis import strategies as st  # noqa: E402
 
-from tests.stores.s3_wire import ImageFile, Verifier, Wire, outcome  # noqa: E402
+from tests.stores import s3_wire  # noqa: E402
+from tests.stores.images import MIB, ImageFile, Verifier  # noqa: E402
+from tests.stores.s3_wire import Wire  # noqa: E402
 
-MIB = 1 << 20
+pytestmark = pytest.mark.usefixtures("one_client")
+
 DATA = os.urandom(MIB) * 33
 
 patched = functools.partial(fastio.patched, ["s3_singlepart"], strict=True)
-
-
-@pytest.fixture
-def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
-    return Wire(monkeypatch)
-
-
-@pytest.fixture(autouse=True)
-def one_client() -> Iterator[None]:
-    """Clients take most of the time, and are not what is compared here."""
-    with fastio.patched(["s3_client"], strict=True):
-        yield
-
-
-def same(store: Any, wire: Wire, call: Callable[[Any], Any]) -> Any:
-    """Assert that ``call(store)`` comes to the same, also on the wire, with and without the patch; stock's outcome."""
-    seen = []
-    for context in (fastio.patched([]), patched()):
-        wire.take()
-        with context:
-            seen.append((outcome(lambda: call(store)), wire.take()))
-    assert seen[0] == seen[1]
-    return seen[0]
+same = functools.partial(s3_wire.same, "s3_singlepart")
 
 
 def peak(call: Callable[[], Any]) -> int:

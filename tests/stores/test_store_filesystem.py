@@ -24,24 +24,10 @@ from fastio.config import parse_size
 from fastio.io import image_files, libc, sparse
 from fastio.patches.glance_store import store_filesystem
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
-from tests.stores.test_image_fairness import Ticker
+from tests.stores.images import KIB, MIB, ImageFile, Ticker
 
-KIB = 1 << 10
-MIB = 1 << 20
 CHUNK = 16 * KIB
 NAMES = ("store_filesystem", "image_fairness")
-
-
-class Source:
-    """An image file that has nothing but ``read``, and tells what was asked of it."""
-
-    def __init__(self, data: bytes) -> None:
-        self._file = io.BytesIO(data)
-        self.sizes: list[int] = []
-
-    def read(self, size: int = -1) -> bytes:
-        self.sizes.append(size)
-        return self._file.read(size)
 
 
 class Files:
@@ -84,59 +70,6 @@ def path_of(url: str) -> pathlib.Path:
     return pathlib.Path(url.removeprefix("file://"))
 
 
-def outcome(store: Any, data: bytes, size: int, offset: int = 0, length: int | None = None) -> Any:
-    """All that a caller sees of one image's life."""
-    from glance_store import exceptions
-
-    verified: list[bytes] = []
-
-    class Verifier:
-        update = verified.append
-
-    try:
-        added = store.add(Source(data), size=size, verifier=Verifier())
-    except exceptions.GlanceStoreException as error:
-        return type(error), str(error).partition(", got")[0]
-    image, whole = store.get(added.url)
-    part, part_size = store.get(added.url, offset=offset, chunk_size=length)
-    found = {
-        "added": added[1:],
-        "file": path_of(added.url).read_bytes() == data,
-        "mode": path_of(added.url).stat().st_mode,
-        "read": b"".join(image) == data,
-        "part": b"".join(part),
-        "sizes": (whole, part_size, store.size(added.url)),
-        "verified": b"".join(verified) == data,
-        "type": type(image).__name__ if not MONKEY_PATCHED else image.__class__.__name__,
-    }
-    part.close()
-    store.delete(added.url)
-    with pytest.raises(exceptions.NotFound):
-        store.get(added.url)
-    return found
-
-
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    chunks=st.integers(0, 5),
-    rest=st.sampled_from([-1, 0, 1, 4097]),
-    announced=st.sampled_from([None, 0, -1, 1, CHUNK]),
-    offset=st.integers(0, 3 * CHUNK),
-    length=st.one_of(st.none(), st.integers(1, 3 * CHUNK)),
-    seed=st.binary(min_size=1, max_size=7),
-)
-@example(chunks=0, rest=0, announced=None, offset=0, length=None, seed=b"0")
-@example(chunks=3, rest=0, announced=None, offset=CHUNK, length=CHUNK, seed=b"ab")
-def test_as_unpatched(
-    filesystem_store: Any, chunks: int, rest: int, announced: int | None, offset: int, length: int | None, seed: bytes
-) -> None:
-    data = seed * (max(0, chunks * CHUNK + rest) // len(seed))
-    size = 0 if announced is None else max(0, len(data) + announced)
-    stock = outcome(filesystem_store, data, size, offset, length)
-    with fastio.patched(NAMES, strict=True, store_chunk_sizes={"filesystem": CHUNK}, yield_bytes=3 * CHUNK):
-        assert outcome(filesystem_store, data, size, offset, length) == stock
-
-
 @pytest.mark.parametrize("chunk", [None, "4KiB", "64KiB", "1MiB", "3MiB"])
 def test_chunks_at_the_file(filesystem_store: Any, files: Files, chunk: str | None) -> None:
     size = store_filesystem.CHUNK if chunk is None else parse_size(chunk)
@@ -144,9 +77,9 @@ def test_chunks_at_the_file(filesystem_store: Any, files: Files, chunk: str | No
     expected = [min(size, len(data) - offset) for offset in range(0, len(data), size)]
     sizes: dict[str, Any] = {} if chunk is None else {"store_chunk_sizes": {"filesystem": chunk}}
     with fastio.patched(NAMES, strict=True, **sizes):
-        source = Source(data)
+        source = ImageFile(data)
         url = filesystem_store.add(source, size=len(data)).url
-        assert set(source.sizes) == {size}
+        assert set(source.asked) == {size}
         assert [len(chunk) for chunk in filesystem_store.get(url)[0]] == expected
     assert sum(files.read) == len(data)
     assert path_of(url).read_bytes() == data
@@ -164,38 +97,6 @@ def test_partial_reads_at_the_file(filesystem_store: Any) -> None:
         part, size = filesystem_store.get(url, offset=10, chunk_size=2 * CHUNK + 5)
         assert [len(chunk) for chunk in part] == [CHUNK, CHUNK, 5]
         assert size == 2 * CHUNK + 5
-
-
-def test_operator_wins_unless_ours_is_explicit(open_store: Any) -> None:
-    operators = open_store("filesystem", filesystem_store_chunk_size=256 * KIB)
-    defaults = open_store("filesystem", identifier="other")
-    stocks = open_store("filesystem", identifier="third", filesystem_store_chunk_size=64 * KIB)
-    drivers = [store.driver for store in (operators, defaults, stocks)]
-
-    def sizes() -> list[tuple[int, int]]:
-        return [(driver.READ_CHUNKSIZE, driver.WRITE_CHUNKSIZE) for driver in drivers]
-
-    stock = [(256 * KIB,) * 2, (64 * KIB,) * 2, (64 * KIB,) * 2]
-    assert sizes() == stock
-    with fastio.patched(NAMES, strict=True):
-        assert sizes() == [(256 * KIB,) * 2, (store_filesystem.CHUNK,) * 2, (64 * KIB,) * 2]
-        # A reload of the configuration.
-        for driver in drivers:
-            driver.configure_add()
-        assert sizes() == [(256 * KIB,) * 2, (store_filesystem.CHUNK,) * 2, (64 * KIB,) * 2]
-    assert sizes() == stock
-    with fastio.patched(NAMES, strict=True, store_chunk_size="1MiB", store_chunk_sizes={"filesystem": "2MiB"}):
-        assert sizes() == [(2 * MIB,) * 2] * 3
-    with fastio.patched(NAMES, strict=True, store_chunk_sizes={"s3": "2MiB"}, store_chunk_size="512KiB"):
-        assert sizes() == [(512 * KIB,) * 2] * 3
-    assert sizes() == stock
-
-
-def test_configured_while_patched(open_store: Any) -> None:
-    with fastio.patched(NAMES, strict=True):
-        driver = open_store("filesystem").driver
-        assert (driver.READ_CHUNKSIZE, driver.WRITE_CHUNKSIZE) == (store_filesystem.CHUNK,) * 2
-    assert (driver.READ_CHUNKSIZE, driver.WRITE_CHUNKSIZE) == (64 * KIB, 64 * KIB)
 
 
 @pytest.mark.parametrize("after", [0, 1, 3])
@@ -258,10 +159,10 @@ def test_thin_provisioning(thin_store: Any, parts: list[tuple[bool, int]], known
     """The same bytes and size as upstream with its chunk of 64 KiB, and no more of the disk."""
     data = b"".join(bytes(length) if hole else b"\1" * length for hole, length in parts)
     size = len(data) if known else 0
-    paths = [path_of(thin_store.add(Source(data), size=size).url)]
+    paths = [path_of(thin_store.add(ImageFile(data), size=size).url)]
     with fastio.patched(NAMES, strict=True):
         assert thin_store.driver.WRITE_CHUNKSIZE == MIB
-        paths.append(path_of(thin_store.add(Source(data), size=size).url))
+        paths.append(path_of(thin_store.add(ImageFile(data), size=size).url))
     stock, patched = (path.stat() for path in paths)
     assert paths[1].read_bytes() == data
     assert patched.st_size == stock.st_size == len(data)
@@ -385,28 +286,6 @@ def test_writes_leave_the_hub(filesystem_store: Any, offloads: list[str]) -> Non
     assert ticker.ticks >= 8
     assert offloads.count("write") == 8
     assert path_of(url).read_bytes() == data
-
-
-@needs_eventlet
-@pytest.mark.parametrize("when", range(5))
-def test_a_time_out_while_writing(filesystem_store: Any, when: int) -> None:
-    """Nothing is left of the image, and no thread writes to a file that is closed."""
-    import eventlet
-
-    class TimeIsOver(Exception):
-        pass
-
-    class Slow(Source):
-        def read(self, size: int = -1) -> bytes:
-            if len(self.sizes) == when:
-                eventlet.spawn_n(current.throw, TimeIsOver())
-            return super().read(size)
-
-    current = eventlet.getcurrent()
-    data = os.urandom(8 * MIB)
-    with fastio.patched(NAMES, strict=True), pytest.raises(TimeIsOver):
-        filesystem_store.add(Slow(data), size=len(data), image_id="broken")
-    assert not pathlib.Path(filesystem_store.driver.datadir, "broken").exists()
 
 
 @needs_eventlet

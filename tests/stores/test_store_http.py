@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,69 +16,10 @@ http = pytest.importorskip("glance_store._drivers.http")
 import fastio  # noqa: E402
 from fastio.io import lowwater  # noqa: E402
 from tests.stores.http_server import Answer, Request, in_turn, serving  # noqa: E402
+from tests.stores.images import KIB, MIB, content, sizes  # noqa: E402
 
-KIB = 1 << 10
-MIB = 1 << 20
 NAME = "store_http"
-STOCK = 4 * MIB
 DEFAULT = MIB
-
-
-def content(size: int) -> bytes:
-    return random.Random(size).randbytes(size)
-
-
-def sizes(size: int, chunk: int) -> list[int]:
-    """The chunks in which ``size`` bytes come."""
-    return [chunk] * (size // chunk) + [size % chunk] * bool(size % chunk)
-
-
-@pytest.fixture
-def unpatched_afterwards() -> Iterator[None]:
-    yield
-    fastio.unpatch()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "chunk"),
-    [
-        ({}, DEFAULT),
-        ({"store_chunk_size": "256KiB"}, 256 * KIB),
-        ({"store_chunk_sizes": "http=64KiB"}, 64 * KIB),
-        ({"store_chunk_size": "8MiB", "store_chunk_sizes": {"http": 100_000}}, 100_000),
-        ({"store_chunk_sizes": "swift=64KiB"}, DEFAULT),
-    ],
-    ids=str,
-)
-def test_the_chunks_of_a_download(http_store: Any, arguments: dict[str, Any], chunk: int) -> None:
-    data = content(9 * MIB + 1)
-    url = http_store.place(data)
-    driver = http_store.driver
-    with fastio.patched(NAME, **arguments):
-        chunks, size = http_store.get(url)
-        found = list(chunks)
-        assert driver.READ_CHUNKSIZE == http.Store.READ_CHUNKSIZE == chunk
-    assert size == len(data)
-    assert b"".join(found) == data
-    assert [len(each) for each in found] == sizes(len(data), chunk)
-    # And as it was.
-    assert [len(each) for each in http_store.get(url)[0]] == sizes(len(data), STOCK)
-    assert driver.READ_CHUNKSIZE == http.Store.READ_CHUNKSIZE == STOCK
-
-
-def test_a_setting_that_changes_holds_at_once(http_store: Any, unpatched_afterwards: None) -> None:
-    url = http_store.place(content(MIB))
-    for chunk in (64 * KIB, 128 * KIB):
-        fastio.patch(NAME, store_chunk_size=chunk)
-        assert {len(each) for each in http_store.get(url)[0]} == {chunk}
-
-
-def test_several_stores_of_one_driver(open_store: Callable[..., Any]) -> None:
-    stores = [open_store("http", identifier=f"http{number}") for number in range(2)]
-    urls = [store.place(content(3 * MIB)) for store in stores]
-    with fastio.patched(NAME, store_chunk_sizes={"http": MIB}):
-        for store, url in zip(stores, urls, strict=True):
-            assert [len(each) for each in store.get(url)[0]] == [MIB] * 3
 
 
 def test_the_kernel_gathers_a_chunk(http_store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +85,7 @@ ANSWERS = {
 @pytest.mark.parametrize("name", list(ANSWERS))
 def test_failures_are_upstreams(http_store: Any, name: str) -> None:
     """The bytes before it, the exception and its text; and the chunk size does not matter to any of them."""
-    with fastio.patched(NAME, store_chunk_size=STOCK):
+    with fastio.patched(NAME, store_chunk_size=4 * MIB):
         patched = outcome(http_store, in_turn(ANSWERS[name]()))
     assert patched == outcome(http_store, in_turn(ANSWERS[name]()))
 

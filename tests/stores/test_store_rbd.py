@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gc
-import io
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 pytest.importorskip("glance_store")
@@ -19,27 +18,9 @@ from fastio.errors import FastioError
 from fastio.io import sparse
 from fastio.patches.glance_store import store_rbd
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
-from tests.stores.test_image_fairness import Ticker
+from tests.stores.images import KIB, MIB, ImageFile, Ticker, TimeIsOver
 
-KIB = 1 << 10
-MIB = 1 << 20
 NAMES = ("store_rbd", "image_fairness")
-
-
-class Source:
-    """An image file of unknown kind: it has nothing but ``read``, which tells what was asked of it."""
-
-    def __init__(self, data: bytes, error: BaseException | None = None) -> None:
-        self._file = io.BytesIO(data)
-        self._error = error
-        self.sizes: list[int] = []
-
-    def read(self, size: int = -1) -> bytes:
-        self.sizes.append(size)
-        data = self._file.read(size)
-        if not data and self._error is not None:
-            raise self._error
-        return data
 
 
 class Audited:
@@ -135,71 +116,7 @@ def images(store: Any) -> list[str]:
         return rbd.rbd.RBD().list(ioctx)
 
 
-def outcome(store: Any, data: bytes, size: int | None, thin: bool = False) -> Any:
-    """All that a caller sees of one image's life, with its random name left out."""
-    from glance_store import exceptions
-
-    seen: list[bytes] = []
-
-    class Verifier:
-        def update(self, chunk: bytes) -> None:
-            seen.append(chunk)
-
-    try:
-        added = store.add(Source(data), size=len(data) if size is None else size, verifier=Verifier())
-    except exceptions.GlanceStoreException as error:
-        return type(error), str(error)
-    iterator, length = store.get(added.url)
-    found = {
-        "added": added[1:],
-        "facts": facts(store, added.url),
-        "bytes": b"".join(iterator) == data,
-        "length": length,
-        "get_size": store.size(added.url),
-        "verified": b"".join(seen) == data,
-    }
-    store.delete(added.url)
-    with pytest.raises(exceptions.NotFound):
-        b"".join(store.get(added.url)[0])
-    return found
-
-
 CHUNK = 16 * KIB
-
-
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    chunks=st.integers(0, 9),
-    rest=st.sampled_from([-1, 0, 1, 4097]),
-    known=st.booleans(),
-    seed=st.binary(min_size=1, max_size=7),
-)
-@example(chunks=0, rest=0, known=False, seed=b"0")
-@example(chunks=0, rest=1, known=True, seed=b"0")
-@example(chunks=1, rest=0, known=True, seed=b"0")
-@example(chunks=2, rest=1, known=False, seed=b"0")
-@example(chunks=5, rest=-1, known=True, seed=b"\0")
-def test_as_unpatched(ceph_store: Any, chunks: int, rest: int, known: bool, seed: bytes) -> None:
-    """Sizes around multiples of the chunk, of known and unknown size."""
-    size = max(0, chunks * CHUNK + rest)
-    data = (seed * (size // len(seed) + 1))[:size]
-    given_size = None if known else 0
-    stock = outcome(ceph_store, data, given_size)
-    with fastio.patched(NAMES, strict=True, store_chunk_sizes={"rbd": CHUNK}):
-        assert outcome(ceph_store, data, given_size) == stock
-
-
-@pytest.mark.parametrize("announced", [-1, 1, -CHUNK, CHUNK])
-def test_wrong_size(ceph_store: Any, announced: int) -> None:
-    data = os.urandom(5 * CHUNK)
-    before = images(ceph_store)
-    stock = outcome(ceph_store, data, len(data) + announced)
-    with fastio.patched(NAMES, strict=True, store_chunk_sizes={"rbd": CHUNK}):
-        patched = outcome(ceph_store, data, len(data) + announced)
-    assert isinstance(stock, tuple)
-    # What was read until then depends on the chunk, and is part of the message.
-    assert patched[0] is stock[0]
-    assert images(ceph_store) == before
 
 
 @pytest.mark.parametrize("chunk", ["4KiB", "64KiB", "1MiB", "3MiB", "16MiB"])
@@ -209,9 +126,9 @@ def test_chunks_at_librbd(ceph_store: Any, audited: Audited, chunk: str) -> None
     size = parse_size(chunk)
     data = os.urandom(min(5 * size + 1000, 9 * MIB))
     with fastio.patched(NAMES, strict=True, store_chunk_sizes={"rbd": chunk}):
-        source = Source(data)
+        source = ImageFile(data)
         url = ceph_store.add(source, size=len(data)).url
-        assert set(source.sizes) == {size}
+        assert set(source.asked) == {size}
         expected = [min(size, len(data) - offset) for offset in range(0, len(data), size)]
         assert audited.lengths("aio_write", "write") == expected
         assert [len(chunk) for chunk in ceph_store.get(url)[0]] == expected
@@ -234,49 +151,6 @@ def test_no_request_outlives_its_chunk(ceph_store: Any) -> None:
         gc.enable()
 
 
-def test_default_chunk(ceph_store: Any, audited: Audited) -> None:
-    data = os.urandom(store_rbd.READ_CHUNK + 5)
-    with fastio.patched(NAMES, strict=True):
-        assert ceph_store.read(ceph_store.add(data).url) == data
-    assert audited.lengths("aio_read", "read") == [store_rbd.READ_CHUNK, 5]
-    assert audited.lengths("aio_write", "write") == [store_rbd.CHUNK] * 8 + [5]
-
-
-def test_operator_wins_unless_ours_is_explicit(open_store: Any, audited: Audited) -> None:
-    operators = open_store("ceph", identifier="operators", rbd_store_chunk_size=2)
-    defaults = open_store("ceph", identifier="defaults")
-    stocks = open_store("ceph", identifier="stocks", rbd_store_chunk_size=8)
-    data = os.urandom(9 * MIB)
-
-    def sizes() -> list[tuple[int, int]]:
-        """What is read and written at a time."""
-        found = []
-        for store in (operators, defaults, stocks):
-            url = store.add(data).url
-            written = max(audited.lengths("aio_write", "write"))
-            audited.calls.clear()
-            assert store.read(url) == data
-            found.append((max(audited.lengths("aio_read", "read")), written))
-            audited.calls.clear()
-        return found
-
-    stock = [(2 * MIB,) * 2, (8 * MIB,) * 2, (8 * MIB,) * 2]
-    assert sizes() == stock
-    early = defaults.driver
-    with fastio.patched(NAMES, strict=True):
-        assert sizes() == [(2 * MIB,) * 2, (store_rbd.READ_CHUNK, store_rbd.CHUNK), (8 * MIB,) * 2]
-        assert early.READ_CHUNKSIZE == store_rbd.READ_CHUNK
-        late = defaults.driver
-    assert sizes() == stock
-    with fastio.patched(NAMES, strict=True, store_chunk_size="1MiB", store_chunk_sizes={"rbd": "3MiB"}):
-        assert sizes() == [(3 * MIB,) * 2] * 3
-        assert early.READ_CHUNKSIZE == 3 * MIB
-    with fastio.patched(NAMES, strict=True, store_chunk_size="512KiB"):
-        assert sizes() == [(512 * KIB,) * 2] * 3
-    for driver in (early, late):
-        assert (driver.READ_CHUNKSIZE, driver.WRITE_CHUNKSIZE, driver.resize_amount) == (8 * MIB,) * 3
-
-
 @pytest.mark.parametrize("option", [None, 1, 8, 5])
 @pytest.mark.parametrize("ours", [None, "64KiB", "3MiB", "32MiB"])
 def test_object_size_is_that_of_the_option(open_store: Any, option: int | None, ours: str | None) -> None:
@@ -293,11 +167,11 @@ def test_object_size_is_that_of_the_option(open_store: Any, option: int | None, 
 def test_unknown_size_grows_as_before(open_store: Any, audited: Audited) -> None:
     store = open_store("ceph", identifier="small", rbd_store_chunk_size=1)
     data = os.urandom(11 * MIB + 77)
-    url = store.add(Source(data), size=0).url
+    url = store.add(ImageFile(data), size=0).url
     stock = [call for call in audited.calls if call[0] == "resize"]
     audited.calls.clear()
     with fastio.patched(NAMES, strict=True, store_chunk_sizes={"rbd": "256KiB"}):
-        patched_url = store.add(Source(data), size=0).url
+        patched_url = store.add(ImageFile(data), size=0).url
         resizes = [call for call in audited.calls if call[0] == "resize"]
         assert store.read(patched_url) == data
     assert resizes == stock == [("resize", 2 * MIB), ("resize", 6 * MIB), ("resize", 14 * MIB), ("resize", len(data))]
@@ -309,38 +183,12 @@ def test_thin_provisioning(open_store: Any, audited: Audited, known: bool) -> No
     store = open_store("ceph", identifier="thin", rbd_store_chunk_size=1, rbd_thin_provisioning=True)
     data = bytes(3 * MIB) + os.urandom(MIB) + bytes(2 * MIB) + b"x" + bytes(2 * MIB)
     size = len(data) if known else 0
-    url = store.add(Source(data), size=size).url
+    url = store.add(ImageFile(data), size=size).url
     with fastio.patched(NAMES, strict=True):
-        patched_url = store.add(Source(data), size=size).url
+        patched_url = store.add(ImageFile(data), size=size).url
         assert store.read(patched_url) == data
     assert audited.lengths("aio_write") == audited.lengths("write") == [MIB, MIB]
     assert facts(store, patched_url) == facts(store, url)
-
-
-@pytest.mark.parametrize("patched", [False, True])
-def test_partial_reads_are_refused_as_before(ceph_store: Any, patched: bool) -> None:
-    from glance_store import exceptions
-
-    data = os.urandom(5 * CHUNK)
-    url = ceph_store.add(data).url
-    with fastio.patched(NAMES if patched else (), strict=True, store_chunk_sizes={"rbd": CHUNK}):
-        for arguments in ({"offset": 10}, {"chunk_size": 10}):
-            with pytest.raises(exceptions.StoreRandomGetNotSupported):
-                ceph_store.get(url, **arguments)
-
-
-def test_a_reader_that_fails(ceph_store: Any) -> None:
-    """The image that was begun is removed, and the error is the reader's own."""
-    before = images(ceph_store)
-
-    class ClientGone(Exception):
-        pass
-
-    error = ClientGone("gone")
-    with fastio.patched(NAMES, strict=True, store_chunk_sizes={"rbd": CHUNK}), pytest.raises(ClientGone) as caught:
-        ceph_store.add(Source(os.urandom(5 * CHUNK), error), size=9 * CHUNK)
-    assert caught.value is error
-    assert images(ceph_store) == before
 
 
 def test_a_pool_that_is_full(ceph_store: Any, audited: Audited, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -358,30 +206,6 @@ def test_a_pool_that_is_full(ceph_store: Any, audited: Audited, monkeypatch: pyt
         ceph_store.add(os.urandom(3 * CHUNK))
     assert images(ceph_store) == before
     assert audited.lengths("write") == [CHUNK]
-
-
-def test_an_image_that_is_not_there(ceph_store: Any) -> None:
-    from glance_store import exceptions
-
-    url = ceph_store.add(os.urandom(CHUNK)).url
-    iterator, _ = ceph_store.get(url)
-    ceph_store.delete(url)
-    with fastio.patched(NAMES, strict=True):
-        for call in (ceph_store.get, ceph_store.size, ceph_store.delete):
-            with pytest.raises(exceptions.NotFound):
-                call(url)
-        with pytest.raises(exceptions.NotFound):
-            next(iter(iterator))
-
-
-def test_existing_image(ceph_store: Any) -> None:
-    from glance_store import exceptions
-
-    ceph_store.add(b"first", image_id="twice")
-    with fastio.patched(NAMES, strict=True):
-        with pytest.raises(exceptions.Duplicate):
-            ceph_store.add(b"second", image_id="twice")
-        assert "twice" in images(ceph_store)
 
 
 @pytest.mark.parametrize("taken", [0, 1, 2, 3])
@@ -437,9 +261,6 @@ def test_a_time_out_while_reading(ceph_store: Any) -> None:
     data = os.urandom(40 * CHUNK)
     url = ceph_store.add(data).url
 
-    class TimeIsOver(Exception):
-        pass
-
     current = eventlet.getcurrent()
     with fastio.patched("store_rbd", strict=True, store_chunk_sizes={"rbd": CHUNK}):
         for delay in range(30):
@@ -453,30 +274,6 @@ def test_a_time_out_while_reading(ceph_store: Any) -> None:
             else:
                 assert b"".join(chunks) == data
         assert ceph_store.read(url) == data
-
-
-@needs_eventlet
-def test_a_time_out_while_writing(ceph_store: Any) -> None:
-    """A time-out that is an Exception removes the image, as everything that goes wrong does."""
-    import eventlet
-
-    before = images(ceph_store)
-
-    class TimeIsOver(Exception):
-        pass
-
-    class Slow(Source):
-        def read(self, size: int = -1) -> bytes:
-            eventlet.sleep(0)
-            if len(self.sizes) == 20:
-                eventlet.spawn_after(0, current.throw, TimeIsOver())
-            return super().read(size)
-
-    current = eventlet.getcurrent()
-    data = os.urandom(40 * CHUNK)
-    with fastio.patched("store_rbd", strict=True, store_chunk_sizes={"rbd": CHUNK}), pytest.raises(TimeIsOver):
-        ceph_store.add(Slow(data), size=len(data))
-    assert images(ceph_store) == before
 
 
 # --- The images that read ahead and write behind, without Ceph

@@ -7,7 +7,7 @@ import io
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,32 +22,24 @@ hypothesis = pytest.importorskip("hypothesis")
 
 from hypothesis import strategies as st  # noqa: E402
 
-from tests.stores.s3_wire import MULTIPART, PART, Gate, ImageFile, Verifier, Wire, outcome, refusal  # noqa: E402
+from tests.stores import s3_wire  # noqa: E402
+from tests.stores.images import KIB, MIB, ImageFile, Verifier, outcome  # noqa: E402
+from tests.stores.s3_wire import MULTIPART, PART, Gate, Wire, refusal  # noqa: E402
 
-KIB, MIB = 1 << 10, 1 << 20
+pytestmark = pytest.mark.usefixtures("one_client")
+
 #: the hub is held no longer than by this
 YIELD = MIB
 DATA = os.urandom(MIB) * 27
 
 patched = functools.partial(fastio.patched, ["store_s3"], strict=True)
+same = functools.partial(s3_wire.same, "store_s3")
 #: a property that runs against a server
 few = hypothesis.settings(
     max_examples=6,
     deadline=None,
     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture, hypothesis.HealthCheck.too_slow],
 )
-
-
-@pytest.fixture
-def wire(monkeypatch: pytest.MonkeyPatch) -> Wire:
-    return Wire(monkeypatch)
-
-
-@pytest.fixture(autouse=True)
-def one_client() -> Iterator[None]:
-    """Clients take most of the time, and are not what is compared here."""
-    with fastio.patched(["s3_client"], strict=True):
-        yield
 
 
 @pytest.fixture
@@ -66,17 +58,6 @@ def in_parts(open_store: Callable[..., Any]) -> Any:
 
 def part_lengths(wire: Wire) -> list[int]:
     return [request.length for request in wire.take() if request.part]
-
-
-def same(store: Any, wire: Wire, call: Callable[[Any], Any]) -> Any:
-    """Assert that ``call(store)`` comes to the same, also on the wire, with and without the patch; stock's outcome."""
-    seen = []
-    for context in (fastio.patched([]), patched()):
-        wire.take()
-        with context:
-            seen.append((outcome(lambda: call(store)), wire.take()))
-    assert seen[0] == seen[1]
-    return seen[0]
 
 
 # What the server and the image file see.

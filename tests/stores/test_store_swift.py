@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import http.client
 import io
-import random
 import threading
 import uuid
 import warnings
@@ -18,19 +16,15 @@ swiftclient = pytest.importorskip("swiftclient")
 pytest.importorskip("glance_store._drivers.swift.store")
 
 import requests  # noqa: E402
-import urllib3  # noqa: E402
 
 import fastio  # noqa: E402
 from fastio.io import http_bodies, lowwater  # noqa: E402
 from fastio.report import Outcome  # noqa: E402
-from tests.stores.http_server import Answer, Request, in_turn, serving  # noqa: E402
+from tests.stores.http_server import Answer, Request, in_turn, serving, stock_block  # noqa: E402
+from tests.stores.images import KIB, MIB, ImageFile, content, sizes  # noqa: E402
 
-KIB = 1 << 10
-MIB = 1 << 20
 NAME = "store_swift"
 STOCK = 64 * KIB
-#: What urllib3 sends at a time.
-STOCK_BLOCK = 16 * KIB if int(urllib3.__version__.split(".")[0]) >= 2 else 8 * KIB
 DEFAULT = MIB
 #: What ``swift_store_large_object_chunk_size`` = 1 comes to.
 SEGMENT = 1000 * 1024
@@ -43,84 +37,11 @@ SETTINGS = [
 every_setting = pytest.mark.parametrize(("arguments", "chunk"), SETTINGS, ids=str)
 
 
-def content(size: int) -> bytes:
-    return random.Random(size).randbytes(size)
-
-
-def sizes(size: int, chunk: int) -> list[int]:
-    """The chunks in which ``size`` bytes come."""
-    return [chunk] * (size // chunk) + [size % chunk] * bool(size % chunk)
-
-
-class File(io.BytesIO):
-    """An image file that notes how many bytes it is asked for at a time."""
-
-    def __init__(self, data: bytes) -> None:
-        super().__init__(data)
-        self.asked: list[int] = []
-
-    def read(self, size: int | None = -1) -> bytes:
-        assert size is not None
-        self.asked.append(size)
-        return super().read(size)
-
-
-class Unseekable:
-    """An image file as it comes over the network."""
-
-    def __init__(self, data: bytes) -> None:
-        self._file = io.BytesIO(data)
-
-    def read(self, size: int) -> bytes:
-        return self._file.read(size)
-
-
-class Verifier:
-    """Collects what it is given."""
-
-    def __init__(self) -> None:
-        self.seen = b""
-
-    def update(self, data: bytes) -> None:
-        self.seen += data
-
-
-@pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many bytes each send() of an HTTP connection is given, from 1,000 on."""
-    found: list[int] = []
-    send = http.client.HTTPConnection.send
-
-    def note(self: Any, data: Any) -> None:
-        if not hasattr(data, "read") and len(data) >= 1000:
-            found.append(len(data))
-        send(self, data)
-
-    monkeypatch.setattr(http.client.HTTPConnection, "send", note)
-    return found
-
-
-@every_setting
-def test_the_chunks_of_a_download(swift_store: Any, arguments: dict[str, Any], chunk: int) -> None:
-    data = content(3 * MIB + 1)
-    url = swift_store.add(data).url
-    before = swift_store.driver
-    with fastio.patched(NAME, **arguments):
-        chunks, size = swift_store.get(url)
-        found = list(chunks)
-        # Also of a driver that was there before.
-        assert before.CHUNKSIZE == swift_store.driver.CHUNKSIZE == chunk
-    assert size == len(data)
-    assert b"".join(found) == data
-    assert [len(each) for each in found] == sizes(len(data), chunk)
-    assert [len(each) for each in swift_store.get(url)[0]] == sizes(len(data), STOCK)
-
-
 @every_setting
 def test_the_blocks_of_an_upload(swift_store: Any, sent: list[int], arguments: dict[str, Any], chunk: int) -> None:
     data = content(3 * MIB + 1)
     with fastio.patched(NAME, **arguments):
-        file = File(data)
+        file = ImageFile(data)
         url = swift_store.add(file, size=len(data)).url
         assert sent == [each for each in sizes(len(data), chunk) if each >= 1000]
         # Upstream looks at one byte first.
@@ -128,7 +49,7 @@ def test_the_blocks_of_an_upload(swift_store: Any, sent: list[int], arguments: d
         assert swift_store.read(url) == data
     sent.clear()
     swift_store.add(data)
-    assert set(sent) == {STOCK_BLOCK}
+    assert set(sent) == {stock_block()}
 
 
 @every_setting
@@ -159,26 +80,16 @@ def test_the_chunks_of_buffered_segments(
     )  # fmt: skip
     data = content(2 * SEGMENT)
     with fastio.patched(NAME, **arguments):
-        file = File(data)
+        file = ImageFile(data)
         added = store.add(file, size=size)
         # Two segments, each up to its end, and (not in glance_store 4) a third one, in which there is nothing.
         segment = [*(min(chunk, SEGMENT - at) for at in range(0, SEGMENT, chunk)), 0]
         assert file.asked in ([*segment, *segment, min(chunk, SEGMENT)], [*segment, *segment])
         assert store.read(added.url) == data
     assert added.size == len(data)
-    file = File(data)
+    file = ImageFile(data)
     store.add(file, size=size)
     assert max(file.asked) == STOCK
-
-
-class Broken(io.BytesIO):
-    """An image file whose source fails after a while."""
-
-    def read(self, size: int | None = -1) -> bytes:
-        assert size is not None
-        if self.tell() == 300_000:
-            raise OSError(5, "the source is gone")
-        return super().read(min(size, 300_000 - self.tell()))
 
 
 @pytest.mark.parametrize("size", [0, 2 * SEGMENT], ids=["unknown size", "known size"])
@@ -193,34 +104,12 @@ def test_an_image_file_that_fails(open_store: Any, tmp_path: Any, buffered: bool
 
     def outcome() -> Any:
         with pytest.raises(Exception) as caught:  # noqa: PT011
-            store.add(Broken(content(2 * SEGMENT)), image_id, size=size)
+            store.add(ImageFile(content(2 * SEGMENT), 100_000, 300_000), image_id, size=size)
         return caught.type, str(caught.value)
 
     with fastio.patched(NAME):
         patched = outcome()
     assert patched == outcome()
-
-
-@pytest.mark.parametrize(
-    ("make_file", "known"), [(io.BytesIO, True), (Unseekable, False)], ids=["known size", "unknown size"]
-)
-@pytest.mark.parametrize("size", [0, 1, 100_000 - 1, 100_000, 100_000 + 1, SEGMENT + 1, 2 * SEGMENT])
-def test_results_are_upstreams(open_store: Any, make_file: Callable[..., Any], size: int, known: bool) -> None:
-    """URL, size, checksum, multihash, metadata, what the verifier sees, and the bytes."""
-    store = open_store("swift", swift_store_large_object_size=2, swift_store_large_object_chunk_size=1)
-    image_id = str(uuid.uuid4())
-
-    def outcome() -> Any:
-        verifier = Verifier()
-        added = store.add(make_file(content(size)), image_id, size=size if known else 0, verifier=verifier)
-        found = (added, store.read(added.url), store.size(added.url), verifier.seen)
-        store.delete(added.url)
-        return found
-
-    upstream = outcome()
-    assert upstream[1] == content(size)
-    with fastio.patched(NAME, store_chunk_size=100_000):
-        assert outcome() == upstream
 
 
 @pytest.mark.parametrize("start", [0, 1, 99_999, 100_000, 300_000])
@@ -356,7 +245,7 @@ UPLOADS: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
     "known size": (lambda: io.BytesIO(BODY), {"content_length": len(BODY)}),
     "less than there is": (lambda: io.BytesIO(BODY), {"content_length": 1_000_001}),
     "unknown size": (lambda: io.BytesIO(BODY), {}),
-    "unseekable": (lambda: Unseekable(BODY), {"content_length": len(BODY)}),
+    "unseekable": (lambda: ImageFile(BODY), {"content_length": len(BODY)}),
     "with reset": (length_wrapper, {}),
     "bytes": (lambda: BODY, {}),
     "text": (lambda: "text", {}),
@@ -399,7 +288,7 @@ def test_chunks_on_the_wire() -> None:
 
     def chunks() -> list[int]:
         with serving(in_turn([Answer("201 Created", ETAG)])) as server:
-            connect(server.url).put_object("c", "o", Unseekable(content(600_000)))
+            connect(server.url).put_object("c", "o", ImageFile(content(600_000)))
             return server.requests[0].chunks
 
     with fastio.patched(NAME, store_chunk_size="256KiB"):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import http.client
 import io
-import random
 from typing import Any
 
 import pytest
@@ -18,15 +16,11 @@ import urllib3  # noqa: E402
 
 import fastio  # noqa: E402
 from fastio.io import http_bodies  # noqa: E402
-from tests.stores.http_server import Answer, in_turn, serving  # noqa: E402
+from tests.stores.http_server import Answer, in_turn, serving, stock_block  # noqa: E402
+from tests.stores.images import KIB, MIB, content, sizes  # noqa: E402
 
-KIB = 1 << 10
-MIB = 1 << 20
 NAME = "store_vmware"
-STOCK_READ = 4 * MIB
 STOCK_CHUNK = 64 * KIB
-#: What urllib3 sends at a time.
-STOCK_BLOCK = 16 * KIB if int(urllib3.__version__.split(".")[0]) >= 2 else 8 * KIB
 
 every_setting = pytest.mark.parametrize(
     ("arguments", "chunk"),
@@ -39,55 +33,6 @@ every_setting = pytest.mark.parametrize(
 )
 
 
-def content(size: int) -> bytes:
-    return random.Random(size).randbytes(size)
-
-
-def sizes(size: int, chunk: int) -> list[int]:
-    """The chunks in which ``size`` bytes come."""
-    return [chunk] * (size // chunk) + [size % chunk] * bool(size % chunk)
-
-
-class Verifier:
-    """Collects what it is given."""
-
-    def __init__(self) -> None:
-        self.seen = b""
-
-    def update(self, data: bytes) -> None:
-        self.seen += data
-
-
-@pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many bytes each send() of an HTTP connection is given, from 1,000 on."""
-    found: list[int] = []
-    send = http.client.HTTPConnection.send
-
-    def note(self: Any, data: Any) -> None:
-        if not hasattr(data, "read") and len(data) >= 1000:
-            found.append(len(data))
-        send(self, data)
-
-    monkeypatch.setattr(http.client.HTTPConnection, "send", note)
-    return found
-
-
-@every_setting
-def test_the_chunks_of_a_download(vmware_store: Any, arguments: dict[str, Any], chunk: int) -> None:
-    data = content(5 * MIB + 1)
-    url = vmware_store.add(data).url
-    with fastio.patched(NAME, **arguments):
-        chunks, size = vmware_store.get(url)
-        found = list(chunks)
-        assert vmware_store.driver.READ_CHUNKSIZE == vmware_store.driver.WRITE_CHUNKSIZE == chunk
-    assert size == len(data)
-    assert b"".join(found) == data
-    assert [len(each) for each in found] == sizes(len(data), chunk)
-    assert [len(each) for each in vmware_store.get(url)[0]] == sizes(len(data), STOCK_READ)
-    assert (vmware_store.driver.READ_CHUNKSIZE, vmware_store.driver.WRITE_CHUNKSIZE) == (STOCK_READ, MIB)
-
-
 @every_setting
 def test_the_blocks_of_an_upload(vmware_store: Any, sent: list[int], arguments: dict[str, Any], chunk: int) -> None:
     data = content(3 * MIB + 2000)
@@ -97,7 +42,7 @@ def test_the_blocks_of_an_upload(vmware_store: Any, sent: list[int], arguments: 
     assert vmware_store.read(url) == data
     sent.clear()
     vmware_store.add(data)
-    assert set(sent[:-1]) == {STOCK_BLOCK}
+    assert set(sent[:-1]) == {stock_block()}
 
 
 @every_setting
@@ -114,24 +59,6 @@ def test_the_chunks_of_an_upload_of_unknown_size(
     sent.clear()
     vmware_store.add(io.BytesIO(data))
     assert max(sent) in (STOCK_CHUNK, STOCK_CHUNK + len(b"10000\r\n\r\n"))
-
-
-@pytest.mark.parametrize("known", [True, False], ids=["known size", "unknown size"])
-@pytest.mark.parametrize("size", [0, 1, 100_000 - 1, 100_000, 100_000 + 1, 300_000])
-def test_results_are_upstreams(vmware_store: Any, size: int, known: bool) -> None:
-    """URL, size, checksum, multihash, metadata, what the verifier sees, and the bytes."""
-
-    def outcome() -> Any:
-        verifier = Verifier()
-        added = vmware_store.add(io.BytesIO(content(size)), "same-id", size=size if known else 0, verifier=verifier)
-        found = (added, vmware_store.read(added.url), vmware_store.size(added.url), verifier.seen)
-        vmware_store.delete(added.url)
-        return found
-
-    upstream = outcome()
-    assert upstream[1] == content(size)
-    with fastio.patched(NAME, store_chunk_size=100_000):
-        assert outcome() == upstream
 
 
 @pytest.mark.parametrize("retries", [None, 3])
