@@ -142,7 +142,7 @@ def test_what_is_declared_no_more_leaves_the_table(madeup: Callable[[str], str],
 def test_a_table_that_was_not_written(madeup: Callable[[str], str]) -> None:
     assert (
         madeup("""
-        from tests import test_fingerprint
+        from tests.patching import test_fingerprint
         try:
             test_fingerprint.test_the_table_has_what_the_patches_declare()
         except AssertionError:
