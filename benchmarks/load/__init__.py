@@ -7,3 +7,11 @@ with worker processes, or with workers on other machines, and leaves a directory
 Locust brings gevent, which monkey patches the process that imports it. So :mod:`benchmarks.load.runner` and
 :mod:`benchmarks.load.users` are imported by the generator's own processes only; all other modules are for anybody.
 """
+
+
+class Wrong(ValueError):
+    """Input that is not what it should be; the message says what is wrong with it."""
+
+
+class Failed(RuntimeError):
+    """Something that could not be done; the message says why."""

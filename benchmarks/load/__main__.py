@@ -27,6 +27,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 
+from benchmarks.load import Failed, Wrong
 from benchmarks.load import plan as plans
 from benchmarks.load.plan import Plan, PlanError
 from fastio.config import parse_size
@@ -42,9 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         return chosen.command(chosen)
-    except (PlanError, OSError) as error:
+    except (Wrong, Failed, OSError) as error:
         print(error, file=sys.stderr)
-        return 2
+        return 1 if isinstance(error, Failed) else 2
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -86,7 +87,7 @@ def _workload_commands(commands: argparse._SubParsersAction) -> None:
     workload.add_argument("--no-verify", action="store_true", help="do not compare what is read with what it should be")
     _watching(workload, "here and at the agents")
     workload.add_argument(
-        "--agent", type=_agent_address, action="append", metavar="HOST:PORT", default=[],
+        "--agent", type=_agent_address, action="append", metavar="HOST:PORT", default=_agents(workload),
         help="one that samples another machine (FASTIO_LOAD_AGENTS: several, with commas)",
     )  # fmt: skip
     workload.add_argument("--period", type=float, default=0.25, metavar="SECONDS", help="between two samples")
@@ -108,6 +109,15 @@ def _watching(parser: argparse.ArgumentParser, where: str) -> None:
         "--watch", action="append", metavar="NAME=PATTERN", default=[],
         help=f"processes whose command line has the pattern are sampled {where}; may be given several times",
     )  # fmt: skip
+
+
+def _agents(parser: argparse.ArgumentParser) -> list[tuple[str, int]]:
+    """The agents that the environment names."""
+    given = os.environ.get("FASTIO_LOAD_AGENTS", "")
+    try:
+        return [_agent_address(each) for each in given.split(",") if each]
+    except argparse.ArgumentTypeError as error:
+        parser.error(f"FASTIO_LOAD_AGENTS={given}: {error}")
 
 
 def _agent_address(text: str) -> tuple[str, int]:
@@ -163,11 +173,10 @@ def _run(chosen: argparse.Namespace) -> int:
             runner.run_here(plan, output)
         else:
             _run_with_workers(plan, output, chosen)
-    except runner.LoadError as error:
+    except runner.LoadError:
         # A directory with half a run in it is none that can be analysed.
         shutil.rmtree(output, ignore_errors=True)
-        print(f"the load was not carried out: {error}", file=sys.stderr)
-        return 1
+        raise
     return 0
 
 
@@ -226,37 +235,22 @@ def _work(chosen: argparse.Namespace) -> int:
             # Each run has a process of its own; without a master one ends after some minutes, and the next one waits.
             subprocess.run(command, check=False)
             time.sleep(1)
-    runner = _runner()
-    try:
-        runner.work(*chosen.master)
-    except runner.LoadError as error:
-        print(error, file=sys.stderr)
-        return 1
+    _runner().work(*chosen.master)
     return 0
 
 
 def _container(chosen: argparse.Namespace) -> int:
     from benchmarks.load import protocols
 
-    try:
-        (protocols.make_container if chosen.what == "init" else protocols.remove_container)(plans.read(chosen.plan))
-    except protocols.Refused as error:
-        print(error, file=sys.stderr)
-        return 1
+    (protocols.make_container if chosen.what == "init" else protocols.remove_container)(plans.read(chosen.plan))
     return 0
 
 
 def _carry_out_workload(chosen: argparse.Namespace) -> int:
-    from benchmarks.load import agent, cosbench, monitor, stages
+    from benchmarks.load import cosbench, monitor, stages
 
-    try:
-        workload = cosbench.read(chosen.file)
-        patterns = monitor.patterns(chosen.watch)
-        more = os.environ.get("FASTIO_LOAD_AGENTS", "")
-        agents = [*chosen.agent, *map(_agent_address, filter(None, more.split(",")))]
-    except (ValueError, argparse.ArgumentTypeError) as error:
-        print(error, file=sys.stderr)
-        return 2
+    workload = cosbench.read(chosen.file)
+    patterns = monitor.patterns(chosen.watch)
     if chosen.check:
         for stage in workload.stages:
             print(f"{stage.name}: " + ", ".join(f"{work.name} ({work.kind})" for work in stage.works))
@@ -268,17 +262,16 @@ def _carry_out_workload(chosen: argparse.Namespace) -> int:
     if chosen.clean:
         workload = workload.cleaning()
     settings = stages.Settings(
-        monitor.Watched(patterns=patterns), agents, patterns, chosen.period, lambda line: print(line, file=sys.stderr)
-    )
-    status = 0
+        monitor.Watched(patterns=patterns), chosen.agent, patterns, chosen.period,
+        lambda line: print(line, file=sys.stderr),
+    )  # fmt: skip
     try:
         stages.carry_out(workload, chosen.output, settings)
-    except (stages.WorkloadFailed, agent.AgentError) as error:
-        print(f"the workload has failed: {error}", file=sys.stderr)
-        status = 1
-    if (chosen.output / stages.SUMMARY).exists():
-        _show_workload(chosen.output, chosen.result)
-    return status
+    finally:
+        # What was done of one that has failed is shown as well.
+        if (chosen.output / stages.SUMMARY).exists():
+            _show_workload(chosen.output, chosen.result)
+    return 0
 
 
 def _show_workload(directory: Path, result: Path | None) -> None:
@@ -295,11 +288,8 @@ def _show_workload(directory: Path, result: Path | None) -> None:
 def _agent(chosen: argparse.Namespace) -> int:
     from benchmarks.load import agent, monitor
 
-    try:
-        server = agent.server(chosen.bind[0], chosen.bind[1], monitor.patterns(chosen.watch))
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 2
+    host, port = chosen.bind
+    server = agent.server(host, port, monitor.patterns(chosen.watch))
     with server:
         host, port = server.server_address[:2]
         print(f"{host!s}:{port}", flush=True)
@@ -310,12 +300,7 @@ def _agent(chosen: argparse.Namespace) -> int:
 def _path(chosen: argparse.Namespace) -> int:
     from benchmarks.load import path
 
-    try:
-        conditions = path.Conditions(chosen.rate, chosen.resets)
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 2
-    path.serve(chosen.bind, chosen.to, conditions)
+    path.serve(chosen.bind, chosen.to, path.Conditions(chosen.rate, chosen.resets))
     return 0
 
 
@@ -325,29 +310,15 @@ def _analyze(chosen: argparse.Namespace) -> int:
     from benchmarks.load.stages import SUMMARY
 
     if any((directory / SUMMARY).exists() for directory in chosen.directory):
-        return _analyze_workload(chosen)
-    try:
-        runs = [analysis.read(directory) for directory in chosen.directory]
-    except analysis.RunError as error:
-        print(error, file=sys.stderr)
-        return 2
+        if len(chosen.directory) > 1:
+            raise PlanError("of workloads one directory at a time can be analysed")
+        _show_workload(chosen.directory[0], chosen.result)
+        return 0
+    runs = [analysis.read(directory) for directory in chosen.directory]
     result = report.result(runs)
     tables.show_tables([report.table(runs), *tables.tables(result)])
     if chosen.result is not None:
         result.write(chosen.result)
-    return 0
-
-
-def _analyze_workload(chosen: argparse.Namespace) -> int:
-    from benchmarks.load import workloads
-
-    if len(chosen.directory) > 1:
-        raise PlanError("of workloads one directory at a time can be analysed")
-    try:
-        _show_workload(chosen.directory[0], chosen.result)
-    except workloads.WorkloadDirectoryError as error:
-        print(error, file=sys.stderr)
-        return 2
     return 0
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.load import monitor
+from benchmarks.load import Failed, monitor
 from benchmarks.load.monitor import Log, Sampler, Watched
 
 #: Where agents listen if nothing else is said.
@@ -31,7 +31,7 @@ PATIENCE = 10.0
 LONGEST_LINE = 1 << 16
 
 
-class AgentError(RuntimeError):
+class AgentError(Failed):
     """An agent that can not be reached, or that gives no samples."""
 
 

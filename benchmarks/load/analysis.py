@@ -6,9 +6,7 @@ operation until the first one starts its last. Within it the operations are divi
 
 from __future__ import annotations
 
-import array
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy
 
 from benchmarks.harness import statistics
+from benchmarks.load import Wrong, files, records
 from benchmarks.load import plan as plans
-from benchmarks.load import records
 from benchmarks.load.plan import Plan, PlanError
 
 SUMMARY = "run.json"
@@ -40,7 +38,7 @@ PHASES = {
 }
 
 
-class RunError(ValueError):
+class RunError(Wrong):
     """A directory that does not hold a run, or one that this program can not read."""
 
 
@@ -108,42 +106,53 @@ def read(directory: Path) -> Run:
 
     :raises RunError: if there is none, or it has no operations
     """
-    try:
-        summary = json.loads((directory / SUMMARY).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise RunError(f"{directory}: no run of a load: {error}") from error
-    if not isinstance(summary, dict) or summary.get("format") != FORMAT:
-        raise RunError(f"{directory / SUMMARY}: no run of a load (no format {FORMAT!r} in it)")
-    if summary.get("version") != VERSION:
-        raise RunError(f"{directory / SUMMARY}: version {summary.get('version')!r}, this program reads {VERSION}")
+    summary = files.read(directory / SUMMARY, "run of a load", FORMAT, VERSION, RunError)
     doubts: list[str] = []
     errors: dict[str, int] = {}
-    columns = _Columns()
     try:
         plan = plans.from_dict(summary["plan"])
-        for worker in summary["workers"]:
-            path = directory / f"worker-{worker['worker']}.csv.gz"
-            if worker["lost"]:
-                doubts.append(f"worker {worker['worker']} was lost: what it did is missing, or some of it")
-            if worker.get("exceptions"):
-                doubts.append(f"worker {worker['worker']}: {worker['exceptions'][0]}")
-            if not path.exists():
-                continue
-            reader = records.Reader(path)
-            for record in reader:
-                columns.add(worker["worker"], record, worker["clock_offset"])
-                if record.error:
-                    _count(errors, record.error)
-            if reader.truncated:
-                doubts.append(f"{path.name} is truncated: operations are missing")
+        rows = numpy.fromiter(_rows(directory, summary["workers"], doubts, errors), _ROW)
     except (KeyError, TypeError, PlanError, records.RecordError) as error:
         raise RunError(f"{directory}: {error}") from error
-    if not columns.start:
+    if not len(rows):
         raise RunError(f"{directory}: not a single operation was recorded")
-    if plan.total and not plan.seconds and len(columns.start) < plan.total:
-        doubts.append(f"only {len(columns.start)} of {plan.total} operations were carried out")
-    started, operations = columns.operations()
-    return Run(directory, plan, started, summary["workers"], operations, doubts, errors)
+    if plan.total and not plan.seconds and len(rows) < plan.total:
+        doubts.append(f"only {len(rows)} of {plan.total} operations were carried out")
+    started = float(rows["start"].min())
+    columns = {name: numpy.ascontiguousarray(rows[name]) for name in _ROW.names or ()}
+    columns["start"] = start = columns["start"] - started
+    for moment in ("sent", "first_byte", "end"):
+        columns[moment] = numpy.where(columns[moment] < 0, numpy.nan, start + columns[moment])
+    return Run(directory, plan, started, summary["workers"], Operations(**columns), doubts, errors)
+
+
+#: An operation as it was recorded, in a small fraction of the memory that objects would take.
+_ROW = numpy.dtype([
+    ("kind", "U8"), ("number", "q"), ("user", "q"), ("start", "d"), ("sent", "d"), ("first_byte", "d"), ("end", "d"),
+    ("bytes", "q"), ("status", "q"), ("failed", "?"),
+])  # fmt: skip
+
+
+def _rows(
+    directory: Path, workers: Sequence[dict[str, Any]], doubts: list[str], errors: dict[str, int]
+) -> Iterator[tuple[Any, ...]]:
+    """The operations of all workers; what is wrong is added to ``doubts`` and ``errors``."""
+    for worker in workers:
+        path = directory / f"worker-{worker['worker']}.csv.gz"
+        if worker["lost"]:
+            doubts.append(f"worker {worker['worker']} was lost: what it did is missing, or some of it")
+        if worker.get("exceptions"):
+            doubts.append(f"worker {worker['worker']}: {worker['exceptions'][0]}")
+        if not path.exists():
+            continue
+        reader = records.Reader(path)
+        for record in reader:
+            user, start = worker["worker"] << 32 | record.user, record.start - worker["clock_offset"]
+            yield (record.operation, record.number, user, start, *record[4:9], bool(record.error))
+            if record.error:
+                _count(errors, record.error)
+        if reader.truncated:
+            doubts.append(f"{path.name} is truncated: operations are missing")
 
 
 def _count(errors: dict[str, int], error: str) -> None:
@@ -151,53 +160,6 @@ def _count(errors: dict[str, int], error: str) -> None:
     if error not in errors and len(errors) >= DIFFERENT_ERRORS:
         error = f"{error.partition(':')[0]}: and others"
     errors[error] = errors.get(error, 0) + 1
-
-
-class _Columns:
-    """Collects records, in a small fraction of the memory that objects would take."""
-
-    def __init__(self) -> None:
-        self.kind: list[str] = []
-        self.user = array.array("q")
-        self.number = array.array("q")
-        self.start = array.array("d")
-        self.sent = array.array("d")
-        self.first_byte = array.array("d")
-        self.end = array.array("d")
-        self.bytes = array.array("q")
-        self.status = array.array("q")
-        self.failed = array.array("b")
-
-    def add(self, worker: int, record: records.Record, clock_offset: float) -> None:
-        self.kind.append(_KINDS.get(record.operation, record.operation))
-        self.user.append(worker << 32 | record.user)
-        self.number.append(record.number)
-        self.start.append(record.start - clock_offset)
-        self.sent.append(record.sent)
-        self.first_byte.append(record.first_byte)
-        self.end.append(record.end)
-        self.bytes.append(record.bytes)
-        self.status.append(record.status)
-        self.failed.append(bool(record.error))
-
-    def operations(self) -> tuple[float, Operations]:
-        epoch = min(self.start)
-        start = numpy.array(self.start) - epoch
-
-        def moment(since: array.array) -> numpy.ndarray:
-            found = numpy.array(since)
-            return numpy.where(found < 0, numpy.nan, start + found)
-
-        return epoch, Operations(
-            kind=numpy.array(self.kind), number=numpy.array(self.number), user=numpy.array(self.user), start=start,
-            sent=moment(self.sent), first_byte=moment(self.first_byte), end=moment(self.end),
-            bytes=numpy.array(self.bytes), status=numpy.array(self.status),
-            failed=numpy.array(self.failed, dtype=bool),
-        )  # fmt: skip
-
-
-#: One object for each name, however many records have it.
-_KINDS = {kind: kind for kind in plans.KINDS}
 
 
 def window(operations: Operations) -> Window:

@@ -10,6 +10,7 @@ import threading
 import time
 from pathlib import Path
 
+from benchmarks.load import Failed
 from benchmarks.load.plan import Plan
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -20,7 +21,7 @@ LOOK = 0.2
 GRACE = 15.0
 
 
-class LoadFailed(RuntimeError):
+class LoadFailed(Failed):
     """The load was not carried out; the message is what the generator said."""
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
+from benchmarks.load import Wrong
 from benchmarks.load.plan import Names, Operation, Plan, PlanError
 from benchmarks.load.selectors import selector
 from benchmarks.load.workload import KINDS, Stage, Work, Workload
@@ -53,7 +54,7 @@ _CHILDREN = {
 }
 
 
-class WorkloadError(ValueError):
+class WorkloadError(Wrong):
     """A file that is no workload, or one that can not be run here."""
 
 

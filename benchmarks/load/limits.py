@@ -15,6 +15,8 @@ import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from benchmarks.load import Failed
+
 #: Seconds of a period of a quota, the kernel's default.
 PERIOD = 0.1
 #: Seconds between two looks at what stopped servers have used.
@@ -23,7 +25,7 @@ LOOK = 0.005
 ROOT = Path("/sys/fs/cgroup")
 
 
-class LimitError(RuntimeError):
+class LimitError(Failed):
     """A limit that can not be set here."""
 
 

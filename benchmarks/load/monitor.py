@@ -25,6 +25,8 @@ from typing import Any, TextIO
 
 import psutil
 
+from benchmarks.load import Wrong
+
 FORMAT = "fastio-load-samples"
 VERSION = 1
 
@@ -288,7 +290,7 @@ def monitored(watched: Watched, path: Path, period: float = PERIOD) -> Iterator[
 
 
 def patterns(texts: Sequence[str]) -> dict[str, str]:
-    """``NAME=PATTERN``, or a pattern that is its own name; raises ValueError for one that is none."""
+    """``NAME=PATTERN``, or a pattern that is its own name; raises :class:`Wrong` for one that is none."""
     found = {}
     for text in texts:
         name, equals, pattern = text.partition("=")
@@ -296,6 +298,6 @@ def patterns(texts: Sequence[str]) -> dict[str, str]:
         try:
             re.compile(pattern)
         except re.error as error:
-            raise ValueError(f"{text!r} is not NAME=PATTERN: {error}") from error
+            raise Wrong(f"{text!r} is not NAME=PATTERN: {error}") from error
         found[name if equals else text] = pattern
     return found

@@ -14,6 +14,8 @@ import socket
 import struct
 from dataclasses import dataclass
 
+from benchmarks.load import Wrong
+
 #: Bytes that are taken at a time, and seconds of the rate that may be sent at once after a pause.
 PIECE = 64 << 10
 BURST = 0.05
@@ -34,9 +36,9 @@ class Conditions:
 
     def __post_init__(self) -> None:
         if self.rate < 0:
-            raise ValueError(f"rate {self.rate!r} is not a number from 0 on")
+            raise Wrong(f"rate {self.rate!r} is not a number from 0 on")
         if not 0 <= self.resets <= 1:
-            raise ValueError(f"resets {self.resets!r} is not a number from 0 to 1")
+            raise Wrong(f"resets {self.resets!r} is not a number from 0 to 1")
 
 
 class _Bucket:

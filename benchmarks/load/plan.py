@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.load import selectors
+from benchmarks.load import Wrong, files, selectors
 from benchmarks.load.selectors import SelectorError
 
 FORMAT = "fastio-load-plan"
@@ -25,7 +25,7 @@ DIVISIONS = ("none", "container", "object")
 CONTENTS = ("random", "log")
 
 
-class PlanError(ValueError):
+class PlanError(Wrong):
     """A plan that can not be carried out as it is written."""
 
 
@@ -197,10 +197,7 @@ def from_dict(data: Any) -> Plan:
 
     :raises PlanError: that names what is wrong
     """
-    if not isinstance(data, Mapping) or data.get("format") != FORMAT:
-        raise PlanError(f"not a plan of a load (no format {FORMAT!r} in it)")
-    if data.get("version") != VERSION:
-        raise PlanError(f"plan version {data.get('version')!r}, but this program knows version {VERSION}")
+    files.check(data, "plan of a load", FORMAT, VERSION, PlanError)
     fields = {name: value for name, value in data.items() if name not in ("format", "version")}
     if OLD_SERVER in fields:
         if "server" in fields:

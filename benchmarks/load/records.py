@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from benchmarks.load import Wrong, files
+
 FORMAT = "fastio-load-records"
 VERSION = 1
 
@@ -28,7 +30,7 @@ FLUSH_BYTES = 1 << 16
 ERROR_LENGTH = 200
 
 
-class RecordError(ValueError):
+class RecordError(Wrong):
     """A file that does not hold records, or whose version this program does not know."""
 
 
@@ -116,14 +118,9 @@ class Reader:
         self._lines = self._read_lines()
         try:
             self.about = json.loads(next(self._lines, ""))
+            files.check(self.about, "records of a load", FORMAT, VERSION, RecordError)
         except ValueError as error:
             raise RecordError(f"{path}: no records of a load: {error}") from error
-        if not isinstance(self.about, dict) or self.about.get("format") != FORMAT:
-            raise RecordError(f"{path}: no records of a load (no format {FORMAT!r} in its first line)")
-        if self.about.get("version") != VERSION:
-            raise RecordError(
-                f"{path}: records of version {self.about.get('version')!r}, but this program reads version {VERSION}"
-            )
 
     def _read_lines(self) -> Iterator[str]:
         with gzip.open(self.path, "rb") as file:

@@ -15,7 +15,6 @@ Locust's custom ones::
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import platform
 import socket
@@ -33,10 +32,11 @@ from locust.env import Environment
 from locust.exception import RPCError
 from locust.runners import MasterRunner, Runner, WorkerNode
 
+from benchmarks.load import Failed, files
 from benchmarks.load import plan as plans
 from benchmarks.load.plan import Plan
 from benchmarks.load.records import Writer
-from benchmarks.load.users import USERS, Work
+from benchmarks.load.users import StorageUser, Work
 
 #: Bytes of the file of records that are sent at a time.
 PIECE = 256 << 10
@@ -51,7 +51,7 @@ FORMAT = "fastio-load-run"
 VERSION = 1
 
 
-class LoadError(RuntimeError):
+class LoadError(Failed):
     """A load that could not be carried out; the message says where it failed."""
 
 
@@ -88,7 +88,7 @@ class Worker:
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
-        self._environment = runner.environment
+        self._environment: Any = runner.environment
         self._received = gevent.event.Event()
         self._path: Path | None = None
         runner.register_message("plan", self._planned)
@@ -207,7 +207,7 @@ class Master:
             if answer["error"]:
                 raise LoadError(f"worker {worker}: {answer['error']}")
         started = time.time()
-        self._runner.start(self._plan.users, self._plan.users, user_classes=[USERS[self._plan.protocol]])
+        self._runner.start(self._plan.users, self._plan.users, user_classes=[StorageUser])
         ends = None if not self._plan.seconds else self._plan.seconds + self._plan.patience + PATIENCE
 
         def all_ended() -> bool:
@@ -247,10 +247,7 @@ class Master:
             "format": FORMAT, "version": VERSION, "plan": self._plan.to_dict(), "started": started,
             "finished": time.time(), "workers": about,
         }  # fmt: skip
-        path = self._directory / SUMMARY
-        partial = path.with_name(f"{SUMMARY}.{os.getpid()}")
-        partial.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
-        os.replace(partial, path)
+        files.write(self._directory / SUMMARY, summary)
 
 
 def _only(chosen: frozenset[str]) -> type[UsersDispatcher]:
@@ -325,5 +322,5 @@ def work(host: str, port: int) -> None:
     runner.greenlet.join()
 
 
-def _environment() -> Environment:
-    return Environment(user_classes=list(USERS.values()))
+def _environment() -> Any:
+    return Environment(user_classes=[StorageUser])

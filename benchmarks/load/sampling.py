@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import bisect
 import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
+
+import numpy
 
 #: Seconds between two samples.
 PERIOD = 0.1
@@ -24,18 +25,10 @@ class Samples:
         self.moments.append(moment)
         self.seconds.append(seconds)
 
-    def until(self, moment: float) -> float:
-        """What was used until then, in between two samples in proportion."""
-        after = bisect.bisect_right(self.moments, moment)
-        if after in (0, len(self.moments)):
-            return self.seconds[min(after, len(self.moments) - 1)]
-        begin, end = self.moments[after - 1], self.moments[after]
-        share = (moment - begin) / (end - begin)
-        return self.seconds[after - 1] + share * (self.seconds[after] - self.seconds[after - 1])
-
     def between(self, begin: float, end: float) -> float:
-        """What was used in between."""
-        return self.until(end) - self.until(begin)
+        """What was used in between, between two samples in proportion."""
+        first, last = numpy.interp([begin, end], self.moments, self.seconds)
+        return float(last - first)
 
 
 @contextlib.contextmanager

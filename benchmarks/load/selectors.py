@@ -20,6 +20,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from benchmarks.load import Wrong
+
 UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 #: Of those without an upper end, as in COSBench.
 HIGHEST = (1 << 31) - 1
@@ -29,7 +31,7 @@ _PATTERN = re.compile(r"([curs])\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)|h\(([^()]*)\)|(
 _WORD = (1 << 64) - 1
 
 
-class SelectorError(ValueError):
+class SelectorError(Wrong):
     """A text that chooses nothing; the message says what would."""
 
 

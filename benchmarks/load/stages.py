@@ -13,7 +13,6 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import http.client
-import json
 import os
 import re
 import threading
@@ -23,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.load import agent, client, monitor, protocols
+from benchmarks.load import Failed, agent, client, files, monitor, protocols
 from benchmarks.load.monitor import Watched
 from benchmarks.load.plan import PlanError
 from benchmarks.load.workload import Stage, Work, Workload
@@ -38,7 +37,7 @@ MARGIN = 180.0
 GONE = 404
 
 
-class WorkloadFailed(RuntimeError):
+class WorkloadFailed(Failed):
     """A workload that was not carried out as it is written; its directory says how far it came."""
 
 
@@ -136,10 +135,7 @@ class _Summary:
         self._write()
 
     def _write(self) -> None:
-        partial = self._path.with_name(f"{SUMMARY}.{os.getpid()}")
-        data = {**self._data, "failure": self.failure, "doubts": self.doubts}
-        partial.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-        os.replace(partial, self._path)
+        files.write(self._path, {**self._data, "failure": self.failure, "doubts": self.doubts})
 
 
 def _safe(name: str) -> str:

@@ -16,13 +16,14 @@ from typing import Any
 
 import numpy
 
+from benchmarks.load import Wrong, files
 from benchmarks.load.monitor import FORMAT, VERSION
 
 #: Disk counters of the kernel are in milliseconds.
 _MILLISECONDS = 1000.0
 
 
-class SamplesError(ValueError):
+class SamplesError(Wrong):
     """A file that holds no samples, or none of the time that is asked for."""
 
 
@@ -93,8 +94,10 @@ class Samples:
     def __init__(self, path: Path) -> None:
         lines = list(_lines(path))
         first = lines[0] if lines else {}
-        if first.get("format") != FORMAT or first.get("version") != VERSION:
-            raise SamplesError(f"{path}: no samples (no format {FORMAT!r}, version {VERSION} in its first line)")
+        try:
+            files.check(first, "samples", FORMAT, VERSION, SamplesError)
+        except SamplesError as error:
+            raise SamplesError(f"{path}: {error}") from error
         self.path, self.about = path, first
         self.samples = [each for each in lines[1:] if "time" in each]
         self.times = numpy.array([each["time"] - first["clock_offset"] for each in self.samples])

@@ -1,11 +1,10 @@
-"""The users of Locust, one class for each service. Importing this module monkey patches the process (gevent)."""
+"""The user of Locust, for all services. Importing this module monkey patches the process (gevent)."""
 
 from __future__ import annotations
 
 import http.client
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import gevent
 import gevent.event
@@ -72,8 +71,6 @@ class Work:
 class StorageUser(locust.User):
     """Does one operation after the other, until none is left."""
 
-    abstract = True
-
     def wait_time(self) -> float:
         return self._work.plan.think
 
@@ -99,7 +96,7 @@ class StorageUser(locust.User):
         )  # fmt: skip
         self.environment.events.request.fire(
             request_type=step.kind, name=self._work.plan.protocol, response_time=seconds * 1000,
-            response_length=found.bytes, exception=Failed(_kind(problem)) if problem else None, context={},
+            response_length=found.bytes, exception=OperationFailed(_kind(problem)) if problem else None, context={},
         )  # fmt: skip
 
     def _done(self, step: Step, found: Exchange) -> str:
@@ -119,7 +116,7 @@ class StorageUser(locust.User):
         return problem
 
 
-class Failed(Exception):
+class OperationFailed(Exception):
     """An operation that has failed, for Locust's own statistics."""
 
 
@@ -130,27 +127,3 @@ def _kind(problem: str) -> str:
 
 def _since(start: float, moment: float | None) -> float:
     return -1 if moment is None else moment - start
-
-
-class GlanceUser(StorageUser):
-    protocol = "glance"
-
-
-class SwiftUser(StorageUser):
-    protocol = "swift"
-
-
-class S3User(StorageUser):
-    protocol = "s3"
-
-
-class LogsUser(StorageUser):
-    protocol = "logs"
-
-
-class MockUser(StorageUser):
-    protocol = "mock"
-
-
-#: Protocol -> its user.
-USERS: dict[str, type[Any]] = {kind.protocol: kind for kind in (GlanceUser, SwiftUser, S3User, LogsUser, MockUser)}

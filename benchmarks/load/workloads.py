@@ -4,7 +4,6 @@ used meanwhile, with the bottleneck. It reads files only, so it can be done agai
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 from benchmarks.harness import machine
 from benchmarks.harness.results import CaseResult, Result, VariantResult
 from benchmarks.harness.tables import EMPTY, Table, number
-from benchmarks.load import analysis, bottleneck, report, usage
+from benchmarks.load import Wrong, analysis, bottleneck, files, report, usage
 from benchmarks.load.analysis import Run, Window
 from benchmarks.load.bottleneck import Bottleneck, Limits
 from benchmarks.load.stages import FORMAT, SUMMARY, VERSION
@@ -40,7 +39,7 @@ COLUMNS = {
 }
 
 
-class WorkloadDirectoryError(ValueError):
+class WorkloadDirectoryError(Wrong):
     """A directory that does not hold a workload."""
 
 
@@ -79,12 +78,7 @@ def read(directory: Path) -> Found:
 
     :raises WorkloadDirectoryError: if there is none
     """
-    try:
-        data = json.loads((directory / SUMMARY).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise WorkloadDirectoryError(f"{directory}: no workload: {error}") from error
-    if not isinstance(data, dict) or data.get("format") != FORMAT or data.get("version") != VERSION:
-        raise WorkloadDirectoryError(f"{directory / SUMMARY}: no workload (no format {FORMAT!r}, version {VERSION})")
+    data = files.read(directory / SUMMARY, "workload", FORMAT, VERSION, WorkloadDirectoryError)
     found = Found(data["name"], data["failure"], list(data["doubts"]), {}, [], [])
     try:
         samples = usage.read(directory)

@@ -49,8 +49,8 @@ def test_the_old_name_of_the_server_is_understood() -> None:
         ({"operations": [{"kind": "move"}]}, "operation 'move' is not one of read, write, delete, list"),
         ({"operations": [{"kind": "read", "size": 3}]}, "operation: there is no 'size'"),
         ({"operations": [{"kind": "read", "selection": "zipf"}]}, "selection 'zipf' is not one of each, random"),
-        ({"version": 99}, "plan version 99"),
-        ({"format": "other"}, "not a plan"),
+        ({"version": 99}, "version 99"),
+        ({"format": "other"}, "no plan of a load"),
     ],
 )
 def test_what_is_wrong_is_named(change, message) -> None:

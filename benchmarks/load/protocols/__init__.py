@@ -11,6 +11,7 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
+from benchmarks.load import Failed
 from benchmarks.load.content import Check, Content
 from benchmarks.load.exchange import Connection, Exchange
 from benchmarks.load.plan import Plan, PlanError
@@ -26,7 +27,7 @@ CLIENTS = {
 }
 
 
-class Refused(Exception):
+class Refused(Failed):
     """The service has refused what a load can not do without: a login, a container."""
 
 

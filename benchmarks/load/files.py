@@ -1,0 +1,41 @@
+"""What the files of plans, runs and workloads have in common: JSON that names its format and version."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.load import Wrong
+
+
+def check(data: Any, what: str, kind: str, version: int, error: type[Wrong]) -> None:
+    """Raise ``error`` unless the data have this format and version.
+
+    :param what: they are, in words
+    """
+    if not isinstance(data, Mapping) or data.get("format") != kind:
+        raise error(f"no {what} (no format {kind!r} in it)")
+    if data.get("version") != version:
+        raise error(f"{what}: version {data.get('version')!r}, but this program knows version {version}")
+
+
+def read(path: Path, what: str, kind: str, version: int, error: type[Wrong]) -> dict[str, Any]:
+    """The data in a file; raises ``error`` that names it, if they are not there or something else."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        check(data, what, kind, version, error)
+    except (OSError, ValueError) as problem:
+        raise error(
+            f"{path}: no {what}: {problem}" if type(problem) is not error else f"{path}: {problem}"
+        ) from problem
+    return data
+
+
+def write(path: Path, data: Mapping[str, Any]) -> None:
+    """Write the file so that others see all of it or nothing."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}")
+    partial.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    os.replace(partial, path)
