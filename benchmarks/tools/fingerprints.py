@@ -34,6 +34,8 @@ from fastio.patching.fingerprint import NOT_PLAIN, PYTHON, Defaults, digest, spe
 from fastio.patching.registry import Requirement
 
 TABLE = pathlib.Path(__file__).resolve().parents[2] / "fastio" / "patching" / "fingerprints.json"
+#: ``{key: {minor version of Python: {fingerprint: releases}}}``
+Table = dict[str, dict[str, dict[str, str]]]
 #: What the standard library is called in the table.
 CPYTHON = "CPython"
 
@@ -79,6 +81,14 @@ def wanted_of(distribution: str, version: str) -> dict[str, list[str]]:
             module, _, name = key.partition(":")
             found.setdefault(module, {})[name] = None
     return {module: list(names) for module, names in found.items()}
+
+
+@lru_cache(maxsize=None)
+def is_wanted(key: str, release: str) -> bool:
+    """Whether a patch may meet the function ``key`` as ``release`` has it."""
+    distribution, _, version = release.rpartition(" ")
+    module, _, name = key.partition(":")
+    return name in wanted_of(distribution, version).get(module, ())
 
 
 def _reaches(requirement: Requirement | None, version: str) -> bool:
@@ -211,9 +221,19 @@ def main() -> None:
             names = releases(known.get(value, ""))
             if release not in names:
                 known[value] = ", ".join([*names, release])
-    # What no patch declares any more is not looked up either.
-    table = {key: table[key] for key in table if key in {each.key for each in declared()}}
-    TABLE.write_text(json.dumps(table, indent=1, sort_keys=True) + "\n")
+    TABLE.write_text(json.dumps(looked_up(table), indent=1, sort_keys=True) + "\n")
+
+
+def looked_up(table: Table) -> Table:
+    """``table`` without what no patch declares any more, and without releases from before a patch's range."""
+    kept: Table = {}
+    for key, pythons in table.items():
+        for python, known in pythons.items():
+            for value, text in known.items():
+                names = [release for release in releases(text) if is_wanted(key, release)]
+                if names:
+                    kept.setdefault(key, {}).setdefault(python, {})[value] = ", ".join(names)
+    return kept
 
 
 if __name__ == "__main__":

@@ -386,6 +386,7 @@ def test_the_shape_of_the_table() -> None:
 def test_the_table_has_what_the_patches_declare() -> None:
     """Nothing is missing, and nothing is there that is looked up by nobody."""
     assert set(fingerprint.table()) == {wanted.key for wanted in generator.declared()}
+    assert generator.looked_up(fingerprint.table()) == fingerprint.table()
 
 
 def test_every_key_belongs_to_a_library() -> None:
