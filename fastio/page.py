@@ -179,20 +179,6 @@ def markdown(title: str, sections: Sequence[Section], *, lead: Sequence[Part] = 
     return "\n\n".join(blocks) + "\n"
 
 
-def markdown_table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], figures: Sequence[bool] | None = None
-) -> list[str]:
-    """The lines of a table.
-
-    :param figures: for each column, whether it is aligned to the right; none is by default
-    """
-    ruler = ["---:" if right else "---" for right in figures or [False] * len(head)]
-    return [
-        "| " + " | ".join(cells) + " |"
-        for cells in (list(map(_cell, head)), ruler, *([_cell(cell) for cell in row] for row in rows))
-    ]
-
-
 def write(path: Path, text: str) -> None:
     """Write a file as a whole: whoever reads it finds the old one or the new one, also if this is interrupted."""
     handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -482,7 +468,3 @@ def _markdown(part: Part, level: int) -> Iterator[str]:
     elif isinstance(part, Code):
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", part.text)), default=0))
         yield f"{fence}\n{part.text.rstrip()}\n{fence}"
-
-
-def _cell(text: str) -> str:
-    return inline(text).replace("|", "\\|")

@@ -187,8 +187,6 @@ def test_markdown():
     assert "### Inner\n\n#### Deep\n\n```\na\nb\n```\n" in made
     assert "svg" not in made
     assert "Empty" not in made
-    cells = page.markdown_table(["a|b"], [["c\nd"]])
-    assert cells == ["| a\\|b |", "| --- |", "| c d |"]
     assert page.markdown("T", [Section("S", [Code("```")])]).endswith("````\n```\n````\n")
 
 

@@ -11,10 +11,8 @@ from typing import Any, TextIO
 from benchmarks.harness import results, statistics
 from benchmarks.harness.results import COSTS, CaseResult, Result, VariantResult
 from fastio.config import format_size
-from fastio.tables import Table
+from fastio.tables import EMPTY, Table, number
 
-#: Where nothing is known.
-EMPTY = "–"
 #: More combinations of fastio's settings than this are a sweep: the rows tell them.
 FEW_SETTINGS = 3
 #: Load average per processor, before the case, from which the figures are doubted: somebody else is at work.
@@ -35,13 +33,6 @@ _BOTH_COSTS = {
     "chunks": "chunks",
     "p99 ms": "p99_ms",
 }
-
-
-def number(figure: float | None) -> str:
-    """Three digits, or all those before the point."""
-    if figure is None:
-        return EMPTY
-    return f"{figure:.0f}" if abs(figure) >= 100 else f"{figure:.3g}"
 
 
 def table(case: CaseResult, machine: dict | None = None) -> Table:
