@@ -121,34 +121,6 @@ def test_a_part_of_an_image(service: Service, api: Api, image: tuple[str, bytes]
     assert (end["status"], end["outcome"], end["bytes"]) == (206, "ok", 1_999_000)
 
 
-def test_a_client_that_leaves_a_download(service: Service, api: Api) -> None:
-    content = os.urandom(64 << 20)
-    identity = api.create(name="large")
-    assert api.ask(
-        "PUT", f"/v2/images/{identity}/file", content, {"Content-Type": "application/octet-stream"}
-    ).status == 204  # fmt: skip
-    connection = api.connect()
-    with contextlib.closing(connection):
-        connection.request("GET", f"/v2/images/{identity}/file")
-        connection.sock.recv(1000)
-    end = the_one(service, f"{identity}/file", "GET")
-    assert end["outcome"] == "aborted"
-    assert end["bytes"] < len(content)
-
-
-def test_a_client_that_leaves_an_upload(service: Service, api: Api) -> None:
-    identity = api.create(name="never there")
-    with contextlib.closing(api.connect()) as connection:
-        connection.putrequest("PUT", f"/v2/images/{identity}/file")
-        for name, value in {"Content-Type": "application/octet-stream", "Content-Length": str(SIZE)}.items():
-            connection.putheader(name, value)
-        connection.endheaders(bytes(SIZE // 2))
-        time.sleep(0.3)
-    end = the_one(service, identity, "PUT")
-    assert end["outcome"] == "aborted"
-    assert end["error"]
-
-
 def test_an_image_that_is_not_there(service: Service, api: Api) -> None:
     identity = "00000000-1111-4222-8333-444444444444"
     assert api.ask("GET", f"/v2/images/{identity}").status == 404

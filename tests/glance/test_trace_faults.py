@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -151,20 +149,6 @@ def test_a_client_that_leaves_an_upload(seeded: Seeded) -> None:
     image = seeded.api.create(name="never there")
     seeded.api.abort_upload(image, bytes(MIB), LARGE)
     assert seeded.category("PUT", image) == "client gone"
-
-
-def test_the_table_names_every_class(seeded: Seeded) -> None:
-    """What an operator sees, after all of these in one trace."""
-    seeded.upload("mistrusted", MIB)
-    image, _ = seeded.upload("images", LARGE)
-    seeded.api.abort_download(image, MIB)
-    seeded.told("GET", f"{image}/file")
-    command = [sys.executable, "-m", "fastio", "trace", "report", "--markdown", str(seeded.service.traces)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    rows = [line for line in done.stdout.splitlines() if line.startswith("|")]
-    assert any("authentication failure" in row and "store.swift" in row for row in rows)
-    assert any("client gone" in row and "| glance |" in row for row in rows)
 
 
 def test_a_database_that_is_locked(release: type[Service]) -> None:

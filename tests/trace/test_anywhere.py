@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,15 +22,44 @@ if mode == "green":
     import eventlet
     eventlet.monkey_patch()
     eventlet.sleep(0)
-from fastio.concurrency import native
+from fastio.concurrency import native, offload
+from fastio.io import libc
 from fastio.trace import recorder, spans
 from fastio.trace.streams import Body, Passed, watch
 LIMITS = recorder.Limits(1 << 16, 1 << 30, 1 << 40)
+
+def until(true):
+    deadline = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < deadline, recorder.active and recorder.active.failure
+        sys.modules.get("eventlet", time).sleep(0.01)
+
+def hold(name, number):
+    "Have the native thread that makes this call of the C library, the number-th one, wait for a gate; gate, and calls."
+    gate, calls, to_hold = native.module("_thread").allocate_lock(), [], [None]
+    real, run = getattr(libc, name), offload.run
+    def call(*args):
+        calls.append(real(*args))
+        return calls[-1]
+    def slow(function, *args):
+        if len(calls) == number and function is calls[0][0] and to_hold:
+            to_hold.pop()
+            run(gate.acquire)
+        return run(function, *args)
+    setattr(libc, name, call)
+    offload.run = slow
+    gate.acquire()
+    return gate, calls
 """
 
-INTERRUPTED = (
-    BEGIN
-    + """
+
+@pytest.fixture
+def recording(run_python: Any, tmp_path: pathlib.Path) -> Callable[..., str]:
+    """``recording(code, mode, …)`` runs ``code``, which records into the test's directory; what it prints."""
+    return lambda code, mode="green", *more: run_python(BEGIN + code, str(tmp_path), mode, *more).stdout
+
+
+INTERRUPTED = """
 how = sys.argv[3]
 
 def give_up(make):
@@ -98,25 +128,20 @@ for child in range(4):
         recorder.stop()
 print(hung)
 """
-)
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("how", ["finalizer", "signal"])
-def test_whatever_comes_while_it_records(run_python: Any, tmp_path: pathlib.Path, how: str, mode: str) -> None:
-    done = run_python(INTERRUPTED, str(tmp_path / "trace"), mode, how, timeout=110)
+def test_whatever_comes_while_it_records(run_python, tmp_path, how, mode):
+    done = run_python(BEGIN + INTERRUPTED, str(tmp_path / "trace"), mode, how, timeout=110)
     assert done.stdout == "0\n", done.stderr
     for path in tmp_path.glob("*/*.jsonl"):
         names = {event.name for event in traces.read_file(path).events}
         assert names <= {"test.first", "test.second", "test.parent", "test.stream", "process.resources"}
-    assert any(
-        event.name == "test.stream" for path in tmp_path.glob("*child*") for event in traces.events(path)
-    )  # fmt: skip
+    assert any(event.name == "test.stream" for path in tmp_path.glob("*child*") for event in traces.events(path))
 
 
-FINALIZERS = (
-    BEGIN
-    + """
+FINALIZERS = """
 ident = native.module("_thread").get_ident
 main, elsewhere, ended = ident(), 0, 0
 class Cycle:
@@ -126,64 +151,41 @@ class Cycle:
         global elsewhere, ended
         ended += 1
         elsewhere += ident() != main
-gc.freeze()
-gc.set_threshold(1)
-recorder.start(directory, LIMITS)
-deadline = time.monotonic() + 60
-while recorder.active.written < 200:
-    assert time.monotonic() < deadline
+def garbage():
     # Whoever allocates next finds them.
     gc.disable()
     for _ in range(50):
         Cycle()
     gc.enable()
+gc.freeze()
+gc.set_threshold(1)
+recorder.start(directory, LIMITS)
+def record():
+    garbage()
     for _ in range(20):
         spans.point("test.event", None, {"bytes": 1})
-    gc.disable()
-    for _ in range(50):
-        Cycle()
-    gc.enable()
-    time.sleep(0.01)
+    garbage()
+    return recorder.active.written >= 200
+until(record)
 recorder.stop()
 assert ended
 print(elsewhere)
 """
-)
 
 
 @needs_eventlet
-def test_no_finalizer_runs_in_a_writer_of_ours(run_python: Any, tmp_path: pathlib.Path) -> None:
+def test_no_finalizer_runs_in_a_writer_of_ours(recording, tmp_path):
     """Those of a service that has a hub belong in the hub's thread. Natively they are at home in any."""
-    assert run_python(FINALIZERS, str(tmp_path), "green", timeout=100).stdout == "0\n"
+    assert recording(FINALIZERS) == "0\n"
     assert sum(event.name == "test.event" for event in traces.events(tmp_path)) >= 200
 
 
-SLOW_DISK = (
-    BEGIN
-    + """
-from fastio.io import libc
-from fastio.concurrency import offload
-gate = native.module("_thread").allocate_lock()
-real, run = libc.pwrite, offload.run
-blocked = []
-def pwrite(*args):
-    blocked.append(args)
-    return real(*args)
-libc.pwrite = pwrite
-def slow(function, *args):
-    if len(blocked) == 2 and gate.locked():
-        # The first text; the head of the file is written. The same thread then makes the call.
-        run(gate.acquire)
-    return run(function, *args)
-offload.run = slow
-gate.acquire()
+SLOW_DISK = """
+# The first text: the head of the file is written.
+gate, calls = hold("pwrite", 2)
 recorder.start(directory, LIMITS)
 spans.point("test.first", None, {})
-deadline = time.monotonic() + 60
-while len(blocked) < 2:
-    assert time.monotonic() < deadline
-    eventlet.sleep(0.01)
-turns = 0
+until(lambda: len(calls) == 2)
 for _ in range(100):
     eventlet.sleep(0)
     spans.point("test.second", None, {})
@@ -193,29 +195,24 @@ if sys.argv[3] == "stop":
 else:
     assert recorder.active.written == 0
     gate.release()
-    while recorder.active.written < 100:
-        assert time.monotonic() < deadline
-        eventlet.sleep(0.01)
+    until(lambda: recorder.active.written >= 100)
     recorder.stop()
 eventlet.sleep(0.5)
 """
-)
 
 
 @needs_eventlet
 @pytest.mark.parametrize("end", ["stop", "go on"])
-def test_a_disk_that_is_slow_does_not_hold_the_hub(run_python: Any, tmp_path: pathlib.Path, end: str) -> None:
+def test_a_disk_that_is_slow_does_not_hold_the_hub(recording, tmp_path, end):
     """What the end of the trace finds half done is done, and is there once."""
-    run_python(SLOW_DISK, str(tmp_path), "green", end, timeout=100)
+    recording(SLOW_DISK, "green", end)
     found = [event.name for event in traces.events(tmp_path)]
     assert found == ["test.first"] + ["test.second"] * 100
     (file,) = traces.read(tmp_path)
     assert file.ended and file.lost == 0
 
 
-HUB_WITHOUT_PATCHING = (
-    BEGIN
-    + """
+HUB_WITHOUT_PATCHING = """
 import threading
 recorder.start(directory, LIMITS)
 spans.point("test.first", None, {})
@@ -223,32 +220,23 @@ import eventlet
 from fastio.concurrency import current
 eventlet.sleep(0)
 before = len(os.listdir("/proc/self/task"))
-deadline = time.monotonic() + 60
-while not recorder.active._green or not recorder.active.written:
-    assert time.monotonic() < deadline
-    spans.point("test.event", None, {})
-    eventlet.sleep(0.01)
+until(lambda: spans.point("test.event", None, {}) or recorder.active._green and recorder.active.written)
 # A thread of the service beside the hub's, such as tpool's.
 thread = threading.Thread(target=lambda: [spans.point("test.thread", None, {}) for _ in range(10)])
 thread.start()
 thread.join()
-while recorder.active._hub_tickets == []:
-    assert time.monotonic() < deadline
-    eventlet.sleep(0.01)
+until(lambda: recorder.active._hub_tickets)
 assert not recorder.active.buffer and recorder.active.room == 0
 hub = current.hub_of_thread()
 assert all(timer.called for _, timer in hub.timers + hub.next_timers)
 spans.point("test.last", None, {})
-while recorder.active.buffer:
-    assert time.monotonic() < deadline
-    eventlet.sleep(0.01)
+until(lambda: not recorder.active.buffer)
 """
-)
 
 
 @needs_eventlet
-def test_a_hub_that_comes_later_takes_over(run_python: Any, tmp_path: pathlib.Path) -> None:
-    run_python(HUB_WITHOUT_PATCHING, str(tmp_path), "native", timeout=100)
+def test_a_hub_that_comes_later_takes_over(recording, tmp_path):
+    recording(HUB_WITHOUT_PATCHING, "native")
     (file,) = traces.read(tmp_path)
     assert file.ended and file.lost == 0
     names = [event.name for event in file.events]
@@ -256,9 +244,7 @@ def test_a_hub_that_comes_later_takes_over(run_python: Any, tmp_path: pathlib.Pa
     assert names.count("test.first") == names.count("test.last") == 1
 
 
-LOST_TIMER = (
-    BEGIN
-    + """
+LOST_TIMER = """
 from eventlet import hubs
 recorder._STALE = 0.5
 recorder.start(directory, LIMITS)
@@ -273,26 +259,19 @@ hub.next_timers = Timers(hub.next_timers)
 eventlet.sleep(0)
 assert recorder.active.buffer and not hub.next_timers
 hub.next_timers = []
-deadline = time.monotonic() + 30
-while not recorder.active.written:
-    assert time.monotonic() < deadline
-    spans.point("test.event", None, {})
-    eventlet.sleep(0.01)
+until(lambda: spans.point("test.event", None, {}) or recorder.active.written)
 """
-)
 
 
 @needs_eventlet
-def test_a_timer_that_the_hub_has_lost_is_not_waited_for(run_python: Any, tmp_path: pathlib.Path) -> None:
-    run_python(LOST_TIMER, str(tmp_path), "green", timeout=100)
+def test_a_timer_that_the_hub_has_lost_is_not_waited_for(recording, tmp_path):
+    recording(LOST_TIMER)
     (file,) = traces.read(tmp_path)
     assert [event.name for event in file.events].count("test.finalizer") == 1
     assert file.ended and file.lost == 0
 
 
-IN_THE_HUB = (
-    BEGIN
-    + """
+IN_THE_HUB = """
 import types
 from importlib import metadata
 from fastio.trace import files
@@ -302,52 +281,27 @@ def told(function):
     return lambda *args: (done.append((function.__name__, args)), function(*args))[1]
 metadata.version = told(metadata.version)
 files.posix = types.SimpleNamespace(close=told(files.posix.close))
-deadline = time.monotonic() + 60
-while len(os.listdir(directory)) < 4:
-    assert time.monotonic() < deadline
-    spans.point("test.event", None, {})
-    eventlet.sleep(0.01)
+until(lambda: spans.point("test.event", None, {}) or len(os.listdir(directory)) >= 4)
 # One file may be open.
 ours = [name for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}")
     and os.readlink(f"/proc/self/fd/{name}").startswith(directory)]
 print(done, len(ours) <= 1)
 """
-)
 
 
 @needs_eventlet
-def test_what_may_wait_for_a_disk_is_not_done_in_the_hub(run_python: Any, tmp_path: pathlib.Path) -> None:
+def test_what_may_wait_for_a_disk_is_not_done_in_the_hub(recording, tmp_path):
     """A file on a network is written out when it is closed; the release of a distribution is read from files."""
-    assert run_python(IN_THE_HUB, str(tmp_path), "green", timeout=100).stdout == "[] True\n"
+    assert recording(IN_THE_HUB) == "[] True\n"
     assert {"python", "fastio", "eventlet"} <= set(traces.read(tmp_path)[0].head["versions"])
 
 
-FULL_DISK = (
-    BEGIN
-    + """
+FULL_DISK = """
 import resource
-from fastio.concurrency import offload
-from fastio.io import libc
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-gate = native.module("_thread").allocate_lock()
-cuts, real, run = [], libc.truncate, offload.run
-def truncate(*args):
-    cuts.append(real(*args))
-    return cuts[-1]
-def slow(function, *args):
-    if cuts and function is cuts[0][0]:
-        # The same thread cuts the file off then.
-        run(gate.acquire)
-    return run(function, *args)
-libc.truncate, offload.run = truncate, slow
-gate.acquire()
+gate, cuts = hold("truncate", 1)
 recorder.start(directory, LIMITS)
 found = recorder.active
-deadline = time.monotonic() + 30
-def until(true):
-    while not true():
-        assert time.monotonic() < deadline, found.failure
-        eventlet.sleep(0.01)
 spans.point("test.first", None, {})
 until(lambda: found.written)
 soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -366,7 +320,6 @@ else:
     spans.point("test.third", None, {})
     recorder.stop()
 """
-)
 
 
 @needs_eventlet
@@ -375,64 +328,38 @@ else:
     [("stop", [["test.first"], ["test.second"] * 100]), ("go on", [["test.first", "test.third"]])],
     ids=["stop", "go on"],
 )
-def test_what_a_full_disk_did_not_take_is_cut_off_elsewhere(
-    run_python: Any, tmp_path: pathlib.Path, end: str, names: list[list[str]]
-) -> None:
+def test_what_a_full_disk_did_not_take_is_cut_off_elsewhere(recording, tmp_path, end, names):
     """The end of the trace does not wait for it, and loses nothing that it writes meanwhile."""
-    run_python(FULL_DISK, str(tmp_path), "green", end, timeout=100)
+    recording(FULL_DISK, "green", end)
     found = sorted(traces.read(tmp_path), key=lambda file: file.head["file"])
     assert [[event.name for event in file.events if event.name != "process.resources"] for file in found] == names
     assert found[-1].ended
 
 
-SLOW_CLOSE = (
-    BEGIN
-    + """
-from fastio.io import libc
-from fastio.concurrency import offload
-gate = native.module("_thread").allocate_lock()
-closes, real, run = [], libc.close, offload.run
-def close(fd):
-    closes.append(fd)
-    return real(fd)
-libc.close = close
-def slow(function, *args):
-    if closes and gate.locked():
-        # The same thread closes the file then.
-        run(gate.acquire)
-    return run(function, *args)
-offload.run = slow
-gate.acquire()
+SLOW_CLOSE = """
+gate, closes = hold("close", 1)
 recorder.start(directory, recorder.Limits(1 << 16, 1, 1 << 30))
 found = recorder.active
 spans.point("test.first", None, {})
-deadline = time.monotonic() + 60
-while not closes:
-    assert time.monotonic() < deadline
-    eventlet.sleep(0.01)
+until(lambda: closes)
 spans.point("test.second", None, {})
 recorder.stop()
 assert found.written >= 2
 gate.release()
-while found._hub_tickets == []:
-    assert time.monotonic() < deadline
-    eventlet.sleep(0.01)
+until(lambda: found._hub_tickets)
 print(repr(found.failure), found._files._fd)
 """
-)
 
 
 @needs_eventlet
-def test_the_trace_ends_while_a_full_file_is_closed(run_python: Any, tmp_path: pathlib.Path) -> None:
-    assert run_python(SLOW_CLOSE, str(tmp_path), "green", timeout=100).stdout == "'' None\n"
+def test_the_trace_ends_while_a_full_file_is_closed(recording, tmp_path):
+    assert recording(SLOW_CLOSE) == "'' None\n"
     names = [event.name for event in traces.events(tmp_path) if event.name != "process.resources"]
     assert sorted(names) == ["test.first", "test.second"]
     assert [file.ended for file in sorted(traces.read(tmp_path), key=lambda file: file.head["file"])][-1]
 
 
-WORKERS = (
-    BEGIN
-    + """
+WORKERS = """
 recorder.start(directory, LIMITS)
 spans.point("test.parent", None, {})
 def parent():
@@ -456,12 +383,11 @@ for child in range(3):
     pids.append(pid)
 print([os.waitpid(pid, 0)[1] for pid in pids])
 """
-)
 
 
 @needs_eventlet
-def test_workers_that_are_forked_by_a_service(run_python: Any, tmp_path: pathlib.Path) -> None:
-    assert run_python(WORKERS, str(tmp_path), "green", timeout=100).stdout == "[0, 0, 0]\n"
+def test_workers_that_are_forked_by_a_service(recording, tmp_path):
+    assert recording(WORKERS) == "[0, 0, 0]\n"
     names = sorted(
         [event.name for event in file.events if event.name != "process.resources"] for file in traces.read(tmp_path)
     )

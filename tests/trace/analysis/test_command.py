@@ -107,12 +107,6 @@ def test_errors_are_one_line_and_status_2(directory, capsys, arguments, said):
     assert err.count("\n") == 1
 
 
-def test_usage_errors_have_status_2(capsys):
-    with pytest.raises(SystemExit) as caught:
-        run(capsys)
-    assert caught.value.code == 2
-
-
 def test_reading_imports_nothing_beyond_the_standard_library(directory):
     code = (
         "import sys; from fastio.trace.analysis import reading; "
