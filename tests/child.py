@@ -16,6 +16,14 @@ import sys
 
 if False:  # typing.TYPE_CHECKING, without the time that importing typing takes
     from collections.abc import Callable
+    from typing import Any
+
+#: Options of a Popen: all its streams are pipes, or its outputs are.
+PIPES: dict[str, Any] = {"stdin": -1, "stdout": -1, "stderr": -1}
+OUTPUTS: dict[str, Any] = {"stdout": -1, "stderr": -1}
+MIB = 1 << 20
+#: More than any pipe holds that nobody asked to be larger, and odd.
+BIG = 3_000_001
 
 #: The exit status where nobody reads what is written any more.
 BROKEN_PIPE = 90
@@ -58,6 +66,13 @@ def err(seed: int, size: int, piece: int = 65536) -> str:
     return out(seed, size, piece, "err")
 
 
+def digest(payload: bytes) -> bytes:
+    """What the step ``digest`` says of ``payload``."""
+    import hashlib
+
+    return f"{len(payload)} {hashlib.sha256(payload).hexdigest()}".encode()
+
+
 def tile(pattern: bytes, size: int) -> bytes:
     """``pattern`` repeated to ``size`` bytes."""
     return (pattern * (size // len(pattern) + 1))[:size] if size else b""
@@ -91,13 +106,6 @@ def _grandchild(gate: int) -> None:
         os._exit(0)
 
 
-def _digest() -> None:
-    import hashlib
-
-    received = _read(-1)
-    _write(1, memoryview(f"{len(received)} {hashlib.sha256(received).hexdigest()}".encode()), 1000)
-
-
 def _settled(pid: int) -> None:
     """Return when the process has slept whenever it was looked at for a while: it waits, and is not just held up."""
     import time
@@ -121,7 +129,7 @@ def _do(step: str) -> None:
         while chunk := os.read(0, 65536):
             _write(1, memoryview(chunk), 65536)
     elif name == "digest":
-        _digest()
+        _write(1, memoryview(digest(_read(-1))), 1000)
     elif name == "close":
         os.close(int(words[0]))
     elif name == "sleep":

@@ -234,6 +234,12 @@ def green_subprocess() -> Any:
     return pytest.importorskip("eventlet.green.subprocess")
 
 
+@pytest.fixture
+def green(green_subprocess: Any) -> Any:
+    """The green subprocess as a program sees it: in a monkey-patched process that is ``subprocess``."""
+    return subprocess if MONKEY_PATCHED else green_subprocess
+
+
 @pytest.fixture(params=["subprocess", "eventlet.green.subprocess"])
 def popen_module(request: pytest.FixtureRequest) -> Any:
     """The modules whose ``Popen`` is patched, one after the other."""
@@ -275,5 +281,53 @@ def run_python(tmp_path: pathlib.Path) -> Callable[..., subprocess.CompletedProc
         if check and result.returncode:
             pytest.fail(f"exit status {result.returncode} of\n{code}\n{result.stdout}\n{result.stderr}")
         return result
+
+    return run
+
+
+_BEFORE = "import faulthandler; faulthandler.dump_traceback_later(90, exit=True)\n"
+_GREEN = "import eventlet; eventlet.monkey_patch()\n"
+
+
+@pytest.fixture(params=["native", "green"])
+def in_mode(request: pytest.FixtureRequest, run_python: Callable[..., Any]) -> Callable[..., str]:
+    """``in_mode(code, *arguments)`` runs ``code`` in a fresh Python, natively and monkey patched; returns its output.
+
+    ``sys.argv[1]`` says which; the arguments come behind it.
+    """
+    if MONKEY_PATCHED:
+        pytest.skip("the processes are fresh ones, the same as without TEST_EVENTLET")
+    before = _BEFORE
+    if request.param == "green":
+        pytest.importorskip("eventlet")
+        before += _GREEN
+
+    def run(code: str, *arguments: str) -> str:
+        done = run_python(before + textwrap.dedent(code), request.param, *arguments, options=("-W", "ignore"))
+        return str(done.stdout)
+
+    return run
+
+
+@pytest.fixture(params=["poll", "selects", "asyncio"])
+def in_hub(request: pytest.FixtureRequest, run_python: Callable[..., Any]) -> Callable[..., str]:
+    """``in_hub(code)`` runs ``code`` in a fresh monkey-patched Python with each hub besides epoll; returns its output.
+
+    Nobody may be left in the hub at its end.
+    """
+    if MONKEY_PATCHED:
+        pytest.skip("the processes are fresh ones, the same as without TEST_EVENTLET")
+    pytest.importorskip(f"eventlet.hubs.{request.param}")
+
+    def run(code: str) -> str:
+        after = "\nhub = eventlet.hubs.get_hub()\nprint(type(hub).__module__, *hub.get_readers(), *hub.get_writers())\n"
+        done = run_python(
+            _BEFORE + _GREEN + textwrap.dedent(code) + after,
+            env={"EVENTLET_HUB": request.param},
+            options=("-W", "ignore"),
+        )
+        output, _, left = done.stdout.rstrip("\n").rpartition("\n")
+        assert left == f"eventlet.hubs.{request.param}"
+        return str(output)
 
     return run

@@ -7,12 +7,38 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+import pytest
+
+import fastio
+from fastio import counters
 from tests.child import Gate, command
 
 STREAMS = ("stdin", "stdout", "stderr")
 
 #: Time-outs in seconds for what comes at once, unless the machine stands still; a test tries one after the other.
 ATTEMPTS = (0.5, 5, 40)
+
+
+def as_upstream(go: Callable[[], Any], *names: str, counts: dict[str, int] | None = None, **settings: Any) -> Any:
+    """What ``go()`` returns, which must be the same patched as it is unpatched.
+
+    :param names: of the patches; all of the default without any
+    :param counts: what these counters must have counted patched
+    """
+    upstream = go()
+    with fastio.patched(list(names) or None, **settings):
+        counters.reset()
+        assert go() == upstream
+        seen = counters.snapshot()
+    assert {name: seen[name] for name in counts or {}} == (counts or {})
+    return upstream
+
+
+def timed_out(sp: ModuleType, popen: Any, timeout: float, *input: Any) -> Any:
+    """The exception of a ``communicate()`` that takes longer than ``timeout`` seconds."""
+    with pytest.raises(sp.TimeoutExpired) as caught:
+        popen.communicate(*input, timeout=timeout)
+    return caught.value
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pathlib
 import subprocess
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -17,14 +17,20 @@ import pytest
 import fastio
 from fastio import counters
 from fastio.concurrency import budget
-from tests.child import Gate, command, data, err, out
-from tests.conftest import MONKEY_PATCHED, needs_eventlet
-
-MIB = 1 << 20
-BIG = 3_000_001
-PIPES: dict[str, Any] = {"stdin": -1, "stdout": -1, "stderr": -1}
+from tests.child import BIG, MIB, PIPES, Gate, command, data, err, out
+from tests.conftest import needs_eventlet
+from tests.outcome import timed_out
 
 pytestmark = pytest.mark.fast_path("exchanges")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nothing_old_is_collected() -> Iterator[None]:
+    """What all tests before these have left is not looked at each time."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def descriptors() -> set[str]:
@@ -87,8 +93,7 @@ def can_not_be_decoded(module: Any) -> None:
 def resumes(module: Any) -> None:
     with Gate() as gate:
         popen = module.Popen(command(gate.wait, "digest"), pass_fds=gate.fds, **PIPES)
-        with pytest.raises(module.TimeoutExpired):
-            popen.communicate(data(1, BIG), timeout=0.01)
+        timed_out(module, popen, 0.01, data(1, BIG))
         gate.open()
         assert popen.communicate()[0].startswith(str(BIG).encode())
 
@@ -160,12 +165,7 @@ def test_no_input_is_held(patched: Any, popen_module: Any) -> None:
 
 
 MEMORY = """
-import faulthandler, gc, sys
-faulthandler.dump_traceback_later(90, exit=True)
-if sys.argv[1] == "green":
-    import eventlet
-    eventlet.monkey_patch()
-import subprocess
+import gc, subprocess
 import fastio
 from tests.child import command, data
 
@@ -192,23 +192,14 @@ print(fastio.counters.exchanges, resident() - before)
 
 
 @pytest.mark.no_fast_path(reason="counted in the other process")
-@pytest.mark.skipif(MONKEY_PATCHED, reason="the processes are fresh ones, the same as without TEST_EVENTLET")
-@pytest.mark.parametrize("kind", ["native", "green"])
-def test_no_memory_after_hundreds_of_calls(run_python: Any, kind: str) -> None:
-    if kind == "green":
-        pytest.importorskip("eventlet")
-    done = run_python(MEMORY, kind, options=("-W", "ignore"))
-    exchanges, grown = map(int, done.stdout.split())
+def test_no_memory_after_hundreds_of_calls(in_mode: Any) -> None:
+    exchanges, grown = map(int, in_mode(MEMORY).split())
     assert exchanges >= 350
     # 600 payloads of 1 MiB went through; what little the allocator keeps is far less than one in a hundred.
     assert grown < 4 * MIB
 
 
 PEAK = """
-import sys
-if sys.argv[1] == "green":
-    import eventlet
-    eventlet.monkey_patch()
 import subprocess
 import fastio
 
@@ -227,12 +218,8 @@ print((peak() - before) / 1024 / 200)
 
 
 @pytest.mark.no_fast_path(reason="counted in the other process")
-@pytest.mark.skipif(MONKEY_PATCHED, reason="the processes are fresh ones, the same as without TEST_EVENTLET")
-@pytest.mark.parametrize("kind", ["native", "green"])
-def test_the_payload_is_in_memory_once(run_python: Any, kind: str) -> None:
-    if kind == "green":
-        pytest.importorskip("eventlet")
-    assert 0.95 < float(run_python(PEAK, kind, options=("-W", "ignore")).stdout) <= 1.15
+def test_the_payload_is_in_memory_once(in_mode: Any) -> None:
+    assert 0.95 < float(in_mode(PEAK)) <= 1.15
 
 
 @needs_eventlet

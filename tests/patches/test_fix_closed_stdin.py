@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-import fastio
-from fastio import counters
-from tests.child import Gate, command, data, err, out
-from tests.outcome import describe, until
+from tests.child import PIPES, Gate, command, data, digest, err, out
+from tests.outcome import as_upstream, describe, until
 
 pytestmark = pytest.mark.fast_path("exchanges")
-
-PIPES = {"stdin": -1, "stdout": -1, "stderr": -1}
-
-
-def digest(payload: bytes) -> bytes:
-    return f"{len(payload)} {hashlib.sha256(payload).hexdigest()}".encode()
 
 
 @pytest.mark.parametrize("bufsize", [{}, {"bufsize": 0}, {"bufsize": 1000}, {"text": True}], ids=str)
@@ -74,25 +65,4 @@ def test_one_pipe_only_is_as_upstream(sp: ModuleType) -> None:
         except ValueError as error:
             return describe(error, None), popen.wait()
 
-    upstream = go()
-    with fastio.patched():
-        assert go() == upstream
-
-
-def test_switched_off(sp: ModuleType) -> None:
-    def go() -> Any:
-        popen = sp.Popen(command(out(1, 10)), **PIPES)
-        popen.stdin.close()
-        try:
-            return popen.communicate(), popen.returncode
-        except ValueError as error:
-            popen.wait()
-            popen.stdout.close()
-            popen.stderr.close()
-            return describe(error, None)
-
-    upstream = go()
-    with fastio.patched(disabled=["fix_closed_stdin"]):
-        counters.reset()
-        assert go() == upstream
-        assert counters.exchanges == 1
+    as_upstream(go)

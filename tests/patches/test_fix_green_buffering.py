@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import fastio
-from tests.child import Gate, command, data, err, out
+from tests.child import BIG, PIPES, Gate, command, data, err, out
+from tests.outcome import as_upstream
 
 eventlet = pytest.importorskip("eventlet")
 
@@ -16,9 +17,6 @@ from eventlet.green import subprocess as green  # noqa: E402
 from eventlet.greenio.py3 import GreenFileIO  # noqa: E402
 
 pytestmark = [pytest.mark.fast_path("bytes_in"), pytest.mark.also("fix_green_buffering")]
-
-PIPES = {"stdin": -1, "stdout": -1, "stderr": -1}
-BIG = 3_000_001
 
 
 def test_reads_come_back_whole(patched: Any, hub: Any) -> None:
@@ -66,9 +64,7 @@ def test_a_size_that_the_caller_gives_holds(arguments: Any, options: Any) -> Non
         popen.communicate()
         return found
 
-    upstream = types()
-    with fastio.patched():
-        assert types() == upstream
+    as_upstream(types)
 
 
 def test_what_is_written_needs_no_flush(patched: Any, hub: Any) -> None:
@@ -77,12 +73,6 @@ def test_what_is_written_needs_no_flush(patched: Any, hub: Any) -> None:
     assert popen.stdout.readline() == b"abc\n"
     popen.stdin.close()
     assert popen.communicate() == (b"", b"")
-
-
-def test_communicate_after_some_reading(patched: Any, hub: Any, native_subprocess: Any) -> None:
-    """What is in the buffer is lost to communicate(), natively as well; nothing is where nobody has read."""
-    popen = green.Popen(command(out(1, BIG)), stdout=-1, stderr=-1)
-    assert popen.communicate() == (data(1, BIG), b"")
 
 
 def test_a_reader_that_waits_for_little_gets_it(patched: Any, hub: Any, gate: Gate) -> None:
@@ -100,16 +90,3 @@ def test_without_green_pipe(hub: Any) -> None:
         assert popen.stdout.read(200_000) == data(1, BIG)[:200_000]
         assert popen.stdout.read() == data(1, BIG)[200_000:]
         popen.wait()
-
-
-def test_switched_off() -> None:
-    def types() -> list[type]:
-        popen = green.Popen(command("exit:0"), **PIPES)
-        found = [type(stream) for stream in (popen.stdin, popen.stdout, popen.stderr)]
-        popen.communicate()
-        return found
-
-    upstream = types()
-    with fastio.patched(disabled=["fix_green_buffering"]):
-        assert types() == upstream
-    assert upstream == [GreenFileIO] * 3, "upstream has mended it, and the fix can go"

@@ -7,14 +7,11 @@ from typing import Any
 
 import pytest
 
-import fastio
-from tests.child import command
+from tests.child import PIPES, command
 
 pytest.importorskip("eventlet")
 
 from eventlet.green import subprocess as green  # noqa: E402
-
-PIPES = {"stdin": -1, "stdout": -1, "stderr": -1}
 
 OPTIONS: list[dict[str, Any]] = [
     {"encoding": "latin-1"},
@@ -87,16 +84,3 @@ def test_bytes_stay_bytes(patched: Any) -> None:
     popen = green.Popen(command("exit:0"), **PIPES)
     assert not any(isinstance(stream, io.TextIOBase) for stream in (popen.stdin, popen.stdout, popen.stderr))
     popen.communicate()
-
-
-def test_switched_off() -> None:
-    def streams() -> list[Any]:
-        popen = green.Popen(command("exit:0"), **PIPES, encoding="utf-16", errors="ignore")
-        found = [(stream.encoding, stream.errors) for stream in (popen.stdin, popen.stdout, popen.stderr)]
-        popen.communicate()
-        return found
-
-    upstream = streams()
-    with fastio.patched(disabled=["fix_green_encoding"]):
-        assert streams() == upstream
-    assert upstream != [("utf-16", "ignore")] * 3, "upstream has mended it, and the fix can go"

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import fastio
-from fastio.report import Outcome
 from tests.child import command, data, out
 from tests.conftest import HAS_OSLO, MONKEY_PATCHED
+from tests.outcome import as_upstream
 
 eventlet = pytest.importorskip("eventlet")
 
@@ -91,9 +91,7 @@ def test_other_errors_are_raised_as_before(hub: Any) -> None:
             os.close(writer)
         return found
 
-    upstream = errors()
-    with fastio.patched():
-        assert errors() == upstream
+    as_upstream(errors)
 
 
 @pytest.mark.parametrize("bufsize", [-1, 0])
@@ -111,11 +109,6 @@ def test_the_hang_without_the_fast_communicate(hub: Any, green_subprocess: Any) 
         assert popen.returncode == 3
 
 
-def test_the_hang_of_a_single_pipe(patched: Any, hub: Any, green_subprocess: Any) -> None:
-    popen = green_subprocess.Popen(["true"], stdin=-1)
-    assert popen.communicate(data(1, 1 << 20)) == (None, None)
-
-
 @pytest.mark.skipif(not HAS_OSLO, reason="oslo.concurrency is not installed")
 def test_the_hang_of_execute(patched: Any) -> None:
     from oslo_concurrency import processutils
@@ -127,13 +120,6 @@ def test_the_hang_of_execute(patched: Any) -> None:
 
 def test_os_is_patched_where_eventlet_has_put_its_own(patched: Any) -> None:
     assert (os.write is green_os.write) == MONKEY_PATCHED
-
-
-def test_switched_off(patched: Any) -> None:
-    with_it = green_os.write
-    fastio.unpatch("fix_green_epipe")
-    assert green_os.write is not with_it
-    assert fastio.status().outcome("fix_green_epipe") in (Outcome.REVERTED, Outcome.OFF)
 
 
 SPINS = """

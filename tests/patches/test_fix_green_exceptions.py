@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-import fastio
-from tests.child import Gate, command, data, err, out
+from tests.child import PIPES, Gate, command, data, err, out
 from tests.outcome import ATTEMPTS
 
 pytest.importorskip("eventlet")
@@ -18,8 +17,6 @@ pytest.importorskip("eventlet")
 from eventlet.green import subprocess as green  # noqa: E402
 
 pytestmark = pytest.mark.no_fast_path(reason="some of what is run here has no pipes")
-
-PIPES: dict[str, Any] = {"stdin": -1, "stdout": -1, "stderr": -1}
 
 
 def test_the_classes_are_one(patched: Any) -> None:
@@ -113,13 +110,3 @@ def test_run_has_its_signature(patched: Any) -> None:
         green.run(["true"], capture_output=True, stdout=-1)
     with pytest.raises(ValueError, match="stdin and input"):
         green.run(["true"], input=b"x", stdin=-1)
-
-
-def test_switched_off() -> None:
-    def classes() -> list[type]:
-        return [type(expired(way, 0.1)) for way in ("communicate, three pipes", "run, captured")]
-
-    upstream = classes()
-    assert {cls.__name__ for cls in upstream} == {"TimeoutExpired"}
-    with fastio.patched(disabled=["fix_green_exceptions"]):
-        assert classes() == upstream

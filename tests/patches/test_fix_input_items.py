@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import array
-import hashlib
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-import fastio
-from fastio import counters
-from tests.child import Gate, command, data
-from tests.outcome import Call, observe
+from tests.child import PIPES, Gate, command, data, digest
+from tests.outcome import Call, as_upstream, observe, timed_out
 
 pytestmark = pytest.mark.fast_path("exchanges")
 
-PIPES: dict[str, Any] = {"stdin": -1, "stdout": -1, "stderr": -1}
 BYTES = data(1, 400_008)
-
-
-def digest(payload: bytes) -> bytes:
-    return f"{len(payload)} {hashlib.sha256(payload).hexdigest()}".encode()
 
 
 INPUTS: dict[str, Any] = {
@@ -50,36 +42,20 @@ def test_numpy(patched: Any, sp: ModuleType) -> None:
 
 def test_with_a_timeout_in_between(patched: Any, sp: ModuleType, gate: Gate) -> None:
     popen = sp.Popen(command(gate.wait, "digest"), pass_fds=gate.fds, **PIPES)
-    with pytest.raises(sp.TimeoutExpired):
-        popen.communicate(INPUTS["ints"], timeout=0.2)
+    timed_out(sp, popen, 0.2, INPUTS["ints"])
     gate.open()
     assert popen.communicate() == (digest(BYTES), b"")
 
 
-def test_run(patched: Any, sp: ModuleType) -> None:
-    assert sp.run(command("digest"), input=INPUTS["ints"], capture_output=True).stdout == digest(BYTES)
-
-
-@pytest.mark.parametrize("kind", ["every other item", "backwards"])
-def test_what_is_not_contiguous_is_as_upstream(sp: ModuleType, kind: str) -> None:
-    view = memoryview(array.array("I", BYTES))[:: 2 if kind == "every other item" else -1]
-    upstream = observe(sp, ["digest"], [Call(view)], **PIPES)
-    with fastio.patched():
-        assert observe(sp, ["digest"], [Call(view)], **PIPES) == upstream
-    assert upstream[0]["error"] == "BufferError"
-
-
-def test_text_mode_refuses_it_as_upstream(sp: ModuleType) -> None:
-    upstream = observe(sp, ["digest"], [Call(INPUTS["ints"])], text=True, **PIPES)
-    with fastio.patched():
-        assert observe(sp, ["digest"], [Call(INPUTS["ints"])], text=True, **PIPES) == upstream
-    assert upstream[0]["error"] == "AttributeError"
-
-
-@pytest.mark.no_fast_path(reason="without the fix it is left to upstream")
-def test_switched_off(sp: ModuleType) -> None:
-    small = array.array("I", BYTES[:4000])
-    upstream = observe(sp, ["digest"], [Call(small)], **PIPES)
-    with fastio.patched(disabled=["fix_input_items"]):
-        counters.reset()
-        assert observe(sp, ["digest"], [Call(small)], **PIPES) == upstream
+@pytest.mark.parametrize(
+    ("view", "text", "error"),
+    [
+        (memoryview(array.array("I", BYTES))[::2], False, "BufferError"),
+        (memoryview(array.array("I", BYTES))[::-1], False, "BufferError"),
+        (INPUTS["ints"], True, "AttributeError"),
+    ],
+    ids=["every other item", "backwards", "text mode"],
+)
+def test_what_is_refused_as_upstream_refuses_it(sp: ModuleType, view: Any, text: bool, error: str) -> None:
+    upstream = as_upstream(lambda: observe(sp, ["digest"], [Call(view)], text=text, **PIPES))
+    assert upstream[0]["error"] == error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import signal
 from types import ModuleType
@@ -13,18 +12,10 @@ import pytest
 
 import fastio
 from fastio import counters
-from tests.child import Gate, command, data, out
-from tests.outcome import ATTEMPTS, Call, observe, until
+from tests.child import BIG, PIPES, Gate, command, data, digest, out
+from tests.outcome import timed_out, until
 
 pytestmark = pytest.mark.fast_path("exchanges")
-
-BIG = 3_000_001
-PIPES = {"stdin": -1, "stdout": -1, "stderr": -1}
-
-
-def digest(payload: bytes) -> bytes:
-    return f"{len(payload)} {hashlib.sha256(payload).hexdigest()}".encode()
-
 
 INPUTS = {
     "bytes": data(1, BIG),
@@ -53,8 +44,7 @@ def test_every_byte_is_sent_once(patched: Any, sp: ModuleType, gate: Gate, kind:
 def test_text_is_sent_once(patched: Any, sp: ModuleType, gate: Gate) -> None:
     text = "aä€\n" * 300_000
     popen = sp.Popen(command(gate.wait, "echo"), pass_fds=gate.fds, encoding="utf-8", **PIPES)
-    with pytest.raises(sp.TimeoutExpired):
-        popen.communicate(text, timeout=0.2)
+    timed_out(sp, popen, 0.2, text)
     gate.open()
     assert popen.communicate() == (text, "")
 
@@ -62,16 +52,14 @@ def test_text_is_sent_once(patched: Any, sp: ModuleType, gate: Gate) -> None:
 def test_while_the_child_writes_as_well(patched: Any, sp: ModuleType, gate: Gate) -> None:
     steps = [out(1, 200_000), "in:100000", gate.wait, out(2, 200_000), "digest"]
     popen = sp.Popen(command(*steps), pass_fds=gate.fds, **PIPES)
-    with pytest.raises(sp.TimeoutExpired):
-        popen.communicate(data(3, BIG), timeout=0.4)
+    timed_out(sp, popen, 0.4, data(3, BIG))
     gate.open()
     assert popen.communicate(timeout=100) == (data(1, 200_000) + data(2, 200_000) + digest(data(3, BIG)[100_000:]), b"")
 
 
 def test_a_child_that_goes_away_in_between(patched: Any, sp: ModuleType, gate: Gate) -> None:
     popen = sp.Popen(command(gate.wait, "exit:3"), pass_fds=gate.fds, **PIPES)
-    with pytest.raises(sp.TimeoutExpired):
-        popen.communicate(data(1, BIG), timeout=0.1)
+    timed_out(sp, popen, 0.1, data(1, BIG))
     gate.open()
     popen.wait()
     assert popen.communicate() == (b"", b"")
@@ -94,8 +82,7 @@ def test_input_that_was_all_sent_is_not_sent_again(patched: Any, sp: ModuleType,
 
 def test_stdin_closed_by_the_caller_in_between(patched: Any, sp: ModuleType, gate: Gate) -> None:
     popen = sp.Popen(command(gate.wait, "digest"), pass_fds=gate.fds, **PIPES)
-    with pytest.raises(sp.TimeoutExpired):
-        popen.communicate(data(1, BIG), timeout=0)
+    timed_out(sp, popen, 0, data(1, BIG))
     popen.stdin.close()
     gate.open()
     assert popen.communicate() == (digest(data(1, popen._input_offset)), b"")
@@ -103,8 +90,7 @@ def test_stdin_closed_by_the_caller_in_between(patched: Any, sp: ModuleType, gat
 
 def test_no_input_at_all(patched: Any, sp: ModuleType, gate: Gate) -> None:
     popen = sp.Popen(command("digest", gate.wait), pass_fds=gate.fds, **PIPES)
-    with pytest.raises(sp.TimeoutExpired):
-        popen.communicate(timeout=0.1)
+    timed_out(sp, popen, 0.1)
     gate.open()
     assert popen.communicate() == (digest(b""), b"")
 
@@ -113,8 +99,7 @@ def test_a_process_left_behind_holds_stdin(patched: Any, sp: ModuleType, gate: G
     """Upstream returns once the outputs have ended and the child has exited."""
     popen = sp.Popen(command("close:1", "close:2", gate.grandchild, gate.tell, gate.wait), pass_fds=gate.fds, **PIPES)
     gate.reached()
-    with pytest.raises(sp.TimeoutExpired):
-        popen.communicate(data(1, BIG), timeout=0.2)
+    timed_out(sp, popen, 0.2, data(1, BIG))
     sent = popen._input_offset
     popen.kill()
     assert popen.communicate() == (b"", b"")
@@ -144,8 +129,7 @@ def test_the_outputs_end_before_the_input_does(patched: Any, sp: ModuleType, gat
     """The child is there and reads: it gets all of it."""
     steps = ["close:1", "close:2", gate.wait, f"in:{BIG}", "in:1", "exit:4"]
     popen = sp.Popen(command(*steps), pass_fds=gate.fds, **PIPES)
-    with pytest.raises(sp.TimeoutExpired):
-        popen.communicate(data(1, BIG), timeout=0.2)
+    timed_out(sp, popen, 0.2, data(1, BIG))
     gate.open()
     assert popen.communicate(timeout=timeout) == (b"", b"")
     assert (popen.returncode, popen._input_offset, popen.stdin.closed) == (4, BIG, True)
@@ -172,26 +156,3 @@ def test_without_the_patches_beneath(sp: ModuleType, gate: Gate, disabled: list[
         gate.open()
         assert popen.communicate() == (digest(data(1, BIG)), b"")
         assert counters.exchanges == (1 if disabled else 2)
-
-
-def test_switched_off(sp: ModuleType) -> None:
-    def go(timeout: float) -> Any:
-        calls = [Call(data(1, 100), timeout=0), Call(timeout=0.1), Call(opens=True, timeout=timeout)]
-        # A gate of its own: a child that was ended may not have taken what opens it.
-        with Gate() as gate:
-            seen = observe(sp, [gate.wait, "digest"], calls, gate, **PIPES)
-        for found in seen:
-            # It names the descriptors of the gate.
-            found.pop("cmd", None)
-        return seen
-
-    # Where upstream sends the rest, the child has to start and answer in time.
-    for timeout in ATTEMPTS:
-        upstream = go(timeout)
-        with fastio.patched(disabled=["fix_input_resume"]):
-            counters.reset()
-            found = go(timeout)
-            assert counters.exchanges == 3
-        if found == upstream:
-            break
-    assert found == upstream

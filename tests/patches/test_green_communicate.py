@@ -16,6 +16,7 @@ from fastio.concurrency import budget
 from tests.child import Gate, command, data, dump, err, out
 from tests.conftest import MONKEY_PATCHED, needs_oslo
 from tests.descriptors import recycled
+from tests.outcome import timed_out
 from tests.patches.conftest import timers
 
 eventlet = pytest.importorskip("eventlet")
@@ -214,8 +215,7 @@ def test_a_timeout_of_eventlet_around_communicate(patched: Any, hub: Any, green:
 
 def test_a_timed_out_call_leaves_nothing(patched: Any, hub: Any, green: ModuleType, gate: Gate) -> None:
     popen = green.Popen(command(gate.wait), pass_fds=gate.fds, **PIPES)
-    with pytest.raises(green.TimeoutExpired):
-        popen.communicate(data(1, BIG), timeout=0.1)
+    timed_out(green, popen, 0.1, data(1, BIG))
     assert budget.shared.active() == 0 and not list(hub.get_readers()) and not list(hub.get_writers())
     gate.open()
     popen.communicate()
