@@ -86,6 +86,10 @@ class Wrong(Exception):
     """The service gave something else than what was sent."""
 
 
+class Nothing(Exception):
+    """There is no image to do it with, or no room for another."""
+
+
 @dataclass
 class Sample:
     """The processes of the idle service."""
@@ -127,7 +131,8 @@ class Soak:
         self._seeds = itertools.count(seed * 1_000_000)
         self._random = random.Random(seed)
         self._images: dict[str, Image] = {}
-        self._busy: set[str] = set()
+        #: how many are at work with each of them
+        self._busy: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._idle = threading.Condition()
         self._running = 0
@@ -166,11 +171,14 @@ class Soak:
                     self._running -= 1
                     self._idle.notify_all()
 
-    def _do(self, operation: Callable[[random.Random], str], chance: random.Random) -> None:
+    def _do(self, operation: Callable[[random.Random], None], chance: random.Random) -> None:
         name = operation.__name__.strip("_")
         started, disturbed, ended = time.monotonic(), self._disturbed, self._ended
+        counter = self.tally.done
         try:
-            count, counter = operation(chance), self.tally.done
+            operation(chance)
+        except Nothing:
+            name = "nothing"
         except Wrong as error:
             self._fault(f"{name}: {error}")
             return
@@ -184,11 +192,11 @@ class Soak:
             if cut and disturbed != "end" and ended == self._ended:
                 self._fault(f"{name}: cut off by a reload")
                 return
-            count, counter = name, self.tally.cut_off if cut else self.tally.unanswered
+            counter = self.tally.cut_off if cut else self.tally.unanswered
             # The service is starting.
             time.sleep(0.2)
         with self._lock:
-            counter[count or name] += 1
+            counter[name] += 1
 
     def _fault(self, text: str) -> None:
         with self._lock:
@@ -200,23 +208,27 @@ class Soak:
             self.tally.bytes += count
 
     @contextlib.contextmanager
-    def _some_image(self, chance: random.Random) -> Iterator[Image | None]:
-        """An image that nobody deletes meanwhile."""
+    def _some_image(self, chance: random.Random, empty: bool = False) -> Iterator[Image]:
+        """An image that nobody deletes meanwhile; with data, unless it may be an ``empty`` one.
+
+        :raises Nothing: if there is none
+        """
         with self._lock:
             image = chance.choice(list(self._images.values())) if self._images else None
-            token = f"{image.identifier}/{chance.random()}" if image else ""
-            self._busy.add(token)
+            if image is None or not (image.size or empty):
+                raise Nothing
+            self._busy[image.identifier] += 1
         try:
             yield image
         finally:
             with self._lock:
-                self._busy.discard(token)
+                self._busy[image.identifier] -= 1
 
-    def _new(self, chance: random.Random, chunked: bool) -> str:
+    def _upload(self, chance: random.Random, chunked: bool = False) -> None:
         with self._lock:
             seed = next(self._seeds)
             if len(self._images) >= KEPT:
-                return "nothing"
+                raise Nothing
         size = chance.choice(SIZES) if chance.random() < 0.3 else chance.randrange(LARGEST)
         data = content(seed, size)
         image = Image(self._api.create(), data, sha512(data))
@@ -233,76 +245,55 @@ class Soak:
         with self._lock:
             self._images[image.identifier] = image
         self._moved(size)
-        return ""
 
-    def _upload(self, chance: random.Random) -> str:
-        return self._new(chance, chunked=False)
-
-    def _chunked_upload(self, chance: random.Random) -> str:
-        return self._new(chance, chunked=True)
+    def _chunked_upload(self, chance: random.Random) -> None:
+        self._upload(chance, chunked=True)
 
     def _from(self, chance: random.Random) -> Api:
         return chance.choice((self._api, self._elsewhere))
 
-    def _download(self, chance: random.Random) -> str:
-        with self._some_image(chance) as image:
-            if image is None:
-                return "nothing"
-            self._check(image, self._from(chance).connect(), 0, image.size, close=True)
-        return ""
+    def _download(self, chance: random.Random) -> None:
+        with self._some_image(chance, empty=True) as image:
+            self._check_alone(self._from(chance), image, 0, image.size)
 
-    def _range(self, chance: random.Random) -> str:
+    def _range(self, chance: random.Random) -> None:
         with self._some_image(chance) as image:
-            if image is None or not image.size:
-                return "nothing"
             start = chance.randrange(image.size)
-            end = chance.randrange(start, image.size)
-            self._check(image, self._from(chance).connect(), start, end + 1, close=True)
-        return ""
+            self._check_alone(self._from(chance), image, start, chance.randrange(start, image.size) + 1)
 
-    def _one_connection(self, chance: random.Random) -> str:
+    def _one_connection(self, chance: random.Random) -> None:
         """Several downloads on a connection: what follows a body must be the next answer's head."""
-        connection = self._from(chance).connect()
-        try:
+        with contextlib.closing(self._from(chance).connect()) as connection:
             for _ in range(3):
                 with self._some_image(chance) as image:
-                    if image is None or not image.size:
-                        return "nothing"
-                    self._check(image, connection, 0, image.size)
-                    self._check(image, connection, image.size // 3, image.size // 3 + 1)
-        finally:
-            connection.close()
-        return ""
+                    self._check(connection, image, 0, image.size)
+                    self._check(connection, image, image.size // 3, image.size // 3 + 1)
 
-    def _check(
-        self, image: Image, connection: http.client.HTTPConnection, start: int, end: int, close: bool = False
-    ) -> None:
+    def _check_alone(self, api: Api, image: Image, start: int, end: int) -> None:
+        with contextlib.closing(api.connect()) as connection:
+            self._check(connection, image, start, end)
+
+    def _check(self, connection: http.client.HTTPConnection, image: Image, start: int, end: int) -> None:
         """Download the bytes from ``start`` to ``end`` and compare them with what was sent."""
         whole = (start, end) == (0, image.size)
         headers = {} if whole else {"Range": f"bytes={start}-{end - 1}"}
         expected = image.data[start:end]
+        connection.request("GET", f"/v2/images/{image.identifier}/file", headers=headers)
+        response = connection.getresponse()
+        if response.status != (200 if whole else 206):
+            raise Wrong(f"download of {end - start} bytes: {response.status}")
         try:
-            connection.request("GET", f"/v2/images/{image.identifier}/file", headers=headers)
-            response = connection.getresponse()
-            if response.status != (200 if whole else 206):
-                raise Wrong(f"download of {end - start} bytes: {response.status}")
-            try:
-                body = response.read()
-            except http.client.IncompleteRead as error:
-                if not expected.startswith(error.partial):
-                    raise Wrong(f"the first {len(error.partial)} of {len(expected)} bytes are wrong") from error
-                raise
-            if sha512(body) != sha512(expected):
-                raise Wrong(f"{len(body)} bytes came, not the {len(expected)} that were sent")
-        finally:
-            if close:
-                connection.close()
+            body = response.read()
+        except http.client.IncompleteRead as error:
+            if not expected.startswith(error.partial):
+                raise Wrong(f"the first {len(error.partial)} of {len(expected)} bytes are wrong") from error
+            raise
+        if sha512(body) != sha512(expected):
+            raise Wrong(f"{len(body)} bytes came, not the {len(expected)} that were sent")
         self._moved(len(expected))
 
-    def _slow_download(self, chance: random.Random) -> str:
+    def _slow_download(self, chance: random.Random) -> None:
         with self._some_image(chance) as image:
-            if image is None or not image.size:
-                return "nothing"
             body = bytearray()
             with self._from(chance).started_download(image.identifier) as response:
                 while piece := response.read(MIB):
@@ -313,41 +304,32 @@ class Soak:
             if sha512(body) != image.sha512:
                 raise Wrong(f"{len(body)} bytes came slowly, not the {image.size} that were sent")
             self._moved(image.size)
-        return ""
 
-    def _abort_download(self, chance: random.Random) -> str:
+    def _abort_download(self, chance: random.Random) -> None:
         with self._some_image(chance) as image:
-            if image is None or not image.size:
-                return "nothing"
             self._from(chance).abort_download(image.identifier, chance.randrange(image.size))
-        return ""
 
-    def _abort_upload(self, chance: random.Random) -> str:
+    def _abort_upload(self, chance: random.Random) -> None:
         identifier = self._api.create()
         size = chance.randrange(LARGEST)
         self._api.abort_upload(identifier, content(0, size), size + chance.randrange(1, MIB))
-        deadline = time.monotonic() + PATIENCE
-        while (status := self._api.show(identifier)["status"]) == "saving":
-            if time.monotonic() > deadline:
-                raise Wrong(f"an upload that was reset is still being saved after {PATIENCE:g} s")
-            time.sleep(0.1)
+        if not self._eventually(lambda: self._api.show(identifier)["status"] != "saving"):
+            raise Wrong(f"an upload that was reset is still being saved after {PATIENCE:g} s")
+        status = self._api.show(identifier)["status"]
         if status != "queued":
             raise Wrong(f"an upload that was reset has become {status}")
         self._api.delete(identifier)
-        return ""
 
-    def _delete(self, chance: random.Random) -> str:
+    def _delete(self, chance: random.Random) -> None:
         with self._lock:
-            used = {token.partition("/")[0] for token in self._busy}
-            free = [identifier for identifier in self._images if identifier not in used]
+            free = [identifier for identifier in self._images if not self._busy[identifier]]
             if len(self._images) < KEPT // 2 or not free:
-                return "nothing"
+                raise Nothing
             identifier = chance.choice(free)
             del self._images[identifier]
         status = self._api.delete(identifier)
         if status != 204:
             raise Wrong(f"an image could not be deleted: {status}")
-        return ""
 
     # What is done to the service.
 
@@ -430,16 +412,17 @@ class Soak:
         left, length = self._service.pids(), len(self._service.log())
         if len(left) != 1 or not _waits_for_the_log(left[0]):
             self._fault(f"{ENDING:g} s after SIGTERM there are processes left")
-        for pid in left:
-            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-                # Python's faulthandler writes what each thread was doing.
-                os.kill(pid, signal.SIGABRT)
+        # Python's faulthandler writes what each thread was doing.
+        self._kill(signal.SIGABRT)
         if not self._eventually(lambda: not self._service.pids(), 10):
-            for pid in self._service.pids():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            self._kill(signal.SIGKILL)
             self._eventually(lambda: not self._service.pids())
         print(self._service.log()[max(0, length - 2000) :], flush=True)
+
+    def _kill(self, number: signal.Signals) -> None:
+        for pid in self._service.pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def _calm(self, count: str) -> None:
         self._calm_since = time.monotonic()
@@ -459,7 +442,7 @@ class Soak:
         """Every image that the service has taken is there, whatever happened since."""
         for image in self._images.values():
             try:
-                self._check(image, self._api.connect(), 0, image.size, close=True)
+                self._check_alone(self._api, image, 0, image.size)
             except (Wrong, OSError, http.client.HTTPException) as error:
                 self._fault(f"at the end: {type(error).__name__}: {error}")
 

@@ -1,15 +1,10 @@
-"""Traces of made-up hosts whose clocks are known, as the files that real processes would have written.
-
-``python -m benchmarks.tools.synthetic DIR --requests 2000`` writes one.
-"""
+"""Traces of made-up hosts whose clocks are known, as the files that real processes would have written."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -189,20 +184,3 @@ HOSTS = (
     Host("api1", offset=37 * MS, drift=40e-6, up=90_000 * SECOND),
     Host("api2", offset=-5 * SECOND, drift=-25e-6, up=7 * SECOND),
 )
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.tools.synthetic", description="Write a trace.")
-    parser.add_argument("directory", type=Path)
-    parser.add_argument("--requests", type=int, default=2000)
-    parser.add_argument("--seconds", type=float, default=60)
-    chosen = parser.parse_args(arguments)
-    chosen.directory.mkdir(parents=True, exist_ok=True)
-    world = World(list(HOSTS))
-    world.run(chosen.requests, chosen.seconds)
-    world.write(chosen.directory, 3)
-    print(sum(len(process.lines) for process in world.processes), "events")
-
-
-if __name__ == "__main__":
-    main()

@@ -246,8 +246,6 @@ def test_stock_is_stock_and_patched_is_patched(python, make_suite) -> None:
         "Patched.test_stock_only": "fail",
     }  # fmt: skip
     assert patched.status is not None and patched.exchanges >= 3
-    children_stock = Runner(python, LIMIT, children=False).run(suite, patched=True)
-    assert outcomes(children_stock)["Patched.test_child_patched"] == "fail"
 
 
 class Screen(terminal.Plain):
@@ -258,7 +256,7 @@ class Screen(terminal.Plain):
 
 def test_a_worse_test_fails_the_comparison_after_it_was_run_alone(python, make_suite) -> None:
     suite = make_suite(PATCHED, applied=("communicate", "wait"))
-    (comparison,) = command.run_all(Runner(python, LIMIT), [suite], stock_only=False, jobs=2, screen=Screen())
+    (comparison,) = command.run_all(Runner(python, LIMIT), [suite], jobs=2, screen=Screen())
     assert {(found.test.rpartition(".")[2], found.verdict) for found in comparison.differences} == {
         ("test_stock_only", "worse"),
         ("test_child_patched", "newly passing"),
@@ -284,7 +282,7 @@ def test_a_test_that_fails_now_and_then_is_none_that_is_worse(python, make_suite
                         self.assertGreater(file.tell(), 2)
     """
     suite = make_suite(source, applied=("communicate", "wait"), at_most=0)
-    (comparison,) = command.run_all(Runner(python, LIMIT), [suite], stock_only=False, jobs=1, screen=Screen())
+    (comparison,) = command.run_all(Runner(python, LIMIT), [suite], jobs=1, screen=Screen())
     (found,) = comparison.differences
     assert found.verdict == "not reproduced"
     assert [outcome.outcome for outcome in found.patched_alone] == ["fail", "pass", "pass"]
@@ -304,7 +302,7 @@ def test_a_test_that_is_only_slow_does_not_hang(python, make_suite) -> None:
                 time.sleep(6)
     """
     suite = make_suite(source, never_hang=("slow",))
-    (comparison,) = command.run_all(Runner(python, SHORT), [suite], stock_only=False, jobs=2, screen=Screen())
+    (comparison,) = command.run_all(Runner(python, SHORT), [suite], jobs=2, screen=Screen())
     assert comparison.patched.tests["made_up.Slow.test_slow"].outcome == "hang"
     assert comparison.failures() == []
 
@@ -312,7 +310,7 @@ def test_a_test_that_is_only_slow_does_not_hang(python, make_suite) -> None:
 def test_a_patched_run_that_never_reaches_fastio_fails(python, make_suite) -> None:
     source = "import unittest\n\nclass Idle(unittest.TestCase):\n    def test_idle(self):\n        pass\n"
     suite = make_suite(source, applied=("communicate", "green_communicate"))
-    (comparison,) = command.run_all(Runner(python, LIMIT), [suite], stock_only=False, jobs=1, screen=Screen())
+    (comparison,) = command.run_all(Runner(python, LIMIT), [suite], jobs=1, screen=Screen())
     assert comparison.differences == []
     # eventlet is not imported in it
     assert "patch green_communicate is not applied at the end" in comparison.failures()
@@ -355,7 +353,7 @@ def test_a_suite_runs_with_the_python_of_its_environment(make_suite, tmp_path, m
 
 def test_a_suite_that_can_not_run_says_why() -> None:
     suite = Suite("absent", ("x",), find=needing("no_such_module_anywhere"))
-    (comparison,) = command.run_all(None, [suite], stock_only=False, jobs=1, screen=Screen())
+    (comparison,) = command.run_all(None, [suite], jobs=1, screen=Screen())
     assert "no_such_module_anywhere is not installed" in comparison.unavailable
     assert "not run: no_such_module_anywhere" in report.summary([comparison]).rows[0][-1]
 

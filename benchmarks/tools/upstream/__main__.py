@@ -33,12 +33,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = list(SUITES) if "all" in options.suite else list(dict.fromkeys(options.suite))
     screen = terminal(options.plain)
     with tempfile.TemporaryDirectory(prefix="upstream-env-") as scratch, screen.live():
-        runner = Runners(Path(scratch), options.limit, children=not options.no_children, match=options.match)
+        runner = Runners(Path(scratch), options.limit, match=options.match)
         suites = [SUITES[name] for name in names]
         if options.match:
             # Only what was asked for can pass.
             suites = [dataclasses.replace(suite, at_least=0) for suite in suites]
-        comparisons = run_all(runner, suites, options.stock_only, options.jobs, screen)
+        comparisons = run_all(runner, suites, options.jobs, screen)
     show(comparisons, screen)
     settings = {key: value for key, value in vars(options).items() if key != "results"}
     save(comparisons, settings, options.results, "all" if "all" in options.suite else "+".join(names), screen)
@@ -53,8 +53,6 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--limit", type=_seconds, default=LIMIT, metavar="SECONDS", help="per test (%(default)s)")
     parser.add_argument("--jobs", type=_count, default=1, metavar="N", help="runs side by side (%(default)s)")
     parser.add_argument("--match", default="", metavar="TEXT", help="only tests with TEXT in their id")
-    parser.add_argument("--stock-only", action="store_true", help="run stock only, compare nothing")
-    parser.add_argument("--no-children", action="store_true", help="do not patch the Pythons that tests start")
     parser.add_argument("--plain", action="store_true", help="no bars, also on a terminal")
     parser.add_argument(
         "--results", type=Path, default=Path("results"), metavar="DIR", help="for JSON and markdown (%(default)s)"
@@ -79,9 +77,7 @@ def _count(text: str) -> int:
     return value
 
 
-def run_all(
-    runner: Runner, suites: Sequence[Suite], stock_only: bool, jobs: int, screen: Plain | Rich
-) -> list[Comparison]:
+def run_all(runner: Runner, suites: Sequence[Suite], jobs: int, screen: Plain | Rich) -> list[Comparison]:
     """Run the suites, those that bear it side by side, and then run again alone what looks worse."""
     comparisons = [Comparison(suite) for suite in suites]
 
@@ -109,10 +105,7 @@ def run_all(
             comparison.unavailable = str(error)
             screen.say(f"{comparison.suite.name} is not run: {error}")
     todo = [
-        (comparison, patched)
-        for comparison in comparisons
-        for patched in ((False,) if stock_only else (False, True))
-        if not comparison.unavailable
+        (comparison, patched) for comparison in comparisons for patched in (False, True) if not comparison.unavailable
     ]
     with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(run, [job for job in todo if not job[0].suite.exclusive]))

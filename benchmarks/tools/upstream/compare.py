@@ -11,16 +11,8 @@ from .suites import Suite
 
 #: The worse of two outcomes has the higher number; equals are merely different.
 SEVERITY = {
-    "pass": 0,
-    "xfail": 0,
-    "skip": 1,
-    "xpass": 2,
-    "fail": 2,
-    "error": 2,
-    "hang": 3,
-    "crash": 3,
-    "missing": 3,
-}
+    "pass": 0, "xfail": 0, "skip": 1, "xpass": 2, "fail": 2, "error": 2, "hang": 3, "crash": 3, "missing": 3,
+}  # fmt: skip
 
 #: What counts against :attr:`Suite.at_most`.
 NOT_PASSING = frozenset({"xpass", "fail", "error", "hang", "crash", "missing"})
@@ -88,7 +80,7 @@ class Difference:
 
 @dataclass
 class Comparison:
-    """One suite, stock against patched, or stock alone."""
+    """One suite, stock against patched."""
 
     suite: Suite
     stock: Run | None = None

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,10 +74,7 @@ class Run:
     seconds: float = 0.0
 
     def counts(self) -> dict[str, int]:
-        counts: dict[str, int] = {}
-        for test in self.tests.values():
-            counts[test.outcome] = counts.get(test.outcome, 0) + 1
-        return counts
+        return dict(Counter(test.outcome for test in self.tests.values()))
 
 
 #: Called with the number of tests done and of all tests.
@@ -86,16 +84,14 @@ Progress = Callable[[int, int], None]
 class Runner:
     """Runs suites with one interpreter and one limit per test."""
 
-    def __init__(self, python: Path, limit: float, children: bool = True, match: str = "") -> None:
+    def __init__(self, python: Path, limit: float, match: str = "") -> None:
         """
         :param python: the interpreter of :func:`benchmarks.tools.upstream.environment.create`
         :param limit: seconds that a test may take
-        :param children: whether Pythons started by the tests of a patched run start patched too
         :param match: run only tests with this in their id
         """
         self._python = python
         self._limit = limit
-        self._children = children
         self._match = match
 
     def run(
@@ -121,18 +117,11 @@ class Runner:
             with tempfile.TemporaryDirectory(prefix="upstream-", ignore_cleanup_errors=True) as scratch:
                 worker = _Worker(Path(scratch), limit)
                 job = {
-                    "modules": suite.modules,
-                    "functions": suite.functions,
-                    "prelude": suite.prelude,
-                    "path": [str(directory)] if directory else [],
-                    "patched": patched,
-                    "children": self._children,
-                    "limit": limit,
-                    "load_limit": LOAD_LIMIT,
-                    "match": self._match,
-                    "only": None if only is None else list(only),
+                    "modules": suite.modules, "functions": suite.functions, "prelude": suite.prelude,
+                    "path": [str(directory)] if directory else [], "patched": patched, "limit": limit,
+                    "load_limit": LOAD_LIMIT, "match": self._match, "only": None if only is None else list(only),
                     "done": list(run.tests),
-                }
+                }  # fmt: skip
                 before = len(run.tests)
                 finished = worker.run(self._python, job, directory, suite.env, run, progress)
                 if finished:
@@ -149,12 +138,12 @@ class Runner:
 class Runners(Runner):
     """One runner for each environment that the suites want, made when the first of them is run."""
 
-    def __init__(self, directory: Path, limit: float, children: bool = True, match: str = "") -> None:
+    def __init__(self, directory: Path, limit: float, match: str = "") -> None:
         """
         :param directory: where the environments are made
         """
         self._directory = directory
-        self._options = (limit, children, match)
+        self._options = (limit, match)
         self._lock = threading.Lock()
         self._runners: dict[str, Runner] = {}
 
@@ -179,14 +168,9 @@ class _Worker:
         self._log = scratch / "log"
 
     def run(
-        self,
-        python: Path,
-        job: dict[str, Any],
-        directory: Path | None,
-        env: dict[str, str],
-        run: Run,
+        self, python: Path, job: dict[str, Any], directory: Path | None, env: dict[str, str], run: Run,
         progress: Progress,
-    ) -> bool:
+    ) -> bool:  # fmt: skip
         """Run the job, adding to ``run``; return whether the worker came to its end."""
         (self._scratch / "cwd").mkdir()
         (self._scratch / "tmp").mkdir()
@@ -195,14 +179,10 @@ class _Worker:
         job_file.write_text(json.dumps({**job, "events": str(self._events), "trace": str(self._trace)}))
         with open(self._log, "wb") as log:
             process = subprocess.Popen(
-                [str(python), str(WORKER), str(job_file)],
-                cwd=directory or self._scratch / "cwd",
+                [str(python), str(WORKER), str(job_file)], cwd=directory or self._scratch / "cwd",
                 env={**_without_proxies(clean_environment()), "TMPDIR": str(self._scratch / "tmp"), **env},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
         try:
             return self._follow(process, run, progress)
         finally:

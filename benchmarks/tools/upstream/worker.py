@@ -176,13 +176,9 @@ class Result(unittest.TestResult):
     def _emit_end(self, key: str, outcome: str, detail: str, seconds: float) -> None:
         counters = sys.modules.get("fastio.counters")
         self._events.emit(
-            "end",
-            id=key,
-            outcome=outcome,
-            detail=detail[-8000:],
-            seconds=round(seconds, 3),
+            "end", id=key, outcome=outcome, detail=detail[-8000:], seconds=round(seconds, 3),
             exchanges=counters.exchanges if counters else 0,
-        )
+        )  # fmt: skip
 
 
 class FunctionTest(unittest.FunctionTestCase):
@@ -267,8 +263,7 @@ def main() -> None:
     if job["patched"]:
         import fastio
 
-        if job["children"]:
-            os.environ[CHILDREN_VARIABLE] = "1"
+        os.environ[CHILDREN_VARIABLE] = "1"
         fastio.patch()
 
     watchdog.arm(loading=True)

@@ -1,6 +1,5 @@
 """What callers of ``processutils.execute()`` rely on; its own tests have small outputs and miss lost data."""
 
-import unittest
 from typing import Any
 
 from conformance_processes import INPUT_SIZES, SIZES, Case, data_of, time_out
@@ -70,7 +69,3 @@ class NothingIsLeft(Case):
                 processutils.execute("false")
 
         self.assertNothingLeft(once)
-
-
-if __name__ == "__main__":
-    unittest.main()

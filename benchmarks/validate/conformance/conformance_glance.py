@@ -230,7 +230,3 @@ class OthersAreServed(Case):
                 stack.enter_context(half_a_request(f"PUT {upload}/file HTTP/1.1", head))
             self.assertEqual(request("GET", "/v2/schemas/image")[0].status, 200)
             self.assertImage(self.upload(b"meanwhile"), b"meanwhile")
-
-
-if __name__ == "__main__":
-    unittest.main()

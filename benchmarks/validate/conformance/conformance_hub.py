@@ -43,40 +43,31 @@ class OthersRun(unittest.TestCase):
         finally:
             other.kill()
 
-    def test_while_a_child_says_nothing(self):
-        def communicate():
-            with subprocess.Popen(["sleep", "0.5"], stdout=PIPE, stderr=PIPE) as child:
-                child.communicate()
-
-        self.assertGreaterEqual(self.turns_during(communicate), self.TURNS)
-
-    def test_while_a_child_says_nothing_and_there_is_a_timeout(self):
-        def communicate():
-            with subprocess.Popen(["sleep", "0.5"], stdout=PIPE, stderr=PIPE) as child:
-                child.communicate(timeout=60)
-
-        self.assertGreaterEqual(self.turns_during(communicate), self.TURNS)
-
-    def test_while_a_child_does_not_end(self):
+    def assertOthersRun(self, command, call, **options):
         def wait():
-            with subprocess.Popen(["sleep", "0.5"]) as child:
-                child.wait()
+            with subprocess.Popen(command, **options) as child:
+                call(child)
 
         self.assertGreaterEqual(self.turns_during(wait), self.TURNS)
 
-    def test_while_a_pipe_is_read(self):
-        def read():
-            with subprocess.Popen(["sh", "-c", "sleep 0.5; echo x"], stdout=PIPE) as child:
-                self.assertEqual(child.stdout.read(), b"x\n")
+    def test_while_a_child_says_nothing(self):
+        self.assertOthersRun(["sleep", "0.5"], lambda child: child.communicate(), stdout=PIPE, stderr=PIPE)
 
-        self.assertGreaterEqual(self.turns_during(read), self.TURNS)
+    def test_while_a_child_says_nothing_and_there_is_a_timeout(self):
+        self.assertOthersRun(["sleep", "0.5"], lambda child: child.communicate(timeout=60), stdout=PIPE, stderr=PIPE)
+
+    def test_while_a_child_does_not_end(self):
+        self.assertOthersRun(["sleep", "0.5"], lambda child: child.wait())
+
+    def test_while_a_pipe_is_read(self):
+        def read(child):
+            self.assertEqual(child.stdout.read(), b"x\n")
+
+        self.assertOthersRun(["sh", "-c", "sleep 0.5; echo x"], read, stdout=PIPE)
 
     def test_while_a_reader_does_not_read(self):
-        def write():
-            with subprocess.Popen(["sh", "-c", "sleep 0.5; cat >/dev/null"], stdin=PIPE) as child:
-                child.communicate(b"x" * (1 << 20))
-
-        self.assertGreaterEqual(self.turns_during(write), self.TURNS)
+        command = ["sh", "-c", "sleep 0.5; cat >/dev/null"]
+        self.assertOthersRun(command, lambda child: child.communicate(b"x" * (1 << 20)), stdin=PIPE)
 
     def test_while_much_data_comes(self):
         """Whoever reads 64 MiB in one go lets nobody see the child between its start and its end."""
@@ -103,7 +94,3 @@ class OthersRun(unittest.TestCase):
         self.assertEqual(found, size)
         # Not turns: on a busy machine everybody has many of them at one position.
         self.assertGreaterEqual(len(seen), self.TURNS, "positions of the child at which others had a turn")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -139,27 +139,21 @@ class EveryByte(Case):
 
 
 class TimeOuts(Case):
-    def test_communicate_of_a_child_that_says_nothing(self):
-        with subprocess.Popen(["sleep", "60"], stdout=PIPE, stderr=PIPE) as child:
-            try:
-                self.assertIsNotNone(time_out(child.communicate, timeout=0.2), "communicate() returned")
-            finally:
-                child.kill()
-
-    def test_communicate_of_a_child_that_never_stops_writing(self):
-        command = ["sh", "-c", "while :; do echo more; sleep 0.01; done"]
+    def assertTimesOut(self, command, wait):
         with subprocess.Popen(command, stdout=PIPE, stderr=PIPE) as child:
             try:
-                self.assertIsNotNone(time_out(child.communicate, timeout=0.5), "communicate() returned")
+                self.assertIsNotNone(time_out(getattr(child, wait), timeout=0.5), f"{wait}() returned")
             finally:
                 child.kill()
 
+    def test_communicate_of_a_child_that_says_nothing(self):
+        self.assertTimesOut(["sleep", "60"], "communicate")
+
+    def test_communicate_of_a_child_that_never_stops_writing(self):
+        self.assertTimesOut(["sh", "-c", "while :; do echo more; sleep 0.01; done"], "communicate")
+
     def test_wait(self):
-        with subprocess.Popen(["sleep", "60"]) as child:
-            try:
-                self.assertIsNotNone(time_out(child.wait, timeout=0.2), "wait() returned")
-            finally:
-                child.kill()
+        self.assertTimesOut(["sleep", "60"], "wait")
 
     def test_what_came_before_the_time_out_is_not_lost(self):
         with subprocess.Popen(["sh", "-c", "echo before; sleep 2; echo after"], stdout=PIPE, stderr=PIPE) as child:
@@ -186,42 +180,34 @@ class Ends(Case):
 
 
 class NothingIsLeft(Case):
-    def test_by_communicate(self):
+    def assertNothingLeftBy(self, command, call, **options):
         def once():
-            with subprocess.Popen(["cat"], stdin=PIPE, stdout=PIPE, stderr=PIPE) as child:
-                child.communicate(b"x" * 70_000)
+            with subprocess.Popen(command, **options) as child:
+                call(child)
 
         self.assertNothingLeft(once)
+
+    def test_by_communicate(self):
+        pipes = {"stdin": PIPE, "stdout": PIPE, "stderr": PIPE}
+        self.assertNothingLeftBy(["cat"], lambda child: child.communicate(b"x" * 70_000), **pipes)
 
     def test_by_communicate_with_a_timeout(self):
-        def once():
-            with subprocess.Popen(["cat"], stdin=PIPE, stdout=PIPE, stderr=PIPE) as child:
-                child.communicate(b"x", timeout=60)
-
-        self.assertNothingLeft(once)
+        pipes = {"stdin": PIPE, "stdout": PIPE, "stderr": PIPE}
+        self.assertNothingLeftBy(["cat"], lambda child: child.communicate(b"x", timeout=60), **pipes)
 
     def test_by_a_time_out(self):
-        def once():
-            with subprocess.Popen(["sleep", "60"], stdout=PIPE) as child:
-                time_out(child.communicate, timeout=0.01)
-                child.kill()
-                child.communicate()
+        def call(child):
+            time_out(child.communicate, timeout=0.01)
+            child.kill()
+            child.communicate()
 
-        self.assertNothingLeft(once)
+        self.assertNothingLeftBy(["sleep", "60"], call, stdout=PIPE)
 
     def test_by_reading(self):
-        def once():
-            with subprocess.Popen(["echo", "x"], stdout=PIPE) as child:
-                child.stdout.read()
-
-        self.assertNothingLeft(once)
+        self.assertNothingLeftBy(["echo", "x"], lambda child: child.stdout.read(), stdout=PIPE)
 
     def test_by_waiting(self):
-        def once():
-            with subprocess.Popen(["true"]) as child:
-                child.wait(timeout=60)
-
-        self.assertNothingLeft(once)
+        self.assertNothingLeftBy(["true"], lambda child: child.wait(timeout=60))
 
     def test_no_child(self):
         with subprocess.Popen(["echo", "x"], stdout=PIPE) as child:
@@ -237,7 +223,3 @@ class Waiting(Case):
                 before = time.process_time()
                 wait(child)
                 self.assertLess(time.process_time() - before, 0.5, "seconds of processor time in a second of waiting")
-
-
-if __name__ == "__main__":
-    unittest.main()

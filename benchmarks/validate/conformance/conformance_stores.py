@@ -8,6 +8,7 @@ import hashlib
 import sys
 import unittest
 from pathlib import Path
+from typing import Any
 
 from conformance_processes import Case, data_of
 
@@ -39,12 +40,17 @@ class Pieces:
         return bytes(found)
 
 
-class Files(Case):
+class StoreCase(Case):
+    backend: Any = None
+
     def setUp(self):
-        self.stack = contextlib.ExitStack()
-        self.addCleanup(self.stack.close)
-        backend = self.stack.enter_context(Filesystem())
-        self.store = self.stack.enter_context(opened(backend.access()))
+        stack = contextlib.ExitStack()
+        self.addCleanup(stack.close)
+        self.store = stack.enter_context(opened(stack.enter_context(self.backend()).access()))
+
+
+class Files(StoreCase):
+    backend = Filesystem
 
     def test_what_is_added_is_what_is_got(self):
         for size in SIZES:
@@ -109,12 +115,8 @@ class Files(Case):
 
 
 @unittest.skipIf(Http.available(), Http.available() or "")
-class HttpImages(Case):
-    def setUp(self):
-        self.stack = contextlib.ExitStack()
-        self.addCleanup(self.stack.close)
-        backend = self.stack.enter_context(Http())
-        self.store = self.stack.enter_context(opened(backend.access()))
+class HttpImages(StoreCase):
+    backend = Http
 
     def test_every_byte_is_got(self):
         for size in SIZES:
@@ -126,7 +128,3 @@ class HttpImages(Case):
     def test_nothing_is_left(self):
         url = self.store.place(data_of(200_000))
         self.assertNothingLeft(lambda: self.store.read(url))
-
-
-if __name__ == "__main__":
-    unittest.main()
