@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.engine import ROOT
+from benchmarks.tools.upstream.sides import Kept
 
 _FINISHED = "finished.json"
 
 
-class State:
+class State(Kept):
     """A directory of JSON files."""
 
     def __init__(self, directory: Path, fresh: bool = False) -> None:
@@ -33,7 +34,6 @@ class State:
         return self._directory / f"{name}.json"
 
     def load(self, name: str) -> Any:
-        """What was saved under a name; None if nothing was."""
         try:
             return json.loads(self.path(name).read_text())
         except FileNotFoundError:

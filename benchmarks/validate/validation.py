@@ -11,6 +11,7 @@ from pathlib import Path
 
 from benchmarks.harness import machine
 from benchmarks.harness.engine import Options
+from benchmarks.tools.upstream.sides import Sides
 from benchmarks.tools.upstream.terminal import Plain, Rich
 from fastio import page
 from fastio.page import Plot
@@ -24,7 +25,7 @@ from .projects import Project
 from .pythons import Python
 from .state import State, key
 from .stdlib import StandardLibraryBuilder
-from .suites import Runners, Suites
+from .suites import MOST_CONFIRMED, Compared, Runners
 from .used import check_used
 from .variants import Variant
 
@@ -112,9 +113,11 @@ class Validation:
     def _run_suites(self, outcome: PythonOutcome, state: State) -> None:
         options = self._options
         runners = Runners(options.limit, options.match)
-        suites = Suites(runners, state, f"py{outcome.python.version}", self._screen, options.jobs)
+        place = f"py{outcome.python.version}"
+        sides = Sides(runners, self._screen, options.jobs, kept=state, place=place, most=MOST_CONFIRMED)
         stock, *others = outcome.variants
-        outcome.suites = suites.compare(self._suites, stock, others, whole=not options.match)
+        found = sides.compare(self._suites, stock, others, whole=not options.match)
+        outcome.suites = [Compared(comparison) for comparison in found]
 
     def _measure(self, outcome: PythonOutcome, state: State) -> None:
         if not self._cases:

@@ -413,7 +413,9 @@ def test_goals_of_a_suite() -> None:
 def test_results_as_json_and_markdown(tmp_path) -> None:
     stock = Run(False, {"m.C.test_a": Outcome("pass"), "m.C.test_b": Outcome("fail", detail="1\nAssertionError: b|c")})
     patched = Run(True, {"m.C.test_a": Outcome("hang", detail="a stack"), "m.C.test_b": Outcome("pass")}, None, 1)
-    comparison = compare.Comparison(SUITES["cpython-green"], stock, patched, compare.differences(stock, patched))
+    comparison = compare.Comparison(
+        SUITES["cpython-green"], "patched", stock, patched, compare.differences(stock, patched)
+    )
     data = json.loads(json.dumps(report.to_dict([comparison], {"limit": 15})))
     assert data["suites"][0]["stock"]["counts"] == {"pass": 1, "fail": 1}
     assert [found["verdict"] for found in data["suites"][0]["differences"]] == ["worse", "newly passing"]
@@ -421,7 +423,7 @@ def test_results_as_json_and_markdown(tmp_path) -> None:
     text = report.markdown([comparison])
     assert "| worse | cpython-green | m.C.test_a | pass | hang |" in text
     assert "a stack" in text
-    rows = report.remaining_table([compare.Comparison(SUITES["cpython-green"], stock)]).rows
+    rows = report.remaining_table([compare.Comparison(SUITES["cpython-green"], "patched", stock)]).rows
     assert rows == [["cpython-green", "m.C.test_b", "fail", "AssertionError: b|c"]]
 
 

@@ -13,13 +13,15 @@ import json
 import platform
 import sys
 import tempfile
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from . import compare, report
+from . import report
 from .compare import Comparison
-from .runner import Run, Runner, Runners, SuiteError
+from .runner import Run, Runner, Runners
+from .sides import Sides
 from .sources import Unavailable
 from .suites import SUITES, Suite
 from .terminal import Plain, Rich, terminal
@@ -77,52 +79,37 @@ def _count(text: str) -> int:
     return value
 
 
+@dataclass(frozen=True)
+class Side:
+    name: str
+    patched: bool
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Runs these suites, stock and patched."""
+
+    runner: Runner
+    suites: Mapping[str, Suite]
+
+    def suite(self, name: str, side: Side) -> Suite:
+        return self.suites[name]
+
+    def missing(self, name: str, side: Side) -> str:
+        try:
+            self.suites[name].find()
+        except Unavailable as error:
+            return str(error)
+        return ""
+
+    def run(self, name: str, side: Side, **options: Any) -> Run:
+        return self.runner.run(self.suites[name], side.patched, **options)
+
+
 def run_all(runner: Runner, suites: Sequence[Suite], jobs: int, screen: Plain | Rich) -> list[Comparison]:
     """Run the suites, those that bear it side by side, and then run again alone what looks worse."""
-    comparisons = [Comparison(suite) for suite in suites]
-
-    def run(job: tuple[Comparison, bool]) -> None:
-        comparison, patched = job
-        label = f"{comparison.suite.name} {'patched' if patched else 'stock'}"
-
-        def progress(done: int, total: int) -> None:
-            screen.progress(label, done, total)
-
-        try:
-            outcome = runner.run(comparison.suite, patched, progress=progress)
-        except SuiteError as error:
-            outcome = Run(patched)
-            comparison.faults.append(str(error))
-        if patched:
-            comparison.patched = outcome
-        else:
-            comparison.stock = outcome
-
-    for comparison in comparisons:
-        try:
-            comparison.suite.find()
-        except Unavailable as error:
-            comparison.unavailable = str(error)
-            screen.say(f"{comparison.suite.name} is not run: {error}")
-    todo = [
-        (comparison, patched) for comparison in comparisons for patched in (False, True) if not comparison.unavailable
-    ]
-    with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(run, [job for job in todo if not job[0].suite.exclusive]))
-    for job in todo:
-        if job[0].suite.exclusive:
-            run(job)
-
-    for comparison in comparisons:
-        if comparison.stock is None or comparison.patched is None:
-            continue
-        comparison.differences = compare.differences(comparison.stock, comparison.patched)
-        for difference in comparison.differences:
-            if difference.looks_worse():
-                compare.confirm(runner, comparison.suite, difference, screen.say)
-        chance = compare.by_chance(runner, comparison, screen.say)
-        comparison.faults += compare.faults(comparison.suite, comparison.patched, chance)
-    return comparisons
+    runs = Runs(runner, {suite.name: suite for suite in suites})
+    return Sides(runs, screen, jobs).compare(list(runs.suites), Side("stock", False), [Side("patched", True)])
 
 
 def show(comparisons: Sequence[Comparison], screen: Plain | Rich) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any
 
-from .runner import Outcome, Run, SuiteError
+from .runner import Outcome, Run
 from .suites import Suite
 
 #: The worse of two outcomes has the higher number; equals are merely different.
@@ -40,6 +40,14 @@ class Difference:
     #: the outcomes of running it alone, where that was done
     stock_alone: list[Outcome] = field(default_factory=list)
     patched_alone: list[Outcome] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, data: dict[str, Any]) -> Difference:
+        """One from its plain data."""
+        found = cls(data["test"], Outcome(**data["stock"]), Outcome(**data["patched"]))
+        found.stock_alone = [Outcome(**each) for each in data["stock_alone"]]
+        found.patched_alone = [Outcome(**each) for each in data["patched_alone"]]
+        return found
 
     @property
     def verdict(self) -> str:
@@ -83,6 +91,8 @@ class Comparison:
     """One suite, stock against patched."""
 
     suite: Suite
+    #: the side that is compared with stock
+    other: str = "patched"
     stock: Run | None = None
     patched: Run | None = None
     differences: list[Difference] = field(default_factory=list)
@@ -112,30 +122,20 @@ def differences(stock: Run, patched: Run) -> list[Difference]:
     ]
 
 
-class Side(Protocol):
-    """What runs a suite stock and patched: a :class:`benchmarks.tools.upstream.runner.Runner`, say."""
-
-    def run(self, suite: Suite, patched: bool, *, only: Sequence[str], slack: float) -> Run: ...
+#: Runs a test alone, in stock or (True) on the other side, and tells what became of it.
+Alone = Callable[[bool, str], Outcome]
 
 
-def confirm(runner: Side, suite: Suite, difference: Difference, say: Callable[[str], None]) -> None:
-    """Run a test alone, stock and patched in turn; a module's or class's fixture can not be."""
+def confirm(alone: Alone, difference: Difference) -> None:
+    """Run a test alone, in stock and on the other side in turn; a module's or class's fixture can not be."""
     if difference.test.endswith(")"):
         return
-    for number in range(RERUNS):
-        for patched, outcomes in ((False, difference.stock_alone), (True, difference.patched_alone)):
-            say(f"again {'patched' if patched else 'stock'} {number + 1}/{RERUNS}: {difference.test}")
-            outcomes.append(_alone(runner, suite, patched, difference.test))
+    for _ in range(RERUNS):
+        difference.stock_alone.append(alone(False, difference.test))
+        difference.patched_alone.append(alone(True, difference.test))
         worse, not_worse = difference.alone()
         if worse == BELIEVED or not_worse > RERUNS - BELIEVED:
             return
-
-
-def _alone(runner: Side, suite: Suite, patched: bool, test: str) -> Outcome:
-    try:
-        return runner.run(suite, patched, only=[test], slack=SLACK).tests[test]
-    except SuiteError as error:
-        return Outcome("crash", detail=str(error))
 
 
 def hanging(suite: Suite, patched: Run) -> list[str]:
@@ -147,15 +147,13 @@ def hanging(suite: Suite, patched: Run) -> list[str]:
     ]
 
 
-def by_chance(runner: Side, comparison: Comparison, say: Callable[[str], None]) -> set[str]:
+def by_chance(alone: Alone, comparison: Comparison) -> set[str]:
     """The tests that do not pass in the patched run but do alone: of those that look worse, and that may not hang."""
     assert comparison.patched is not None
     found = {difference.test for difference in comparison.differences if difference.verdict == "not reproduced"}
     for test in hanging(comparison.suite, comparison.patched):
-        if test not in found:
-            say(f"again patched: {test}")
-            if _alone(runner, comparison.suite, True, test).outcome != "hang":
-                found.add(test)
+        if test not in found and alone(True, test).outcome != "hang":
+            found.add(test)
     return found
 
 

@@ -1,0 +1,180 @@
+"""Runs suites on several sides, of which the first is stock, and compares each of the others with it test by test."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+from . import compare
+from .compare import SLACK, Alone, Comparison, Difference
+from .runner import Outcome, Run, SuiteError
+from .sources import Unavailable
+from .suites import Suite
+from .terminal import Plain, Rich
+
+
+class Side(Protocol):
+    """Stock, or what is compared with it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def patched(self) -> bool:
+        """Whether fastio patches the processes that run there."""
+
+
+class Runs(Protocol):
+    """How suites are run on sides."""
+
+    def suite(self, name: str, side: Any) -> Suite: ...
+
+    def missing(self, name: str, side: Any) -> str:
+        """Why the suite can not be run there; empty if it can."""
+
+    def run(self, name: str, side: Any, **options: Any) -> Run: ...
+
+
+class Kept:
+    """Keeps what has been done: this one nothing, and :class:`benchmarks.validate.state.State` on disk."""
+
+    def load(self, name: str) -> Any:
+        """What was saved under a name; None if nothing was."""
+
+    def save(self, name: str, data: Any) -> None:
+        """Save plain data."""
+
+
+class Sides:
+    """Runs suites and compares."""
+
+    def __init__(
+        self, runs: Runs, screen: Plain | Rich, jobs: int, *, kept: Kept | None = None, place: str = "",
+        most: int | None = None,
+    ) -> None:  # fmt: skip
+        """
+        :param jobs: suites that run side by side, of those that bear it
+        :param place: prefix of the names under which results are kept
+        :param most: how many differences of a suite are run again alone, those that look worse first, the others as
+            well; by default all of those that look worse. The rest is believed
+        """
+        self._runs = runs
+        self._screen = screen
+        self._jobs = jobs
+        self._kept = kept or Kept()
+        self._place = place
+        self._most = most
+        #: set after an interruption, which only the main thread hears of
+        self._stop = threading.Event()
+
+    def compare(
+        self, names: Sequence[str], stock: Side, others: Sequence[Side], whole: bool = True
+    ) -> list[Comparison]:
+        """Run the suites in stock and in the others, and compare: for each suite a comparison with each of the others.
+
+        :param whole: whether all tests are run, so that the suites' own goals can be asked for
+        """
+        reasons = {name: self._runs.missing(name, stock) for name in names}
+        ran = self._run_all([name for name in names if not reasons[name]], [stock, *others])
+        found = []
+        for name in names:
+            for other in others:
+                comparison = Comparison(self._runs.suite(name, other), other.name, unavailable=reasons[name])
+                if not reasons[name]:
+                    self._compare(comparison, stock, other, ran, whole)
+                found.append(comparison)
+        return found
+
+    def _run_all(self, names: Sequence[str], sides: Sequence[Side]) -> dict[tuple[str, str], Run | str]:
+        jobs = [(name, side) for name in names for side in sides]
+        alone = [job for job in jobs if self._runs.suite(*job).exclusive]
+        found: dict[tuple[str, str], Run | str] = {}
+
+        def run(job: tuple[str, Side]) -> None:
+            found[job[0], job[1].name] = self._run(*job)
+
+        with ThreadPoolExecutor(self._jobs) as pool:
+            try:
+                list(pool.map(run, [job for job in jobs if job not in alone]))
+            except BaseException:
+                self._stop.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+        for job in alone:
+            run(job)
+        return found
+
+    def _run(self, name: str, side: Side) -> Run | str:
+        """The run, which may have been made before; or why there is none."""
+        key = f"{self._place}/{name}-{side.name}"
+        kept = self._kept.load(key)
+        if kept is None:
+            label = f"{self._place} {name} {side.name}".strip()
+
+            def progress(done: int, total: int) -> None:
+                if self._stop.is_set():
+                    raise KeyboardInterrupt
+                self._screen.progress(label, done, total)
+
+            try:
+                kept = dataclasses.asdict(self._runs.run(name, side, progress=progress))
+            except (SuiteError, Unavailable) as error:
+                kept = {"failed": str(error)}
+            self._kept.save(key, kept)
+        if "failed" in kept:
+            return kept["failed"]
+        return Run(**{**kept, "tests": {test: Outcome(**each) for test, each in kept["tests"].items()}})
+
+    def _compare(
+        self, comparison: Comparison, stock: Side, other: Side, ran: dict[tuple[str, str], Run | str], whole: bool
+    ) -> None:
+        name = comparison.suite.name
+        before, after = ran[name, stock.name], ran[name, other.name]
+        for side, run in ((stock, before), (other, after)):
+            if isinstance(run, str):
+                comparison.faults.append(f"{side.name} can not be run to its end: {run}")
+        if isinstance(before, str) or isinstance(after, str):
+            return
+        comparison.stock, comparison.patched = before, after
+        if (whole or before.tests) and not any(each.outcome == "pass" for each in before.tests.values()):
+            comparison.faults.append("no test passes in stock, so nothing can be told")
+
+        def alone(of_other: bool, test: str) -> Outcome:
+            side = other if of_other else stock
+            self._screen.say(f"again {side.name}: {test}")
+            try:
+                return self._runs.run(name, side, only=[test], slack=SLACK).tests[test]
+            except SuiteError as error:
+                return Outcome("crash", detail=str(error))
+
+        self._confirm(comparison, alone)
+        if other.patched and whole:
+            comparison.faults += compare.faults(comparison.suite, after, compare.by_chance(alone, comparison))
+
+    def _confirm(self, comparison: Comparison, alone: Alone) -> None:
+        """Find the differences, and look at them again."""
+        key = f"{self._place}/{comparison.suite.name}-{comparison.other}-differences"
+        kept = self._kept.load(key)
+        if kept is None:
+            assert comparison.stock is not None and comparison.patched is not None
+            found = compare.differences(comparison.stock, comparison.patched)
+        else:
+            found = [Difference.of(each) for each in kept]
+        comparison.differences = found
+        for difference in self._doubted(found):
+            # One that was looked at before an interruption has what came of it: it may have taken minutes.
+            if not difference.patched_alone:
+                compare.confirm(alone, difference)
+                self._kept.save(key, [dataclasses.asdict(each) for each in found])
+
+    def _doubted(self, found: Sequence[Difference]) -> list[Difference]:
+        """The differences that are looked at again, those that look worse first."""
+        worse = [each for each in found if each.looks_worse()]
+        if self._most is None:
+            return worse
+        # A test that only the other one has needs no second look, unless it fails.
+        rest = [each for each in found if not each.looks_worse() and each.stock.outcome != "missing"]
+        return [*worse, *rest][: self._most]
