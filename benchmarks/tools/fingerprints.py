@@ -23,7 +23,7 @@ import sysconfig
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache
 from types import CodeType
 from typing import NamedTuple
 
@@ -49,7 +49,7 @@ class Wanted(NamedTuple):
     requirement: Requirement | None
 
 
-@lru_cache(maxsize=1)
+@cache
 def declared() -> list[Wanted]:
     """All that patches declare: what they replace and what they rely on."""
     known = distributions()
@@ -63,7 +63,7 @@ def declared() -> list[Wanted]:
     return found
 
 
-@lru_cache(maxsize=1)
+@cache
 def distributions() -> dict[str, str]:
     """The distributions that are patched, by the name of their folder, which is that of the library."""
     return {folder: Requirement(stated).distribution for folder, stated in registry.libraries().items()}
@@ -83,7 +83,7 @@ def wanted_of(distribution: str, version: str) -> dict[str, list[str]]:
     return {module: list(names) for module, names in found.items()}
 
 
-@lru_cache(maxsize=None)
+@cache
 def is_wanted(key: str, release: str) -> bool:
     """Whether a patch may meet the function ``key`` as ``release`` has it."""
     distribution, _, version = release.rpartition(" ")
@@ -96,7 +96,7 @@ def _reaches(requirement: Requirement | None, version: str) -> bool:
     return all(bound.contains(version, prereleases=True) for bound in bounds if bound.operator == ">=")
 
 
-@lru_cache(maxsize=1)
+@cache
 def without_defaults() -> frozenset[str]:
     """The keys of functions of which upstream has but the code."""
     targets = (target for patch in registry.all_patches() for target in patch.targets)
