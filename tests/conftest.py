@@ -50,6 +50,16 @@ pytest_plugins = ["benchmarks.tools.watchdog.plugin"]
 
 #: The tests run in a process in which eventlet.monkey_patch() was called.
 MONKEY_PATCHED = os.environ.get("TEST_EVENTLET", "0") == "1"
+#: What is the same code in both runs, and so only in the native one: it reads what the repository or a trace has, or
+#: runs programs in processes of their own.
+NATIVELY_ONLY = (
+    "backends", "benchmarks", "upstream", "test_cli.py", "test_launcher.py", "test_layers.py", "test_matrix.py",
+    "test_newest.py", "test_packaging.py", "test_page.py", "test_readme.py", "test_recipe.py", "test_results.py",
+    "test_tables.py", "trace/analysis/test_clocks.py", "trace/analysis/test_command.py",
+    "trace/analysis/test_exports.py", "trace/analysis/test_failures.py", "trace/analysis/test_messages.py",
+    "trace/analysis/test_reading.py", "trace/analysis/test_requests.py",
+)  # fmt: skip
+collect_ignore = [*NATIVELY_ONLY] if MONKEY_PATCHED else []
 #: The system call that is forbidden in the whole run, empty if none is.
 DENIED = os.environ.get("TEST_DENIED", "").partition(":")[0]
 HAS_EVENTLET = importlib.util.find_spec("eventlet") is not None
@@ -116,6 +126,21 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "needs_syscall(*names): the test is about these calls, and left out if one is denied"
     )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out of the monkey-patched run what only runs a fresh Python, in which nothing is patched either way."""
+    if MONKEY_PATCHED:
+        same = {item for item in items if _only_fresh(item)}
+        config.hook.pytest_deselected(items=same)
+        items[:] = [item for item in items if item not in same]
+
+
+def _only_fresh(item: pytest.Item) -> bool:
+    if not isinstance(item, pytest.Function) or hasattr(item.module, "MONKEY_PATCHED"):
+        return False
+    needed = set(item._fixtureinfo.argnames) - set(item.callspec.params if hasattr(item, "callspec") else ())
+    return "run_python" in needed and needed <= {"run_python", "tmp_path"}
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -53,3 +53,9 @@ def test_what_is_run_is_there(name: str) -> None:
         path = module.replace(".", "/")
         assert (ROOT / f"{path}.py").exists() or (ROOT / path / "__main__.py").exists(), module
     assert [path for path in paths if not path.startswith(MADE) and not (ROOT / path).exists()] == []
+
+
+def test_what_runs_natively_only_exists():
+    from tests.conftest import NATIVELY_ONLY
+
+    assert [name for name in NATIVELY_ONLY if not (ROOT / "tests" / name).exists()] == []

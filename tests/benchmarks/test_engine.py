@@ -22,9 +22,7 @@ import pytest
 from benchmarks.backends.base import BackendError
 from benchmarks.harness import engine, machine, results, servers, worker
 from benchmarks.harness.engine import Case, CaseError, Options, Progress, Variant
-from tests.conftest import MONKEY_PATCHED, needs_eventlet, needs_oslo
-
-pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="nobody monkey patches the engine's own process")
+from tests.conftest import needs_eventlet, needs_oslo
 
 ROOT = engine.ROOT
 #: Seconds after which a test gives up on a process; none takes even a few.

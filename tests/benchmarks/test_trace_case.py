@@ -17,12 +17,10 @@ from benchmarks.harness.tables import EMPTY
 from benchmarks.suites.trace import bench_trace, tables
 from benchmarks.suites.trace import workload as trace
 from tests.benchmarks import samples
-from tests.conftest import MONKEY_PATCHED
 
 EVENTS = bench_trace.CASES[0]
 
 
-@pytest.mark.skipif(MONKEY_PATCHED, reason="the runs are processes of their own")
 def test_the_events() -> None:
     pytest.importorskip("eventlet")
     case = dataclasses.replace(EVENTS, parameters={"count": 50}, warmup=0, rounds=1)

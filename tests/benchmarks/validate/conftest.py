@@ -6,12 +6,10 @@ from importlib.util import find_spec
 
 import pytest
 
-from tests.conftest import MONKEY_PATCHED
-
 #: Of the extra "bench".
 NEEDED = ("packaging", "psutil", "rich", "scipy")
 
-collect_ignore_glob = ["test_*.py"] if MONKEY_PATCHED or not all(map(find_spec, NEEDED)) else []
+collect_ignore_glob = ["test_*.py"] if not all(map(find_spec, NEEDED)) else []
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
