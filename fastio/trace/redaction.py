@@ -2,11 +2,12 @@
 
 Everything that goes into a file passes :func:`events` or :func:`record`, which know each field by its name and what it
 may look like. What is unknown, or looks different, becomes ``***``. Texts of errors and paths keep the words of
-:mod:`fastio.trace.vocabulary` and lose everything else, so that nobody has to know what a secret looks like.
+``vocabulary.ini`` and lose everything else, so that nobody has to know what a secret looks like.
 """
 
 from __future__ import annotations
 
+import configparser
 import errno
 import functools
 import http
@@ -15,9 +16,21 @@ import re
 import shutil
 import socket
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
-from fastio.trace.vocabulary import COLLECTIONS, NAMES, SEGMENTS, STATUSES, WORDS, words
+
+def words(text: str) -> frozenset[str]:
+    """Those in ``text``, with blanks between them."""
+    return frozenset(text.split())
+
+
+_VOCABULARY = configparser.ConfigParser(interpolation=None)
+_VOCABULARY.read_string(Path(__file__).with_name("vocabulary.ini").read_text(encoding="utf-8"))
+WORDS, NAMES, SEGMENTS, COLLECTIONS = map(words, _VOCABULARY["vocabulary"].values())
+SEGMENTS |= {f"v2.{minor}" for minor in range(20)}
+#: Numbers that tell what happened.
+STATUSES = frozenset(str(int(status)) for status in http.HTTPStatus)
 
 #: Stands for what was taken out.
 MASK = "***"

@@ -167,14 +167,10 @@ def watch(data: Any, passed: Passed) -> Any:
     return _class(tuple(has))(data, passed)
 
 
-class Body(Transparent):
+class Body(Watched):
     """Stands for the body of a response, which a server iterates over and closes."""
 
-    __slots__ = ("_fastio_passed",)
-
-    def __init__(self, wrapped: Any, passed: Passed) -> None:
-        super().__init__(wrapped)
-        object.__setattr__(self, "_fastio_passed", passed)
+    __slots__ = ()
 
     def __iter__(self) -> Iterator[Any]:
         passed = self._fastio_passed
@@ -206,6 +202,3 @@ class Body(Transparent):
                 close()
         finally:
             self._fastio_passed.end(spans.ABORTED)
-
-    def __del__(self) -> None:
-        self._fastio_passed.end(spans.ABORTED)
