@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.utils import canonicalize_name
+
 from .errors import ValidateError
 from .pythons import Python
 
@@ -50,8 +52,8 @@ class Environment:
 
     def version(self, name: str) -> str:
         """That of one distribution, whichever way its name is written."""
-        plain = {each.lower().replace("_", "-").replace(".", "-"): version for each, version in self.versions().items()}
-        return plain[name.lower().replace("_", "-").replace(".", "-")]
+        versions = {canonicalize_name(each): version for each, version in self.versions().items()}
+        return versions[canonicalize_name(name)]
 
 
 def make(directory: Path, fill: Callable[[Environment], None], python: Python) -> Environment:

@@ -35,11 +35,16 @@ class Uv:
         # Compiled here as pip does it, since the tests may run where bytecode is not written.
         options = ["--quiet", "--link-mode", "copy", "--compile-bytecode", "--python", str(python)]
         command = ["uv", "pip", "install", *options, *arguments]
-        done = _run(command)
-        if done.returncode:
-            again = _run([*command, "--offline"])
-            if again.returncode:
-                _fail(command, done)
+        try:
+            _check(command)
+        except ValidateError:
+            try:
+                _check([*command, "--offline"])
+            except ValidateError:
+                pass
+            else:
+                return
+            raise
 
     def uninstall(self, python: Path, name: str) -> None:
         _check(["uv", "pip", "uninstall", "--quiet", "--python", str(python), name])
@@ -78,20 +83,12 @@ def choose(name: str) -> Uv | Pip:
 
 
 def _check(command: Sequence[str]) -> None:
-    done = _run(command)
-    if done.returncode:
-        _fail(command, done)
-
-
-def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(
+        done = subprocess.run(
             command, env=clean_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise ValidateError(f"no end after {LIMIT} s: {' '.join(command)}") from None
-
-
-def _fail(command: Sequence[str], done: subprocess.CompletedProcess[str]) -> None:
-    said = (done.stderr or done.stdout).strip()[-3000:]
-    raise ValidateError(f"{' '.join(command)}\nfailed with exit status {done.returncode}:\n{said}")
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip()[-3000:]
+        raise ValidateError(f"{' '.join(command)}\nfailed with exit status {done.returncode}:\n{said}")

@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from packaging.utils import canonicalize_name
+
 from benchmarks.backends.glance_environments import ENVIRONMENTS
 from benchmarks.harness.engine import Case
 
@@ -27,12 +29,6 @@ class Project:
     name: str
     #: the package that it installs, and the only one that a diff is applied to
     package: str
-    #: directory of its sdist that holds tests which are not installed; empty if they are part of the package
-    tests: str
-    #: installed beside it
-    requirements: tuple[str, ...]
-    #: extras of the project itself
-    extras: str
     #: of :data:`benchmarks.tools.upstream.suites.SUITES` and :data:`benchmarks.validate.suites.CONFORMANCE`
     suites: tuple[str, ...]
     #: ``native``, ``eventlet`` or both: how it is used
@@ -41,6 +37,12 @@ class Project:
     benchmarks: tuple[str, ...]
     #: those of their cases that are run by default, as SUITE/CASE
     cases: tuple[str, ...]
+    #: directory of its sdist that holds tests which are not installed; empty if they are part of the package
+    tests: str = ""
+    #: installed beside it
+    requirements: tuple[str, ...] = (*_WORKLOADS, *_TESTS)
+    #: extras of the project itself
+    extras: str = ""
     #: what a candidate can be, see :class:`benchmarks.validate.candidates.Candidate`
     kinds: tuple[str, ...] = ("path", "sdist", "wheel", "diff", "version")
     #: of :data:`benchmarks.backends.SERVICES`, if only benchmarks of that one are its own
@@ -109,14 +111,9 @@ def _known(kind: str, name: str, known: Sequence[str], project: str) -> str:
 
 
 EVENTLET = Project(
-    name="eventlet",
-    package="eventlet",
-    tests="tests",
-    requirements=(*_WORKLOADS, *_TESTS),
-    extras="",
+    name="eventlet", package="eventlet", tests="tests",
     suites=("conformance-green", "eventlet", "oslo-green", "cpython-green"),
-    modes=("eventlet",),
-    benchmarks=("communicate", "input", "commands", "green_pipe", "fairness", "memory", "wsgi"),
+    modes=("eventlet",), benchmarks=("communicate", "input", "commands", "green_pipe", "fairness", "memory", "wsgi"),
     cases=(
         "communicate/popen-16MiB-stdout-binary", "communicate/popen-200MiB-stdout-binary", "input/popen-16MiB",
         "commands/true", "commands/late-exit", "commands/wait", "green_pipe/read-64KiB",
@@ -126,14 +123,9 @@ EVENTLET = Project(
 )  # fmt: skip
 
 OSLO_CONCURRENCY = Project(
-    name="oslo.concurrency",
-    package="oslo_concurrency",
-    tests="",
-    requirements=(*_WORKLOADS, *_TESTS),
-    extras="",
+    name="oslo.concurrency", package="oslo_concurrency",
     suites=("conformance-native", "conformance-green", "oslo-native", "oslo-green"),
-    modes=("native", "eventlet"),
-    benchmarks=("communicate", "input", "commands", "memory"),
+    modes=("native", "eventlet"), benchmarks=("communicate", "input", "commands", "memory"),
     cases=(
         "communicate/oslo-16MiB-stdout-binary", "communicate/oslo-200MiB-stdout-binary", "input/oslo-200MiB",
         "commands/true", "commands/true-1GiB", "commands/late-exit", "memory/output",
@@ -141,14 +133,9 @@ OSLO_CONCURRENCY = Project(
 )  # fmt: skip
 
 GLANCE_STORE = Project(
-    name="glance_store",
-    package="glance_store",
-    tests="",
-    requirements=(*_WORKLOADS, *_TESTS),
-    extras="cinder,s3,swift,vmware",
+    name="glance_store", package="glance_store", extras="cinder,s3,swift,vmware",
     suites=("conformance-stores-native", "conformance-stores-green", "glance_store-native", "glance_store-green"),
-    modes=("native", "eventlet"),
-    benchmarks=("stores",),
+    modes=("native", "eventlet"), benchmarks=("stores",),
     cases=(
         "stores/filesystem-get-256MiB", "stores/filesystem-add-256MiB", "stores/http-get-256MiB",
         "stores/s3-get-256MiB", "stores/s3-add-256MiB", "stores/swift-get-256MiB", "stores/swift-add-256MiB",
@@ -159,20 +146,14 @@ GLANCE_STORE = Project(
 def _glance(release: str, mode: str, older: tuple[int, Project] | None = None) -> Project:
     environment = ENVIRONMENTS[f"glance{release}"]
     return Project(
-        name="glance",
-        package="glance",
-        tests="",
-        requirements=(*environment.beside, "wrapt"),
-        extras="",
+        name="glance", package="glance", requirements=(*environment.beside, "wrapt"),
         suites=("conformance-glance", f"glance-{release}-unit", f"glance-{release}-functional"),
-        modes=(mode,),
-        benchmarks=("glance",),
+        modes=(mode,), benchmarks=("glance",),
         cases=(
             f"glance/glance-{release}-download", f"glance/glance-{release}-download-5-requests",
             f"glance/glance-{release}-upload",
         ),
-        service=f"glance-{release}",
-        older=older,
+        service=f"glance-{release}", older=older,
     )  # fmt: skip
 
 
@@ -183,12 +164,8 @@ CPYTHON = Project(
     name="cpython",
     # Of the environment's site-packages; :mod:`benchmarks.validate.stdlib` puts it on the path.
     package="cpython-candidate",
-    tests="",
-    requirements=(*_WORKLOADS, *_TESTS),
-    extras="",
     suites=("conformance-native", "conformance-green", "cpython-native", "cpython-green", "oslo-native"),
-    modes=("native", "eventlet"),
-    benchmarks=("communicate", "input", "commands", "memory"),
+    modes=("native", "eventlet"), benchmarks=("communicate", "input", "commands", "memory"),
     cases=(
         "communicate/popen-16MiB-stdout-binary", "communicate/popen-200MiB-stdout-binary", "input/popen-16MiB",
         "commands/true", "commands/late-exit", "commands/wait", "memory/output",
@@ -205,21 +182,13 @@ def find(name: str, release: str = "") -> Project:
     :param release: of it, that is to be run; the newest if it is empty
     :raises ValidateError: that names all, if it is none
     """
-    for project in PROJECTS.values():
-        if _canonical(name) == _canonical(project.name):
-            return _for(project, release)
-    raise ValidateError(f"project {name!r} is not one of {', '.join(PROJECTS)}")
-
-
-def _for(project: Project, release: str) -> Project:
     major = release.partition(".")[0]
-    if project.older and major.isdigit() and int(major) < project.older[0]:
-        return project.older[1]
-    return project
-
-
-def _canonical(name: str) -> str:
-    return name.lower().replace("_", "-").replace(".", "-")
+    for project in PROJECTS.values():
+        if canonicalize_name(name) == canonicalize_name(project.name):
+            if project.older and major.isdigit() and int(major) < project.older[0]:
+                return project.older[1]
+            return project
+    raise ValidateError(f"project {name!r} is not one of {', '.join(PROJECTS)}")
 
 
 def at_release(project: Project, release: str) -> Project:
@@ -232,5 +201,5 @@ def at_release(project: Project, release: str) -> Project:
             raise ValidateError(f"--stock {release}: what {project.name} is compared with is the Python of --python")
         return project
     own = f"{project.requirement}=={release}" if release else project.requirement
-    others = [each for each in project.requirements if _canonical(each) != _canonical(project.name)]
+    others = [each for each in project.requirements if canonicalize_name(each) != canonicalize_name(project.name)]
     return replace(project, requirements=(own, *others))
