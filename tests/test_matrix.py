@@ -156,13 +156,6 @@ def test_the_runner_checks_what_is_written(fake_runs: dict[runner.Pins, matrix.E
     assert not runner.FILE.exists()
 
 
-def test_this_python_is_found() -> None:
-    import sys
-
-    assert runner.interpreter(f"{sys.version_info[0]}.{sys.version_info[1]}") == sys.executable
-    assert runner.interpreter("2.99") is None
-
-
 def test_this_environment_is_described_by_its_metadata() -> None:
     import sys
 

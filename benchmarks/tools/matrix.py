@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,6 +21,8 @@ from dataclasses import asdict, dataclass, field
 from xml.etree import ElementTree
 
 from benchmarks.harness.environments import SetupError, make
+from benchmarks.tools import pythons
+from benchmarks.tools.upstream.sources import Unavailable
 from fastio.matrix import DISTRIBUTIONS, Environment, tested
 from fastio.report import Outcome
 
@@ -85,19 +86,6 @@ def pins_of(environment: Environment) -> Pins:
     """Where in the matrix the environment belongs."""
     minor = ".".join(environment.python.split(".")[:2])
     return Pins(minor, tuple(environment.versions.get(name, "") for name in DISTRIBUTIONS))
-
-
-def interpreter(version: str) -> str | None:
-    """A Python of this minor version: this one, one on the path, or one beside this one as pyenv keeps them."""
-    code = "import sys; print(f'{sys.version_info[0]}.{sys.version_info[1]}')"
-    beside = pathlib.Path(sys.base_prefix).parent.glob(f"{version}.*/bin/python{version}")
-    on_path = shutil.which(f"python{version}")
-    for candidate in filter(None, [sys.executable, on_path, *map(str, sorted(beside, reverse=True))]):
-        # A shim of pyenv is there for every version, and fails unless it is chosen.
-        found = subprocess.run([candidate, "-c", code], capture_output=True, text=True)
-        if found.returncode == 0 and found.stdout.strip() == version:
-            return candidate
-    return None
 
 
 def set_up(pins: Pins, base: str, directory: pathlib.Path) -> pathlib.Path:
@@ -176,9 +164,10 @@ def environments(
 ) -> Iterator[tuple[Pins, Environment | None]]:
     """Each environment that can be made here, as it was tested; None for one that has failed."""
     for pins in matrix:
-        base = interpreter(pins.python)
-        if base is None:
-            print(f"{pins.name}: there is no python{pins.python} here, not run", flush=True)
+        try:
+            base = pythons.find(pins.python).path
+        except Unavailable as error:
+            print(f"{pins.name} is not run: {error}", flush=True)
             continue
         place = directory / pins.name
         try:

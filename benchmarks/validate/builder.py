@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.tools.pythons import Python
 from benchmarks.tools.upstream import environment as hook
 from benchmarks.tools.upstream import sources
 
@@ -17,7 +18,6 @@ from .environments import Environment
 from .errors import ValidateError
 from .installers import Pip, Uv
 from .projects import Project, at_release
-from .pythons import Python
 from .variants import CANDIDATE, FASTIO, STOCK, Variant
 
 

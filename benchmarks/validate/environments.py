@@ -18,8 +18,9 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
+from benchmarks.tools.pythons import Python
+
 from .errors import ValidateError
-from .pythons import Python
 
 _MARKER = "complete.json"
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import fastio
 from benchmarks.harness.results import Result
+from benchmarks.tools.pythons import Python
 
 from .candidates import Candidate
 from .measurements import Row
 from .projects import Project
-from .pythons import Python
 from .suites import WORDS, Compared
 from .variants import Variant
 

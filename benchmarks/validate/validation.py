@@ -11,18 +11,19 @@ from pathlib import Path
 
 from benchmarks.harness import machine
 from benchmarks.harness.engine import Options
+from benchmarks.tools import pythons
+from benchmarks.tools.pythons import Python
 from benchmarks.tools.upstream.sides import Sides
 from benchmarks.tools.upstream.terminal import Plain, Rich
 from fastio import page
 from fastio.page import Plot
 
-from . import candidates, installers, measurements, projects, pythons, report, tables
+from . import candidates, installers, measurements, projects, report, tables
 from .builder import Builder
 from .candidates import Candidate
 from .errors import ValidateError
 from .outcome import Outcome, PythonOutcome
 from .projects import Project
-from .pythons import Python
 from .state import State, key
 from .stdlib import StandardLibraryBuilder
 from .suites import MOST_CONFIRMED, Compared, Runners

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from benchmarks.validate import environments, installers, pythons
+from benchmarks.tools import pythons
+from benchmarks.validate import environments, installers
 from benchmarks.validate.errors import ValidateError
 from tests.benchmarks.validate.test_diffs import write
 

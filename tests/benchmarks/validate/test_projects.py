@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.tools import pythons
+from benchmarks.tools.upstream.sources import Unavailable
 from benchmarks.tools.upstream.suites import SUITES
-from benchmarks.validate import projects, pythons
+from benchmarks.validate import projects
 from benchmarks.validate.errors import ValidateError
 from benchmarks.validate.suites import CONFORMANCE
 
@@ -69,5 +71,5 @@ def test_pythons():
     for path in Path(sys.base_prefix).parent.glob("3.1?.*/bin/python"):
         assert pythons.find(path.parents[1].name).version == path.parents[1].name
     for text in ("3.99", "/no/such/python"):
-        with pytest.raises(ValidateError, match="no such Python"):
+        with pytest.raises(Unavailable, match="no such Python"):
             pythons.find(text)

@@ -17,8 +17,8 @@ import tarfile
 import pytest
 
 from benchmarks.harness.engine import ROOT
-from benchmarks.validate import pythons
-from benchmarks.validate.errors import ValidateError
+from benchmarks.tools import pythons
+from benchmarks.tools.upstream.sources import Unavailable
 from tests.benchmarks.validate.command import Validate
 
 if not os.environ.get("VALIDATE_TESTS"):
@@ -274,7 +274,7 @@ def test_several_pythons(validate):
     for minor in ("3.13", "3.12", "3.11", "3.10"):
         try:
             other = pythons.find(minor).version
-        except ValidateError:
+        except Unavailable:
             continue
         if other != here:
             break

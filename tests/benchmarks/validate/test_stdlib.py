@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.validate import candidates, projects, pythons
+from benchmarks.tools import pythons
+from benchmarks.validate import candidates, projects
 from benchmarks.validate.errors import ValidateError
 from benchmarks.validate.stdlib import StandardLibraryBuilder
 from tests.benchmarks.validate.test_diffs import diff_of

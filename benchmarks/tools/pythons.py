@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import ValidateError
+from benchmarks.tools.upstream.sources import Unavailable
 
 OLDEST = (3, 10)
 
@@ -28,15 +28,15 @@ class Python:
 def find(text: str) -> Python:
     """The interpreter that a version or a path names; this one for an empty text.
 
-    :raises ValidateError: if there is none, or it is too old for fastio
+    :raises Unavailable: if there is none, or it is too old for fastio
     """
     for candidate in _candidates(text):
         found = _ask(candidate)
         if found is not None and (_is_path(text) or not text or _matches(found.version, text)):
             if tuple(map(int, found.version.split(".")[:2])) < OLDEST:
-                raise ValidateError(f"--python {text}: it is Python {found.version}, and fastio needs 3.10 or newer")
+                raise Unavailable(f"--python {text}: it is Python {found.version}, and fastio needs 3.10 or newer")
             return found
-    raise ValidateError(f"--python {text}: there is no such Python on the path or beside {sys.base_prefix}")
+    raise Unavailable(f"--python {text}: there is no such Python on the path or beside {sys.base_prefix}")
 
 
 def _candidates(text: str) -> list[str]:
@@ -46,7 +46,7 @@ def _candidates(text: str) -> list[str]:
         return [text]
     command = "python" + ".".join(text.split(".")[:2])
     # As pyenv keeps them, each in a directory of its own.
-    beside = sorted(Path(sys.base_prefix).parent.glob(f"{text}*/bin/{command}"))
+    beside = sorted(Path(sys.base_prefix).parent.glob(f"{text}*/bin/{command}"), reverse=True)
     on_path = shutil.which(command)
     return [sys.executable, *([on_path] if on_path else []), *map(str, beside)]
 
