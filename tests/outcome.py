@@ -19,6 +19,14 @@ STREAMS = ("stdin", "stdout", "stderr")
 ATTEMPTS = (0.5, 5, 40)
 
 
+def outcome(function: Callable[[], Any]) -> Any:
+    """What it returns; or the class of its exception, and what that says."""
+    try:
+        return function()
+    except Exception as error:
+        return type(error), str(error)
+
+
 def as_upstream(go: Callable[[], Any], *names: str, counts: dict[str, int] | None = None, **settings: Any) -> Any:
     """What ``go()`` returns, which must be the same patched as it is unpatched.
 

@@ -17,7 +17,7 @@ import fastio
 from fastio import counters
 from fastio.concurrency import budget
 from fastio.report import Outcome
-from tests.child import Gate, command, data, err
+from tests.child import BIG, PIPES, Gate, command, data, err
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
 
 pytestmark = [
@@ -26,8 +26,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
 ]
 
-BIG = 3_000_001
-PIPES: dict[str, Any] = {"stdin": -1, "stdout": -1, "stderr": -1}
 FAILED, NOT_PATCHED, NOT_FAST = 11, 12, 13
 
 
@@ -59,12 +57,6 @@ def in_a_fork(function: Callable[[], int]) -> int:
 def test_after_patching(patched: Any) -> None:
     assert in_a_fork(transfers) == 0
     assert transfers() == 0
-
-
-def test_before_anything_was_transferred_and_after(patched: Any) -> None:
-    for _ in range(3):
-        assert transfers() == 0
-        assert in_a_fork(transfers) == 0
 
 
 def test_a_fork_of_a_fork(patched: Any) -> None:

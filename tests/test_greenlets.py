@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import os
 import random
 from collections.abc import Iterator
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from fastio import counters
 from fastio.concurrency import budget
-from tests.child import Gate, command, data, err, out
+from tests.child import PIPES, Gate, command, data, err, out
 from tests.conftest import MONKEY_PATCHED, needs_oslo
 
 eventlet = pytest.importorskip("eventlet")
 
 pytestmark = pytest.mark.fast_path("bytes_in", "waits")
 
-PIPES: dict[str, Any] = {"stdin": -1, "stdout": -1, "stderr": -1}
 GREENLETS = 200
-
-
-@pytest.fixture
-def green() -> ModuleType:
-    """The green subprocess."""
-    return importlib.import_module("subprocess" if MONKEY_PATCHED else "eventlet.green.subprocess")
 
 
 def listeners() -> set[int]:
@@ -45,7 +36,7 @@ def nothing_is_left() -> Iterator[None]:
     assert budget.shared.active() == 0
 
 
-def test_two_hundred_with_payloads_of_their_own(patched: Any, green: ModuleType) -> None:
+def test_two_hundred_with_payloads_of_their_own(patched: Any, green: Any) -> None:
     sizes = random.Random(1)
     plans = [(number, sizes.choice([0, 1, 1000, 65537, 300_000])) for number in range(GREENLETS)]
 
@@ -58,7 +49,7 @@ def test_two_hundred_with_payloads_of_their_own(patched: Any, green: ModuleType)
     assert counters.exchanges == GREENLETS
 
 
-def test_a_slow_one_does_not_hold_up_the_others(patched: Any, green: ModuleType) -> None:
+def test_a_slow_one_does_not_hold_up_the_others(patched: Any, green: Any) -> None:
     ended: list[Any] = []
     slow = green.Popen(command("in:-1", out(1, 100)), **PIPES)
 
@@ -79,7 +70,7 @@ def test_a_slow_one_does_not_hold_up_the_others(patched: Any, green: ModuleType)
     slow.communicate()
 
 
-def test_one_that_is_killed_does_not_disturb_the_others(patched: Any, green: ModuleType) -> None:
+def test_one_that_is_killed_does_not_disturb_the_others(patched: Any, green: Any) -> None:
     def go(number: int) -> Any:
         popen = green.Popen(command("echo"), **PIPES)
         try:
@@ -98,7 +89,7 @@ def test_one_that_is_killed_does_not_disturb_the_others(patched: Any, green: Mod
     assert [greenlet.wait() for greenlet in survivors] == [True] * 20
 
 
-def test_communicate_and_green_pipes_together(patched: Any, green: ModuleType) -> None:
+def test_communicate_and_green_pipes_together(patched: Any, green: Any) -> None:
     def through_communicate(number: int) -> bool:
         popen = green.Popen(command("echo"), **PIPES)
         return popen.communicate(data(number, 1_000_003)) == (data(number, 1_000_003), b"")
@@ -131,7 +122,7 @@ def test_execute(patched: Any, tmp_path: Any) -> None:
     assert list(eventlet.GreenPool(30).imap(go, payloads)) == [True] * 30
 
 
-def test_timeouts_among_many(patched: Any, green: ModuleType) -> None:
+def test_timeouts_among_many(patched: Any, green: Any) -> None:
     def echoed(number: int) -> Any:
         popen = green.Popen(command("echo"), **PIPES)
         return popen.communicate(data(number, 200_000), timeout=60)[0]

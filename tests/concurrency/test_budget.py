@@ -7,8 +7,7 @@ import os
 import pytest
 
 from fastio.concurrency.budget import FLOOR, PERIOD, Budget
-
-MIB = 1 << 20
+from tests.child import MIB
 
 
 class Clock:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+
+from fastio.io import feed
 
 
 @pytest.fixture
@@ -34,3 +38,24 @@ def connection() -> tuple[socket.socket, socket.socket]:
         near = socket.create_connection(listener.getsockname())
         far, _ = listener.accept()
     return near, far
+
+
+def refuse_nowait(monkeypatch: pytest.MonkeyPatch, error: Exception | None = None) -> None:
+    """A kernel, a container or a C library in which no write can be told not to wait."""
+
+    def pwritev(fd: int, buffers: Any, offset: int, flags: int = 0) -> int:
+        raise error or OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr(feed.os, "pwritev", pwritev)
+
+
+def refuse_proc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container in which no file is opened a second time through /proc."""
+    real = os.open
+
+    def refuse(path: Any, *rest: Any, **named: Any) -> int:
+        if str(path).startswith("/proc/self/fd/"):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(path, *rest, **named)
+
+    monkeypatch.setattr(feed.os, "open", refuse)

@@ -16,12 +16,10 @@ from fastio import counters
 from fastio.io import drain as drain_module
 from fastio.io import pipes
 from fastio.io.drain import Drain
-from tests.child import data
+from tests.child import MIB, data
 from tests.conftest import needs_pipe_sizes
 
 Pipe = Callable[..., tuple[int, int]]
-
-MIB = 1 << 20
 
 
 @pytest.mark.parametrize("blocking", [True, False])
@@ -49,14 +47,6 @@ def test_no_more_than_the_limit(pipe: Pipe, limit: int) -> None:
     assert drain.take() == data(1, 50_000)[:limit]
 
 
-def test_nothing_there(pipe: Pipe) -> None:
-    reader, _ = pipe(blocking=False)
-    drain = Drain(reader, MIB, MIB)
-    with pytest.raises(BlockingIOError):
-        drain.move(MIB)
-    assert not drain.done and drain.take() == b""
-
-
 def test_it_takes_what_came_since(pipe: Pipe) -> None:
     reader, writer = pipe()
     drain = Drain(reader, MIB, MIB)
@@ -76,18 +66,6 @@ def test_what_was_taken_does_not_change(pipe: Pipe) -> None:
     write(writer, data(2, 50_000))
     drain.move(MIB)
     assert taken == data(1, 50_000) and drain.take() == data(2, 50_000)
-
-
-def test_two_at_once(pipe: Pipe) -> None:
-    ends = [pipe(), pipe()]
-    drains = [Drain(reader, MIB, MIB) for reader, _ in ends]
-    for turn in range(5):
-        for number, (_, writer) in enumerate(ends):
-            write(writer, data(10 * turn + number, 10_000))
-        for drain in drains:
-            drain.move(MIB)
-    for number, drain in enumerate(drains):
-        assert drain.take() == b"".join(data(10 * turn + number, 10_000) for turn in range(5))
 
 
 @needs_pipe_sizes

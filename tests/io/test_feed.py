@@ -6,45 +6,23 @@ import errno
 import os
 from collections.abc import Callable
 from posix import read  # the functions of os may be green ones, which wait
-from typing import Any
 
 import pytest
 
 from fastio import counters
-from fastio.io import feed as feed_module
 from fastio.io import pipes
 from fastio.io.feed import Feed
-from tests.child import data
+from tests.child import BIG, MIB, data
 from tests.conftest import needs_pipe_sizes
 from tests.descriptors import descriptors
+from tests.io.conftest import refuse_nowait, refuse_proc
 
 Pipe = Callable[..., tuple[int, int]]
 
-MIB = 1 << 20
-BIG = 3_000_001
-
-
-def refuse_nowait(monkeypatch: pytest.MonkeyPatch, error: int = errno.EOPNOTSUPP) -> None:
-    def pwritev(fd: int, buffers: Any, offset: int, flags: int = 0) -> int:
-        raise OSError(error, os.strerror(error))
-
-    monkeypatch.setattr(feed_module.os, "pwritev", pwritev)
-
-
-def refuse_proc(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = os.open
-
-    def refuse(path: Any, *rest: Any, **named: Any) -> int:
-        if str(path).startswith("/proc/self/fd/"):
-            raise PermissionError(errno.EACCES, "Permission denied")
-        return real(path, *rest, **named)
-
-    monkeypatch.setattr(feed_module.os, "open", refuse)
-
 
 @pytest.fixture(params=["nonblocking", "nowait", "own description", "PIPE_BUF"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The four ways in which a feed writes, each made the only one left."""
+def method(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The four methods by which a feed writes, each made the only one left."""
     if request.param in ("own description", "PIPE_BUF"):
         refuse_nowait(monkeypatch)
     if request.param == "PIPE_BUF":
@@ -52,10 +30,10 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(request.param)
 
 
-def make(pipe: Pipe, way: str, payload: bytes, offset: int = 0, chunk_size: int = MIB) -> tuple[int, int, Feed]:
+def make(pipe: Pipe, method: str, payload: bytes, offset: int = 0, chunk_size: int = MIB) -> tuple[int, int, Feed]:
     reader, writer = pipe()
     os.set_blocking(reader, False)
-    os.set_blocking(writer, way != "nonblocking")
+    os.set_blocking(writer, method != "nonblocking")
     return reader, writer, Feed(writer, memoryview(payload), offset, chunk_size, MIB)
 
 
@@ -73,9 +51,9 @@ def read_all(fd: int) -> bytes:
 
 @pytest.mark.parametrize("chunk_size", [4096, 65537, MIB])
 @pytest.mark.parametrize("offset", [0, 12_345])
-def test_everything_arrives_once(pipe: Pipe, way: str, chunk_size: int, offset: int) -> None:
+def test_everything_arrives_once(pipe: Pipe, method: str, chunk_size: int, offset: int) -> None:
     payload = data(1, BIG)
-    reader, writer, feed = make(pipe, way, payload, offset, chunk_size)
+    reader, writer, feed = make(pipe, method, payload, offset, chunk_size)
     got = []
     while not feed.done:
         try:
@@ -90,21 +68,21 @@ def test_everything_arrives_once(pipe: Pipe, way: str, chunk_size: int, offset: 
     assert b"".join(got) == payload[offset:]
     assert feed.offset == BIG
     assert counters.bytes_out == BIG - offset
-    assert os.get_blocking(writer) == (way != "nonblocking")
+    assert os.get_blocking(writer) == (method != "nonblocking")
 
 
 @pytest.mark.parametrize("limit", [1, 100, 4096, 5000])
-def test_no_more_than_the_limit(pipe: Pipe, way: str, limit: int) -> None:
-    reader, _, feed = make(pipe, way, data(1, 20_000))
-    assert feed.move(limit) == min(limit, 4096 if way == "PIPE_BUF" else limit)
+def test_no_more_than_the_limit(pipe: Pipe, method: str, limit: int) -> None:
+    reader, _, feed = make(pipe, method, data(1, 20_000))
+    assert feed.move(limit) == min(limit, 4096 if method == "PIPE_BUF" else limit)
     assert read_all(reader) == data(1, 20_000)[: feed.offset]
 
 
 @needs_pipe_sizes
-def test_a_full_pipe_does_not_block(pipe: Pipe, way: str) -> None:
-    if way == "PIPE_BUF":
-        pytest.skip("the only way that may block, and says so")
-    reader, _, feed = make(pipe, way, data(1, BIG))
+def test_a_full_pipe_does_not_block(pipe: Pipe, method: str) -> None:
+    if method == "PIPE_BUF":
+        pytest.skip("the only one that may block, and says so")
+    reader, _, feed = make(pipe, method, data(1, BIG))
     with pytest.raises(BlockingIOError):
         while True:
             feed.move(MIB)
@@ -113,31 +91,24 @@ def test_a_full_pipe_does_not_block(pipe: Pipe, way: str) -> None:
     assert not feed.may_block
 
 
-def test_only_the_last_resort_may_block(pipe: Pipe, way: str) -> None:
-    _, _, feed = make(pipe, way, data(1, BIG))
+def test_only_the_last_resort_may_block(pipe: Pipe, method: str) -> None:
+    _, _, feed = make(pipe, method, data(1, BIG))
     feed.move(MIB)
-    assert feed.may_block == (way == "PIPE_BUF")
+    assert feed.may_block == (method == "PIPE_BUF")
 
 
-def test_nobody_reads(pipe: Pipe, way: str) -> None:
-    reader, _, feed = make(pipe, way, data(1, BIG))
+@pytest.mark.parametrize("before", [0, 1000])
+def test_the_reader_goes_away(pipe: Pipe, method: str, before: int) -> None:
+    reader, _, feed = make(pipe, method, data(1, BIG))
+    written = feed.move(before) if before else 0
     os.close(reader)
     with pytest.raises(BrokenPipeError):
         feed.move(MIB)
-    assert feed.offset == 0
+    assert feed.offset == written == before
 
 
-def test_the_reader_goes_away_later(pipe: Pipe, way: str) -> None:
-    reader, _, feed = make(pipe, way, data(1, BIG))
-    written = feed.move(1000)
-    os.close(reader)
-    with pytest.raises(BrokenPipeError):
-        feed.move(MIB)
-    assert feed.offset == written == 1000
-
-
-def test_the_end_is_seen_once_both_are_closed(pipe: Pipe, way: str) -> None:
-    reader, writer, feed = make(pipe, way, data(1, 1000))
+def test_the_end_is_seen_once_both_are_closed(pipe: Pipe, method: str) -> None:
+    reader, writer, feed = make(pipe, method, data(1, 1000))
     feed.move(MIB)
     assert feed.done
     feed.close()
@@ -148,9 +119,9 @@ def test_the_end_is_seen_once_both_are_closed(pipe: Pipe, way: str) -> None:
     assert read(reader, MIB) == b""
 
 
-def test_what_it_opened_it_closes(pipe: Pipe, way: str) -> None:
+def test_what_it_opened_it_closes(pipe: Pipe, method: str) -> None:
     before = descriptors()
-    reader, writer, feed = make(pipe, way, data(1, BIG))
+    reader, writer, feed = make(pipe, method, data(1, BIG))
     feed.move(MIB)
     feed.close()
     os.close(reader)
@@ -169,23 +140,20 @@ def test_its_own_descriptor_is_not_inherited(pipe: Pipe, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     "error",
     [
-        errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.ESPIPE, errno.EPERM, errno.EACCES, errno.ENOMEM,
-        errno.EMFILE,
+        *(
+            OSError(number, os.strerror(number))
+            for number in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.ESPIPE, errno.EPERM, errno.EACCES,
+                           errno.ENOMEM, errno.EMFILE)
+        ),
+        # A C library without the call.
+        NotImplementedError("pwritev2: flags unavailable on this platform"),
     ],
-    ids=errno.errorcode.get,
+    ids=repr,
 )  # fmt: skip
-def test_every_way_to_say_that_the_flag_is_unknown(pipe: Pipe, monkeypatch: pytest.MonkeyPatch, error: int) -> None:
+def test_every_way_to_say_that_the_flag_is_unknown(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     refuse_nowait(monkeypatch, error)
-    reader, _, feed = make(pipe, "own description", data(1, 1000))
-    assert feed.move(MIB) == 1000
-    feed.close()
-
-
-def test_a_c_library_without_the_call(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
-    def pwritev(fd: int, buffers: Any, offset: int, flags: int = 0) -> int:
-        raise NotImplementedError("pwritev2: flags unavailable on this platform")
-
-    monkeypatch.setattr(feed_module.os, "pwritev", pwritev)
     reader, _, feed = make(pipe, "own description", data(1, 1000))
     assert feed.move(MIB) == 1000
     assert read_all(reader) == data(1, 1000)
@@ -193,7 +161,7 @@ def test_a_c_library_without_the_call(pipe: Pipe, monkeypatch: pytest.MonkeyPatc
 
 
 def test_other_errors_are_raised(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
-    refuse_nowait(monkeypatch, errno.EIO)
+    refuse_nowait(monkeypatch, OSError(errno.EIO, "Input/output error"))
     _, _, feed = make(pipe, "nowait", data(1, 1000))
     with pytest.raises(OSError) as caught:
         feed.move(MIB)
@@ -201,11 +169,11 @@ def test_other_errors_are_raised(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @needs_pipe_sizes
-def test_little_input_leaves_the_pipe_as_it_is(pipe: Pipe, way: str) -> None:
-    reader, _, _ = make(pipe, way, data(1, pipes.DEFAULT_CAPACITY))
+def test_little_input_leaves_the_pipe_as_it_is(pipe: Pipe, method: str) -> None:
+    reader, _, _ = make(pipe, method, data(1, pipes.DEFAULT_CAPACITY))
     assert pipes.capacity(reader) == pipes.DEFAULT_CAPACITY
     # What is left counts, not what there was.
-    reader, _, _ = make(pipe, way, data(1, BIG), offset=BIG - 1000)
+    reader, _, _ = make(pipe, method, data(1, BIG), offset=BIG - 1000)
     assert pipes.capacity(reader) == pipes.DEFAULT_CAPACITY
-    reader, _, _ = make(pipe, way, data(1, pipes.DEFAULT_CAPACITY + 1))
+    reader, _, _ = make(pipe, method, data(1, pipes.DEFAULT_CAPACITY + 1))
     assert pipes.capacity(reader) == MIB

@@ -125,15 +125,6 @@ def test_a_copy_goes_its_own_way(pool: Pool) -> None:
     assert ours.hexdigest() == hashlib.sha512(PIECE * 15).hexdigest()
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="hashlib.file_digest is new in Python 3.11")
-def test_file_digest_takes_it(pool: Pool, tmp_path: Any) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(PIECE * 50)
-    with path.open("rb") as file:
-        ours = hashlib.file_digest(file, lambda: BackgroundHash(new("sha256"), pool))  # type: ignore[arg-type, attr-defined]
-    assert ours.hexdigest() == hashlib.sha256(PIECE * 50).hexdigest()
-
-
 @pytest.mark.parametrize("wrong", ["text", None, 7, [1], memoryview(bytes(10_000))[::2], object()], ids=repr)
 @pytest.mark.parametrize("before", [0, 10 * BATCH], ids=["nothing before", "much before"])
 def test_what_is_no_data_is_refused_at_once(wrong: Any, before: int, pool: Pool) -> None:

@@ -15,60 +15,44 @@ import pytest
 
 from fastio.concurrency.budget import Budget
 from fastio.io import pipes
+from tests.child import MIB
 from tests.conftest import needs_pipe_sizes
 
 pytestmark = needs_pipe_sizes
 
 Pipe = Callable[..., tuple[int, int]]
 
-MIB = 1 << 20
-
-
-def test_a_new_pipe_has_the_default_capacity(pipe: Pipe) -> None:
-    reader, writer = pipe()
-    assert pipes.capacity(reader) == pipes.capacity(writer) == pipes.DEFAULT_CAPACITY
-
 
 @pytest.mark.parametrize("end", [0, 1])
-def test_it_grows_and_holds_as_much(pipe: Pipe, end: int) -> None:
+def test_it_grows_and_holds_as_much_and_never_shrinks(pipe: Pipe, end: int) -> None:
     ends = pipe(blocking=False)
+    assert pipes.capacity(ends[0]) == pipes.capacity(ends[1]) == pipes.DEFAULT_CAPACITY
+    # The kernel rounds up.
+    assert pipes.grow(ends[end], 100_003) == 131072
     assert pipes.grow(ends[end], MIB) == MIB == pipes.capacity(ends[0])
     assert write(ends[1], bytes(2 * MIB)) == MIB
-
-
-def test_it_never_shrinks(pipe: Pipe) -> None:
-    reader, _ = pipe()
-    assert pipes.grow(reader, MIB) == MIB
     for size in (0, 1, 4096, 65536, MIB - 1, MIB):
-        assert pipes.grow(reader, size) == MIB
+        assert pipes.grow(ends[0], size) == MIB
 
 
-def test_odd_sizes_are_rounded_up_by_the_kernel(pipe: Pipe) -> None:
-    reader, _ = pipe()
-    assert pipes.grow(reader, 100_003) == 131072
-
-
-@pytest.mark.parametrize("allowed", [65536, 131072, 500_000])
-def test_the_largest_that_is_allowed(pipe: Pipe, monkeypatch: pytest.MonkeyPatch, allowed: int) -> None:
+@pytest.mark.parametrize(
+    ("allowed", "granted", "error"),
+    [
+        (131072, 131072, errno.EPERM),
+        (500_000, 262144, errno.EPERM),
+        *((65536, pipes.DEFAULT_CAPACITY, error) for error in (errno.EPERM, errno.ENOMEM, errno.EBUSY, errno.EINVAL)),
+    ],
+)
+def test_the_largest_that_is_allowed_and_no_refusal_is_an_error(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch, allowed: int, granted: int, error: int
+) -> None:
     def limited(fd: int, cmd: int, arg: Any = 0) -> Any:
         if cmd == fcntl.F_SETPIPE_SZ and arg > allowed:
-            raise PermissionError(errno.EPERM, "Operation not permitted")
-        return fcntl.fcntl(fd, cmd, arg)
-
-    monkeypatch.setattr(pipes, "fcntl", type("Limited", (), {"fcntl": staticmethod(limited)}))
-    reader, _ = pipe()
-    assert pipes.grow(reader, MIB) == {65536: 65536, 131072: 131072, 500_000: 262144}[allowed]
-
-
-@pytest.mark.parametrize("error", [errno.EPERM, errno.ENOMEM, errno.EBUSY, errno.EINVAL])
-def test_no_refusal_is_an_error(pipe: Pipe, monkeypatch: pytest.MonkeyPatch, error: int) -> None:
-    def refusing(fd: int, cmd: int, arg: Any = 0) -> Any:
-        if cmd == fcntl.F_SETPIPE_SZ:
             raise OSError(error, os.strerror(error))
         return fcntl.fcntl(fd, cmd, arg)
 
-    monkeypatch.setattr(pipes, "fcntl", type("Refusing", (), {"fcntl": staticmethod(refusing)}))
-    assert pipes.grow(pipe()[0], MIB) == pipes.DEFAULT_CAPACITY
+    monkeypatch.setattr(pipes, "fcntl", type("Limited", (), {"fcntl": staticmethod(limited)}))
+    assert pipes.grow(pipe()[0], MIB) == granted
 
 
 def test_what_is_no_pipe(tmp_path: pathlib.Path) -> None:
@@ -90,12 +74,13 @@ def transfers(monkeypatch: pytest.MonkeyPatch) -> Budget:
     return budget
 
 
-def test_one_alone_gets_all_that_it_asks_for(pipe: Pipe, transfers: Budget) -> None:
+@pytest.mark.parametrize(("size", "granted"), [(MIB, MIB), (0, pipes.DEFAULT_CAPACITY)])
+def test_one_alone_gets_all_that_it_asks_for(pipe: Pipe, transfers: Budget, size: int, granted: int) -> None:
     reader, _ = pipe()
-    growth = pipes.Growth(reader, MIB)
+    growth = pipes.Growth(reader, size)
     for _ in range(3):
         growth.ask()
-        assert pipes.capacity(reader) == MIB
+        assert pipes.capacity(reader) == granted
 
 
 def test_with_fewer_others_it_gets_more(pipe: Pipe, transfers: Budget) -> None:
@@ -157,17 +142,8 @@ def test_a_size_that_somebody_chose_later_stays(pipe: Pipe, transfers: Budget) -
     assert pipes.capacity(reader) == 4096
 
 
-def test_no_size_leaves_the_pipe_alone(pipe: Pipe, transfers: Budget) -> None:
-    reader, _ = pipe()
-    pipes.Growth(reader, 0).ask()
-    assert pipes.capacity(reader) == pipes.DEFAULT_CAPACITY
-
-
-def test_systems_that_do_not_tell(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipes, "_GET", None)
-    assert pipes.capacity(pipe()[0]) == pipes.grow(pipe()[0], MIB) == 0
-
-
-def test_systems_that_do_not_set(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_systems_that_do_not_tell_or_set(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipes, "_SET", None)
     assert pipes.grow(pipe()[0], MIB) == pipes.DEFAULT_CAPACITY
+    monkeypatch.setattr(pipes, "_GET", None)
+    assert pipes.capacity(pipe()[0]) == pipes.grow(pipe()[0], MIB) == 0

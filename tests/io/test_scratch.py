@@ -19,36 +19,23 @@ def none_kept() -> Iterator[None]:
 
 
 def test_a_buffer_is_used_again() -> None:
-    first = scratch.borrow(100)
-    scratch.give_back(first)
-    assert scratch.borrow(100) is first
-
-
-def test_a_smaller_one_is_cut_from_a_larger_one() -> None:
     first = scratch.borrow(1000)
+    for size in (1000, 10):
+        scratch.give_back(first)
+        assert scratch.borrow(size) is first and len(first) == 1000
+    # One that is too small is replaced.
     scratch.give_back(first)
-    assert scratch.borrow(10) is first and len(first) == 1000
-
-
-def test_one_that_is_too_small_is_replaced() -> None:
-    scratch.give_back(scratch.borrow(10))
-    assert len(scratch.borrow(1000)) == 1000
+    assert len(scratch.borrow(1001)) == 1001
     assert not scratch._spare
 
 
 def test_two_borrowers_never_have_the_same() -> None:
-    buffers = [scratch.borrow(100) for _ in range(10)]
-    assert len({id(buffer.obj) for buffer in buffers}) == 10
-    for buffer in buffers:
-        scratch.give_back(buffer)
-    again = [scratch.borrow(100) for _ in range(10)]
-    assert len({id(buffer.obj) for buffer in again}) == 10
-
-
-def test_few_are_kept() -> None:
-    for buffer in [scratch.borrow(100) for _ in range(10)]:
-        scratch.give_back(buffer)
-    assert len(scratch._spare) == scratch.KEPT
+    for _ in range(2):
+        buffers = [scratch.borrow(100) for _ in range(10)]
+        assert len({id(buffer.obj) for buffer in buffers}) == 10
+        for buffer in buffers:
+            scratch.give_back(buffer)
+        assert len(scratch._spare) == scratch.KEPT
 
 
 def test_threads_never_share_one() -> None:

@@ -24,6 +24,7 @@ from fastio.io import feed, pipes
 from tests.child import BIG, BROKEN_PIPE, OUTPUTS, PIPES, Gate, command, data, digest, dump, err, out
 from tests.conftest import MONKEY_PATCHED, every_settings
 from tests.descriptors import descriptors
+from tests.io.conftest import refuse_nowait, refuse_proc
 from tests.outcome import ATTEMPTS, Call, as_upstream, observe, timed_out, until
 
 pytestmark = pytest.mark.fast_path("exchanges")
@@ -458,22 +459,12 @@ def older_kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     """Writes that never wait are not to be had, as with an older kernel or in a container."""
     if MONKEY_PATCHED:
         pytest.skip("green pipes do not block")
-
-    def refuse(fd: int, buffers: Any, offset: int, flags: int = 0) -> int:
-        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
-
-    def refuse_proc(path: Any, *rest: Any, **named: Any) -> int:
-        if str(path).startswith("/proc/self/fd/"):
-            raise FileNotFoundError(errno.ENOENT, "no /proc here")
-        return real(path, *rest, **named)
-
-    real = os.open
     if request.param == "without the flag":
         monkeypatch.setattr(feed, "_NOWAIT", 0)
     else:
-        monkeypatch.setattr(feed.os, "pwritev", refuse)
+        refuse_nowait(monkeypatch)
     if request.param == "without /proc":
-        monkeypatch.setattr(feed.os, "open", refuse_proc)
+        refuse_proc(monkeypatch)
 
 
 def test_older_kernels_send_everything_and_its_end(patched: Any, older_kernel: None) -> None:

@@ -10,32 +10,18 @@ from typing import Any
 
 import pytest
 
-import fastio
 from fastio import counters
 from fastio.concurrency import budget
-from tests.child import Gate, command, data, dump, err, out
+from tests.child import BIG, MIB, OUTPUTS, PIPES, Gate, command, data, dump, err, out
 from tests.conftest import MONKEY_PATCHED, needs_oslo
 from tests.descriptors import recycled
-from tests.outcome import timed_out
+from tests.outcome import as_upstream, outcome, timed_out
 from tests.patches.conftest import timers
 
 eventlet = pytest.importorskip("eventlet")
 greenlet = pytest.importorskip("greenlet")
 
 pytestmark = pytest.mark.fast_path("exchanges")
-
-MIB = 1 << 20
-BIG = 3_000_001
-PIPES = {"stdin": -1, "stdout": -1, "stderr": -1}
-OUTPUTS = {"stdout": -1, "stderr": -1}
-
-
-@pytest.fixture
-def green() -> ModuleType:
-    """The green subprocess."""
-    import importlib
-
-    return importlib.import_module("subprocess" if MONKEY_PATCHED else "eventlet.green.subprocess")
 
 
 class Switches:
@@ -228,11 +214,6 @@ def test_no_timer_is_left(patched: Any, hub: Any, green: ModuleType) -> None:
     assert timers(hub) <= before
 
 
-def test_a_child_that_closes_everything_leaves_nothing(patched: Any, hub: Any, green: ModuleType) -> None:
-    green.Popen(command("close:0", "close:1", "close:2", "exit:3"), **PIPES).communicate(data(1, BIG))
-    assert budget.shared.active() == 0 and not list(hub.get_readers()) and not list(hub.get_writers())
-
-
 def test_two_greenlets_on_one_child(patched: Any, hub: Any, green: ModuleType, gate: Gate) -> None:
     popen = green.Popen(command(out(1, 100), gate.wait), pass_fds=gate.fds, **OUTPUTS)
     first = eventlet.spawn(popen.communicate)
@@ -243,14 +224,6 @@ def test_two_greenlets_on_one_child(patched: Any, hub: Any, green: ModuleType, g
     assert first.wait() == (data(1, 100), b"")
 
 
-def result_or_error(function: Any) -> Any:
-    """What ``function`` returns, or the class that it raises: an exception would go through the hub."""
-    try:
-        return function()
-    except Exception as error:
-        return type(error)
-
-
 def test_a_descriptor_that_is_recycled_under_the_transfer(hub: Any, green: ModuleType, gate: Gate) -> None:
     """The hub tells the waiting greenlet; the bytes of the other file are not taken for the child's."""
 
@@ -258,7 +231,7 @@ def test_a_descriptor_that_is_recycled_under_the_transfer(hub: Any, green: Modul
         popen = green.Popen(command(out(1, 100), gate.tell, gate.wait), pass_fds=gate.fds, **OUTPUTS)
         raw = popen.stdout
         fd = raw.fileno()
-        waiter = eventlet.spawn(result_or_error, popen.communicate)
+        waiter = eventlet.spawn(outcome, popen.communicate)
         gate.reached(eventlet.sleep)
         eventlet.sleep(0.01)
         os.close(fd)
@@ -274,11 +247,7 @@ def test_a_descriptor_that_is_recycled_under_the_transfer(hub: Any, green: Modul
         popen.wait()
         return result
 
-    assert go() is eventlet.hubs.IOClosed
-    with fastio.patched():
-        counters.reset()
-        assert go() is eventlet.hubs.IOClosed
-        assert counters.exchanges == 1
+    assert as_upstream(go, counts={"exchanges": 1})[0] is eventlet.hubs.IOClosed
 
 
 def test_not_in_the_hub_itself(hub: Any, green: ModuleType) -> None:
@@ -287,26 +256,16 @@ def test_not_in_the_hub_itself(hub: Any, green: ModuleType) -> None:
         errors = eventlet.event.Event()
 
         def in_the_hub() -> None:
-            try:
-                errors.send(popen.communicate())
-            except Exception as error:
-                errors.send((type(error), str(error)))
+            errors.send(outcome(popen.communicate))
 
         hub.schedule_call_global(0, in_the_hub)
         return errors.wait(), popen.communicate()
 
-    upstream = go()
-    assert "mainloop" in upstream[0][1]
-    with fastio.patched(strict=True):
-        assert go() == upstream
+    assert "mainloop" in as_upstream(go, strict=True)[0][1]
 
 
-@pytest.mark.skipif(MONKEY_PATCHED, reason="the processes are fresh ones, the same as without TEST_EVENTLET")
-@pytest.mark.parametrize("hub_name", ["poll", "selects", "asyncio"])
-def test_other_hubs(run_python: Any, hub_name: str) -> None:
+def test_other_hubs(in_hub: Any) -> None:
     code = """
-    import faulthandler; faulthandler.dump_traceback_later(50, exit=True)
-    import eventlet; eventlet.monkey_patch()
     import fastio, subprocess
     from fastio import counters
     from tests.child import Gate, command, data, err, out
@@ -326,16 +285,9 @@ def test_other_hubs(run_python: Any, hub_name: str) -> None:
                 stdout, stderr = popen.communicate()
                 return stdout == data(number, 2000000) + data(5, 3000000)[2000000:], stderr == data(9, 1000)
 
-    print(*eventlet.GreenPool().imap(go, range(4)))
-    hub = eventlet.hubs.get_hub()
-    print(type(hub).__module__, *hub.get_readers(), *hub.get_writers(), counters.exchanges)
+    print(*eventlet.GreenPool().imap(go, range(4)), counters.exchanges)
     """
-    try:
-        __import__(f"eventlet.hubs.{hub_name}")
-    except ImportError:
-        pytest.skip("this eventlet has no such hub")
-    done = run_python(code, env={"EVENTLET_HUB": hub_name}, options=("-W", "ignore"))
-    assert done.stdout == "(True, True) " * 3 + f"(True, True)\neventlet.hubs.{hub_name} 8\n"
+    assert in_hub(code) == "(True, True) " * 4 + "8"
 
 
 @pytest.mark.parametrize("bufsize", [-1, 0, 1, 4096])

@@ -22,9 +22,10 @@ import fastio
 from fastio import counters
 from fastio.concurrency import budget
 from fastio.io import pipes
-from tests.child import Gate, command, data, dump, err, out
-from tests.conftest import MONKEY_PATCHED, every_settings, needs_pipe_sizes
-from tests.descriptors import recycled
+from tests.child import BIG, MIB, command, data, dump, err, out
+from tests.conftest import MONKEY_PATCHED, SETTINGS_VARIANTS, needs_pipe_sizes
+from tests.descriptors import recycled, unread
+from tests.outcome import as_upstream, outcome
 
 eventlet = pytest.importorskip("eventlet")
 
@@ -33,17 +34,6 @@ from eventlet.greenio import GreenPipe  # noqa: E402
 from eventlet.greenio.py3 import GreenFileIO  # noqa: E402
 
 pytestmark = pytest.mark.fast_path("bytes_in")
-
-MIB = 1 << 20
-BIG = 3_000_001
-
-
-@pytest.fixture
-def green() -> Any:
-    """The green subprocess."""
-    import importlib
-
-    return importlib.import_module("subprocess" if MONKEY_PATCHED else "eventlet.green.subprocess")
 
 
 @pytest.fixture
@@ -122,9 +112,14 @@ STYLES: dict[str, Callable[[Any], bytes]] = {
 #: A GreenFileIO without a buffer reads lines a byte at a time; so less of it.
 UNBUFFERED_LINES = {"readline()", "iteration", "readlines()", "readline(100)"}
 
+#: Each size of the buffer, and each of the settings where they show.
+BUFFERS_AND_SETTINGS = [
+    *(pytest.param(bufsize, {}, id=str(bufsize)) for bufsize in (-1, 512, 100_000)),
+    *(pytest.param(0, settings, id=f"0-{name}") for name, settings in SETTINGS_VARIANTS.items()),
+]
 
-@every_settings
-@pytest.mark.parametrize("bufsize", [-1, 0, 512, 100_000])
+
+@pytest.mark.parametrize(("bufsize", "fastio_settings"), BUFFERS_AND_SETTINGS)
 @pytest.mark.parametrize("style", STYLES)
 def test_every_way_of_reading(patched: Any, green: Any, style: str, bufsize: int) -> None:
     size = 20_000 if bufsize == 0 and style in UNBUFFERED_LINES else 700_001
@@ -149,23 +144,20 @@ def test_a_buffered_read_is_never_short(patched: Any, green: Any, size: int) -> 
 @pytest.mark.parametrize("text", ["a\r\nb\rc\n\nlast" * 30_000, "€ä\U0001f600\n" * 50_001], ids=["newlines", "utf-8"])
 @pytest.mark.parametrize("style", ["read()", "iteration", "read(1000)"])
 def test_text(pipe: Any, text: str, style: str) -> None:
+    styles: dict[str, Callable[[Any], Any]] = {
+        "read()": lambda stream: stream.read(),
+        "iteration": list,
+        "read(1000)": lambda stream: list(iter(lambda: stream.read(1000), "")),
+    }
+
     def go() -> Any:
         reader, writer = pipe("r", "wb", encoding=None)
         sender = eventlet.spawn(lambda: (writer.write(text.encode()), writer.close()))
-        if style == "read()":
-            found = [reader.read()]
-        elif style == "iteration":
-            found = list(reader)
-        else:
-            found = list(iter(lambda: reader.read(1000), ""))
+        found = styles[style](reader)
         sender.wait()
         return found, reader.newlines
 
-    upstream = go()
-    with fastio.patched():
-        counters.reset()
-        assert go() == upstream
-        assert counters.bytes_in == len(text.encode())
+    as_upstream(go, counts={"bytes_in": len(text.encode())})
 
 
 WRITES: dict[str, Any] = {
@@ -179,9 +171,8 @@ WRITES: dict[str, Any] = {
 }
 
 
-@every_settings
 @pytest.mark.fast_path("bytes_out")
-@pytest.mark.parametrize("bufsize", [-1, 0, 100_000])
+@pytest.mark.parametrize(("bufsize", "fastio_settings"), BUFFERS_AND_SETTINGS)
 @pytest.mark.parametrize("style", WRITES)
 def test_every_way_of_writing(patched: Any, hub: Any, green: Any, style: str, bufsize: int) -> None:
     popen = green.Popen(["cat"], stdin=-1, stdout=-1, bufsize=bufsize)
@@ -193,32 +184,6 @@ def test_every_way_of_writing(patched: Any, hub: Any, green: Any, style: str, bu
 
 
 @pytest.mark.fast_path("bytes_out")
-def test_a_large_write_tells_its_size(patched: Any, pipe: Any) -> None:
-    reader, writer = pipe(bufsize=0)
-    sender = eventlet.spawn(writer.write, data(1, BIG))
-    received = b"".join(iter(lambda: len_limited(reader, sender), b""))
-    assert sender.wait() == BIG
-    assert received == data(1, BIG)
-
-
-def len_limited(reader: Any, sender: Any) -> bytes:
-    """What there is; nothing once the sender is done and all is read."""
-    while True:
-        try:
-            return os_read(reader.fileno())
-        except BlockingIOError:
-            if sender.dead:
-                return b""
-            eventlet.sleep(0)
-
-
-def os_read(fd: int) -> bytes:
-    import posix
-
-    return posix.read(fd, 1 << 20)
-
-
-@pytest.mark.fast_path("bytes_out")
 @pytest.mark.parametrize("nothing", [b"", bytearray(), memoryview(b"")])
 def test_writing_nothing(patched: Any, pipe: Any, nothing: Any) -> None:
     reader, writer = pipe(bufsize=0)
@@ -226,28 +191,24 @@ def test_writing_nothing(patched: Any, pipe: Any, nothing: Any) -> None:
     assert writer.write(b"x") == 1
 
 
-@pytest.mark.parametrize("kind", ["array of ints", "not contiguous", "text", "number", "none"])
-def test_unusual_writes_are_as_upstream(pipe: Any, kind: str) -> None:
-    value = {
-        "array of ints": array.array("I", range(1000)),
-        "not contiguous": memoryview(bytes(range(200)))[::2],
-        "text": "text",
-        "number": 5,
-        "none": None,
-    }[kind]
+UNUSUAL: dict[str, Any] = {
+    "array of ints": array.array("I", range(1000)),
+    "not contiguous": memoryview(bytes(range(200)))[::2],
+    "text": "text",
+    "number": 5,
+    "none": None,
+}
 
+
+@pytest.mark.parametrize("kind", UNUSUAL)
+def test_unusual_writes_are_as_upstream(pipe: Any, kind: str) -> None:
     def go() -> Any:
         reader, writer = pipe(bufsize=0)
-        try:
-            result = writer.write(value)
-        except Exception as error:
-            result = type(error), str(error)
+        result = outcome(lambda: writer.write(UNUSUAL[kind]))
         writer.close()
         return result, reader.read()
 
-    upstream = go()
-    with fastio.patched():
-        assert go() == upstream
+    as_upstream(go)
 
 
 @pytest.mark.parametrize("bufsize", [0, -1])
@@ -262,10 +223,7 @@ def test_nobody_reads(pipe: Any, bufsize: int) -> None:
             writer.write(data(1, BIG))
         return type(caught.value), caught.value.args
 
-    upstream = go()
-    assert upstream == (BrokenPipeError, (errno.EPIPE, "Broken pipe"))
-    with fastio.patched():
-        assert go() == upstream
+    assert as_upstream(go) == (BrokenPipeError, (errno.EPIPE, "Broken pipe"))
 
 
 def test_a_writer_that_can_not_write(hub: Any) -> None:
@@ -292,14 +250,9 @@ def test_readinto_any_buffer(pipe: Any, buffer: Any) -> None:
         into = copy.copy(buffer)
         reader, writer = pipe(bufsize=0)
         writer.write(bytes(range(1, 101)))
-        try:
-            return reader.readinto(into), bytes(into)
-        except Exception as error:
-            return type(error), str(error)
+        return outcome(lambda: reader.readinto(into)), bytes(into)
 
-    upstream = go()
-    with fastio.patched():
-        assert go() == upstream
+    as_upstream(go)
 
 
 def test_readinto_reads_in_place(patched: Any, pipe: Any) -> None:
@@ -445,9 +398,7 @@ def test_closed_while_a_writer_gives_way(patched: Any, hub: Any, green: Any) -> 
     stream.close()
     ends = recycled(fd, end=1)
     assert writer.wait() == "closed"
-    os.set_blocking(ends[0], False)
-    with pytest.raises(BlockingIOError):
-        os_read(ends[0])
+    assert unread(ends[0]) == 0
     for end in ends:
         os.close(end)
     popen.wait()
@@ -466,13 +417,7 @@ def test_closed_and_recycled_while_it_waits(pipe: Any, hub: Any, how: str) -> No
             "write": lambda: writer.write(bytes(BIG)),
         }
 
-        def wait() -> Any:
-            try:
-                return calls[how]()
-            except Exception as error:
-                return type(error), str(error)
-
-        waiter = eventlet.spawn(wait)
+        waiter = eventlet.spawn(outcome, calls[how])
         eventlet.sleep(0)
         eventlet.sleep(0)
         os.close(fd)
@@ -513,20 +458,13 @@ def test_a_file_closed_before(pipe: Any) -> None:
 
     def go() -> Any:
         found = {}
-        for bufsize in (0, -1):
-            for end in (0, 1):
-                for name, operation in operations.items():
-                    stream = pipe(bufsize=bufsize)[end]
-                    stream.close()
-                    try:
-                        found[bufsize, end, name] = operation(stream)
-                    except Exception as error:
-                        found[bufsize, end, name] = type(error), str(error)
+        for bufsize, end, name in itertools.product((0, -1), (0, 1), operations):
+            stream = pipe(bufsize=bufsize)[end]
+            stream.close()
+            found[bufsize, end, name] = outcome(lambda stream=stream, name=name: operations[name](stream))
         return {key: value for key, value in found.items() if not isinstance(value, io.IOBase)}
 
-    upstream = go()
-    with fastio.patched():
-        assert go() == upstream
+    as_upstream(go)
 
 
 def test_everything_else_about_a_pipe_is_as_upstream(pipe: Any) -> None:
@@ -559,29 +497,25 @@ def test_everything_else_about_a_pipe_is_as_upstream(pipe: Any) -> None:
 
     def go() -> Any:
         found = {}
-        for bufsize in (0, -1):
-            for end in (0, 1):
-                for name, operation in operations.items():
-                    if end == 1 and name.startswith(("read(", "readinto", "read1", "peek")):
-                        continue  # monkey patched, upstream waits for ever for the end for writing to be readable
-                    reader, writer = pipe(bufsize=bufsize)
-                    writer.write(b"abcdef")
-                    writer.flush()
-                    if end == 0:
-                        writer.close()
-                    stream = (reader, writer)[end]
-                    try:
-                        found[bufsize, end, name] = operation(stream)
-                    except Exception as error:
-                        found[bufsize, end, name] = type(error)
+        for bufsize, end, name in itertools.product((0, -1), (0, 1), operations):
+            if end == 1 and name.startswith(("read(", "readinto", "read1", "peek")):
+                continue  # monkey patched, upstream waits for ever for the end for writing to be readable
+            reader, writer = pipe(bufsize=bufsize)
+            writer.write(b"abcdef")
+            writer.flush()
+            if end == 0:
+                writer.close()
+            stream = (reader, writer)[end]
+            try:
+                found[bufsize, end, name] = operations[name](stream)
+            except Exception as error:
+                found[bufsize, end, name] = type(error)
         return {
             key: type(value) if isinstance(value, io.IOBase) or key[2] == "pickle" else value
             for key, value in found.items()
         }
 
-    upstream = go()
-    with fastio.patched():
-        assert go() == upstream
+    as_upstream(go)
 
 
 @pytest.mark.parametrize("bufsize", [0, -1, 5000])
@@ -609,15 +543,7 @@ def test_regular_files(tmp_path: pathlib.Path, bufsize: int) -> None:
             found.append(stream.read(1000))
         return found
 
-    def result() -> Any:
-        try:
-            return go()
-        except Exception as error:
-            return type(error), str(error)
-
-    upstream = result()
-    with fastio.patched():
-        assert result() == upstream
+    as_upstream(lambda: outcome(go))
 
 
 def test_a_subclass_with_a_read_of_its_own(patched: Any) -> None:
@@ -666,21 +592,14 @@ def test_in_the_hub_itself_nothing_gives_way(hub: Any, pipe: Any, how: str) -> N
         def in_the_hub() -> None:
             found = []
             for call in (move, *([lambda: writer.write(b"x"), lambda: reader.read(MIB)] if how == "write" else [])):
-                try:
-                    found.append(call())
-                except Exception as error:
-                    found.append((type(error), str(error)))
+                found.append(outcome(call))
             done.send(found)
 
         hub.schedule_call_global(0, in_the_hub)
         return done.wait()
 
-    upstream = go()
-    with fastio.patched("green_pipe", strict=True, yield_bytes=64 * 1024):
-        counters.reset()
-        assert go() == upstream
+    as_upstream(go, "green_pipe", counts={"yields": 0}, strict=True, yield_bytes=64 * 1024)
     assert counters.bytes_in + counters.bytes_out >= total
-    assert counters.yields == 0
 
 
 def counting(turns: list[int]) -> Any:
@@ -839,15 +758,3 @@ def test_one_output_alone_by_communicate(patched: Any, green: Any) -> None:
     popen = green.Popen(command("digest", "close:1"), stdin=-1)
     popen.communicate(data(1, BIG))
     assert popen.returncode == 0
-
-
-def test_interactive_children_need_no_flush(patched: Any, green: Any, gate: Gate) -> None:
-    popen = green.Popen(["cat"], stdin=-1, stdout=-1)
-    for number in range(20):
-        line = b"line %d\n" % number
-        popen.stdin.write(line)
-        popen.stdin.flush()
-        assert popen.stdout.readline() == line
-    popen.stdin.close()
-    assert popen.stdout.read() == b""
-    popen.wait()

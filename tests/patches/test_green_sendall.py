@@ -13,8 +13,8 @@ import pytest
 
 import fastio
 from fastio import counters
-from fastio.report import Outcome
-from tests.child import data
+from tests.child import MIB, data
+from tests.outcome import as_upstream, outcome
 
 eventlet = pytest.importorskip("eventlet")
 
@@ -23,8 +23,6 @@ from eventlet.green import socket  # noqa: E402
 from eventlet.greenio import GreenSocket  # noqa: E402
 
 KIB = 1 << 10
-MIB = 1 << 20
-
 #: The standard library's own, also where eventlet has monkey patched.
 _socket = eventlet.patcher.original("socket").socket
 
@@ -242,37 +240,20 @@ STRANGE: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("kind", STRANGE)
 def test_strange_buffers_are_as_upstream_has_them(hub: Any, kind: str) -> None:
-    def outcome() -> Any:
+    def of_a_peer_with_room() -> Any:
         inner = Short()
         with GreenSocket(inner) as sock:
-            try:
-                result = sock.sendall(STRANGE[kind]())
-            except Exception as error:
-                result = (type(error), str(error))
-        return result, inner.sent
+            return outcome(lambda: sock.sendall(STRANGE[kind]())), inner.sent
 
-    upstream = outcome()
-    with fastio.patched("green_sendall"):
-        assert outcome() == upstream
+    def of_real_sockets() -> Any:
+        one, two = socket.socketpair()
+        with two:
+            with one:
+                result = outcome(lambda: one.sendall(STRANGE[kind]()))
+            return result, received(two).wait()
 
-
-def test_strange_buffers_of_real_sockets(hub: Any) -> None:
-    def outcomes() -> list[Any]:
-        found = []
-        for make in STRANGE.values():
-            one, two = socket.socketpair()
-            try:
-                found.append(one.sendall(make()))
-            except Exception as error:
-                found.append((type(error), str(error)))
-            one.close()
-            found.append(received(two).wait())
-            two.close()
-        return found
-
-    upstream = outcomes()
-    with fastio.patched():
-        assert outcomes() == upstream
+    as_upstream(of_a_peer_with_room, "green_sendall")
+    as_upstream(of_real_sockets)
 
 
 def _times_out(one: Any, two: Any) -> None:
@@ -336,21 +317,18 @@ def _two_at_once(one: Any, two: Any) -> None:
     ],
 )  # fmt: skip
 def test_errors_are_as_upstream_has_them(hub: Any, step: Callable[[Any, Any], None]) -> None:
-    def outcome() -> Any:
+    def error() -> Any:
         one, two = socket.socketpair()
         try:
             step(one, two)
-        except BaseException as error:
+        except BaseException as raised:
             # Not the message: the descriptor's number is in some.
-            return type(error), getattr(error, "errno", None)
+            return type(raised), getattr(raised, "errno", None)
         finally:
             one.close()
             two.close()
 
-    upstream = outcome()
-    assert upstream is not None
-    with fastio.patched():
-        assert outcome() == upstream
+    assert as_upstream(error) is not None
 
 
 @pytest.mark.no_fast_path(reason="a subclass is left to upstream")
@@ -371,15 +349,3 @@ def test_a_send_of_its_own_is_called(patched: Any, hub: Any) -> None:
         sock.sendall(bytes(2500))
         assert calls == expected
         del sock.send
-
-
-@pytest.mark.no_fast_path(reason="it is switched off")
-def test_switched_off(patched: Any, hub: Any, room: Any) -> None:
-    with_it = GreenSocket.sendall
-    fastio.unpatch("green_sendall")
-    assert GreenSocket.sendall is not with_it
-    assert fastio.status().outcome("green_sendall") in (Outcome.REVERTED, Outcome.OFF)
-    # Somebody may have kept it.
-    with_it(room[0], data(1, 100_000))
-    assert room[1].sent == data(1, 100_000)
-    assert counters.writes == 0

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from tests.child import Gate, command
-from tests.conftest import MONKEY_PATCHED, needs_pidfd
+from tests.conftest import needs_pidfd
 from tests.descriptors import descriptors, forgotten
 from tests.outcome import until
 from tests.patches.conftest import timers
@@ -21,16 +20,8 @@ pytestmark = pytest.mark.no_fast_path(reason="waiting moves no bytes")
 NEVER = 100
 
 
-@pytest.fixture
-def green() -> ModuleType:
-    """The green subprocess."""
-    import importlib
-
-    return importlib.import_module("subprocess" if MONKEY_PATCHED else "eventlet.green.subprocess")
-
-
 @pytest.mark.parametrize("timeout", [None, NEVER])
-def test_other_greenlets_run_meanwhile(patched: Any, hub: Any, green: ModuleType, gate: Gate, timeout: Any) -> None:
+def test_other_greenlets_run_meanwhile(patched: Any, hub: Any, green: Any, gate: Gate, timeout: Any) -> None:
     popen = green.Popen(command(gate.wait, "exit:3"), pass_fds=gate.fds)
     waiter = eventlet.spawn(popen.wait, timeout)
     for _ in range(50):
@@ -41,9 +32,7 @@ def test_other_greenlets_run_meanwhile(patched: Any, hub: Any, green: ModuleType
 
 
 @pytest.mark.parametrize("timeout", [None, NEVER])
-def test_several_greenlets_wait_for_one_child(
-    patched: Any, hub: Any, green: ModuleType, gate: Gate, timeout: Any
-) -> None:
+def test_several_greenlets_wait_for_one_child(patched: Any, hub: Any, green: Any, gate: Gate, timeout: Any) -> None:
     popen = green.Popen(command(gate.wait, "exit:3"), pass_fds=gate.fds)
     waiters = [eventlet.spawn(popen.wait, timeout) for _ in range(20)]
     eventlet.sleep(0)
@@ -51,7 +40,7 @@ def test_several_greenlets_wait_for_one_child(
     assert [waiter.wait() for waiter in waiters] == [3] * 20
 
 
-def test_many_children_end_in_their_own_order(patched: Any, hub: Any, green: ModuleType) -> None:
+def test_many_children_end_in_their_own_order(patched: Any, hub: Any, green: Any) -> None:
     gates = [Gate() for _ in range(20)]
     children = [green.Popen(command(gate.wait, f"exit:{n}"), pass_fds=gate.fds) for n, gate in enumerate(gates)]
     ended: list[int] = []
@@ -65,7 +54,7 @@ def test_many_children_end_in_their_own_order(patched: Any, hub: Any, green: Mod
 
 
 @needs_pidfd
-def test_the_check_interval_is_accepted(patched: Any, hub: Any, green: ModuleType, gate: Gate) -> None:
+def test_the_check_interval_is_accepted(patched: Any, hub: Any, green: Any, gate: Gate) -> None:
     assert green.Popen(command("exit:3")).wait(None, 0.001) == 3
     assert green.Popen(command("exit:3")).wait(timeout=NEVER, check_interval=5) == 3
     popen = green.Popen(command(gate.wait), pass_fds=gate.fds)
@@ -77,7 +66,7 @@ def test_the_check_interval_is_accepted(patched: Any, hub: Any, green: ModuleTyp
 
 
 def test_the_check_interval_without_a_pidfd(
-    patched: Any, hub: Any, green: ModuleType, gate: Gate, monkeypatch: pytest.MonkeyPatch
+    patched: Any, hub: Any, green: Any, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from fastio.concurrency import child_exit
 
@@ -103,7 +92,7 @@ class Stop(Exception):
 @needs_pidfd
 @pytest.mark.parametrize("timeout", [None, NEVER])
 def test_an_exception_thrown_into_a_waiting_greenlet(
-    patched: Any, hub: Any, green: ModuleType, gate: Gate, timeout: Any
+    patched: Any, hub: Any, green: Any, gate: Gate, timeout: Any
 ) -> None:
     before = descriptors()
     popen = green.Popen(command(gate.wait, "exit:3"), pass_fds=gate.fds)
@@ -122,7 +111,7 @@ def test_an_exception_thrown_into_a_waiting_greenlet(
     assert popen.wait(timeout) == 3
 
 
-def test_no_timer_is_left(patched: Any, hub: Any, green: ModuleType) -> None:
+def test_no_timer_is_left(patched: Any, hub: Any, green: Any) -> None:
     before = timers(hub)
     for _ in range(10):
         assert green.Popen(command("sleep:0.01", "exit:3")).wait(NEVER) == 3
@@ -130,7 +119,7 @@ def test_no_timer_is_left(patched: Any, hub: Any, green: ModuleType) -> None:
 
 
 @needs_pidfd
-def test_its_descriptor_has_a_number_that_the_hub_knows(patched: Any, hub: Any, green: ModuleType, gate: Gate) -> None:
+def test_its_descriptor_has_a_number_that_the_hub_knows(patched: Any, hub: Any, green: Any, gate: Gate) -> None:
     """A file was closed while a greenlet waited for it, and nobody has told the hub."""
     popen = green.Popen(command(gate.wait, "exit:3"), pass_fds=gate.fds)
 
@@ -148,7 +137,7 @@ def test_its_descriptor_has_a_number_that_the_hub_knows(patched: Any, hub: Any, 
 
 
 @pytest.mark.needs_syscall("waitid")
-def test_in_the_hub_itself_only_what_needs_no_wait_works(patched: Any, hub: Any, green: ModuleType, gate: Gate) -> None:
+def test_in_the_hub_itself_only_what_needs_no_wait_works(patched: Any, hub: Any, green: Any, gate: Gate) -> None:
     gone = green.Popen(command("exit:3"))
     os.waitid(os.P_PID, gone.pid, os.WEXITED | os.WNOWAIT)
     running = green.Popen(command(gate.wait), pass_fds=gate.fds)
@@ -168,15 +157,10 @@ def test_in_the_hub_itself_only_what_needs_no_wait_works(patched: Any, hub: Any,
     assert running.wait() == 0
 
 
-@pytest.mark.parametrize("hub_name", ["poll", "selects", "asyncio"])
-@pytest.mark.skipif(MONKEY_PATCHED, reason="the processes are fresh ones, the same as without TEST_EVENTLET")
-def test_other_hubs(run_python: Any, hub_name: str) -> None:
+def test_other_hubs(in_hub: Any) -> None:
     code = """
-    import faulthandler; faulthandler.dump_traceback_later(50, exit=True)
-    import eventlet, fastio
-    from eventlet.green import subprocess
+    import fastio, subprocess
     from tests.child import Gate, command
-    eventlet.sleep(0)
     fastio.patch(strict=True)
     gate = Gate()
     popen = subprocess.Popen(command(gate.wait, "exit:3"), pass_fds=gate.fds)
@@ -186,12 +170,6 @@ def test_other_hubs(run_python: Any, hub_name: str) -> None:
     except subprocess.TimeoutExpired:
         print("TimeoutExpired")
     gate.open()
-    hub = eventlet.hubs.get_hub()
-    print([waiter.wait() for waiter in waiters], type(hub).__module__, *hub.get_readers())
+    print([waiter.wait() for waiter in waiters])
     """
-    try:
-        __import__(f"eventlet.hubs.{hub_name}")
-    except ImportError:
-        pytest.skip("this eventlet has no such hub")
-    done = run_python(code, env={"EVENTLET_HUB": hub_name}, options=("-W", "ignore"))
-    assert done.stdout == f"TimeoutExpired\n[3, 3, 3] eventlet.hubs.{hub_name}\n"
+    assert in_hub(code) == "TimeoutExpired\n[3, 3, 3]"

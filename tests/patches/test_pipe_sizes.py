@@ -14,13 +14,10 @@ import pytest
 
 from fastio import counters
 from fastio.io import pipes
-from tests.child import Gate, command, data, dump, out
+from tests.child import MIB, PIPES, Gate, command, data, dump, out
 from tests.conftest import MONKEY_PATCHED, needs_pipe_sizes
 
 pytestmark = [pytest.mark.fast_path("bytes_in"), needs_pipe_sizes]
-
-MIB = 1 << 20
-PIPES = {"stdin": -1, "stdout": -1, "stderr": -1}
 
 
 def kept(popen: Any, *names: str) -> list[int]:

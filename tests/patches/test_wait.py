@@ -17,12 +17,11 @@ from typing import Any
 
 import pytest
 
-import fastio
 from fastio.concurrency import child_exit
 from tests.child import Gate, command, data, err, out
 from tests.conftest import MONKEY_PATCHED, needs_pidfd
 from tests.descriptors import descriptors
-from tests.outcome import describe
+from tests.outcome import as_upstream, describe
 
 pytestmark = pytest.mark.no_fast_path(reason="waiting moves no bytes; the tests count how often the child is looked at")
 
@@ -63,7 +62,7 @@ def counting(sp: ModuleType, opens: Gate | None = None, at: int = 0) -> type:
 
 @needs_pidfd
 def test_a_waiting_parent_looks_twice_at_most(patched: Any, sp: ModuleType) -> None:
-    popen = counting(sp)(command("sleep:1", "exit:3"))
+    popen = counting(sp)(command("sleep:0.5", "exit:3"))
     assert popen.wait(timeout=NEVER) == 3
     assert popen.looks <= 2
 
@@ -109,9 +108,7 @@ def test_no_time_at_all(sp: ModuleType, gate: Gate, timeout: float) -> None:
         gate.open()
         return found, popen.wait()
 
-    upstream = go()
-    with fastio.patched():
-        assert go() == upstream
+    as_upstream(go)
 
 
 @pytest.mark.parametrize("timeout", ["1", (1,), float("nan")])
@@ -125,9 +122,7 @@ def test_nonsense_is_as_upstream(sp: ModuleType, timeout: Any) -> None:
         finally:
             popen.wait()
 
-    upstream = go()
-    with fastio.patched():
-        assert go() == upstream
+    as_upstream(go)
 
 
 @needs_pidfd
@@ -238,14 +233,18 @@ def test_no_descriptor_left(
     assert popen.wait(None if timeout == 0.1 else timeout) == 3
 
 
-@pytest.mark.parametrize("error", [errno.ENOSYS, errno.EPERM, errno.EMFILE, errno.ESRCH, errno.EINVAL])
-def test_kernels_without_pidfd(
-    patched: Any, sp: ModuleType, monkeypatch: pytest.MonkeyPatch, error: int, gate: Gate
+@pytest.mark.parametrize("error", [None, errno.ENOSYS, errno.EPERM, errno.EMFILE, errno.ESRCH, errno.EINVAL])
+def test_kernels_and_pythons_without_pidfd(
+    patched: Any, sp: ModuleType, monkeypatch: pytest.MonkeyPatch, error: int | None, gate: Gate
 ) -> None:
     def pidfd_open(pid: int, flags: int = 0) -> int:
+        assert error is not None
         raise OSError(error, os.strerror(error))
 
-    monkeypatch.setattr(child_exit.os, "pidfd_open", pidfd_open)
+    if error is None:
+        monkeypatch.delattr(child_exit.os, "pidfd_open")
+    else:
+        monkeypatch.setattr(child_exit.os, "pidfd_open", pidfd_open)
     popen = counting(sp, gate, 3)(command(gate.wait, "exit:3"), pass_fds=gate.fds)
     assert popen.wait(NEVER) == 3
     assert popen.looks > 2
@@ -254,11 +253,6 @@ def test_kernels_without_pidfd(
         popen.wait(0.1)
     gate.open()
     assert popen.wait() == 0
-
-
-def test_pythons_without_pidfd(patched: Any, sp: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(child_exit.os, "pidfd_open")
-    assert sp.Popen(command("sleep:0.2", "exit:3")).wait(NEVER) == 3
 
 
 def test_the_pidfd_is_given_back(patched: Any, sp: ModuleType, is_green: bool, gate: Gate) -> None:
@@ -273,19 +267,6 @@ def test_the_pidfd_is_given_back(patched: Any, sp: ModuleType, is_green: bool, g
         gate.open()
         assert popen.wait() == 0
     assert not descriptors() - before
-
-
-@pytest.mark.skipif(MONKEY_PATCHED, reason="native threads")
-@pytest.mark.parametrize("timeout", [None, NEVER])
-def test_several_threads_wait_for_one_child(patched: Any, timeout: float | None) -> None:
-    popen = subprocess.Popen(command("sleep:0.3", "exit:3"))
-    results: list[int] = []
-    threads = [threading.Thread(target=lambda: results.append(popen.wait(timeout))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert results == [3] * 8
 
 
 @pytest.mark.skipif(MONKEY_PATCHED, reason="native threads")
@@ -311,14 +292,9 @@ def test_threads_with_and_without_a_timeout(patched: Any, gate: Gate) -> None:
 
 
 INTERRUPTED = """
-import faulthandler, json, os, signal, sys
+import json, os, signal, subprocess
 # What a shell starts in the background ignores the signal.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-faulthandler.dump_traceback_later(50, exit=True)
-if sys.argv[1] == "green":
-    import eventlet
-    eventlet.monkey_patch()
-import subprocess
 import fastio
 from tests.child import Gate, command
 fastio.patch(strict=True)
@@ -337,12 +313,8 @@ print(json.dumps([caught, after - before, popen.wait(timeout=40)]))
 """
 
 
-@pytest.mark.skipif(MONKEY_PATCHED, reason="the processes are fresh ones, the same as without TEST_EVENTLET")
-@pytest.mark.parametrize("kind", ["native", "green"])
-def test_ctrl_c(run_python: Any, kind: str) -> None:
-    if kind == "green":
-        pytest.importorskip("eventlet")
+def test_ctrl_c(in_mode: Any, request: pytest.FixtureRequest) -> None:
     # The hub's epoll is opened by the first wait.
-    caught, opened, returncode = json.loads(run_python(INTERRUPTED, kind, options=("-W", "ignore")).stdout)
+    caught, opened, returncode = json.loads(in_mode(INTERRUPTED))
     assert (caught, returncode) == ("KeyboardInterrupt", 3)
-    assert opened <= (1 if kind == "green" else 0)
+    assert opened <= (1 if "green" in request.node.name else 0)
