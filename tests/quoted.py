@@ -1,0 +1,139 @@
+"""Where the figures come from that sentences of the documentation quote, by the heading of their section.
+
+A figure is named by its result, the title of a table of it, the row and the column; ``*`` stands for anything. With a
+case's name in place of the title it is the median of the runs, in all its digits. ``min`` and ``max`` are of all that
+fit, ``A : B`` is a ratio, and ``A = B`` is said of both. A number that is quoted twice has two sources.
+"""
+
+from __future__ import annotations
+
+_ADD = "stores | *: add of 256 MiB"
+_GET_SWIFT = "stores | swift: get of 256 MiB"
+_GLANCE32, _GLANCE33 = "glance | glance-32: download of 1 GiB", "glance | glance-33: download of 1 GiB"
+_ASKED = "glance | What is asked | glance-3"
+_HTTP = "glance_client | What is asked | glanceclient over HTTP, "
+_HTTPS = "glance_client_https | What is asked | glanceclient over HTTPS, "
+_MANY33, _MANY32 = "concurrency_glance33 | glance-33: ", "concurrency_glance32 | glance-32: "
+_DISK = "disk_swift | What is asked | "
+_FEWER = "workload_matrix | What the study found | cpu-"
+
+QUOTED: dict[str, dict[str, list[str]]] = {
+    "The defaults": {
+        "1,998": ["sweep | chunk * | 1MiB/1MiB/1MiB | MB/s"],
+        "2,110": ["max sweep | chunk * | * | MB/s"],
+    },
+    "The stores of glance_store": {
+        "1.2": [f"min {_ADD} | *-fastio | x *"],
+        "1.8": [f"max {_ADD} | *-fastio | x *"],
+        "6.9": ["stores | s3: add of 256 MiB | native-stock | server CPU s/GiB"],
+        "4.4": ["stores | swift: add of 256 MiB | native-fastio | server CPU s/GiB"],
+        "0.78": ["stores | filesystem: add of 256 MiB | native-fastio | MiB/s : "
+                 "stores | filesystem: add of 256 MiB | limit-sha512 | MiB/s"],
+        "1.1": ["stores | cinder: add of 256 MiB | eventlet-stock | p99_ms : 1000"],
+        "1.7": [f"max {_ADD} | eventlet-stock | p99_ms : 1000",
+                "stores | filesystem: get of 256 MiB | eventlet-fastio | worst_ms"],
+        "4.5": [f"min {_ADD} | eventlet-fastio | p99_ms"],
+        "0.35": [f"{_GET_SWIFT} | native-fastio | CPU s/GiB : {_GET_SWIFT} | native-stock | CPU s/GiB"],
+        "0.45": [f"{_GET_SWIFT} | eventlet-fastio | CPU s/GiB : {_GET_SWIFT} | eventlet-stock | CPU s/GiB"],
+        "0.81": ["stores | filesystem: get of 256 MiB | eventlet-fastio | x *"],
+        "0.98": ["stores_1gib | filesystem: get of 1 GiB | eventlet-fastio | x *"],
+    },
+    "glance-api": {
+        "7.1": [f"{_GLANCE32} | fastio, 1 + requests | p50_ms"],
+        "10.8": [f"{_GLANCE32} | fastio, 5 + requests | p50_ms"],
+        "18.5": [f"{_GLANCE32} | fastio, 20 + requests | p50_ms"],
+        "1,629": [f"{_GLANCE32} | stock, 20 + requests | p50_ms"],
+        "13.8": [f"{_GLANCE32} | fastio, 1 + requests | p99_ms"],
+        "26.6": [f"{_GLANCE32} | fastio, 5 + requests | p99_ms"],
+        "2.41": [f"{_GLANCE32} | fastio | x *"],
+        "0.394": [f"{_ASKED}2 download, fastio, server CPU s/GiB | reached"],
+        "0.586": [f"{_ASKED}2 download, fastio, server CPU s/GiB, nginx* | reached"],
+        "1.86": [f"{_GLANCE32} | fastio, 1 + requests | x * = {_GLANCE32} | fastio, 5 + requests | x *"],
+        "1.9": [f"{_ASKED}2 download, MB/s | to reach"],
+        "2.33": [f"{_GLANCE32} | fastio, 20 + requests | x *"],
+        "1.51": [f"{_GLANCE32} | fastio-sendfile | x *"],
+        "1.04": [f"{_ASKED}2 download, fastio-sendfile, server CPU s/GiB, nginx* | reached"],
+        "1.82": [f"{_GLANCE32} | fastio-copying | x *"],
+        "2.38": [f"{_GLANCE33} | fastio | x *"],
+        "0.43": [f"{_ASKED}3 download, fastio, server CPU s/GiB | reached"],
+        "1.85": [f"{_ASKED}2 upload, MB/s | reached"],
+        "2.56": [f"{_ASKED}3 upload, MB/s | reached"],
+    },
+    "A download's cost for the client": {
+        "3.9": ["glance_client | Download* | limit-sha512 | s"],
+        "0.81": [f"{_HTTP}verified, seconds | reached"],
+        "1.13": ["glance_client | client-http | api-stock-unverified | transfer_cpu_seconds : "
+                 "glance_client | client-http | curl | cpu_seconds"],
+        "1.37": [f"{_HTTP}api-fastio-unverified, CPU s, curl* | reached"],
+        "1.11": ["glance_client_https | client-https | api-stock-unverified | transfer_cpu_seconds : "
+                 "glance_client_https | client-https | curl | cpu_seconds"],
+        "1.03": [f"{_HTTPS}api-fastio-unverified, CPU s, curl* | reached"],
+        "1.87": [f"{_HTTP}api-eventlet-fastio-unverified, CPU s, curl* | reached"],
+        "1.30": ["glance_client_https | client-https | api-eventlet-stock-unverified | transfer_cpu_seconds : "
+                 "glance_client_https | client-https | curl | cpu_seconds"],
+        "1.10": [f"{_HTTPS}api-eventlet-fastio-unverified, CPU s, curl* | reached"],
+        "2.6": [f"{_HTTP}api-fastio, CPU s without the hashing* | reached"],
+        "1.4": [f"{_HTTPS}api-fastio, CPU s without the hashing* | reached"],
+    },
+    "Glance 33": {
+        "1.39": [f"{_MANY33}20 downloads* | fastio | x *"],
+        "1.70": [f"{_MANY33}400 downloads* | fastio | x *"],
+        "1.32": [f"{_MANY33}800 downloads* | fastio | x *"],
+        "1.23": [f"{_MANY33}2000 downloads* | fastio | x *"],
+    },
+    "Glance 32": {
+        "1.41": [f"{_MANY32}5 downloads* | fastio | x *"],
+        "1.56": [f"{_MANY32}20 downloads* | fastio | x *"],
+        "0.905": [f"{_MANY32}100 downloads* | fastio | x *"],
+        "1.2": [f"{_MANY32}400 downloads* | fastio | x *"],
+        "1.09": [f"{_MANY32}800 downloads* | fastio | x *"],
+        "1.13": [f"{_MANY32}2000 downloads* | fastio | x *"],
+        "66.3": ["concurrency_glance32 | Asked of fastio | *saturated | fastio"],
+        "58.7": ["concurrency_glance32 | Asked of fastio | *saturated | stock"],
+        "1.3": ["concurrency_glance32 | Asked of fastio | *, 100 at a time: req/s | to reach"],
+        "0.997": [f"{_MANY32}100 downloads* | fastio, copying | x *"],
+    },
+    "Disk against Swift": {
+        "11.9": ["disk_swift | one client, the same log* | swift-stock | whole_p50_ms"],
+        "2.1": ["disk_swift | one client, the same log* | disk-stock | whole_p50_ms"],
+        "8.2": ["disk_swift | Where Swift loses* | one client, the same log again and again, response | lost, ms"],
+        "9.0": ["disk_swift | one client, the same log* | swift-direct | whole_p50_ms"],
+        "1.12": [f"{_DISK}one-same: transfer from Swift, ms, swift-fastio | reached"],
+        "0.79": [f"min {_DISK}[!s]*: transfer from Swift, ms, swift-fastio | reached"],
+        "0.95": [f"{_DISK}five-repeated: transfer from Swift, ms, swift-fastio | reached"],
+        "0.80": [f"min {_DISK}[!s]*: whole request from Swift, ms, swift-fastio | reached"],
+        "1.06": [f"max {_DISK}[!s]*: whole request from Swift, ms, swift-fastio | reached"],
+        "1.6": [f"min {_DISK}[!s]*: transfer from Swift, ms, swift-1MiB-fastio | reached"],
+        "5.5": [f"max {_DISK}[!s]*: transfer from Swift, ms, swift-1MiB-fastio | reached"],
+        "0.85": [f"min {_DISK}[!s]*: whole request from Swift, ms, swift-1MiB-fastio | reached"],
+        "1.08": [f"max {_DISK}[!s]*: whole request from Swift, ms, swift-1MiB-fastio | reached"],
+        "0.88": [f"{_DISK}size-256MiB: transfer from Swift, ms, swift-fastio | reached"],
+        "1.05": [f"{_DISK}size-256MiB: transfer from Swift, ms, swift-1MiB-fastio | reached"],
+        "1.36": [f"{_DISK}size-256MiB: transfer from Swift, ms, swift-wide-fastio | reached"],
+    },
+    "How much, and at what cost": {
+        "1.8": ["trace | What tracing may cost | us of an event: points | is"],
+        "2.3": ["trace | What tracing may cost | us of an event: spans | is"],
+        "3.3": ["trace | What tracing may cost | us of an event: requests | is"],
+        "0.99": ["min trace | What tracing may cost | *downloads* | is"],
+        "1.02": ["max trace | What tracing may cost | *downloads* | is"],
+    },
+    "The workload matrix": {
+        "0.9": [f"{_FEWER}reads: MiB/s, one-core* | to reach"],
+        "0.95": [f"{_FEWER}path: MiB/s, one-core* | to reach"],
+        "0.715": [f"{_FEWER}reads: MiB/s, one-core* | reached"],
+        "0.52": [f"{_FEWER}reads: MiB/s, quota* | reached"],
+        "0.694": [f"{_FEWER}writes: MiB/s, one-core* | reached"],
+        "0.493": [f"{_FEWER}writes: MiB/s, quota* | reached"],
+    },
+}  # fmt: skip
+
+#: Numbers in sentences that no result has: what was asked for, releases and settings.
+GIVEN: dict[str, set[str]] = {
+    "The sheepdog case": {"2.7", "1,024"},
+    "Glance 33": {"2,000"},
+    "Glance 32": {"2,000"},
+    "How much, and at what cost": {"0.1"},
+    "What it costs": {"2,000"},
+    "The workload matrix": {"0.75"},
+}
