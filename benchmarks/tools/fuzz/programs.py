@@ -33,15 +33,10 @@ _READS = [0, 1, 2, 3, 10, 100, 1000, 4096, 5000, 8192, 10_000, 65_536]
 #: All that a child writes before somebody reads must fit into a pipe.
 _ROOM = 45_000
 _TEXTS: list[dict[str, Any]] = [
-    {"text": True},
-    {"universal_newlines": True},
-    {"encoding": "utf-8"},
-    {"encoding": "latin-1"},
-    {"encoding": "utf-16"},
-    {"encoding": "ascii", "errors": "replace"},
-    {"encoding": "utf-8", "errors": "ignore"},
+    {"text": True}, {"universal_newlines": True}, {"encoding": "utf-8"}, {"encoding": "latin-1"},
+    {"encoding": "utf-16"}, {"encoding": "ascii", "errors": "replace"}, {"encoding": "utf-8", "errors": "ignore"},
     {"errors": "surrogateescape"},
-]
+]  # fmt: skip
 
 Program = dict[str, Any]
 
@@ -68,6 +63,21 @@ def _input(rng: random.Random, text: bool, sizes: list[int]) -> list[Any]:
     if text:
         return [size, rng.choice([b"text\n", b"\xe4\xf6\n", b"x"]).hex(), "str"]
     return [size, pattern, rng.choice(["bytes", "bytes", "bytearray", "memoryview", "array"])]
+
+
+def _reading(rng: random.Random, stream: str, *more: dict[str, Any]) -> dict[str, Any]:
+    """An operation that reads, in one of the ways that all files have or in one of these."""
+    return rng.choice([
+        {"op": "read", "f": stream, "n": [rng.choice(_READS)]},
+        {"op": "read", "f": stream, "n": [rng.choice(_READS)]},
+        {"op": "readline", "f": stream},
+        {"op": "readline", "f": stream},
+        {"op": "readline", "f": stream, "n": [rng.choice(_READS)]},
+        {"op": "read1", "f": stream, "n": [rng.choice(_READS)]},
+        {"op": "readinto", "f": stream, "size": rng.choice(_READS)},
+        {"op": "iterate", "f": stream, "lines": rng.choice([1, 2, 5])},
+        *more,
+    ])  # fmt: skip
 
 
 class _Maker:
@@ -245,29 +255,11 @@ class _Maker:
         if kind == "close":
             return {"op": "close", "f": stream}
         if kind == "look":
-            looks: list[dict[str, Any]] = [
-                {"op": "select", "f": stream, "timeout": 0.0},
-                {"op": "select", "f": stream, "timeout": SHORT},
-                {"op": "osread", "f": stream, "size": rng.choice(_READS[1:])},
-                {"op": "capacity", "f": stream} if "pipesize" in self.popen else {"op": "blocking", "f": stream},
-            ]
+            looks: list[dict[str, Any]] = [{"op": "select", "f": stream, "timeout": each} for each in (0.0, SHORT)]
+            looks.append({"op": "osread", "f": stream, "size": rng.choice(_READS[1:])})
+            looks.append({"op": "capacity" if "pipesize" in self.popen else "blocking", "f": stream})
             return rng.choice(looks)
-        return self._blocked(self._read(stream))
-
-    def _read(self, stream: str) -> dict[str, Any]:
-        rng = self.rng
-        return rng.choice(
-            [
-                {"op": "read", "f": stream, "n": [rng.choice(_READS)]},
-                {"op": "read", "f": stream, "n": [rng.choice(_READS)]},
-                {"op": "readline", "f": stream},
-                {"op": "readline", "f": stream},
-                {"op": "readline", "f": stream, "n": [rng.choice(_READS)]},
-                {"op": "read1", "f": stream, "n": [rng.choice(_READS)]},
-                {"op": "readinto", "f": stream, "size": rng.choice(_READS)},
-                {"op": "iterate", "f": stream, "lines": rng.choice([1, 2, 5])},
-            ]
-        )
+        return self._blocked(_reading(rng, stream))
 
     def _blocked(self, operation: dict[str, Any]) -> dict[str, Any]:
         """What may happen to an operation while it waits."""
@@ -299,7 +291,7 @@ class _Maker:
             for _ in range(rng.choice([0, 1, 2, 3])):
                 if self.outputs:
                     stream = rng.choice(self.outputs)
-                    add(rng.choice([self._read(stream), {"op": "select", "f": stream, "timeout": 0.0}]))
+                    add(rng.choice([_reading(rng, stream), {"op": "select", "f": stream, "timeout": 0.0}]))
         end = rng.choice(["communicate"] * 6 + ["read", "wait", "exit"])
         if not ended and self.outputs and rng.random() < 0.3:
             # Only what does not depend on how far the child is: what is in a buffer does, and communicate() leaves it.
@@ -364,13 +356,8 @@ def _abandoned_program(rng: random.Random) -> Program:
         ops.append({"op": what, **({"f": rng.choice(["stdin", "stdin", "stdout"])} if what == "close" else {"p": 0})})
         if what in ("kill", "terminate"):
             ops.append({"op": "await", "p": 0, "signalled": True})
-    ends: list[dict[str, Any]] = [
-        {"op": "communicate"},
-        {"op": "communicate", "timeout": LONG},
-        {"op": "wait"},
-        {"op": "exit"},
-    ]
-    ops.append(rng.choice(ends))
+    ends: list[dict[str, Any]] = [{"op": "communicate"}, {"op": "communicate", "timeout": LONG}]
+    ops.append(rng.choice([*ends, {"op": "wait"}, {"op": "exit"}]))
     return {"children": [{"steps": steps, "popen": popen}], "ops": ops}
 
 
@@ -441,18 +428,8 @@ def _pipe_program(rng: random.Random) -> Program:
         return [operation, {"op": "flush", "f": "w"}] if rng.random() < 0.7 else [operation]
 
     def read() -> dict[str, Any]:
-        operation: dict[str, Any] = rng.choice(
-            [
-                {"op": "read", "f": "r", "n": [rng.choice(_READS)]},
-                {"op": "read", "f": "r", "n": rng.choice([[], [-1], [None]])},
-                {"op": "readline", "f": "r"},
-                {"op": "readline", "f": "r", "n": [rng.choice(_READS)]},
-                {"op": "read1", "f": "r", "n": [rng.choice(_READS)]},
-                {"op": "readinto", "f": "r", "size": rng.choice(_READS)},
-                {"op": "iterate", "f": "r", "lines": rng.choice([1, 2, 5])},
-                {"op": "readall", "f": "r"},
-            ]
-        )
+        everything = {"op": "read", "f": "r", "n": rng.choice([[], [-1], [None]])}
+        operation = _reading(rng, "r", everything, {"op": "readall", "f": "r"})
         if rng.random() < 0.5:
             close = {"op": "close", "f": "w"}
             operation["during"] = rng.choice([write(), [*write(), close], [close], [{"op": "close", "f": "r"}]])
@@ -468,22 +445,14 @@ def _pipe_program(rng: random.Random) -> Program:
             ops.append(read())
         else:
             name = rng.choice(["r", "w"])
-            ops.append(
-                rng.choice(
-                    [
-                        {"op": "seek", "f": name, "args": [0]},
-                        {"op": "tell", "f": name},
-                        {"op": "truncate", "f": name, "args": [5]},
-                        {"op": "isatty", "f": name},
-                        {"op": "readable", "f": name},
-                        {"op": "writable", "f": name},
-                        {"op": "seekable", "f": name},
-                        {"op": "select", "f": "r", "timeout": 0.0},
-                        {"op": "osread", "f": "r", "size": 10, "within": SHORT},
-                        {"op": "close", "f": name},
-                    ]
-                )
-            )
+            asks = [{"op": each, "f": name} for each in ("tell", "isatty", "readable", "writable", "seekable", "close")]
+            ops.append(rng.choice([
+                *asks,
+                {"op": "seek", "f": name, "args": [0]},
+                {"op": "truncate", "f": name, "args": [5]},
+                {"op": "select", "f": "r", "timeout": 0.0},
+                {"op": "osread", "f": "r", "size": 10, "within": SHORT},
+            ]))  # fmt: skip
     ops += [{"op": "close", "f": "w"}, read(), {"op": "close", "f": "r"}]
     return {"pipes": pipes, "ops": ops}
 

@@ -176,22 +176,17 @@ class Search:
                 self._failed(team, program, side, found, origin)
 
     def _failed(self, team: Team, program: Program, side: str, found: compare.Difference, origin: str) -> None:
-        kind = f"{side}, {found.kind}"
-        with self._lock:
-            if (kind, team.group.kind) in self._kinds:
-                self.tally.again[kind] += 1
-                return
+        if self._at_hand(team, side, found):
+            return
         confirmed = _confirmed(team, program, side, PATIENT // 2 if found.field == "hang" else PATIENT)
-        with self._lock:
-            if confirmed is None:
+        if confirmed is None:
+            with self._lock:
                 self.tally.unstable += 1
-                return
-            wanted = confirmed.kind
-            kind = f"{side}, {wanted}"
-            if (kind, team.group.kind) in self._kinds:
-                self.tally.again[kind] += 1
-                return
-            self._kinds.add((kind, team.group.kind))
+            return
+        if self._at_hand(team, side, confirmed, note=True):
+            return
+        wanted = confirmed.kind
+        kind = f"{side}, {wanted}"
 
         def fails(candidate: Program) -> bool:
             for scale in (1, 2, 2):
@@ -221,6 +216,17 @@ class Search:
             self.tally.failures.append(failure)
         path = self._write(failure)
         self._tell(f"{failure.after:7.1f} s  {team.group}  {kind}  ({len(small['ops'])} operations)  {path}")
+
+    def _at_hand(self, team: Team, side: str, found: compare.Difference, note: bool = False) -> bool:
+        """Whether there is a failure of this kind, which is counted then; if not, there may be one from now on."""
+        kind = f"{side}, {found.kind}"
+        with self._lock:
+            if (kind, team.group.kind) in self._kinds:
+                self.tally.again[kind] += 1
+                return True
+            if note:
+                self._kinds.add((kind, team.group.kind))
+            return False
 
     def _write(self, failure: Failure) -> str:
         if self._keep is None:

@@ -2,7 +2,7 @@
 
 Started by path as ``worker.py JSON``, in a process of its own; the JSON is what
 :class:`benchmarks.tools.fuzz.sides.Side` says. A program comes as a line of JSON, its outcome goes back as another.
-Only what has to be is imported before the monkey patch, because what is imported before is a part of what programs see.
+Only what has to be, and what no monkey patch touches, is imported before it: that is a part of what programs see.
 
 A program must end, and end in the same way every time. So nothing in it depends on how long something takes: children
 wait at ``sync`` steps until they are let go on. While the program's main line is blocked in an operation and every
@@ -15,11 +15,16 @@ itself is blocked so that the rescuer does not run, the program hangs.
 from __future__ import annotations
 
 import faulthandler
+import fcntl
+import gc
 import json
 import os
 import posix
+import struct
 import sys
+import termios
 import time
+import zlib
 from typing import Any
 
 # Taken before the monkey patch, which replaces them in place.
@@ -71,12 +76,17 @@ def _prepare():
     return (eventlet.green.subprocess if FLAVOUR == "explicit" else subprocess), fixes
 
 
+def _shut(file):
+    try:
+        file.close()
+    except Exception:
+        pass
+
+
 class _Line:
     """The worker's own ends of the conversation, out of the way of descriptors that programs see."""
 
     def __init__(self):
-        import fcntl
-
         self.commands = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 100)
         self.answers = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 100)
         self.errors = fcntl.fcntl(2, fcntl.F_DUPFD_CLOEXEC, 100)
@@ -111,8 +121,6 @@ class _Line:
 
 
 def _digest(data):
-    import zlib
-
     ends = [data[:8].hex(), data[-8:].hex()] if isinstance(data, bytes) else [data[:8], data[-8:]]
     raw = data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")
     return [len(data), f"{zlib.crc32(raw):08x}", *ends]
@@ -209,12 +217,15 @@ class Run:
         return self._keep(fd)
 
     def _keep(self, fd):
-        import fcntl
-
         high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 200)
         _close(fd)
         self.own.append(high)
         return high
+
+    def give_up(self, fd):
+        if fd in self.own:
+            self.own.remove(fd)
+            _close(fd)
 
     def set_up(self):
         self.tells = [self._fifo(f"tell.{number}") for number in range(self.count)]
@@ -291,9 +302,6 @@ class Run:
 
     def progress(self, operation):
         """What changes as long as an operation gets on; None while there is something that it has still to read."""
-        import fcntl
-        import struct
-        import termios
 
         found = []
         popen = self.popens.get(operation.get("p", 0))
@@ -332,17 +340,12 @@ class Run:
         elif "release" not in done:
             action = "release"
             for fd in (self.hold, *self.peers.values()):
-                if fd in self.own:
-                    self.own.remove(fd)
-                    _close(fd)
+                self.give_up(fd)
         elif "close" not in done and self.program.get("pipes"):
             action = "close"
             for name, file in list(self.files.items()):
                 if name != operation.get("f"):
-                    try:
-                        file.close()
-                    except Exception:
-                        pass
+                    _shut(file)
         else:
             # Nothing helps. The process is given up.
             LINE.send({"hang": self.index(operation), "rescued": done})
@@ -374,6 +377,9 @@ class Run:
     def seconds(self, timeout):
         """Time-outs that are to expire grow with ``scale``; others are as they are."""
         return timeout * self.scale if timeout is not None and 0 < timeout < 10 else timeout
+
+    def timeout(self, operation):
+        return {"timeout": self.seconds(operation["timeout"])} if "timeout" in operation else {}
 
     def data(self, spec):
         """What is written: ``[size, pattern]``, and the type that it has."""
@@ -471,8 +477,7 @@ class Run:
 
     def do_run(self, operation):
         command, keywords = self.start(operation)
-        if "timeout" in operation:
-            keywords["timeout"] = self.seconds(operation["timeout"])
+        keywords |= self.timeout(operation)
         if operation.get("input"):
             keywords["input"] = self.data(operation["input"])
             keywords.pop("stdin", None)
@@ -519,13 +524,11 @@ class Run:
 
     def do_communicate(self, operation):
         spec = operation.get("input")
-        keywords = {"timeout": self.seconds(operation["timeout"])} if "timeout" in operation else {}
         data = None if spec is None else self.data(spec)
-        return self.popen(operation).communicate(data, **keywords)
+        return self.popen(operation).communicate(data, **self.timeout(operation))
 
     def do_wait(self, operation):
-        keywords = {"timeout": self.seconds(operation["timeout"])} if "timeout" in operation else {}
-        return self.popen(operation).wait(**keywords)
+        return self.popen(operation).wait(**self.timeout(operation))
 
     def do_signal(self, operation):
         return self.popen(operation).send_signal(operation["signal"])
@@ -564,8 +567,6 @@ class Run:
         return [len(each) for each in found]
 
     def do_capacity(self, operation):
-        import fcntl
-
         return fcntl.fcntl(self.stream(operation).fileno(), _F_GETPIPE_SZ)
 
     def do_blocking(self, operation):
@@ -582,9 +583,7 @@ class Run:
             self.files[name] = eventlet.greenio.GreenPipe(fd, mode, **keywords)
 
     def do_release(self, operation):
-        if self.hold in self.own:
-            self.own.remove(self.hold)
-            _close(self.hold)
+        self.give_up(self.hold)
 
     def do_feed(self, operation):
         """Write to a named pipe from outside."""
@@ -592,10 +591,7 @@ class Run:
 
     def do_hangup(self, operation):
         """Close this end of a named pipe."""
-        fd = self.peers.pop(operation["name"])
-        if fd in self.own:
-            self.own.remove(fd)
-            _close(fd)
+        self.give_up(self.peers.pop(operation["name"]))
 
     def do_interrupt(self, operation):
         """A signal to the process itself, whose handler only counts."""
@@ -657,10 +653,7 @@ class Run:
             for name in ("stdin", "stdout", "stderr"):
                 stream = getattr(popen, name)
                 if stream is not None:
-                    try:
-                        stream.close()
-                    except Exception:
-                        pass
+                    _shut(stream)
             if popen.returncode is None:
                 try:
                     _kill(popen.pid, 9)
@@ -669,16 +662,12 @@ class Run:
                 except OSError:
                     popen.returncode = 0
         for file in self.files.values():
-            try:
-                file.close()
-            except Exception:
-                pass
+            _shut(file)
         self.popens.clear()
         self.files.clear()
 
     def left(self):
         """What children found out and what is in files."""
-        import zlib
 
         left: dict[str, list[Any]] = {}
         for name in sorted(os.listdir(".")):
@@ -694,7 +683,6 @@ class Run:
 
 def _run(program, scale, module):
     """Run a program in a directory of its own; returns its outcome."""
-    import gc
     import shutil
     import tempfile
 
@@ -743,7 +731,6 @@ def main():
         _write(LINE.errors, traceback.format_exc().encode())
         posix._exit(1)
     signal.signal(signal.SIGUSR1, lambda *_: None)
-    import gc
 
     gc.collect()
     gc.freeze()
