@@ -79,7 +79,7 @@ class Table:
 
         made = table.Table(title=escape(self.title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
         for heading, right in zip(self.head, self.figures(), strict=True):
-            made.add_column(escape(heading), justify="right" if right else "left")
+            made.add_column(escape(heading), justify="right" if right else "left", overflow="fold")
         for row in self.rows:
             made.add_row(*map(escape, row))
         console.print()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.harness.engine import ROOT
 from benchmarks.tools.upstream.sources import Unavailable
-from benchmarks.tools.upstream.terminal import terminal
+from benchmarks.tools.upstream.terminal import Screen
 from fastio.config import parse_size
 
 from . import installers, projects
@@ -27,7 +27,7 @@ LIMIT = 15.0
 def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     options = _parser().parse_args(given)
-    screen = terminal(options.plain)
+    screen = Screen(options.plain)
     try:
         outcome = Validation(options, given, screen).run()
     except (ValidateError, Unavailable) as error:

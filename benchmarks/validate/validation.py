@@ -14,7 +14,7 @@ from benchmarks.harness.engine import Options
 from benchmarks.tools import pythons
 from benchmarks.tools.pythons import Python
 from benchmarks.tools.upstream.sides import Sides
-from benchmarks.tools.upstream.terminal import Plain, Rich
+from benchmarks.tools.upstream.terminal import Screen
 from fastio import page
 from fastio.page import Plot
 
@@ -34,7 +34,7 @@ from .variants import Variant
 class Validation:
     """One run of the command: what was asked for, read and checked, and how it is done."""
 
-    def __init__(self, options: argparse.Namespace, given: list[str], screen: Plain | Rich) -> None:
+    def __init__(self, options: argparse.Namespace, given: list[str], screen: Screen) -> None:
         """
         :raises ValidateError: if something that was asked for is not there
         """

@@ -248,7 +248,7 @@ def test_stock_is_stock_and_patched_is_patched(python, make_suite) -> None:
     assert patched.status is not None and patched.exchanges >= 3
 
 
-class Screen(terminal.Plain):
+class Screen(terminal.Screen):
     def say(self, text: str) -> None: ...
 
     def progress(self, run: str, done: int, total: int) -> None: ...

@@ -24,7 +24,7 @@ from .runner import Run, Runner, Runners
 from .sides import Sides
 from .sources import Unavailable
 from .suites import SUITES, Suite
-from .terminal import Plain, Rich, terminal
+from .terminal import Screen
 
 #: Seconds that a test may take. The slowest that passes in stock takes 12 s on an idle machine.
 LIMIT = 15.0
@@ -33,7 +33,7 @@ LIMIT = 15.0
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     names = list(SUITES) if "all" in options.suite else list(dict.fromkeys(options.suite))
-    screen = terminal(options.plain)
+    screen = Screen(options.plain)
     with tempfile.TemporaryDirectory(prefix="upstream-env-") as scratch, screen.live():
         runner = Runners(Path(scratch), options.limit, match=options.match)
         suites = [SUITES[name] for name in names]
@@ -106,13 +106,13 @@ class Runs:
         return self.runner.run(self.suites[name], side.patched, **options)
 
 
-def run_all(runner: Runner, suites: Sequence[Suite], jobs: int, screen: Plain | Rich) -> list[Comparison]:
+def run_all(runner: Runner, suites: Sequence[Suite], jobs: int, screen: Screen) -> list[Comparison]:
     """Run the suites, those that bear it side by side, and then run again alone what looks worse."""
     runs = Runs(runner, {suite.name: suite for suite in suites})
     return Sides(runs, screen, jobs).compare(list(runs.suites), Side("stock", False), [Side("patched", True)])
 
 
-def show(comparisons: Sequence[Comparison], screen: Plain | Rich) -> None:
+def show(comparisons: Sequence[Comparison], screen: Screen) -> None:
     for table in (report.difference_table(comparisons), report.remaining_table(comparisons)):
         if table.rows:
             screen.table(table)
@@ -125,7 +125,7 @@ def show(comparisons: Sequence[Comparison], screen: Plain | Rich) -> None:
 
 
 def save(
-    comparisons: Sequence[Comparison], settings: dict[str, object], directory: Path, name: str, screen: Plain | Rich
+    comparisons: Sequence[Comparison], settings: dict[str, object], directory: Path, name: str, screen: Screen
 ) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     stem = directory / f"upstream-{name}-py{platform.python_version()}"

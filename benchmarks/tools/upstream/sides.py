@@ -13,7 +13,7 @@ from .compare import SLACK, Alone, Comparison, Difference
 from .runner import Outcome, Run, SuiteError
 from .sources import Unavailable
 from .suites import Suite
-from .terminal import Plain, Rich
+from .terminal import Screen
 
 
 class Side(Protocol):
@@ -52,7 +52,7 @@ class Sides:
     """Runs suites and compares."""
 
     def __init__(
-        self, runs: Runs, screen: Plain | Rich, jobs: int, *, kept: Kept | None = None, place: str = "",
+        self, runs: Runs, screen: Screen, jobs: int, *, kept: Kept | None = None, place: str = "",
         most: int | None = None,
     ) -> None:  # fmt: skip
         """

@@ -1,4 +1,4 @@
-"""Progress and tables on the terminal: with rich where it is installed, as plain lines otherwise."""
+"""Progress and tables on the terminal: bars where it is one, and lines elsewhere, as a log wants them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import importlib.util
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from fastio.tables import Table
@@ -16,70 +15,53 @@ from fastio.tables import Table
 PLAIN_INTERVAL = 10.0
 
 
-class Plain:
-    """Lines, as a log wants them."""
+class Screen:
+    """What is said while suites run, and at the end."""
 
-    def __init__(self) -> None:
-        self._said: dict[str, float] = {}
+    def __init__(self, plain: bool = False) -> None:
+        """
+        :param plain: no bars, also on a terminal; there are none without rich either
+        """
+        self._console: Any = None
+        if not plain and sys.stdout.isatty() and importlib.util.find_spec("rich") is not None:
+            from rich.console import Console
+            from rich.progress import (
+                BarColumn,
+                MofNCompleteColumn,
+                Progress,
+                TextColumn,
+                TimeElapsedColumn,
+            )
+
+            self._console = Console()
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+            self._bars = Progress(*columns, console=self._console)
+        #: of each run its bar, or when it was last spoken of
+        self._runs: dict[str, Any] = {}
         self._lock = threading.Lock()
 
-    @contextmanager
-    def live(self) -> Iterator[None]:
-        yield
+    def live(self) -> AbstractContextManager[Any]:
+        """Bars are shown within."""
+        return self._bars if self._console else nullcontext()
 
     def say(self, text: str) -> None:
-        print(text, flush=True)
+        if self._console:
+            self._console.print(text, markup=False, highlight=False)
+        else:
+            print(text, flush=True)
 
     def progress(self, run: str, done: int, total: int) -> None:
         with self._lock:
-            now = time.monotonic()
-            if now - self._said.get(run, 0.0) > PLAIN_INTERVAL:
-                self._said[run] = now
+            if self._console:
+                if run not in self._runs:
+                    self._runs[run] = self._bars.add_task(run, total=None)
+                self._bars.update(self._runs[run], completed=done, total=total or None)
+            elif time.monotonic() - self._runs.get(run, 0.0) > PLAIN_INTERVAL:
+                self._runs[run] = time.monotonic()
                 self.say(f"{run}: {done} of {total}")
 
     def table(self, table: Table) -> None:
-        self.say(f"\n{table.text()}")
-
-
-class Rich:
-    """Bars while it works, tables at the end."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-        )
-
-        self._console = Console()
-        self._bars = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-            console=self._console,
-        )  # fmt: skip
-        self._tasks: dict[str, Any] = {}
-
-    @contextmanager
-    def live(self) -> Iterator[None]:
-        with self._bars:
-            yield
-
-    def say(self, text: str) -> None:
-        self._console.print(text, markup=False, highlight=False)
-
-    def progress(self, run: str, done: int, total: int) -> None:
-        if run not in self._tasks:
-            self._tasks[run] = self._bars.add_task(run, total=None)
-        self._bars.update(self._tasks[run], completed=done, total=total or None)
-
-    def table(self, table: Table) -> None:
-        table.show(self._console)
-
-
-def terminal(plain: bool = False) -> Plain | Rich:
-    """The best that is installed; lines where the output is not a terminal."""
-    if plain or not sys.stdout.isatty() or importlib.util.find_spec("rich") is None:
-        return Plain()
-    return Rich()
+        if self._console:
+            table.show(self._console)
+        else:
+            self.say(f"\n{table.text()}")

@@ -11,7 +11,7 @@ from benchmarks.harness import engine, servers
 from benchmarks.suites.glance import cases
 from benchmarks.tools.upstream.sides import Sides
 from benchmarks.tools.upstream.sources import Unavailable
-from benchmarks.tools.upstream.terminal import Plain
+from benchmarks.tools.upstream.terminal import Screen
 from benchmarks.validate import __main__ as command
 from benchmarks.validate import measurements, projects, services, suites
 from benchmarks.validate.environments import Environment
@@ -103,7 +103,7 @@ def test_the_data_of_its_tests_are_those_of_the_variant(tmp_path):
 def test_a_suite_that_lacks_something_is_a_fault_and_no_end(tmp_path):
     for name in ("stock", "candidate"):
         (tmp_path / name / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
-    made = Sides(suites.Runners(15, ""), Plain(), jobs=1)
+    made = Sides(suites.Runners(15, ""), Screen(plain=True), jobs=1)
     stock, candidate = (variant(name, tmp_path) for name in ("stock", "candidate"))
     (compared,) = made.compare(["glance-33-unit"], stock, [candidate])
     assert "packaged without its tests' data" in compared.failures()[0]
