@@ -36,17 +36,19 @@ def read(sock: Any, move: Callable[[int], bytes], size: int, left: int) -> bytes
     :param left: bytes of the message that ``move`` has not returned yet
     """
     wanted = mark(size, left)
-    before = _exchange(sock, wanted) if wanted else None
+    before = swap(sock, wanted) if wanted else None
     try:
         return move(size)
     finally:
-        # Whoever reads on must not wait for more than there will be.
         if before is not None:
-            _exchange(sock, before)
+            swap(sock, before)
 
 
-def _exchange(sock: Any, wanted: int) -> int | None:
-    """Set the mark; returns the one before, None where the socket has none or has been closed."""
+def swap(sock: Any, wanted: int) -> int | None:
+    """Set the mark; returns the one before, which whoever reads on must have again.
+
+    None where the socket has no mark, or has been closed.
+    """
     try:
         before = sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wanted)

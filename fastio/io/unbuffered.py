@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import fcntl
 import io
-import socket
 import ssl
 import struct
 import termios
@@ -116,21 +115,16 @@ class Gathered(Unbuffered):
         """Have ``wanted`` bytes in the kernel, or an end of the connection; False if they have not come in time."""
         sock = self._socket
         try:
-            if _arrived(sock.fileno()) >= wanted:
-                return True
-            before = sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wanted)
+            before = None if _arrived(sock.fileno()) >= wanted else lowwater.swap(sock, wanted)
         except (OSError, ValueError):
-            # It is closed, and reading says so.
+            before = None
+        if before is None:
+            # It is all there, or the socket is closed, and reading says so.
             return True
         try:
             return self._wait(sock.fileno(), patience)
         finally:
-            # Whoever reads on must not wait for more than there will be.
-            try:
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, before)
-            except OSError:
-                pass
+            lowwater.swap(sock, before)
 
 
 def _arrived(fd: int) -> int:
