@@ -1,22 +1,21 @@
 """``fix_green_buffering``: outputs of a green Popen are buffered unless the caller says otherwise (eventlet #693).
 
-The standard library's default is ``bufsize=-1``: ``stdout.read(n)`` returns n bytes unless the
-output ends, and lines are cut out of a buffer. eventlet's is 0: reads come back short, and ``for
-line in p.stdout`` is a system call per byte. stdin stays unbuffered as eventlet has it, so that
-what is written reaches the child without a flush. A ``bufsize`` that is no number is refused, as
-natively.
+The default of the standard library is ``bufsize=-1``: ``stdout.read(n)`` returns n bytes unless the output ends, and
+lines are read through a buffer. The default of eventlet is 0: reads may return less, and ``for line in p.stdout``
+makes a system call for each byte. With this patch, stdin stays unbuffered as in eventlet, so that data reaches the
+child without a flush. A ``bufsize`` that is not a number is refused, as it is natively.
 
-It is not in the default, because programs written for eventlet can see the buffer:
+This patch is not in the default, because programs written for eventlet can notice the buffer:
 
-- ``communicate()`` after ``readline()`` or ``read(n)`` returns what is left in the pipe. What the buffer has taken
-  out of it is lost, as it is natively.
-- ``select()`` and other waiting for the descriptor do not know of lines that are in the buffer already. The
-  program waits although it could read.
-- ``read(n)`` waits for n bytes or the end; without the buffer it returns what there is.
-- While one greenlet reads, another that closes the stream gets ``RuntimeError: reentrant call``; so does one that
-  reads as well.
+- After ``readline()`` or ``read(n)``, ``communicate()`` returns what is left in the pipe. Data that the buffer has
+  already read is lost, as it is natively.
+- ``select()``, and anything else that waits for the descriptor, does not know of lines that are already in the buffer.
+  The program waits although it could read.
+- ``read(n)`` waits for n bytes or the end. Without the buffer it returns what there is.
+- While one greenlet reads, another greenlet that closes the stream gets ``RuntimeError: reentrant call``. So does
+  another greenlet that reads.
 
-Ask for it, ``also=fix_green_buffering`` or ``FASTIO_ALSO=fix_green_buffering``, where no program does any of this.
+If no program does any of this, ask for the patch: ``also=fix_green_buffering`` or ``FASTIO_ALSO=fix_green_buffering``.
 """
 
 from __future__ import annotations

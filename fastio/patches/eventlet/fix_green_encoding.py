@@ -1,6 +1,7 @@
-"""``fix_green_encoding``: eventlet's green Popen heeds ``encoding=`` and ``errors=``.
+"""``fix_green_encoding``: eventlet's green Popen respects ``encoding=`` and ``errors=``.
 
-Upstream wraps the pipes of a text-mode child anew and drops both, so they decode as the locale says, strictly.
+Upstream wraps the pipes of a child in text mode again, and ignores both arguments. So the pipes decode with the
+locale's encoding, strictly.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""``fix_green_epipe``: eventlet's green ``os.write`` raises BrokenPipeError instead of spinning for ever.
+"""``fix_green_epipe``: eventlet's green ``os.write`` raises BrokenPipeError instead of looping for ever.
 
-Upstream (seen in eventlet 0.34 to 0.41) takes EPIPE for "try again": ``communicate(input)`` to a
-child that exits without reading all of its input never returns and keeps a processor busy.
-Natively ``os.write`` raises, and so it does here.
+Upstream (seen in eventlet 0.34 to 0.41) treats EPIPE as "try again". If a child exits without reading all of its
+input, ``communicate(input)`` never returns and keeps a processor busy. Natively, ``os.write`` raises BrokenPipeError.
+With this patch, the green one raises it, too.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""``fix_green_exceptions``: under eventlet ``except subprocess.TimeoutExpired`` catches what
-``communicate(timeout)`` raises.
+"""``fix_green_exceptions``: under eventlet, ``except subprocess.TimeoutExpired`` catches what ``communicate(timeout)``
+raises.
 
-eventlet keeps private copies of ``subprocess``. Its green Popen inherits ``_check_timeout`` from
-one copy and its ``check_output`` calls ``run`` of another, so the TimeoutExpired and
-CalledProcessError that come out are not the classes that ``subprocess`` shows. Here both run with
-the names of ``eventlet.green.subprocess``, where eventlet has put the right classes;
-``check_output`` thereby also uses the green Popen instead of one that blocks the hub. The
-SubprocessError of a child that could not be started is raised again as the visible class.
+eventlet keeps private copies of ``subprocess``. Its green Popen inherits ``_check_timeout`` from one copy, and its
+``check_output`` calls ``run`` of another copy. So they raise a TimeoutExpired and a CalledProcessError that are not
+the classes in ``subprocess``. With this patch, both functions look up names in ``eventlet.green.subprocess``, which
+has the right classes. As a consequence, ``check_output`` uses the green Popen instead of one that blocks the hub. If a
+child could not be started, its SubprocessError is raised again as the class in ``subprocess``.
 """
 
 from __future__ import annotations

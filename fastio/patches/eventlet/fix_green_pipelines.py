@@ -1,13 +1,13 @@
-"""``fix_green_pipelines``: under eventlet a pipeline built from ``stdin=p1.stdout`` loses no data.
+"""``fix_green_pipelines``: under eventlet, a pipeline built with ``stdin=p1.stdout`` loses no data.
 
-GreenPipe makes a pipe non-blocking, and that is a property of the open file description, which a
-child that is given the pipe shares: it gets EAGAIN, which few programs expect, and stops. Here the
-child is given an open file description of its own, a blocking one, by opening the pipe again
-through /proc. It has the direction of the first, and the parent closes it as soon as the child is started.
+GreenPipe makes a pipe non-blocking. This is a property of the open file description, which a child that is given the
+pipe shares. The child then gets EAGAIN, which few programs expect, and stops. With this patch, the child gets an open
+file description of its own, in blocking mode, because the pipe is opened again through /proc. The new description has
+the direction of the first. The parent closes it as soon as the child has started.
 
-``stdin=p1.stdout.fileno()`` is the same pipe. A number is taken for it only while the GreenPipe that made the pipe
-non-blocking is open and the number still leads to the same pipe. Of a pipe that was non-blocking before, and of a
-GreenPipe that is older than the patch, the number is passed on as it is.
+``stdin=p1.stdout.fileno()`` means the same pipe. A number is recognised only while the GreenPipe that made the pipe
+non-blocking is open, and while the number still refers to the same pipe. Otherwise the number is passed on as it is.
+This is so for a pipe that was non-blocking before, and for a GreenPipe that is older than the patch.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """``green_buffers``: a GreenPipe that reads with the default buffering has a buffer of 64 KiB.
 
-Upstream's buffers hold what ``st_blksize`` says, 4 KiB, and text is decoded 8 KiB at a time. Lines and small reads take
-fewer system calls from a larger one: lines come 1.3 times as fast. That goes for a child's outputs with ``bufsize=-1``
-and in text mode, and for a GreenPipe that a program opens on a pipe itself.
+Upstream's buffers hold 4 KiB, the value of ``st_blksize``, and text is decoded 8 KiB at a time. With a larger buffer,
+lines and small reads need fewer system calls: lines come 1.3 times as fast. This applies to a child's outputs with
+``bufsize=-1`` and in text mode, and to a GreenPipe that a program opens on a pipe itself.
 
-It is not in the default, because programs can see how much a buffer has taken out of the pipe: after ``read(4096)`` or
-a line, ``communicate()``, another reader of the descriptor and a child that is given the pipe find less there, and
-``select()`` does not know of it.
+This patch is not in the default, because programs can notice how much a buffer has read from the pipe. After
+``read(4096)`` or a line, less is left in the pipe for ``communicate()``, for another reader of the descriptor, and for
+a child that is given the pipe. ``select()`` does not know of the data in the buffer.
 """
 
 from __future__ import annotations

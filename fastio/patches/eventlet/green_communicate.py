@@ -1,8 +1,8 @@
 """``green_communicate``: ``eventlet.green.subprocess.Popen._communicate``.
 
-Upstream runs CPython's code with green ``select`` and ``os``: two trips through the hub for every
-32 KiB read, and for every 512 bytes written (eventlet's green select has no PIPE_BUF). Here each
-trip moves all that the pipe holds, up to this transfer's share of ``yield_bytes``.
+Upstream runs CPython's code with green ``select`` and ``os``. It makes two trips through the hub for every 32 KiB that
+it reads, and for every 512 bytes that it writes, because eventlet's green select has no PIPE_BUF. With this patch,
+each trip moves everything that the pipe holds, up to the transfer's share of ``yield_bytes``.
 """
 
 from __future__ import annotations

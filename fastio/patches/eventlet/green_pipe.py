@@ -1,12 +1,12 @@
 """``green_pipe``: eventlet's GreenPipe (``eventlet.greenio.py3.GreenFileIO``).
 
-Upstream's ``readall`` reads 8 KiB at a time into a list, ``readinto`` reads into a temporary and
-copies, and a reader or writer whose peer keeps up never lets other greenlets run. Here ``readall``
-drains large chunks into one growing result from a larger pipe, ``readinto`` reads in place, and each
-file yields after its share of ``yield_bytes``. In the hub's own greenlet, where
-nobody can yield, none does.
+Upstream's ``readall`` reads 8 KiB at a time into a list. Its ``readinto`` reads into a temporary object and copies it.
+A reader or writer whose peer keeps up never lets other greenlets run. With this patch, ``readall`` reads large chunks
+from a larger pipe into one growing result, and ``readinto`` reads in place. Each file yields after its share of
+``yield_bytes``. In the hub's own greenlet, which cannot yield, nothing does.
 
-The methods replace upstream's directly (no function in between): a ``read(1)`` costs little more than its call.
+The methods are plain replacements of upstream's, with no function in between. So a ``read(1)`` costs little more than
+its call.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
-"""``green_sendall``: eventlet's ``GreenSocket.sendall`` sends what is left without copying it, and is fair.
+"""``green_sendall``: eventlet's ``GreenSocket.sendall`` sends the rest of a buffer without copying it, and is fair.
 
-Upstream (seen in eventlet 0.34 to 0.41) slices the rest off for every partial send: the kernel takes at most what its
-buffer has room for, so most of a buffer of many MiB is copied again and again. Here the rest is offered in place. That
-goes for ``bytes`` and ``bytearray``; a slice of a memoryview is no copy to begin with, and all else is sent as
-upstream has it. Nobody holds the buffer while other greenlets run, so that a bytearray can still be resized then.
+The kernel takes at most what its buffer has room for. After each partial send, upstream (seen in eventlet 0.34 to
+0.41) slices off the rest, so most of a buffer of many MiB is copied again and again. With this patch, the rest is sent
+in place. This applies to ``bytes`` and ``bytearray``. A slice of a memoryview is no copy in any case, and everything
+else is sent by upstream's code. Nothing holds the buffer while other greenlets run, so a bytearray can still be
+resized then.
 
-Upstream yields only when the kernel's buffer is full: a peer that always has room keeps the hub from everything
-else, within a large buffer and from one call to the next. Here each socket yields after its share of
-``yield_bytes``, before it sends on, as it otherwise would for a peer that is slow. A socket in non-blocking mode never
-does, and neither does a call in the hub's own greenlet.
+Upstream yields only when the kernel's buffer is full. A peer that always has room keeps all other greenlets waiting,
+within a large buffer and from one call to the next. With this patch, each socket yields after its share of
+``yield_bytes``, before it sends on. It would do the same for a slow peer. A socket in non-blocking mode never yields,
+and neither does a call in the hub's own greenlet.
 
-``GreenSSLSocket.sendall`` has the same line, but OpenSSL takes a buffer whole, so nothing is left to be copied.
+``GreenSSLSocket.sendall`` has the same line of code. But OpenSSL takes the whole buffer, so no rest is copied there.
 """
 
 from __future__ import annotations

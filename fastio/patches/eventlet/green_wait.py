@@ -1,7 +1,7 @@
 """``green_wait``: ``eventlet.green.subprocess.Popen.wait``.
 
-Upstream looks at the child every 10 ms. Here the hub waits for its pidfd; then, or where there is
-no pidfd, upstream's code runs.
+Upstream looks at the child every 10 ms. With this patch, the hub waits for the child's pidfd, and then upstream's code
+runs. Where there is no pidfd, upstream's code alone runs.
 """
 
 from __future__ import annotations

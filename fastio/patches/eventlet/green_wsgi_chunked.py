@@ -1,14 +1,14 @@
-"""``green_wsgi_chunked``: eventlet's WSGI server sends a chunk of a chunked response without copying it.
+"""``green_wsgi_chunked``: eventlet's WSGI server sends the chunks of a chunked response without copying them.
 
-Upstream (seen in eventlet 0.34 to 0.41) joins the length, the chunk and the line end into a new bytes object, which
-copies each chunk twice; chunks of 4 MiB are slower that way than those of 64 KiB. Here the three go out in one
-``sendmsg()``: the same bytes, in the same chunks. Over TLS, which has no such call, only the beginning of a large chunk
-is copied, to fill one buffer together with the length.
+Upstream (seen in eventlet 0.34 to 0.41) joins the length, the chunk and the line end into a new bytes object. This
+copies each chunk twice, and makes chunks of 4 MiB slower than chunks of 64 KiB. With this patch, one ``sendmsg()``
+sends the three parts: the same bytes, in the same chunks. TLS has no such call. There, only the beginning of a large
+chunk is copied, to fill one buffer together with the length.
 
-The function that writes is local to ``handle_one_response()``, where the application's ``start_response`` refers to it
-too; there ours takes its place, for one response. The first chunk goes out by upstream's, with the headers, and so does
-what an application writes that is not ``bytes``. When a client's time is up, nothing of a chunk is left in a buffer, to
-be tried again as the connection is closed.
+The function that writes is local to ``handle_one_response()``, and the application's ``start_response`` refers to it
+as well. The patch replaces it there, for one response at a time. Upstream's function sends the first chunk, together
+with the headers, and anything that an application writes that is not ``bytes``. If a client times out, no part of a
+chunk stays in a buffer, where it would be sent again when the connection is closed.
 """
 
 from __future__ import annotations

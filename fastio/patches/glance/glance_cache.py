@@ -1,9 +1,10 @@
-"""``glance_cache``: the image cache reads in large chunks, is filled and verified next to sending, and is fair.
+"""``glance_cache``: the image cache reads in large chunks, hashes and writes in native threads, and is fair.
 
-Upstream reads a cached image in chunks of 64 KiB from the first to the last without a thought of other requests. Here
-a chunk is ``chunk_size``, and under eventlet a request yields after its share of ``yield_bytes``. An image that is
-copied to the cache while a client downloads it is hashed (md5) in a native thread next to it, and under eventlet
-written in one; both hold everybody else for as long as they take otherwise.
+Upstream reads a cached image in chunks of 64 KiB, from the first to the last, and lets no other request run. With this
+patch, a chunk is ``chunk_size``, and under eventlet a request yields after its share of ``yield_bytes``. An image may
+be copied to the cache while a client downloads it. It is then hashed (md5) in a native thread, in parallel with the
+download. Under eventlet a native thread also writes it. Upstream does both in the hub's thread, and blocks all other
+requests in the meantime.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""``glance_sendfile``: the kernel sends an image from its file, and the bytes never come into the service (eventlet).
+"""``glance_sendfile``: the kernel sends an image from its file, without copying the bytes into the service (eventlet).
 
-Where glance-api's own server has a download whose body is a file of the filesystem store, or of the image cache, and
-nothing but glance's own counting lies between the file and the client, all but the first chunk is sent with
-``sendfile()``, or to a client on this host, which has the same address, from a mapping of the file
-(:mod:`fastio.io.mapped`). Upstream's code runs as ever, but with pieces of the file in place of their bytes
-(:mod:`fastio.io.file_pieces`): sizes are checked, and notifications tell, by what was really sent.
+This applies to downloads that glance-api's own server sends, if the body is a file of the filesystem store or of the
+image cache, and if only glance's own counting is between the file and the client. All but the first chunk is sent with
+``sendfile()``. For a client on this host, which has the same address, it is written from a mapping of the file
+(:mod:`fastio.io.mapped`). Upstream's code runs as before, but with pieces of the file in place of their bytes
+(:mod:`fastio.io.file_pieces`). So size checks and notifications use what was really sent.
 
-The bytes are read, as before, where somebody has to see them: with another middleware around the body, over TLS, with
-chunked encoding, while the cache is filled; and from where ``sendfile()`` fails on, so that an error is the one that
-reading gives. What is not in the page cache is read by a native thread first, and each download yields to others
-after its share of ``yield_bytes``. Natively nothing is put in between.
+The bytes are read, as before, if other code has to see them: if another middleware wraps the body, over TLS, with
+chunked encoding, and while the cache is filled. If ``sendfile()`` fails, the rest is read, so that an error is the one
+that reading raises. A native thread first reads what is not in the page cache. Each download yields after its share of
+``yield_bytes``. On native threads, the patch changes nothing.
 """
 
 from __future__ import annotations

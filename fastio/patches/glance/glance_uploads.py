@@ -1,9 +1,9 @@
-"""``glance_uploads``: glance under uWSGI reads chunked uploads without copying what it has again and again.
+"""``glance_uploads``: glance under uWSGI reads chunked uploads without repeated copies.
 
-Upstream (glance 32 and 33) appends each chunk of the request to a bytes object until that has as much as was asked
-for, which copies all of it each time: for a read of 1 MiB some 8 MiB with chunks of 64 KiB, as glanceclient sends them,
-and 64 MiB with chunks of 8 KiB. Here the chunks are joined once. What a read returns, and what is kept for the next
-one, is the same, also where uWSGI raises an exception in the middle of it. Releases before 32 do not append.
+Upstream (glance 32 and 33) appends each chunk of the request to a bytes object until it has as much as was asked for.
+This copies the whole object each time. A read of 1 MiB copies some 8 MiB with chunks of 64 KiB, as glanceclient sends
+them, and 64 MiB with chunks of 8 KiB. With this patch, the chunks are joined once. What a read returns, and what is
+kept for the next one, stays the same, even if uWSGI raises an exception in between. Releases before 32 do not append.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""``fix_cinder_read_errors``: an image on a broken volume ends with the error, not as if it were complete.
+"""``fix_cinder_read_errors``: an image on a broken volume ends with an error, and does not seem complete.
 
-Upstream's iterator (glance_store 5.6 and 5.7) reads one chunk ahead and takes whatever goes wrong there for the end: a
-device that fails at its fifth chunk gives an image of four, without an exception. Here the chunk that was read before
-is delivered, and the error comes at the next call. The volume is detached at the same time as before.
+Upstream's iterator (glance_store 5.6 and 5.7) reads one chunk ahead, and takes any error there for the end of the
+image. If a device fails at its fifth chunk, the image has four chunks and there is no exception. With this patch, the
+chunk that was read before is delivered, and the next call raises the error. The volume is detached at the same time as
+before.
 """
 
 from __future__ import annotations

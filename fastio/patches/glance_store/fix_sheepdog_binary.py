@@ -1,11 +1,11 @@
 """``fix_sheepdog_binary``: glance_store's sheepdog driver (up to 1.0.1) reads bytes on Python 3.
 
-Upstream runs ``collie vdi read`` through ``processutils.execute()`` without ``binary=True``, so text comes back. In a
-UTF-8 locale each valid sequence of several bytes becomes one character; the driver then takes characters for bytes
-and asks for the following ones from the wrong offset. So ``get()`` gives ``str`` with the wrong content, in more and
-ever smaller pieces, without an exception.
+Upstream runs ``collie vdi read`` through ``processutils.execute()`` without ``binary=True``, and so gets text. In a
+UTF-8 locale, each valid sequence of several bytes becomes one character. The driver then takes characters for bytes,
+and asks for the next ones at the wrong offset. So ``get()`` returns ``str`` with the wrong content, in more and ever
+smaller pieces, without an exception.
 
-Only ``read`` is made binary: ``get_size()`` splits what ``list`` says as text.
+Only ``read`` becomes binary: ``get_size()`` splits the output of ``list`` as text.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""``fix_swift_last_segment``: large images in Swift whose last segment is shorter than the others.
+"""``fix_swift_last_segment``: uploads of large images to Swift succeed if the last segment is shorter than the others.
 
-From glance_store 5.0 on ``add()`` announces each segment of an image of known size with the full size of a segment,
-also the last one, which mostly has less. Swift waits for the rest, for a minute by default, the upload fails, and so
-does the image. Up to 4.10 the last segment was announced with what was left of the image; here it is again. An image
-file that has more than its size still raises ``Invalid``, as upstream means it to.
+Since glance_store 5.0, ``add()`` announces every segment of an image of known size with the full size of a segment.
+The last segment mostly has less. Swift waits for the rest, by default for a minute, and then the upload of the segment
+and of the image fails. Up to 4.10 the last segment was announced with the rest of the image, and with this patch it is
+again. An image file that has more data than its size still raises ``Invalid``, as upstream intends.
 """
 
 from __future__ import annotations

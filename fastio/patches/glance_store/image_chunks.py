@@ -1,7 +1,7 @@
-"""``image_chunks``: ``chunkreadable()`` and ``chunkiter()`` of glance_store heed ``store_chunk_size``.
+"""``image_chunks``: ``chunkreadable()`` and ``chunkiter()`` of glance_store use ``store_chunk_size``.
 
-They read an image file for a driver, in 64 KiB unless the driver says otherwise. glance_store's own drivers all say
-so; for others, which do not, the setting takes the place of the 64 KiB. Without the setting nothing changes.
+Both read an image file for a driver, in chunks of 64 KiB unless the driver gives a size. All drivers of glance_store
+give one. For drivers that do not, the setting replaces the 64 KiB. Without the setting nothing changes.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""``image_fairness``: images of any of glance_store's drivers leave the hub to others in time (eventlet).
+"""``image_fairness``: images of all drivers of glance_store let other requests run in time (eventlet).
 
-Upstream's drivers read and write from the first byte to the last without a thought of other greenlets: what they
-call (files, block devices, librbd, a socket whose peer keeps up) never waits as eventlet sees it. So one large image
-keeps every other request of the service waiting. Here the data that ``get()`` returns and the data that ``add()``
-reads yield after their share of ``yield_bytes``, whoever moves it and in whatever chunks, and whether the driver is
-upstream's code or another patch's. Natively nothing is put in between.
+Upstream's drivers read and write from the first byte to the last without letting other greenlets run. What they call
+(files, block devices, librbd, or a socket whose peer keeps up) never waits as far as eventlet knows. So one large
+image keeps every other request of the service waiting. With this patch, the data that ``get()`` returns and the data
+that ``add()`` reads yield after their share of ``yield_bytes``. This holds for every chunk size, and for upstream's
+drivers as well as for drivers that another patch has changed. On native threads, the patch changes nothing.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
-"""``image_hashing``: glance_store's drivers hash what they are given next to writing it.
+"""``image_hashing``: glance_store's drivers hash an image in parallel with writing it.
 
-``add()`` computes md5 and the multihash one after the other in the thread that reads and writes, and that, not the
-store, is what limits an upload. All drivers get their hash objects from ``glance_store.common.utils.get_hasher``. It
-now returns ones whose ``update()`` leaves the data to a small pool of native threads, where md5, the multihash and the
-transfer run in parallel: see :mod:`fastio.io.hashing`. Results, exceptions and attributes are hashlib's.
+``add()`` computes md5 and the multihash one after the other, in the thread that reads and writes. The hashes, not the
+store, limit the speed of an upload. All drivers get their hash objects from ``glance_store.common.utils.get_hasher``.
+With this patch, the ``update()`` of these objects hands the data to a small pool of native threads. md5, the multihash
+and the transfer then run in parallel; see :mod:`fastio.io.hashing`. Results, exceptions and attributes are those of
+hashlib.
 
-In memory are at most 4 MiB (or one chunk, if that is larger) for each upload beyond what upstream holds, and less with
-many at once. Images below 256 KiB are hashed as before, and no thread is started for them. Under eventlet ``update()``
-and ``hexdigest()`` let other greenlets run while they wait for a thread. A fork waits until what was handed over is
-hashed (a few milliseconds for each upload), so that the child can go on with a hash that its parent began.
+Each upload has at most 4 MiB (or one chunk, if that is larger) in memory beyond what upstream holds, and less if there
+are many uploads. Images below 256 KiB are hashed as before, and no thread is started for them. Under eventlet,
+``update()`` and ``hexdigest()`` let other greenlets run while they wait for a thread. A fork waits until the data that
+was handed over is hashed (a few milliseconds for each upload). So the child can go on with a hash that its parent
+began.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""``s3_client``: glance_store's s3 driver uses one boto3 client for all that it does with one configuration.
+"""``s3_client``: glance_store's s3 driver uses one boto3 client for all operations with one configuration.
 
-Upstream makes a session and a client for every ``get``, ``get_size``, ``add`` and ``delete``: some 60 to 100 ms of
-CPU, more than an image of many megabytes takes, and a new connection. A client is thread safe; it is kept per process,
-under eventlet per native thread as well, and for as long as everything stays the same that goes into it: the store's
-options and attributes, the environment, and the size and time of change of the files with settings, credentials and
-certificates that botocore reads. No more than ``CLIENTS`` of them are kept, the last used ones, and none once the
-patch is taken back. A connection that the server has closed meanwhile is noticed and replaced by urllib3.
+Upstream makes a session, a client and a new connection for every ``get``, ``get_size``, ``add`` and ``delete``. This
+takes some 60 to 100 ms of CPU time, more than an image of many megabytes. A client is thread-safe. The patch keeps it
+for the process, and under eventlet for each native thread. It keeps the client as long as nothing changes that goes
+into it: the store's options and attributes, the environment, and the size and the modification time of the files from
+which botocore reads settings, credentials and certificates. It keeps no more than the ``CLIENTS`` that were used last,
+and none once it is taken back. If the server has closed a connection in the meantime, urllib3 notices this and
+replaces the connection.
 
-What differs: what a client learns stays with it, as botocore means it to. That is where a bucket was redirected to,
-and, in the retry modes ``standard`` and ``adaptive``, how much was retried of late.
+What differs: a client remembers what it has learnt, as botocore means it to. It remembers where a bucket was
+redirected to. In the retry modes ``standard`` and ``adaptive`` it also remembers how much was retried lately.
 """
 
 from __future__ import annotations

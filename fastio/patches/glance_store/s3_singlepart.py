@@ -1,7 +1,7 @@
-"""``s3_singlepart``: an image that glance_store's s3 driver uploads in one piece is put together in linear time.
+"""``s3_singlepart``: an image that glance_store's s3 driver uploads in one piece is joined in linear time.
 
-Upstream adds each chunk to immutable bytes and so copies all that it has each time. Every image below
-``s3_store_large_object_size`` goes this way, and every one whose size is not known, whatever its size.
+Upstream adds each chunk to an immutable bytes object, and so copies everything that it has each time. This applies to
+every image below ``s3_store_large_object_size``, and to every image of unknown size.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""``store_cinder``: glance_store's cinder driver, chunk size and device I/O that leaves the hub to others.
+"""``store_cinder``: glance_store's cinder driver reads and writes in large chunks and does not block the hub.
 
-The chunk of reads and writes is what ``store_chunk_sizes`` says; glance_store has no option for it. A block device is
-always ready as eventlet sees it, so upstream's reads and writes hold the hub for as long as the volume's backend takes,
-which is mostly on the other side of a network. Here what is not in the page cache is read, and all is written, in a
-native thread.
+``store_chunk_sizes`` sets the chunk of reads and writes. glance_store has no option for it. For eventlet, a block
+device is always ready. So upstream's reads and writes block the hub as long as the volume's backend takes, and that is
+mostly on the other side of a network. With this patch, a native thread reads what is not in the page cache, and writes
+everything.
 """
 
 from __future__ import annotations

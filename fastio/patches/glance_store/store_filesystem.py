@@ -1,12 +1,12 @@
-"""``store_filesystem``: glance_store's filesystem driver, chunk size and file I/O that leaves the hub to others.
+"""``store_filesystem``: glance_store's filesystem driver reads and writes in large chunks and does not block the hub.
 
-The chunk of reads and writes is what ``store_chunk_sizes`` says, or ``filesystem_store_chunk_size`` where the operator
-has set it. Under eventlet a regular file is always ready, so upstream's reads and writes hold the hub for as long as
-the disk or the file server takes. Here what is not in the page cache is read, and all is written, in a native thread.
-With many images at a time each reads what its share of ``yield_bytes`` allows.
+``store_chunk_sizes`` sets the chunk of reads and writes, or ``filesystem_store_chunk_size`` if the operator has set
+it. For eventlet, a regular file is always ready. So upstream's reads and writes block the hub as long as the disk or
+the file server takes. With this patch, a native thread reads what is not in the page cache, and writes everything. If
+there are many images at a time, each reads its share of ``yield_bytes``.
 
-With ``filesystem_thin_provisioning`` holes are found in steps of 64 KiB (upstream's default chunk) or of the chunk, if
-that is smaller, and by comparing memory rather than looking at each byte.
+With ``filesystem_thin_provisioning``, holes are found in steps of 64 KiB (upstream's default chunk), or of the chunk
+if that is smaller. They are found by comparing memory instead of looking at each byte.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """``store_http``: glance_store's http driver reads images in chunks of the configured size.
 
-Upstream has 4 MiB, inherited and without an option. Here it is a setting, by default 1 MiB, and the kernel gathers
-large parts of a chunk before it wakes the reader, where upstream is woken for each piece that the server sends (not
-with TLS; see :mod:`fastio.io.lowwater`).
+Upstream reads 4 MiB at a time, a value that it inherits and that no option changes. With this patch it is a setting,
+by default 1 MiB. The kernel gathers large parts of a chunk before it wakes the reader. Upstream is woken for each
+piece that the server sends. (This does not apply to TLS; see :mod:`fastio.io.lowwater`.)
 """
 
 from __future__ import annotations

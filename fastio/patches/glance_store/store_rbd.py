@@ -1,19 +1,20 @@
-"""``store_rbd``: glance_store's rbd driver keeps librbd busy, and does not hold the hub while data moves.
+"""``store_rbd``: glance_store's rbd driver keeps librbd busy, and does not block the hub while data moves.
 
-Upstream reads or writes one chunk after the other and waits for each; under eventlet everything else in the process
-waits too. Here
+Upstream reads or writes one chunk after the other, and waits for each. Under eventlet, everything else in the process
+waits, too. With this patch:
 
-* the next chunks of an image that is read in order are asked for while the consumer has the one before, and ``add()``
-  reads and hashes while the chunks before are written (librbd's ``aio_read`` and ``aio_write``; no more than 4 chunks
-  or 4 MiB at a time);
-* under eventlet these reads and writes are waited for in a native thread; opening, creating and deleting an image hold
-  the hub for as long as upstream's calls do, because a thread that makes them would run Python;
-* the chunk is what ``store_chunk_sizes`` says. It does not change the object size of new images, or by how much one of
-  unknown size grows: those stay what ``rbd_store_chunk_size`` makes them;
-* with ``rbd_thin_provisioning`` a chunk of zeros is found by comparing memory rather than looking at each byte.
+* If an image is read in order, the next chunks are requested while the consumer has the chunk before. ``add()`` reads
+  and hashes while the chunks before are written. Both use librbd's ``aio_read`` and ``aio_write``, with no more than 4
+  chunks or 4 MiB at a time.
+* Under eventlet a native thread waits for these reads and writes. Opening, creating and deleting an image block the
+  hub as long as upstream's calls do, because a thread that made these calls would run Python code.
+* ``store_chunk_sizes`` sets the chunk. It changes neither the object size of new images nor the step by which an image
+  of unknown size grows. ``rbd_store_chunk_size`` still sets both.
+* With ``rbd_thin_provisioning``, a chunk of zeros is found by comparing memory instead of looking at each byte.
 
-A read or write ahead that fails is made once more at the call that upstream would have made it in, or at the next one
-on the image, and raises there what librbd raises; the image is not resized, snapshot or closed before all is written.
+If a read or write ahead fails, it is repeated in the call in which upstream would have made it, or in the next call on
+the image. It then raises what librbd raises. The image is not resized, snapshotted or closed before everything is
+written.
 """
 
 from __future__ import annotations

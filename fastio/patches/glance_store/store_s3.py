@@ -1,12 +1,12 @@
 """``store_s3``: glance_store's s3 driver reads and writes in chunks of the configured size.
 
-Upstream downloads in 64 KiB and uploads in 5 MiB, whatever is configured. Here both are settings, and by default a
-download comes in 1 MiB, and a part of a multipart upload is read at once. What a part is put together from is
-copied once, where upstream copies the whole of it again for each chunk: 80 times for 64 KiB in a part of 10 MiB, and
-that is what an image file that gives less than it is asked for comes to.
+Upstream downloads 64 KiB and uploads 5 MiB at a time, and no option changes this. With this patch, both are settings.
+By default a download comes in chunks of 1 MiB, and a part of a multipart upload is read at once. The pieces of a part
+are copied once. Upstream copies the whole part again for each piece: 80 times for pieces of 64 KiB in a part of 10
+MiB. This happens if an image file returns less than it is asked for.
 
-And a multipart upload reads no further ahead than one part more than ``s3_store_thread_pools`` can send, as up to
-glance_store 4.9. From 4.10 an image that comes faster than it goes is in memory as a whole.
+A multipart upload reads at most one part more than ``s3_store_thread_pools`` can send, as glance_store up to 4.9 did.
+Since 4.10, an image that is read faster than it is sent is held in memory as a whole.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """``store_sheepdog``: the chunk size of glance_store's sheepdog driver (up to 1.0.1) is a setting.
 
-Upstream's option ``sheepdog_store_chunk_size`` counts mebibytes. A chunk is one process: ``collie vdi read`` or
-``write``, of which each takes about 20 ms before the first byte moves; and all of a chunk is in memory. Upstream's
-64 MiB stay the default: smaller chunks make this driver slower, not more even. fastio's own driver streams instead.
+Upstream's option ``sheepdog_store_chunk_size`` counts mebibytes. The driver starts one process for each chunk,
+``collie vdi read`` or ``write``. The process takes about 20 ms before the first byte moves, and the whole chunk is in
+memory. Upstream's 64 MiB stay the default, because smaller chunks make this driver slower without making it fairer.
+fastio's own driver streams the data instead.
 """
 
 from __future__ import annotations

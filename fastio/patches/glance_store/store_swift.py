@@ -1,13 +1,14 @@
 """``store_swift``: glance_store's swift driver reads and writes in chunks of the configured size.
 
-Upstream downloads in 64 KiB; uploads an image of known size in the 16 KiB that urllib3 2 takes for every file-like
-body (8 KiB with urllib3 1.26), one of unknown size in the 64 KiB of ``swiftclient``, and buffers segments
-(``swift_buffer_on_upload``) in 64 KiB, none of which can be configured. Here all of them are the setting, by default
-1 MiB. For uploads the sessions of swiftclient's connections get an adapter with larger blocks; botocore does the same
-for the same reason. And the kernel gathers large parts of a chunk before it wakes the reader of a download, where
-upstream is woken for each piece that the server sends (not with TLS; see :mod:`fastio.io.lowwater`).
+Upstream has several sizes, and none of them can be configured. It downloads in chunks of 64 KiB. It uploads an image
+of known size in the 16 KiB that urllib3 2 uses for every file-like body (8 KiB with urllib3 1.26), and an image of
+unknown size in the 64 KiB of ``swiftclient``. It buffers segments (``swift_buffer_on_upload``) in 64 KiB. With this
+patch, the setting applies to all of them, by default 1 MiB. For uploads, the sessions of swiftclient's connections get
+an adapter with larger blocks. botocore does the same for the same reason. The kernel gathers large parts of a chunk
+before it wakes the reader of a download. Upstream is woken for each piece that the server sends. (This does not apply
+to TLS; see :mod:`fastio.io.lowwater`.)
 
-What is done to swiftclient holds for all who use it in the process.
+The changes to swiftclient apply to everything in the process that uses it.
 """
 
 from __future__ import annotations

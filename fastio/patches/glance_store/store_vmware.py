@@ -1,9 +1,9 @@
 """``store_vmware``: glance_store's vmware driver reads and writes in chunks of the configured size.
 
-Upstream downloads in 4 MiB, has a ``WRITE_CHUNKSIZE`` of 1 MiB that nothing looks at, and uploads an image of known
-size in the 16 KiB that urllib3 2 takes for every file-like body (8 KiB with urllib3 1.26) and one of unknown size in
-64 KiB. Here both are settings, by default 1 MiB, and uploads heed ``WRITE_CHUNKSIZE``: the driver's sessions get an
-adapter with larger blocks.
+Upstream downloads in chunks of 4 MiB. Its ``WRITE_CHUNKSIZE`` of 1 MiB has no effect: it uploads an image of known
+size in the 16 KiB that urllib3 2 uses for every file-like body (8 KiB with urllib3 1.26), and an image of unknown size
+in 64 KiB. With this patch, both sizes are settings, by default 1 MiB. ``WRITE_CHUNKSIZE`` takes effect, because the
+driver's sessions get an adapter with larger blocks.
 """
 
 from __future__ import annotations

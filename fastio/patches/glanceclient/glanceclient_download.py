@@ -1,17 +1,17 @@
-"""``glanceclient_download``: glanceclient's downloads take few wake-ups, and are fair under eventlet.
+"""``glanceclient_download``: glanceclient's downloads need few wake-ups, and are fair under eventlet.
 
-Upstream reads the body of a response through a buffer, and is woken for each piece that the server sends: with a fast
-server thousands of times per GiB, under eventlet with a trip through the hub each. Here the kernel gathers half a MiB
-before it wakes the reader, and the data goes from the kernel to the chunk that is returned. With TLS, which comes in
-records of 16 KiB, each record goes from OpenSSL to the chunk without the layers between; see
-:mod:`fastio.io.unbuffered`. Chunks are 1 MiB as upstream has them. Time-outs count as they do without it: what has
-come is read after 50 ms at the latest.
+Upstream reads the body of a response through a buffer, and is woken for each piece that the server sends. With a fast
+server this happens thousands of times per GiB, under eventlet each time with a trip through the hub. With this patch,
+the kernel gathers half a MiB before it wakes the reader, and the data goes from the kernel directly to the chunk that
+is returned. TLS sends records of 16 KiB. Each record goes from OpenSSL directly to the chunk; see
+:mod:`fastio.io.unbuffered`. Chunks are 1 MiB, as they are upstream. Time-outs count as before: data that has arrived
+is read after 50 ms at the latest.
 
-Under eventlet the download yields to other greenlets after its share of ``yield_bytes``. Upstream does only when the
-socket has nothing to read, which with a fast server is seldom.
+Under eventlet the download yields after its share of ``yield_bytes``. Upstream yields only if the socket has nothing
+to read, and that is rare with a fast server.
 
-What is not a plain body of known length from requests' own connection (chunked encoding, a proxy's TLS within TLS, a
-mock) is read as upstream does.
+Upstream's code reads everything but a plain body of known length from requests' own connection. Examples are chunked
+encoding, a proxy's TLS within TLS, and a mock.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""``glanceclient_hashing``: glanceclient verifies what it downloads next to receiving it.
+"""``glanceclient_hashing``: glanceclient verifies a download in parallel with receiving it.
 
 Upstream hashes each chunk (sha512, or md5 for old images) in the thread that reads and writes, between one chunk and
-the next; with a fast server that is nearly all of a download's time. Here the same few native threads that
-``image_hashing`` has do it, see :mod:`fastio.io.hashing`, and under eventlet the hub is free meanwhile. The check
-comes where upstream has it, after the last chunk, with the same exception. At most 4 MiB, and with many downloads at
-once less, wait to be hashed.
+the next. With a fast server, this takes nearly all of a download's time. With this patch, the native threads of
+``image_hashing`` hash the chunks; see :mod:`fastio.io.hashing`. Under eventlet the hub is free in the meantime. The
+check comes where upstream has it, after the last chunk, with the same exception. At most 4 MiB wait to be hashed, and
+less if there are many downloads.
 """
 
 from __future__ import annotations

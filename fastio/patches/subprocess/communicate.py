@@ -1,10 +1,9 @@
 """``communicate``: ``subprocess.Popen._communicate`` on native threads (POSIX).
 
-Upstream reads 32 KiB at a time into a list that is joined at the end, from a pipe of 64 KiB, and
-writes 4 KiB at a time. Here the pipe is made larger once the child shows that it has much to say,
-everything that a pipe holds is read at once into one growing result, and input goes out in slices
-as large as the pipe takes. Input that can not be sliced by bytes is left to upstream's code, and so
-is everything in a thread that has a hub.
+Upstream reads 32 KiB at a time from a pipe of 64 KiB into a list, and joins the list at the end. It writes 4 KiB at a
+time. With this patch, the pipe is made larger once the child has much to say. Everything that the pipe holds is read
+at once, into one growing result. Input is written in slices as large as the pipe can take. Upstream's code handles
+input that cannot be sliced by bytes, and everything in a thread that has a hub.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``fix_closed_stdin``: ``communicate()`` after ``stdin.close()`` returns the outputs.
 
-CPython up to 3.14 raises ``ValueError: flush of closed file``; 3.15 goes on.
+CPython up to 3.14 raises ``ValueError: flush of closed file``. CPython 3.15 returns the outputs, too.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""``fix_input_items``: all of an ``input`` whose items are larger than a byte is sent.
+"""``fix_input_items``: all of an ``input`` is sent, even if its items are larger than a byte.
 
-CPython up to 3.14 counts written bytes against the number of items, so ``communicate(array("I", …))`` loses data.
+CPython up to 3.14 compares the number of written bytes with the number of items. So ``communicate(array("I", …))``
+loses data.
 """
 
 from __future__ import annotations

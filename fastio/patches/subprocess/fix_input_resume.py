@@ -1,9 +1,10 @@
-"""``fix_input_resume``: after a time-out the next ``communicate()`` sends the rest of the input.
+"""``fix_input_resume``: after a time-out, the next ``communicate()`` sends the rest of the input.
 
-CPython up to 3.13.5 leaves it unsent and stdin open, so a child that waits for its end never exits; later releases
-send it. They also wait until all of it is sent, even when the child is gone and a process that it has left behind holds
-its stdin. Here the rest is sent only for as long as the older releases would wait anyhow: until the outputs have ended
-and the child has exited. So ``kill()`` and ``communicate()`` after a time-out return when they always did.
+CPython up to 3.13.5 does not send the rest and leaves stdin open, so a child that waits for the end of its input never
+exits. Later releases send it. But they wait until all of it is sent, even if the child has exited and another process,
+which the child left behind, holds its stdin. With this patch, the rest is sent only as long as the older releases
+would wait anyhow: until the outputs have ended and the child has exited. So ``kill()`` and ``communicate()`` after a
+time-out return when they always did.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """``wait``: ``subprocess.Popen._wait`` with a timeout, on native threads.
 
-Upstream looks at the child after 1, 2, 4 … and then every 50 ms. Here a pidfd tells when it has
-exited; then, or where there is no pidfd, upstream's code runs. So it does in a thread that has a
-hub: its ``time.sleep`` may be the one that lets other greenlets run.
+Upstream looks at the child after 1, 2, 4 … ms, and then every 50 ms. With this patch, a pidfd tells when the child has
+exited, and then upstream's code runs. Upstream's code alone runs where there is no pidfd, and in a thread that has a
+hub, because its ``time.sleep`` may be the call that lets other greenlets run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""``trace_client``: the requests of glanceclient, as ``client.request``, to the last of what is downloaded.
+"""``trace_client``: the requests of glanceclient, as ``client.request``, until the last byte of a download.
 
-So that what the server records can be told to belong to a request, each has a global request id: the caller's, or if it
-has none, one that is made here and sent as ``X-OpenStack-Request-ID``. glance shows it in its log.
+Each request has a global request id, so that the server's records can be matched with it. If the caller has none, one
+is made here and sent as ``X-OpenStack-Request-ID``. glance shows it in its log.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """``trace_requests``: the requests of glance-api, and what its controllers do.
 
-glance-api's application is what ``load_paste_app()`` returns, under eventlet and in any other server; it is the one
-place where all of a request, and nothing else, passes. ``glance.request`` has the method, the path, the request ids,
-the status and how much was sent; within it ``glance.<controller>.<action>`` is the time in which a controller decides
-what to answer, and for an upload takes the data, and ``glance.body`` that in which the body goes out. The text of an
-error that a controller raises, be it of the database, is that of the request.
+``load_paste_app()`` returns glance-api's application, under eventlet and in any other server. This is the one place
+that all of a request passes, and nothing else. ``glance.request`` has the method, the path, the request ids, the
+status and the number of bytes sent. Within it, ``glance.<controller>.<action>`` is the time in which a controller
+decides what to answer; for an upload, it includes the data. ``glance.body`` is the time in which the body is sent. If
+a controller raises an error, for example one of the database, its text is that of the request.
 
-The application is wrapped when the service builds it: tracing that is switched on later sees no requests.
+The application is wrapped when the service builds it. Tracing that is switched on later records no requests.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""``trace_stores``: what glance_store's drivers do: ``store.<driver>.get``, ``.add`` and ``.delete``.
+"""``trace_stores``: the work of glance_store's drivers: ``store.<driver>.get``, ``.add`` and ``.delete``.
 
-``get`` lasts until the last chunk has been taken, or the data is closed; ``busy_ns`` is how much of that the driver
-itself took, the rest is its consumer's. ``add`` has in ``input_ns`` how long it waited for what it was to write.
+``get`` lasts until the last chunk has been taken, or until the data is closed. ``busy_ns`` is the driver's own part of
+this time, and the rest is its consumer's. For ``add``, ``input_ns`` is how long it waited for the data that it was to
+write.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """``trace_subprocess``: ``Popen.communicate()``, natively and under eventlet, as ``subprocess.communicate``.
 
-Of what is run only the program's name is recorded, no arguments: those may be secret. With a shell that is ``sh``.
+Of the command, only the program's name is recorded, because arguments may be secret. For a command of a shell it is
+``sh``.
 """
 
 from __future__ import annotations
