@@ -116,21 +116,14 @@ class Client:
 
     def __init__(self, directory: Path) -> None:
         self.volumes = _Volumes(directory)
-        self.attachments = _Attachments()
-
-
-class _Attachments:
-    def create(self, volume_id: str, connector: Any, mode: str | None = None) -> dict[str, str]:
-        return {"id": str(uuid.uuid4())}
-
-    def update(self, attachment_id: str, connector: Any) -> Any:
-        return SimpleNamespace(id=attachment_id, connection_info={"driver_volume_type": "local"})
-
-    def complete(self, attachment_id: str) -> None:
-        pass
-
-    def delete(self, attachment_id: str) -> None:
-        pass
+        self.attachments = SimpleNamespace(
+            create=lambda *_, **__: {"id": str(uuid.uuid4())},
+            update=lambda identifier, *_: SimpleNamespace(
+                id=identifier, connection_info={"driver_volume_type": "local"}
+            ),
+            complete=lambda *_: None,
+            delete=lambda *_: None,
+        )
 
 
 class _Volumes:

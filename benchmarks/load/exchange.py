@@ -83,9 +83,21 @@ class Connection:
         kept = self._connection.sock is not None
 
         def answered() -> HTTPResponse:
-            self._send(method, path, headers or {}, body, length)
+            connection = self._connection
+            connection.putrequest(method, path, skip_accept_encoding=True)
+            for name, value in (headers or {}).items():
+                connection.putheader(name, value)
+            if not self._keep_alive:
+                connection.putheader("Connection", "close")
+            if body is not None:
+                connection.putheader("Content-Length", str(length))
+            connection.endheaders()
+            for number, piece in enumerate(body() if body is not None else ()):
+                if number:
+                    _let_others()
+                connection.send(piece)
             found.sent = time.perf_counter()
-            return self._connection.getresponse()
+            return connection.getresponse()
 
         try:
             try:
@@ -107,29 +119,6 @@ class Connection:
         if not self._keep_alive:
             self._connection.close()
         return found
-
-    def _send(
-        self,
-        method: str,
-        path: str,
-        headers: Mapping[str, str],
-        body: Callable[[], Iterable[bytes]] | None,
-        length: int,
-    ) -> None:
-        connection = self._connection
-        connection.putrequest(method, path, skip_accept_encoding=True)
-        for name, value in headers.items():
-            connection.putheader(name, value)
-        if not self._keep_alive:
-            connection.putheader("Connection", "close")
-        if body is not None:
-            connection.putheader("Content-Length", str(length))
-        connection.endheaders()
-        if body is not None:
-            for number, piece in enumerate(body()):
-                if number:
-                    _let_others()
-                connection.send(piece)
 
     def _receive(self, answer: HTTPResponse, found: Exchange, into: Callable[[memoryview], None] | None) -> None:
         if self._buffer is None:
