@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import ssl
 import sys
-import threading
 import urllib.request
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import pytest
 
 from benchmarks.backends import SERVICES, backend
 from benchmarks.backends.base import Backend, BackendError, Unavailable
+from benchmarks.backends.glance_api import Api, sha512
 from benchmarks.backends.glance_environments import ENVIRONMENTS
 from benchmarks.harness import servers
 from tests.backends.conftest import alive, processes_of
@@ -26,33 +26,21 @@ VARIABLES = [environment.variable for environment in ENVIRONMENTS.values()]
 Usable = Callable[[str], type[Backend]]
 
 
-def call(
-    access: Mapping[str, Any], method: str, path: str, body: bytes | None = None, kind: str = "application/json",
-    url: str = "url",
-) -> bytes:  # fmt: skip
-    """One request to the API; raises HTTPError for an error status."""
-    request = urllib.request.Request(access[url] + path, body, {"Content-Type": kind}, method=method)
-    context = ssl.create_default_context(cafile=access["certificate"]) if url == "https_url" else None
-    handlers = [urllib.request.HTTPSHandler(context=context)] if context else []
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), *handlers)
-    with opener.open(request, timeout=60) as answer:
-        return answer.read()
+def api(access: Mapping[str, Any], url: str = "url") -> Api:
+    """A client of the server; of its HTTPS address, if that is the ``url``."""
+    tls = ssl.create_default_context(cafile=access["certificate"]) if url == "https_url" else None
+    return Api(urllib.parse.urlsplit(access[url]).port or 0, tls=tls)
 
 
-def upload(access: Mapping[str, Any], data: bytes, url: str = "url") -> str:
-    """Make an image; returns its identifier."""
-    made = json.dumps({"name": "image", "disk_format": "raw", "container_format": "bare"}).encode()
-    identifier = json.loads(call(access, "POST", "/v2/images", made, url=url))["id"]
-    call(access, "PUT", f"/v2/images/{identifier}/file", data, "application/octet-stream", url)
-    return identifier
-
-
-def check_image(access: Mapping[str, Any], identifier: str, data: bytes, url: str = "url") -> None:
-    image = json.loads(call(access, "GET", f"/v2/images/{identifier}", url=url))
-    assert (image["status"], image["size"]) == ("active", len(data))
-    assert image["os_hash_value"] == hashlib.sha512(data).hexdigest()
-    assert call(access, "GET", f"/v2/images/{identifier}/file", url=url) == data
+def check_image(access: Mapping[str, Any], data: bytes, url: str = "url") -> str:
+    """Make an image and read it; returns its identifier."""
+    client = api(access, url)
+    identifier = client.make(data)
+    image = client.show(identifier)
+    assert (image["status"], image["size"], image["os_hash_value"]) == ("active", len(data), sha512(data))
+    assert client.download(identifier).body == data
     assert (Path(access["images"]) / identifier).read_bytes() == data
+    return identifier
 
 
 @pytest.mark.parametrize("fastio", ["off", "on"])
@@ -65,7 +53,7 @@ def test_it_serves_images_and_leaves_nothing(usable: Usable, tmp_path: Path, nam
         # A parent and the worker that has the requests.
         assert len(pids) == 2 and all(map(alive, pids))
         assert running.cpu_seconds() > 0
-        check_image(access, upload(access, data), data)
+        check_image(access, data)
         running.check()
         said = Path(access["log"]).read_text()
         assert ("fastio: " in said) == (fastio == "on")
@@ -87,7 +75,7 @@ def test_two_with_their_parameters(usable: Usable, tmp_path: Path, name: str) ->
         assert "filesystem_store_chunk_size = 131072\n" in configuration and "flavor = caching\n" in configuration
         assert "filesystem_store_chunk_size" not in (one.etc / "glance-api.conf").read_text()
         assert b"FASTIO_DISABLED=image_chunks" in Path(f"/proc/{two.pids()[-1]}/environ").read_bytes().split(b"\0")
-        check_image(two.access(), upload(two.access(), b"two"), b"two")
+        check_image(two.access(), b"two")
         one.check()
 
 
@@ -96,27 +84,16 @@ def test_requests_of_somebody(usable: Usable, tmp_path: Path, name: str) -> None
     """With the flavor ``identity`` an image has an owner."""
     with usable(name)(tmp_path, flavor="identity") as running:
         access = running.access()
-        identifier = upload(access, b"owned")
-        check_image(access, identifier, b"owned")
-        with urllib.request.urlopen(f"{access['url']}/v2/images/{identifier}", timeout=60) as answer:
-            assert json.load(answer)["owner"]
+        assert api(access).show(check_image(access, b"owned"))["owner"]
 
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_many_uploads_at_a_time(usable: Usable, tmp_path: Path, name: str) -> None:
     """What sqlite refuses to threads."""
     data = os.urandom(100_000)
-    made: list[str] = []
-    with usable(name)(tmp_path) as running:
-        access = running.access()
-        threads = [threading.Thread(target=lambda: made.append(upload(access, data))) for _ in range(20)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(set(made)) == len(threads)
-        for identifier in made:
-            check_image(access, identifier, data)
+    with usable(name)(tmp_path) as running, ThreadPoolExecutor(20) as pool:
+        made = list(pool.map(check_image, [running.access()] * 20, [data] * 20))
+    assert len(set(made)) == 20
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -127,7 +104,7 @@ def test_another_environment(usable: Usable, tmp_path: Path, monkeypatch: pytest
         monkeypatch.delenv(variable, raising=False)
     assert servers.why_not(name) and not servers.why_not(name, {"python": python})
     with backend(name)(tmp_path, python=python, fastio="on") as running:
-        check_image(running.access(), upload(running.access(), b"image"), b"image")
+        check_image(running.access(), b"image")
         assert running.access()["python"] == python
     reason = servers.why_not(name, {"python": "/nowhere/bin/python"})
     assert reason.startswith(f"{name}: beside python=/nowhere/bin/python there is no ")
@@ -140,7 +117,7 @@ def test_https(usable: Usable, tmp_path: Path) -> None:
     data = os.urandom(300_001)
     with usable("glance-32")(tmp_path, tls=1) as running:
         access = running.access()
-        check_image(access, upload(access, data, "https_url"), data, "https_url")
+        check_image(access, data, "https_url")
         with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
             urllib.request.build_opener(urllib.request.ProxyHandler({})).open(access["https_url"], timeout=60)
 
@@ -182,7 +159,7 @@ def test_up(usable: Usable, tmp_path: Path) -> None:
     with up("glance-32", "-p", "fastio=on", "-p", "chunk_size=1MiB", "--directory", str(tmp_path)) as process:
         lines = read_until(process, "It runs until")
         access = dict(line.split(": ", 1) for line in lines if ": " in line)
-        check_image(access, upload(access, b"image"), b"image")
+        check_image(access, b"image")
 
         process.terminate()
 

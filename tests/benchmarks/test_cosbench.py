@@ -286,100 +286,76 @@ def test_ways_to_log_in(tmp_path) -> None:
     assert work_of(tmp_path, storage=token).plan.server == {"token": "AUTH_tk", "storage_url": "http://h/v1/AUTH_test"}
 
 
-@pytest.mark.parametrize(
-    ("parts", "line", "message"),
-    [
-        (
-            {"storage": '<storage type="ampli" />'},
-            3,
-            "storage 'ampli': type='ampli' is not supported; allowed: swift, s3, mock",
-        ),
-        ({"storage": ""}, 7, "work 'work': there is no storage for it; allowed: swift, s3, mock"),
-        ({"storage": SWIFT}, 3, "auth type 'none' does not log in to swift; allowed: swauth, keystone"),
-        (
-            {"auth": '<auth type="httpauth" />'},
-            4,
-            "type='httpauth' is not supported; allowed: none, swauth, keystone, mock",
-        ),
-        ({"storage": SWIFT, "auth": KEYSTONE.format(url="http://h/v2.0")}, 4, "Keystone's third version"),
-        (
-            {"storage": '<storage type="s3" config="accesskey=a;secretkey=b;endpoint=h:80" />'},
-            3,
-            "endpoint=h:80 is not a URL",
-        ),
-        ({"storage": '<storage type="s3" config="accesskey=a;proxyhost=p" />'}, 3, "proxyhost=p is not supported"),
-        ({"storage": '<storage type="mock" config="errors=2" />'}, 3, "errors=2 is not a number from 0 to 1"),
-        ({"storage": '<storage type="mock" config="delay=soon" />'}, 3, "delay=soon is not a number from 0 on"),
-        ({"storage": '<storage type="mock" config="delay" />'}, 3, "'delay' is not key=value"),
-        ({"work": ""}, 7, "runtime and totalOps are both 0"),
-        ({"work": 'runtime="x"'}, 7, "runtime='x' is not a whole number from 0 on"),
-        ({"work": 'runtime="1" colour="red"'}, 7, "attribute colour='red' is not known; allowed: name, type"),
-        ({"work": 'runtime="1" driver="d1"'}, 7, "driver='d1' is not supported"),
-        ({"work": 'runtime="1" totalBytes="9"'}, 7, "totalBytes='9' is not supported; use totalOps, runtime"),
-        ({"work": 'runtime="1" afr="1000001"'}, 7, "afr='1000001' is not a whole number from 0 to 1000000"),
-        ({"work": 'runtime="1" type="mystery"'}, 7, "type='mystery' is not supported; allowed: init, prepare, normal"),
-        (
-            {"work": 'runtime="1" division="disk"'},
-            7,
-            "division='disk' is not supported; allowed: none, container, object",
-        ),
-        ({"workload": 'trigger="now.sh"'}, 2, "trigger='now.sh' is not supported"),
-        ({"operation": ""}, 7, "it has no operation"),
-        (
-            {"operation": operation("containers=c(1);objects=c(1)", more='ratio="60"')},
-            7,
-            "add up to 60; they must to 100",
-        ),
-        (
-            {"operation": operation("containers=c(1);objects=c(1)", "filewrite")},
-            7,
-            "type='filewrite' is not supported; allowed: read, write, delete, list",
-        ),
-        ({"operation": operation("containers=c(1)")}, 7, "operation 'read': config: it needs objects"),
-        ({"operation": operation("containers=c(1);objects=z(1)")}, 7, "objects=z(1): 'z(1)' is not one of c(N)"),
-        (
-            {"operation": operation("containers=c(1);objects=c(1);depth=2")},
-            7,
-            "depth=2 is not supported; allowed: containers",
-        ),
-        ({"operation": operation("containers=c(1);objects=c(1)", "write")}, 7, "it needs sizes"),
-        (
-            {"operation": operation("containers=c(1);objects=c(1);sizes=c(1)", "write")},
-            7,
-            "does not end with one of the units",
-        ),
-        (
-            {"operation": operation("containers=c(1);objects=c(1);content=zero")},
-            7,
-            "content=zero is not supported; allowed: random",
-        ),
-        ({"operation": operation("containers=c(1);objects=c(1);chunked=true")}, 7, "chunked=true is not supported"),
-        ({"operation": operation("containers=c(1);objects=c(1)", "list")}, 7, "objects=c(1) is not supported for list"),
-        ({"operation": "<thing/>"}, 7, "thing: it can not be in work; allowed there: storage, auth, operation"),
-        ({"operation": "<operation"}, 7, "not XML"),
-        (
-            {"work": 'type="prepare" config="containers=u(1,2);objects=r(1,2);sizes=c(1)KB"', "operation": ""},
-            7,
-            "can not be scanned, only r(LOW,HIGH)",
-        ),
-        ({"work": 'type="init" config="containers=c(1)"', "operation": ""}, 7, "containers=c(1) can not be scanned"),
-        ({"work": 'type="cleanup" config="containers=r(1,2);objects=r(1,2)"'}, 7, "has no operations of its own"),
-        (
-            {
-                "work": 'type="prepare" config="containers=r(1,2);objects=r(1,2);sizes=c(1)KB;createContainer=maybe"',
-                "operation": "",
-            },
-            7,
-            "createContainer=maybe is not one of true, false",
-        ),
-    ],
-)
-def test_what_can_not_be_run_is_told(tmp_path, parts, line, message) -> None:
+#: In which line of the file a part is, and what is wrong with it there.
+LINES = {"workload": 2, "storage": 3, "auth": 4, "work": 7, "operation": 7}
+BOTH = "containers=c(1);objects=c(1)"
+WRONG = [
+    ("storage", '<storage type="ampli" />',
+     "storage 'ampli': type='ampli' is not supported; allowed: swift, s3, mock"),
+    ("storage", SWIFT, "auth type 'none' does not log in to swift; allowed: swauth, keystone"),
+    ("auth", '<auth type="httpauth" />', "type='httpauth' is not supported; allowed: none, swauth, keystone, mock"),
+    ("storage", '<storage type="s3" config="accesskey=a;secretkey=b;endpoint=h:80" />', "endpoint=h:80 is not a URL"),
+    ("storage", '<storage type="s3" config="accesskey=a;proxyhost=p" />', "proxyhost=p is not supported"),
+    ("storage", '<storage type="mock" config="errors=2" />', "errors=2 is not a number from 0 to 1"),
+    ("storage", '<storage type="mock" config="delay=soon" />', "delay=soon is not a number from 0 on"),
+    ("storage", '<storage type="mock" config="delay" />', "'delay' is not key=value"),
+    ("work", "", "runtime and totalOps are both 0"),
+    ("work", 'runtime="x"', "runtime='x' is not a whole number from 0 on"),
+    ("work", 'runtime="1" colour="red"', "attribute colour='red' is not known; allowed: name, type"),
+    ("work", 'runtime="1" driver="d1"', "driver='d1' is not supported"),
+    ("work", 'runtime="1" totalBytes="9"', "totalBytes='9' is not supported; use totalOps, runtime"),
+    ("work", 'runtime="1" afr="1000001"', "afr='1000001' is not a whole number from 0 to 1000000"),
+    ("work", 'runtime="1" type="mystery"', "type='mystery' is not supported; allowed: init, prepare, normal"),
+    ("work", 'runtime="1" division="disk"', "division='disk' is not supported; allowed: none, container, object"),
+    ("work", 'type="cleanup" config="containers=r(1,2);objects=r(1,2)"', "has no operations of its own"),
+    ("workload", 'trigger="now.sh"', "trigger='now.sh' is not supported"),
+    ("operation", "", "it has no operation"),
+    ("operation", operation(BOTH, more='ratio="60"'), "add up to 60; they must to 100"),
+    ("operation", operation(BOTH, "filewrite"),
+     "type='filewrite' is not supported; allowed: read, write, delete, list"),
+    ("operation", operation("containers=c(1)"), "operation 'read': config: it needs objects"),
+    ("operation", operation("containers=c(1);objects=z(1)"), "objects=z(1): 'z(1)' is not one of c(N)"),
+    ("operation", operation(f"{BOTH};depth=2"), "depth=2 is not supported; allowed: containers"),
+    ("operation", operation(BOTH, "write"), "it needs sizes"),
+    ("operation", operation(f"{BOTH};sizes=c(1)", "write"), "does not end with one of the units"),
+    ("operation", operation(f"{BOTH};content=zero"), "content=zero is not supported; allowed: random"),
+    ("operation", operation(f"{BOTH};chunked=true"), "chunked=true is not supported"),
+    ("operation", operation(BOTH, "list"), "objects=c(1) is not supported for list"),
+    ("operation", "<thing/>", "thing: it can not be in work; allowed there: storage, auth, operation"),
+    ("operation", "<operation", "not XML"),
+]  # fmt: skip
+PREPARE = 'type="prepare" config="containers={};objects=r(1,2);sizes=c(1)KB{}"'
+
+
+def is_told(tmp_path: Path, line: int, message: str, **parts: str) -> None:
     path = written(tmp_path, **parts)
     with pytest.raises(WorkloadError) as told:
         cosbench.read(path)
     assert str(told.value).startswith(f"{path}:{line}: ")
     assert message in str(told.value)
+
+
+@pytest.mark.parametrize(("part", "text", "message"), WRONG)
+def test_what_can_not_be_run_is_told(tmp_path, part, text, message) -> None:
+    is_told(tmp_path, LINES[part], message, **{part: text})
+
+
+@pytest.mark.parametrize(
+    ("work", "message"),
+    [
+        (PREPARE.format("u(1,2)", ""), "can not be scanned, only r(LOW,HIGH)"),
+        (PREPARE.format("r(1,2)", ";createContainer=maybe"), "createContainer=maybe is not one of true, false"),
+        ('type="init" config="containers=c(1)"', "containers=c(1) can not be scanned"),
+    ],
+)
+def test_what_can_not_be_prepared_is_told(tmp_path, work, message) -> None:
+    is_told(tmp_path, 7, message, work=work, operation="")
+
+
+def test_a_service_that_is_not_there_or_not_known_is_told(tmp_path) -> None:
+    is_told(tmp_path, 7, "work 'work': there is no storage for it; allowed: swift, s3, mock", storage="")
+    old = KEYSTONE.format(url="http://h/v2.0")
+    is_told(tmp_path, 4, "Keystone's third version", storage=SWIFT, auth=old)
 
 
 def test_other_files(tmp_path) -> None:

@@ -423,25 +423,6 @@ class TestWrite:
         assert sheep.file("img").read_bytes().count(b"x") == taken
         assert sheep.file("img").stat().st_size == 100_000
 
-    @pytest.mark.parametrize("settings", [{}, {"daemon": "down"}, {"daemon": "unformatted"}])
-    def test_errors_leave_the_input(self, sheep, pipe, settings):
-        reader, writer = pipe
-        writer.write(b"x" * 1000)
-        code, _, err = sheep("write", "img", stdin=reader.fileno(), settings=settings)
-        assert code == 1 and err
-        assert unread(reader.fileno()) == 1000
-
-    def test_a_large_input_meets_a_closed_pipe(self, sheep):
-        sheep.image("img", 10)
-        with sheep.running("write", "img", stdin=subprocess.PIPE) as child:
-            with pytest.raises(BrokenPipeError):
-                child.stdin.write(bytes(OBJECT))
-                child.stdin.flush()
-            with contextlib.suppress(BrokenPipeError):
-                child.stdin.close()
-            assert child.wait(SECONDS) == 0
-            assert child.stderr.read() == b""
-
     def test_short_input_is_padded_with_zeros(self, sheep):
         """Up to the end of LEN or of the object, whichever is first; what follows stays."""
         old = b"\xff" * (3 * OBJECT)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import importlib.util
 import json
-import os
 import re
 import signal
 import socket
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ if importlib.util.find_spec("locust") is None:
     pytest.skip("loads need the extra 'load'", allow_module_level=True)
 pytest.importorskip("numpy", reason="the analysis needs the extra 'bench'")
 
+from benchmarks.backends import SERVICES, backend
 from benchmarks.load import analysis, client, protocols, report
 from benchmarks.load.plan import Operation, Plan, PlanError
 from tests.backends.required import missing
@@ -36,12 +38,6 @@ ROOT = Path(__file__).parent.parent.parent
 
 #: How often plan()'s operations use each of its objects.
 TWICE = dict.fromkeys(range(50), 2)
-
-
-@pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("FASTIO_LOAD_")]:
-        monkeypatch.delenv(name)
 
 
 def plan(url: str = "http://127.0.0.1:1", **fields) -> Plan:
@@ -118,55 +114,54 @@ def written(tmp_path: Path, chosen: Plan) -> str:
     return str(path)
 
 
+@contextlib.contextmanager
+def elsewhere(tmp_path: Path, chosen: Plan, *options: str, count: int = 2, fault=object_server.well) -> Iterator[Any]:
+    """Workers that wait for a master; yields them, what starts a master, and what the objects' server sees."""
+    address = f"127.0.0.1:{free_port()}"
+    with object_server.serving(chosen, fault) as (url, objects), contextlib.ExitStack() as stack:
+        path = written(tmp_path, dataclasses.replace(chosen, server={"url": url}))
+
+        def started(*arguments: str) -> subprocess.Popen:
+            process = start(*arguments)
+            stack.callback(_end, process)
+            return process
+
+        workers = [started("worker", address, *options) for _ in range(count)]
+        yield workers, lambda name="run": started(
+            "run", path, "--output", str(tmp_path / name), "--bind", address, "--workers", str(count)
+        ), objects  # fmt: skip
+
+
+def _end(process: subprocess.Popen) -> None:
+    process.terminate()
+    process.communicate(timeout=60)
+
+
 def test_two_workers_elsewhere(tmp_path) -> None:
     """The example of the documentation, on loopback."""
-    address = f"127.0.0.1:{free_port()}"
-    chosen = plan()
-    with object_server.serving(chosen) as (url, objects):
-        path = written(tmp_path, dataclasses.replace(chosen, server={"url": url}))
-        workers = [start("worker", address) for _ in range(2)]
-        master = start("run", path, "--output", str(tmp_path / "run"), "--bind", address, "--workers", "2")
+    with elsewhere(tmp_path, plan()) as (workers, run, objects):
+        master = run()
         assert master.wait(120) == 0, master.stderr.read()
         assert [worker.wait(60) for worker in workers] == [0, 0]
     found = read(tmp_path / "run")
     assert collections.Counter(objects.numbers) == TWICE
     assert len(found.workers) == 2 and len(found.operations) == 100
     assert all(abs(worker["clock_offset"]) <= worker["clock_error"] + 0.001 for worker in found.workers)
-    for process in [master, *workers]:
-        process.stderr.close()
 
 
 def test_fewer_users_than_workers(tmp_path) -> None:
-    address = f"127.0.0.1:{free_port()}"
-    chosen = plan(users=1)
-    with object_server.serving(chosen) as (url, objects):
-        path = written(tmp_path, dataclasses.replace(chosen, server={"url": url}))
-        processes = [start("worker", address) for _ in range(2)]
-        processes.append(start("run", path, "-o", str(tmp_path / "run"), "--bind", address, "--workers", "2"))
-        assert [process.wait(120) for process in processes] == [0, 0, 0]
-    for process in processes:
-        process.stderr.close()
+    with elsewhere(tmp_path, plan(users=1)) as (workers, run, objects):
+        assert [process.wait(120) for process in [run(), *workers]] == [0, 0, 0]
     assert len(read(tmp_path / "run").workers) == 1
     assert collections.Counter(objects.numbers) == TWICE
 
 
 def test_a_worker_that_keeps_waiting_takes_part_in_one_run_after_the_other(tmp_path) -> None:
-    address = f"127.0.0.1:{free_port()}"
-    chosen = plan(total=10, users=1)
-    with object_server.serving(chosen) as (url, _):
-        path = written(tmp_path, dataclasses.replace(chosen, server={"url": url}))
-        worker = start("worker", address, "--keep")
-        try:
-            for name in ("first", "second"):
-                output = str(tmp_path / name)
-                master = start("run", path, "--output", output, "--bind", address, "--workers", "1")
-                assert master.wait(120) == 0, master.stderr.read()
-                master.stderr.close()
-                assert len(read(tmp_path / name).operations) == 10
-        finally:
-            worker.terminate()
-            worker.wait(30)
-            worker.stderr.close()
+    with elsewhere(tmp_path, plan(total=10, users=1), "--keep", count=1) as (_, run, _):
+        for name in ("first", "second"):
+            master = run(name)
+            assert master.wait(120) == 0, master.stderr.read()
+            assert len(read(tmp_path / name).operations) == 10
 
 
 def test_what_goes_wrong_is_recorded(tmp_path) -> None:
@@ -242,7 +237,6 @@ def test_nobody_listens(tmp_path) -> None:
 
 
 def test_a_worker_that_dies_is_lost_and_the_run_ends(tmp_path) -> None:
-    address = f"127.0.0.1:{free_port()}"
     begun = threading.Event()
 
     def fault(handler, count: int) -> bool:
@@ -251,18 +245,13 @@ def test_a_worker_that_dies_is_lost_and_the_run_ends(tmp_path) -> None:
         time.sleep(0.02)
         return False
 
-    chosen = plan(users=2, total=0, seconds=8)
-    with object_server.serving(chosen, fault) as (url, _):
-        path = written(tmp_path, dataclasses.replace(chosen, server={"url": url}))
-        workers = [start("worker", address) for _ in range(2)]
-        master = start("run", path, "--output", str(tmp_path / "run"), "--bind", address, "--workers", "2")
+    chosen = plan(users=2, total=0, seconds=5)
+    with elsewhere(tmp_path, chosen, fault=fault) as (workers, run, _):
+        master = run()
         assert begun.wait(60)
         workers[0].send_signal(signal.SIGKILL)
         assert master.wait(120) == 0, master.stderr.read()
         assert workers[1].wait(60) == 0
-        workers[0].wait()
-    for process in [master, *workers]:
-        process.stderr.close()
     found = analysis.read(tmp_path / "run")
     assert [worker["lost"] for worker in found.workers].count(True) == 1
     assert any("was lost" in note for note in found.doubts)
@@ -347,7 +336,10 @@ def test_only_the_generators_processes_are_patched() -> None:
 # --- real services
 
 
-def everything(tmp_path: Path, protocol: str, server: dict) -> None:
+ALL = ("write", "read", "list", "delete")
+
+
+def everything(tmp_path: Path, protocol: str, server: dict, kinds: Sequence[str] = ALL) -> None:
     """Write, read, list and delete, with two users; and the same container again."""
     chosen = Plan(
         protocol=protocol, server=server, operations=(Operation("write", count=20),), users=2, total=20, size=300_001,
@@ -355,13 +347,15 @@ def everything(tmp_path: Path, protocol: str, server: dict) -> None:
     )  # fmt: skip
     for _ in range(2):
         protocols.make_container(chosen)
-    for kind in ("write", "read", "list", "delete"):
+    for kind in kinds:
         step = dataclasses.replace(chosen, operations=(Operation(kind, count=20),))
         found = read(client.carry_out(step, tmp_path / kind))
         assert found.errors == {}
         assert len(found.operations) == 20
         assert set(found.operations.bytes) == ({0} if kind in ("list", "delete") else {300_001})
         assert report.figures(found)["verified"]
+    if kinds != ALL:
+        return
     gone = dataclasses.replace(chosen, operations=(Operation("read", count=20),))
     found = read(client.carry_out(gone, tmp_path / "gone"))
     assert report.figures(found)["success_ratio"] == 0 and set(found.operations.status) == {404}
@@ -369,26 +363,28 @@ def everything(tmp_path: Path, protocol: str, server: dict) -> None:
         protocols.remove_container(chosen)
 
 
-@pytest.mark.parametrize("auth", ["auth_v1", "auth_v3"])
-def test_swift(tmp_path, auth) -> None:
-    from benchmarks.backends.swift import Swift
+def backend_for(name: str, **parameters: Any) -> Any:
+    kind = backend(name)
+    reason = kind.available()
+    if reason:
+        missing(name, reason)
+    return kind(**parameters)
 
-    if Swift.available():
-        missing("swift", Swift.available())
-    with Swift() as running:
+
+def test_swift(tmp_path) -> None:
+    with backend_for("swift") as running:
         access = running.access()
-        everything(tmp_path, "swift", {key: access[key] for key in (auth, "user", "key")})
+        everything(tmp_path, "swift", {key: access[key] for key in ("auth_v1", "user", "key")})
+        # The other login, to the same container.
+        other = {key: access[key] for key in ("auth_v3", "user", "key")}
+        everything(tmp_path / "v3", "swift", other, ("write",))
 
 
 def test_swift_renews_its_token(tmp_path) -> None:
-    from benchmarks.backends.swift import Swift
-
-    if Swift.available():
-        missing("swift", Swift.available())
-    with Swift(token_life=3) as running:
+    with backend_for("swift", token_life=2) as running:
         access = running.access()
         chosen = Plan(
-            protocol="swift", server={key: access[key] for key in ("auth_v1", "user", "key")}, users=2, seconds=8,
+            protocol="swift", server={key: access[key] for key in ("auth_v1", "user", "key")}, users=2, seconds=5,
             operations=(Operation("write", count=5),), size=1000,
         )  # fmt: skip
         protocols.make_container(chosen)
@@ -401,23 +397,14 @@ def test_swift_renews_its_token(tmp_path) -> None:
 
 def test_s3(tmp_path) -> None:
     pytest.importorskip("botocore", reason="S3 needs botocore")
-    from benchmarks.backends.s3 import S3
-
-    if S3.available():
-        missing("s3", S3.available())
-    with S3() as running:
+    with backend_for("s3") as running:
         access = running.access()
         everything(tmp_path, "s3", {key: access[key] for key in ("url", "access_key", "secret_key")})
 
 
-@pytest.mark.parametrize("release", ["Glance32", "Glance33"])
+@pytest.mark.parametrize("release", SERVICES)
 def test_glance(tmp_path, release) -> None:
-    from benchmarks.backends import glance
-
-    kind = getattr(glance, release)
-    if kind.available():
-        pytest.skip(kind.available())
-    with kind() as running:
+    with backend_for(release) as running:
         everything(tmp_path, "glance", {"url": running.access()["url"]})
 
 

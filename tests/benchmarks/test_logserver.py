@@ -38,7 +38,7 @@ def swift():
     if reason:
         missing("swift", reason)
     # Tokens that end while the tests go on.
-    with Swift(token_life=3) as running:
+    with Swift(token_life=2) as running:
         yield running.access()
 
 
@@ -156,7 +156,7 @@ def test_clients_that_go_away(server) -> None:
 
 
 def test_tokens_are_renewed(server) -> None:
-    deadline = time.monotonic() + 7
+    deadline = time.monotonic() + 5
     while time.monotonic() < deadline:
         assert ask(server, "/only/in-swift.txt")[:2] == (200, LOG)
         time.sleep(0.05)

@@ -46,17 +46,12 @@ from benchmarks.suites.workload_matrix import tables as workload_matrix_tables
 from tests.backends.required import missing
 from tests.benchmarks.test_workload_matrix_parts import agent_process
 from tests.conftest import with_services
+from tests.eventually import until
 
 pytestmark = with_services
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = ROOT / "doc" / "source" / "examples" / "load"
-
-
-@pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("FASTIO_LOAD_")]:
-        monkeypatch.delenv(name)
 
 
 @contextlib.contextmanager
@@ -116,19 +111,19 @@ def nothing_is_left(what: Workload) -> None:
 # --- no service
 
 
+def command(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """``python -m benchmarks.load ARGUMENTS``."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks.load", *arguments], cwd=cwd, env=environment, capture_output=True, text=True,
+        timeout=100,
+    )  # fmt: skip
+
+
 def test_the_example_without_a_service(tmp_path) -> None:
-    command = [sys.executable, "-m", "benchmarks.load"]
-    text = (EXAMPLES / "mock.xml").read_text().replace("20000", "2000")
-    (tmp_path / "mock.xml").write_text(text)
-    arguments = [
-        "workload",
-        str(tmp_path / "mock.xml"),
-        "-o",
-        str(tmp_path / "out"),
-        "--result",
-        str(tmp_path / "r.json"),
-    ]
-    ran = subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=100)
+    (tmp_path / "mock.xml").write_text((EXAMPLES / "mock.xml").read_text().replace("20000", "2000"))
+    arguments = ["workload", str(tmp_path / "mock.xml")]
+    ran = command(*arguments, "-o", str(tmp_path / "out"), "--result", str(tmp_path / "r.json"))
     assert ran.returncode == 0, ran.stderr
     assert ran.stderr.splitlines() == ["init …", "main …", "dispose …"]
     found = workloads.read(tmp_path / "out")
@@ -140,14 +135,10 @@ def test_the_example_without_a_service(tmp_path) -> None:
     assert main.usage is not None and main.bottleneck is not None and main.usage.machines[0].cpu > 0
     case = results.read(tmp_path / "r.json").case("main-main")
     assert case.figures("run")[0] > 0 and case.variants["run"].details["usage"]["machines"]
-    again = subprocess.run(
-        [*command, "analyze", str(tmp_path / "out")], cwd=ROOT, capture_output=True, text=True, timeout=60
-    )
+    again = command("analyze", str(tmp_path / "out"))
     assert again.returncode == 0 and again.stdout == ran.stdout
     assert "error injected" in ran.stdout
-    checked = subprocess.run(
-        [*command, *arguments[:2], "--check"], cwd=ROOT, capture_output=True, text=True, timeout=60
-    )
+    checked = command(*arguments, "--check")
     assert checked.stdout.splitlines() == ["init: init (init)", "main: main (normal)", "dispose: dispose (dispose)"]
 
 
@@ -164,9 +155,7 @@ def test_the_example_without_a_service(tmp_path) -> None:
 def test_what_can_not_be_carried_out_is_told(tmp_path, arguments, message) -> None:
     shutil.copy(EXAMPLES / "mock.xml", tmp_path)
     (tmp_path / "wrong.xml").write_text("<a/>")
-    command = [sys.executable, "-m", "benchmarks.load", "workload", *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    ran = command("workload", *arguments, cwd=tmp_path)
     assert ran.returncode in (1, 2) and re.search(message, ran.stderr) and "Traceback" not in ran.stderr
 
 
@@ -205,41 +194,24 @@ def test_what_has_failed_ends_it_but_for_what_cleans_up(tmp_path) -> None:
 def test_a_run_that_is_stopped_ends_its_load_generators(tmp_path) -> None:
     text = MOCK.format(total=10**9, errors=0).replace('afr="0"', 'runtime="300"')
     (tmp_path / "w.xml").write_text(text)
-    command = [
-        sys.executable,
-        "-m",
-        "benchmarks.load",
-        "workload",
-        str(tmp_path / "w.xml"),
-        "-o",
-        str(tmp_path / "out"),
-    ]
-    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+    files = [str(tmp_path / "w.xml"), "-o", str(tmp_path / "out")]
+    started = [sys.executable, "-m", "benchmarks.load", "workload", *files]
+    with subprocess.Popen(started, cwd=ROOT, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
 
         def generators():
             with contextlib.suppress(psutil.Error):
                 return [each for each in psutil.Process(process.pid).children() if "run" in each.cmdline()]
 
-        children = _until(generators, "a load generator")
+        children = until(generators, "a load generator")
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 143
-        _until(lambda: not any(each.is_running() and each.status() != "zombie" for each in children), "its end")
+        until(lambda: not any(each.is_running() and each.status() != "zombie" for each in children), "its end")
 
 
 def test_works_at_the_same_time_can_not_have_workers_from_elsewhere(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("FASTIO_LOAD_WORKERS", "2")
     with pytest.raises(PlanError, match="stage two: its works go on at the same time"):
         stages.carry_out(workload(tmp_path / "w.xml", MOCK.format(total=5, errors=0)), tmp_path / "out")
-
-
-def _until(condition: Callable[[], Any], what: str, seconds: float = 60) -> Any:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"not within {seconds} s: {what}")
 
 
 # --- real services
@@ -285,26 +257,34 @@ def test_s3_and_workers_of_several_processes(tmp_path, monkeypatch) -> None:
 # --- servers that fail
 
 
+@contextlib.contextmanager
+def killed_meanwhile(
+    tmp_path: Path, server: Any, pids: Callable[[], list[int]], cpu_seconds: float
+) -> Iterator[list[float]]:
+    """Kill these processes when the stage main has begun, and its requests; yields the list that then has the time."""
+    killed: list[float] = []
+
+    def kill() -> None:
+        until(lambda: list((tmp_path / "out").glob("03-main/1-main")), "the stage main")
+        # The load generator needs a moment to start. The server writes no log of its requests: they take CPU time.
+        before = server.cpu_seconds()
+        until(lambda: server.cpu_seconds() > before + cpu_seconds, "requests")
+        for pid in pids():
+            os.kill(pid, signal.SIGKILL)
+        killed.append(time.time())
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    yield killed
+    thread.join()
+
+
 def test_a_server_that_dies(tmp_path) -> None:
     """It is gone for good: the run ends, tells the truth, and what can not be cleaned up is told."""
     with running("s3") as server:
         what = workload(tmp_path / "s3.xml", short("s3.xml", server.access(), seconds=4))
-        killed: list[float] = []
-
-        def kill() -> None:
-            _until(lambda: list((tmp_path / "out").glob("03-main/1-main")), "the stage main")
-            # The load generator needs a moment to start.
-            _until(lambda: _requests(server) > 50, "requests")
-            for pid in server.pids():
-                os.kill(pid, signal.SIGKILL)
-            killed.append(time.time())
-
-        thread = threading.Thread(target=kill)
-        thread.start()
-        begun = time.monotonic()
-        found = failed(tmp_path, what, "stage main, work main: .* operations failed, 20.00% may")
-        thread.join()
-        assert time.monotonic() - begun < 120
+        with killed_meanwhile(tmp_path, server, server.pids, 0.1) as killed:
+            found = failed(tmp_path, what, "stage main, work main: .* operations failed, 20.00% may")
     assert list(found.stages.values()) == ["done", "done", "failed", "failed", "failed"]
     main = named(found, "main").run.operations
     late = main.start + named(found, "main").run.started > killed[0] + 0.1
@@ -317,11 +297,6 @@ def test_a_server_that_dies(tmp_path) -> None:
     assert ratio == pytest.approx(1 - main.failed.mean()) and 0 < ratio < 1
 
 
-def _requests(server: Any) -> int:
-    """How many CPU ticks it has used: it writes no log of its requests."""
-    return int(server.cpu_seconds() * 100)
-
-
 def test_a_server_that_dies_and_comes_back(tmp_path) -> None:
     """Swift's own parent process starts the object server again: what was under way fails, and all is cleaned up."""
     with running("swift") as server:
@@ -331,20 +306,8 @@ def test_a_server_that_dies_and_comes_back(tmp_path) -> None:
         # proxy to leave the server alone, if it did that.
         text = text.replace('<work name="main" workers="8"', '<work name="main" workers="32" afr="1000000"')
         what = workload(tmp_path / "swift.xml", text)
-        killed: list[float] = []
-
-        def kill() -> None:
-            _until(lambda: list((tmp_path / "out").glob("03-main/1-main")), "the stage main")
-            before = _requests(server)
-            _until(lambda: _requests(server) > before + 50, "requests")
-            for pid in _object_servers(server):
-                os.kill(pid, signal.SIGKILL)
-            killed.append(time.time())
-
-        thread = threading.Thread(target=kill)
-        thread.start()
-        found = done(tmp_path, what)
-        thread.join()
+        with killed_meanwhile(tmp_path, server, lambda: _object_servers(server), 0.5) as killed:
+            found = done(tmp_path, what)
         nothing_is_left(what)
     main = named(found, "main").run
     start, end, failed = (getattr(main.operations, name) for name in ("start", "end", "failed"))
@@ -478,15 +441,8 @@ def test_what_is_asked_in_the_issue_is_in_the_matrix() -> None:
         for variant in case.all_variants():
             from benchmarks.suites.workload_matrix import workload as workload_matrix
 
-            access = {
-                "backend": case.backend,
-                "url": "u",
-                "auth_v1": "a",
-                "user": "u",
-                "key": "k",
-                "access_key": "a",
-                "secret_key": "s",
-            }
+            keys = ("url", "auth_v1", "user", "key", "access_key", "secret_key")
+            access = {"backend": case.backend, **dict.fromkeys(keys, "x")}
             plan = workload_matrix.main_plan({**case.parameters, **variant.parameters}, access)
             assert next(Schedule(plan).share(0, 1))
 
