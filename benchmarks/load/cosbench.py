@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.parsers import expat
 
 from benchmarks.load import Wrong
@@ -153,11 +153,11 @@ def _no_trigger(element: _Element) -> None:
         raise element.error(f"trigger={element.attributes['trigger']!r} is not supported; allowed: none")
 
 
-class _Service:
+class _Service(NamedTuple):
     """The storage and the auth that hold for an element."""
 
-    def __init__(self, storage: _Element | None, auth: _Element | None) -> None:
-        self.storage, self.auth = storage, auth
+    storage: _Element | None
+    auth: _Element | None
 
 
 def _service(element: _Element, outer: _Service | None) -> _Service:
@@ -300,9 +300,7 @@ def _needed(element: _Element, config: Mapping[str, str], key: str) -> str:
 
 
 def _known(element: _Element, config: Mapping[str, str], known: Collection[str]) -> None:
-    for key, value in config.items():
-        if key not in known:
-            raise element.error(f"config: {key}={value} is not supported; allowed: {', '.join(known)}")
+    _only(element, config, known)
     if config.get("content", "random") != "random":
         raise element.error(f"config: content={config['content']} is not supported; allowed: random")
     if _boolean(element, config, "chunked", False):
