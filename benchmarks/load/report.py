@@ -11,9 +11,9 @@ from typing import Any
 
 from benchmarks.harness import machine, statistics
 from benchmarks.harness.results import CaseResult, Result, VariantResult
-from benchmarks.harness.tables import Table, number
 from benchmarks.load import analysis
 from benchmarks.load.analysis import Operations, Run, Window
+from fastio.tables import Table, number
 
 #: Parameters of a plan that say where, not what: two runs may differ in them without a word.
 PLACES = ("server", "labels")

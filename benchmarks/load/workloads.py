@@ -11,12 +11,12 @@ from typing import Any
 
 from benchmarks.harness import machine
 from benchmarks.harness.results import CaseResult, Result, VariantResult
-from benchmarks.harness.tables import EMPTY, Table, number
 from benchmarks.load import Wrong, analysis, bottleneck, files, report, usage
 from benchmarks.load.analysis import Run, Window
 from benchmarks.load.bottleneck import Bottleneck, Limits
 from benchmarks.load.stages import FORMAT, SUMMARY, VERSION
 from benchmarks.load.usage import Usage
+from fastio.tables import EMPTY, Table, number
 
 MIB = 1 << 20
 
