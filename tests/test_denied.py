@@ -107,22 +107,3 @@ def test_a_run_that_fails(capfd: pytest.CaptureFixture[str], tmp_path: pathlib.P
     said = capfd.readouterr().out
     assert "AssertionError" in said
     assert said.splitlines()[-1] == "1 of 2 runs pass"
-
-
-@pytest.mark.parametrize(
-    "arguments, why",
-    [
-        (["pwritev2:EWRONG"], "pwritev2:EWRONG can not be forbidden; --list shows what can"),
-        (["--jobs", "0"], "--jobs must be at least 1, not 0"),
-    ],
-)
-def test_what_the_command_does_not_take(capsys: pytest.CaptureFixture[str], arguments: list[str], why: str) -> None:
-    with pytest.raises(SystemExit) as caught:
-        command.main(arguments)
-    assert caught.value.code == 2
-    assert why in capsys.readouterr().err
-
-
-def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.main(["--list"]) == 0
-    assert capsys.readouterr().out.split() == filters.DENIALS

@@ -98,27 +98,27 @@ def resumes(module: Any) -> None:
         assert popen.communicate()[0].startswith(str(BIG).encode())
 
 
-WAYS = [
+USES = [
     succeeds, times_out, breaks_its_pipe, is_killed, can_not_be_started, is_waited_for, can_not_be_decoded, resumes,
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_no_descriptor_and_no_zombie(patched: Any, popen_module: Any, way: Callable[[Any], None], request: Any) -> None:
-    if way is can_not_be_started:
+@pytest.mark.parametrize("use", USES)
+def test_no_descriptor_and_no_zombie(patched: Any, popen_module: Any, use: Callable[[Any], None], request: Any) -> None:
+    if use is can_not_be_started:
         request.applymarker(pytest.mark.no_fast_path(reason="nothing is started"))
-    way(popen_module)
+    use(popen_module)
     gc.collect()
     before = there_is()
     for _ in range(5):
-        way(popen_module)
+        use(popen_module)
     gc.collect()
     assert there_is() - before == set()
     assert budget.shared.active() == 0
 
 
-@pytest.mark.parametrize("way", [succeeds, times_out, breaks_its_pipe, is_killed, resumes])
-def test_no_popen_is_held(patched: Any, popen_module: Any, way: Callable[[Any], None]) -> None:
+@pytest.mark.parametrize("use", [succeeds, times_out, breaks_its_pipe, is_killed, resumes])
+def test_no_popen_is_held(patched: Any, popen_module: Any, use: Callable[[Any], None]) -> None:
     """It is gone as soon as the caller lets go of it: no cycle waits for the collector."""
     seen: list[weakref.ref[Any]] = []
 
@@ -140,7 +140,7 @@ def test_no_popen_is_held(patched: Any, popen_module: Any, way: Callable[[Any], 
         assert seen[0]() is None
     finally:
         gc.enable()
-    way(Module())
+    use(Module())
     gc.collect()
     assert all(reference() is None for reference in seen)
 

@@ -198,7 +198,7 @@ def holds():
 
 def work():
     piece = bytes(300_000)
-    for _ in range(25):
+    for _ in range(10):
         ours = BackgroundHash(hashlib.sha512(), hashing_pool.pool)
         for number in range(20):
             # The next few allocations, of whichever thread, make a collection.

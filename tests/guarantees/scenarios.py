@@ -7,7 +7,6 @@ patches have the faults.
 
 from __future__ import annotations
 
-import array
 import errno
 import fcntl
 import functools
@@ -366,17 +365,6 @@ def time_out(popen: Any) -> Any:
 
 
 @scenario
-def a_grandchild_that_holds_stdin() -> Any:
-    with Gate() as gate:
-        # The cat inherits 3, and ends with the gate.
-        shell = f"exec 3<&0; cat <&{gate.fds[0]} >/dev/null 2>&1 & echo ready; exec sleep 60"
-        popen = subprocess.Popen(["sh", "-c", shell], stdin=-1, stdout=-1, stderr=-1, pass_fds=gate.fds)
-        found = [popen.stdout.readline(), outcome(popen.communicate, bytes(3_000_000), 0)]
-        popen.kill()
-        return found, popen.communicate(), popen.returncode
-
-
-@scenario
 def waiting() -> Any:
     with Gate() as gate:
         popen = subprocess.Popen(command(gate.wait, "exit:3"), pass_fds=gate.fds)
@@ -431,19 +419,6 @@ def what_fails() -> Any:
     ]
 
 
-@scenario
-def no_descriptor_stays_open() -> Any:
-    gc.collect()
-    before = set(os.listdir("/proc/self/fd"))
-    for _ in range(3):
-        subprocess.run(["cat"], input=LINES, capture_output=True)
-        with subprocess.Popen(["cat"], stdin=-1, stdout=-1, stderr=-1) as popen:
-            popen.stdin.write(b"abc")
-        lines().communicate()
-    gc.collect()
-    return len(set(os.listdir("/proc/self/fd")) - before)
-
-
 # Pipelines
 
 
@@ -484,30 +459,7 @@ def an_output_into_another_childs_input(number: bool) -> Any:
     return writer.wait(), reader.stdout.read(), reader.wait()
 
 
-@scenario(green=True, mode=["rb", "wb", "r+b"], number=[False, True])
-def a_named_pipe_without_a_peer(mode: str, number: bool) -> Any:
-    from eventlet.greenio import GreenPipe
-
-    path = f"fifo-{os.getpid()}"
-    os.mkfifo(path)
-    try:
-        both = os.open(path, os.O_RDWR)
-        fd = os.open(path, {"rb": os.O_RDONLY, "wb": os.O_WRONLY, "r+b": os.O_RDWR}[mode])
-        os.write(both, b"abc")
-        os.close(both)
-        with GreenPipe(fd, mode, 0) as stream:
-            given: dict[str, Any]
-            if mode == "wb":
-                argv, given = ["sh", "-c", "trap '' PIPE; echo x || exit 3"], {"stdout": fd if number else stream}
-            else:
-                argv, given = command("in:3", "exit:4"), {"stdin": fd if number else stream}
-            done = subprocess.run(argv, stderr=-1, **given)
-            return done.returncode, fcntl.fcntl(fd, fcntl.F_GETFL)
-    finally:
-        os.unlink(path)
-
-
-# os.write, sockets, the WSGI server
+# os.write, sockets
 
 
 @scenario
@@ -547,53 +499,6 @@ def _write(fd: int, data: bytes) -> int:
     return original("os").write(fd, data)
 
 
-SENT: dict[str, Callable[[], Any]] = {
-    "bytes": lambda: LINES * 50,
-    "bytearray": lambda: bytearray(LINES * 50),
-    "memoryview": lambda: memoryview(LINES * 50),
-    "array": lambda: array.array("I", [7] * 10),
-    "nothing": lambda: b"",
-    "text": lambda: "text",
-    "number": lambda: 5,
-}
-
-
-@scenario(green=True, what=SENT)
-def sendall(what: str) -> Any:
-    import socket
-
-    one, two = socket.socketpair()
-
-    def receive() -> bytes:
-        chunks = []
-        while chunk := two.recv(1 << 16):
-            chunks.append(chunk)
-        return b"".join(chunks)
-
-    reader = spawn(receive)
-    found = outcome(one.sendall, SENT[what]())
-    one.close()
-    return found, reader.wait()
-
-
-@scenario(green=True, how=["time-out", "closed", "peer gone", "non-blocking"])
-def sendall_that_can_not_end(how: str) -> Any:
-    import socket
-
-    one, two = socket.socketpair()
-    if how == "time-out":
-        one.settimeout(0.05)
-    elif how == "peer gone":
-        two.close()
-    elif how == "non-blocking":
-        one.setblocking(False)
-    writer = spawn(lambda: one.sendall(bytes(8 << 20)))
-    if how == "closed":
-        one.close()
-    told = told_of_closing(writer) if how == "closed" else writer.wait()
-    return told, one.fileno() == -1
-
-
 @scenario(green=True)
 def small_messages_of_many_are_whole() -> Any:
     import socket
@@ -606,27 +511,3 @@ def small_messages_of_many_are_whole() -> Any:
         writer.wait()
     one.close()
     return two.recv(10_000)
-
-
-@scenario(green=True)
-def a_chunked_response() -> Any:
-    import eventlet
-    from eventlet import wsgi
-
-    def application(environ: Any, start_response: Any) -> Any:
-        start_response("200 OK", [("Content-Type", "text/plain")])
-        yield b"first"
-        yield b""
-        yield LINES
-        yield b"last"
-
-    listener = eventlet.listen(("127.0.0.1", 0))
-    server = eventlet.spawn(wsgi.server, listener, application, log=io.StringIO())
-    client = eventlet.connect(listener.getsockname())
-    client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-    chunks = []
-    while chunk := client.recv(1 << 16):
-        chunks.append(chunk)
-    server.kill()
-    head, _, body = b"".join(chunks).partition(b"\r\n\r\n")
-    return [line for line in head.split(b"\r\n") if not line.startswith(b"Date:")], body

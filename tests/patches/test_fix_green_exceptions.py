@@ -32,7 +32,7 @@ def waiting(name: str, gate: Gate, timeout: float, **options: Any) -> None:
     getattr(green, name)(command(gate.wait), pass_fds=gate.fds, timeout=timeout, **options)
 
 
-#: Every way to a TimeoutExpired.
+#: Every call that ends in a TimeoutExpired.
 EXPIRED: dict[str, Any] = {
     "communicate, three pipes": functools.partial(communicate, **PIPES),
     "communicate, one pipe": functools.partial(communicate, stdout=-1),
@@ -46,24 +46,24 @@ EXPIRED: dict[str, Any] = {
 }
 
 
-def expired(way: str, timeout: float) -> Any:
+def expired(how: str, timeout: float) -> Any:
     """The exception of one of them; the child's gate is its own, so that no other child is let go."""
     with Gate() as gate, pytest.raises(Exception, match="timed out") as caught:
-        EXPIRED[way](gate, timeout)
+        EXPIRED[how](gate, timeout)
     return caught.value
 
 
-@pytest.mark.parametrize("way", EXPIRED)
-def test_timeout_expired(patched: Any, way: str) -> None:
+@pytest.mark.parametrize("how", EXPIRED)
+def test_timeout_expired(patched: Any, how: str) -> None:
     # How long a child takes to start is the machine's business.
-    for timeout in (0.2, *ATTEMPTS) if "communicate" in way else (0.1,):
-        error = expired(way, timeout)
+    for timeout in (0.2, *ATTEMPTS) if "communicate" in how else (0.1,):
+        error = expired(how, timeout)
         assert type(error) is subprocess.TimeoutExpired
         # The rest of it, which may be nothing any more, is what Popen.wait() has at the end of some of them.
         assert error.timeout <= timeout
         if error.output:
             break
-    if "communicate" in way:
+    if "communicate" in how:
         assert error.output == data(1, 100)
     copied = pickle.loads(pickle.dumps(error))
     assert type(copied) is subprocess.TimeoutExpired
@@ -76,13 +76,13 @@ FAILED = {
 }
 
 
-@pytest.mark.parametrize("way", FAILED)
-def test_called_process_error(patched: Any, way: str) -> None:
+@pytest.mark.parametrize("how", FAILED)
+def test_called_process_error(patched: Any, how: str) -> None:
     with pytest.raises(subprocess.CalledProcessError) as caught:
-        FAILED[way]()
+        FAILED[how]()
     error = caught.value
     assert type(error) is subprocess.CalledProcessError and error.returncode == 3
-    assert (error.output, error.stderr) == ((None, None) if way == "check_call" else (data(1, 9), data(2, 9)))
+    assert (error.output, error.stderr) == ((None, None) if how == "check_call" else (data(1, 9), data(2, 9)))
 
 
 def test_check_output_works_as_before(patched: Any) -> None:

@@ -69,15 +69,6 @@ def test_outputs_into_another_childs_input(patched: Any, hub: Any, which: str, a
     assert reader.communicate()[0].split()[0] == str(BIG).encode()
 
 
-def test_the_end_is_seen_by_everybody(patched: Any, hub: Any) -> None:
-    """No descriptor of ours keeps the pipe open: the writer learns that its reader is gone."""
-    first = green.Popen(["yes"], stdout=-1)
-    second = green.Popen(["head", "-1"], stdin=first.stdout, stdout=-1)
-    first.stdout.close()
-    assert second.communicate() == (b"y\n", None)
-    assert first.wait() == -13
-
-
 def test_no_descriptor_stays_open_where_the_child_can_not_be_started(patched: Any, hub: Any) -> None:
     gc.collect()
     first = green.Popen(command(out(1, 1000)), stdout=-1)

@@ -15,7 +15,7 @@ from fastio.concurrency import budget
 from tests.child import BIG, MIB, OUTPUTS, PIPES, Gate, command, data, dump, err, out
 from tests.conftest import MONKEY_PATCHED, needs_oslo
 from tests.descriptors import recycled
-from tests.outcome import as_upstream, outcome, timed_out
+from tests.outcome import as_upstream, outcome
 from tests.patches.conftest import timers
 
 eventlet = pytest.importorskip("eventlet")
@@ -190,23 +190,6 @@ def test_an_exception_thrown_into_the_transfer(
     assert popen._input_offset == BIG
 
 
-def test_a_timeout_of_eventlet_around_communicate(patched: Any, hub: Any, green: ModuleType, gate: Gate) -> None:
-    popen = green.Popen(command(out(1, 100_000), gate.wait, out(2, 10)), pass_fds=gate.fds, **OUTPUTS)
-    with pytest.raises(eventlet.Timeout), eventlet.Timeout(0.3):
-        popen.communicate()
-    assert budget.shared.active() == 0 and not list(hub.get_readers())
-    gate.open()
-    assert popen.communicate() == (data(1, 100_000) + data(2, 10), b"")
-
-
-def test_a_timed_out_call_leaves_nothing(patched: Any, hub: Any, green: ModuleType, gate: Gate) -> None:
-    popen = green.Popen(command(gate.wait), pass_fds=gate.fds, **PIPES)
-    timed_out(green, popen, 0.1, data(1, BIG))
-    assert budget.shared.active() == 0 and not list(hub.get_readers()) and not list(hub.get_writers())
-    gate.open()
-    popen.communicate()
-
-
 def test_no_timer_is_left(patched: Any, hub: Any, green: ModuleType) -> None:
     before = timers(hub)
     assert green.Popen(command("echo"), **PIPES).communicate(data(1, BIG), timeout=1000) == (data(1, BIG), b"")
@@ -288,13 +271,6 @@ def test_other_hubs(in_hub: Any) -> None:
     print(*eventlet.GreenPool().imap(go, range(4)), counters.exchanges)
     """
     assert in_hub(code) == "(True, True) " * 4 + "8"
-
-
-@pytest.mark.parametrize("bufsize", [-1, 0, 1, 4096])
-@pytest.mark.filterwarnings("ignore:line buffering")
-def test_every_buffer_size(patched: Any, hub: Any, green: ModuleType, bufsize: int) -> None:
-    popen = green.Popen(command("echo", err(1, 10)), bufsize=bufsize, **PIPES)
-    assert popen.communicate(data(2, BIG)) == (data(2, BIG), data(1, 10))
 
 
 def test_in_a_native_thread_with_a_hub_of_its_own(patched: Any, hub: Any, green: ModuleType) -> None:

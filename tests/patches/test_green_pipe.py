@@ -22,7 +22,7 @@ import fastio
 from fastio import counters
 from fastio.concurrency import budget
 from fastio.io import pipes
-from tests.child import BIG, MIB, command, data, dump, err, out
+from tests.child import BIG, MIB, command, data, dump, out
 from tests.conftest import MONKEY_PATCHED, SETTINGS_VARIANTS, needs_pipe_sizes
 from tests.descriptors import recycled, unread
 from tests.outcome import as_upstream, outcome
@@ -130,17 +130,6 @@ def test_every_way_of_reading(patched: Any, green: Any, style: str, bufsize: int
     assert popen.wait() == 0
 
 
-@pytest.mark.parametrize("size", [4097, 8192, 65536, 65537, 200_000, MIB + 1])
-def test_a_buffered_read_is_never_short(patched: Any, green: Any, size: int) -> None:
-    popen = green.Popen(command(out(1, BIG, 1000)), stdout=-1, bufsize=-1)
-    got = []
-    while len(chunk := popen.stdout.read(size)) == size:
-        got.append(chunk)
-    assert b"".join([*got, chunk]) == data(1, BIG)
-    assert len(chunk) == BIG % size
-    popen.wait()
-
-
 @pytest.mark.parametrize("text", ["a\r\nb\rc\n\nlast" * 30_000, "€ä\U0001f600\n" * 50_001], ids=["newlines", "utf-8"])
 @pytest.mark.parametrize("style", ["read()", "iteration", "read(1000)"])
 def test_text(pipe: Any, text: str, style: str) -> None:
@@ -181,14 +170,6 @@ def test_every_way_of_writing(patched: Any, hub: Any, green: Any, style: str, bu
     popen.stdin.close()
     assert reader.wait() == data(1, BIG)
     popen.wait()
-
-
-@pytest.mark.fast_path("bytes_out")
-@pytest.mark.parametrize("nothing", [b"", bytearray(), memoryview(b"")])
-def test_writing_nothing(patched: Any, pipe: Any, nothing: Any) -> None:
-    reader, writer = pipe(bufsize=0)
-    assert writer.write(nothing) == 0
-    assert writer.write(b"x") == 1
 
 
 UNUSUAL: dict[str, Any] = {
@@ -740,21 +721,3 @@ def test_an_exception_in_a_waiting_reader(patched: Any, pipe: Any, hub: Any, how
     assert not list(hub.get_readers()) and budget.shared.active() == 0
     writer.write(b"abc")
     assert reader.read(10) == b"abc"
-
-
-def test_both_outputs_of_a_child_at_once(patched: Any, green: Any, hub: Any) -> None:
-    steps = [step for turn in range(10) for step in (out(turn, 200_000), err(turn + 50, 200_000))]
-    popen = green.Popen(command(*steps), stdout=-1, stderr=-1, bufsize=-1)
-    other = eventlet.spawn(popen.stderr.read)
-    assert popen.stdout.read() == b"".join(data(turn, 200_000) for turn in range(10))
-    assert other.wait() == b"".join(data(turn + 50, 200_000) for turn in range(10))
-    popen.wait()
-
-
-def test_one_output_alone_by_communicate(patched: Any, green: Any) -> None:
-    """communicate() without a time-out and with one pipe is ``stdout.read()``."""
-    popen = green.Popen(command(out(1, BIG)), stdout=-1)
-    assert popen.communicate() == (data(1, BIG), None)
-    popen = green.Popen(command("digest", "close:1"), stdin=-1)
-    popen.communicate(data(1, BIG))
-    assert popen.returncode == 0

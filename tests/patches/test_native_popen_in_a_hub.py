@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 #: What makes ``Popen`` the native class in a thread that has a hub, and ``spawn`` and ``sleep`` those of the hub.
-WAYS = {
+SETUPS = {
     "taken before monkey_patch()": """
         from subprocess import Popen
         import eventlet
@@ -73,11 +73,11 @@ print(json.dumps([
 
 
 @pytest.mark.parametrize("state", ["stock", "patched"])
-@pytest.mark.parametrize("way", WAYS)
-def test_other_greenlets_run(run_python: Callable[..., Any], way: str, state: str) -> None:
-    pytest.importorskip("gevent" if way == "gevent" else "eventlet")
-    setup = "\n".join(line.strip() for line in WAYS[way].splitlines())
-    result = run_python(setup + CODE, state, options=("-W", "ignore"), env={"FASTIO_DISABLED": ""})
+@pytest.mark.parametrize("setup", SETUPS)
+def test_other_greenlets_run(run_python: Callable[..., Any], setup: str, state: str) -> None:
+    pytest.importorskip("gevent" if setup == "gevent" else "eventlet")
+    code = "\n".join(line.strip() for line in SETUPS[setup].splitlines()) + CODE
+    result = run_python(code, state, options=("-W", "ignore"), env={"FASTIO_DISABLED": ""})
     assert json.loads(result.stdout) == [3, ""]
 
 

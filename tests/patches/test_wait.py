@@ -135,15 +135,6 @@ def test_a_child_that_closes_its_outputs_first(patched: Any, sp: ModuleType, gat
     assert popen.looks <= 4
 
 
-def test_call_and_check_call(patched: Any, sp: ModuleType, gate: Gate) -> None:
-    assert sp.call(command("sleep:0.1", "exit:3"), timeout=NEVER) == 3
-    with pytest.raises(sp.CalledProcessError):
-        sp.check_call(command("exit:3"))
-    with pytest.raises(sp.TimeoutExpired) as caught:
-        sp.call(command(gate.wait), pass_fds=gate.fds, timeout=0.1)
-    assert caught.value.timeout == 0.1
-
-
 @pytest.mark.parametrize("timeout", [None, NEVER])
 def test_a_child_that_somebody_else_reaped(patched: Any, sp: ModuleType, timeout: float | None) -> None:
     popen = sp.Popen(command("exit:3"))

@@ -89,7 +89,6 @@ def goes_fast(options: dict[str, Any], timeout: float | None) -> bool:
     return timeout is not None or count >= 2
 
 
-@settings(max_examples=settings.default.max_examples * 2)
 @given(
     wiring=wirings(),
     input=inputs(),
