@@ -186,13 +186,6 @@ def test_a_program_that_would_wait_for_ever_is_helped_and_ends(tmp_path: pathlib
     assert summary["status"] == 0 and summary["stock_hangs"] == 0
 
 
-def test_a_hub_that_does_not_exist_is_refused(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as raised:
-        run(tmp_path, "--hub", "native,kqueue")
-    assert raised.value.code == 2
-    assert "'kqueue' is none of native, epolls, poll, selects, asyncio" in capsys.readouterr().err
-
-
 def test_it_looks_into_another_checkout_with_another_python(tmp_path: pathlib.Path) -> None:
     (tmp_path / "fastio").mkdir()
     code = "names = lambda: ['fix_x']\ndef patch(disabled): raise SystemExit(7)\n"

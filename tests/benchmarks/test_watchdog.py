@@ -193,14 +193,14 @@ def test_no_limit(run: Run) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("value", ["soon", "-1", "nan", "inf"])
+@pytest.mark.parametrize("value", ["soon", "-1", "nan"])
 def test_a_limit_that_is_none(run: Run, value: str) -> None:
     done = run("def test_it(): pass", TEST_LIMIT=value)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert f"TEST_LIMIT='{value}' is not a number of seconds, such as {LIMIT:g}" in done.stderr
 
 
-@pytest.mark.parametrize("arguments", ["", "0", "'long'", "1, 2", "seconds=1"])
+@pytest.mark.parametrize("arguments", ["", "0", "'long'"])
 def test_a_marker_that_says_no_limit(run: Run, arguments: str) -> None:
     done = run(f"import pytest\n@pytest.mark.limit({arguments})\ndef test_it(): pass\n")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR

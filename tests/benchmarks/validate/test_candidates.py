@@ -47,13 +47,10 @@ def test_a_version(tmp_path, monkeypatch, text):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("no/such/tree", "no such file or directory"),
-        ("missing.diff", "no such file or directory"),
-        ("newest", "no version"),
-        ("notes.txt", "a wheel"),
-        ("empty", "no pyproject.toml"),
+        ("no/such/tree", "no such file or directory"), ("missing.diff", "no such file or directory"),
+        ("newest", "no version"), ("notes.txt", "a wheel"), ("empty", "no pyproject.toml"),
     ],
-)
+)  # fmt: skip
 def test_what_is_none_of_them(tmp_path, monkeypatch, text, said):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notes.txt").write_text("")

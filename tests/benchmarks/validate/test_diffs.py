@@ -15,17 +15,13 @@ if shutil.which("git") is None:
     pytest.skip("git is not installed", allow_module_level=True)
 
 BEFORE = {
-    "project/module.py": "one\ntwo\nthree\n",
-    "project/gone.py": "old\n",
-    "tests/module_test.py": "tests\n",
+    "project/module.py": "one\ntwo\nthree\n", "project/gone.py": "old\n", "tests/module_test.py": "tests\n",
     "NEWS": "news\n",
-}
+}  # fmt: skip
 AFTER = {
-    "project/module.py": "one\n2\nthree\n",
-    "project/new.py": "new\n",
-    "tests/module_test.py": "more tests\n",
+    "project/module.py": "one\n2\nthree\n", "project/new.py": "new\n", "tests/module_test.py": "more tests\n",
     "NEWS": "newer news\n",
-}
+}  # fmt: skip
 
 
 def write(tree, files):
@@ -100,11 +96,9 @@ def test_one_that_does_not_apply(tree, save):
     assert (tree / "project/gone.py").exists()
 
 
-@pytest.mark.parametrize("name", ["NEWS", "doc/index.rst", "other/module.py"])
-def test_one_that_changes_nothing_that_is_used(tree, save, name):
-    with pytest.raises(ValidateError, match="changes nothing of project 1.0 that is used") as caught:
-        apply(save(diff_of({name: "news\n"}, {name: "newer\n"})), tree)
-    assert name in str(caught.value)
+def test_one_that_changes_nothing_that_is_used(tree, save):
+    with pytest.raises(ValidateError, match="changes nothing of project 1.0 that is used: it changes other/module.py"):
+        apply(save(diff_of({"other/module.py": "news\n"}, {"other/module.py": "newer\n"})), tree)
 
 
 @pytest.mark.parametrize("text", ["", "no diff at all\n"])

@@ -135,36 +135,28 @@ def test_what_breaks_is_named(validate, tmp_path, capsys):
     assert [each["verdict"] for each in suite["differences"]] == ["newly fails"]
 
 
-def test_what_can_not_be_imported_is_named(validate, tmp_path, capsys):
-    assert validate(changed("madeup/counting.py", "return sum(numbers)", "return sum(numbers")) == 1
-    said = capsys.readouterr().out
-    assert "candidate: madeup: candidate can not be run to its end" in said
-    assert "SyntaxError" in said
+TESTS = "checks/counting_test.py"
+MORE = "\n    def test_more(self):\n        self.assertEqual(counting.total([1]), 2)\n"
+COMMENT = changed("madeup/counting.py", "# As it is.", "# As it was.")
 
 
-def test_what_is_put_right_is_named(validate, tmp_path, capsys):
-    assert validate(changed("madeup/counting.py", "[-1]", "[0]")) == 0
-    assert "Nothing newly fails" in capsys.readouterr().out
-    assert "| newly passes |" in (results(tmp_path) / "summary.md").read_text()
-
-
-def test_a_change_of_a_comment_is_no_difference(validate, tmp_path, capsys):
-    assert validate(changed("madeup/counting.py", "# As it is.", "# As it was.")) == 0
-    assert "No difference from stock" in capsys.readouterr().out
-    assert "Tests whose outcome differs" not in (results(tmp_path) / "report.html").read_text()
-
-
-def test_the_tests_that_a_candidate_brings(validate, capsys):
-    more = "\n    def test_more(self):\n        self.assertEqual(counting.total([1]), 2)\n"
-    tests = SOURCE["checks/counting_test.py"] + more
-    assert validate({**changed("madeup/counting.py", "# As", "# as"), "checks/counting_test.py": tests}) == 1
-    assert "checks.counting_test.Counting.test_more: missing -> fail" in capsys.readouterr().out
-
-
-def test_a_test_less_is_for_a_reviewer_to_judge(validate, tmp_path):
-    tests = SOURCE["checks/counting_test.py"].replace("test_of_nothing", "_of_nothing")
-    assert validate({**changed("madeup/counting.py", "# As", "# as"), "checks/counting_test.py": tests}) == 0
-    assert "| changed |" in (results(tmp_path) / "summary.md").read_text()
+@pytest.mark.parametrize(
+    ("after", "status", "said", "summary"),
+    [
+        (changed("madeup/counting.py", "sum(numbers)", "sum(numbers"), 1, "candidate can not be run to its end", ""),
+        (changed("madeup/counting.py", "[-1]", "[0]"), 0, "Nothing newly fails", "| newly passes |"),
+        (COMMENT, 0, "No difference from stock", ""),
+        ({**COMMENT, TESTS: SOURCE[TESTS] + MORE}, 1, "checks.counting_test.Counting.test_more: missing -> fail", ""),
+        ({**COMMENT, TESTS: SOURCE[TESTS].replace("test_of_nothing", "_of_nothing")}, 0, "newly", "| changed |"),
+    ],
+    ids=["no syntax", "put right", "a comment", "brings a test", "has a test less, which is for a reviewer to judge"],
+)
+def test_what_is_said_of(validate, tmp_path, capsys, after, status, said, summary):
+    assert validate(after) == status
+    assert said in capsys.readouterr().out
+    text = (results(tmp_path) / "summary.md").read_text()
+    assert summary in text
+    assert ("Tests whose outcome differs" in text) == (after is not COMMENT and "end" not in said)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +173,6 @@ def test_what_changes_nothing_that_is_used(validate, capsys, after, said):
 
 
 def test_an_interrupted_validation_goes_on(validate, monkeypatch, tmp_path, capsys, installer):
-    after = changed("madeup/counting.py", "# As it is.", "# As it was.")
     run, runs = Runners.run, []
 
     def interrupted(self, name, variant, **options):
@@ -191,13 +182,13 @@ def test_an_interrupted_validation_goes_on(validate, monkeypatch, tmp_path, caps
         return run(self, name, variant, **options)
 
     monkeypatch.setattr(Runners, "run", interrupted)
-    assert validate(after) == 130
+    assert validate(COMMENT) == 130
     assert "the same command goes on" in capsys.readouterr().err
-    assert validate(after) == 0
+    assert validate(COMMENT) == 0
     assert runs == ["stock", "candidate", "candidate"]
     assert "going on with" in capsys.readouterr().out
     # What is finished is not gone on with, and what is installed stays.
-    assert validate(after) == 0
+    assert validate(COMMENT) == 0
     assert runs[3:] == ["stock", "candidate"]
     assert len(installer.installed) == 1
     # Neither is one of another candidate.
@@ -229,7 +220,7 @@ def test_what_can_not_be_asked_for(validate, capsys):
         (["--suite", "nonsense"], "madeup has madeup"),
         (["--python", "3.99"], "no such Python"),
     ):
-        assert validate(changed("madeup/counting.py", "# As", "# as"), *options) == 2
+        assert validate(COMMENT, *options) == 2
         assert said in capsys.readouterr().err
     assert command.main(["madeup", "--no-fastio"]) == 2
     assert "nothing to compare" in capsys.readouterr().err
