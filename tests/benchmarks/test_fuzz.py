@@ -7,41 +7,39 @@ import pathlib
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import pytest
 
 from benchmarks.tools.fuzz import __main__ as command
-from benchmarks.tools.fuzz import compare, programs, rules, sides
+from benchmarks.tools.fuzz import compare, programs, rules, search, sides
 from benchmarks.tools.fuzz.shrink import shrink
+from benchmarks.tools.fuzz.sides import GROUPS, Installation
 from tests.conftest import HAS_EVENTLET, needs_eventlet
 
 FAULTS = pathlib.Path(__file__).parent / "fuzz_faults"
 SEEDS = sorted(command.SEEDS.glob("*.json"))
 
 
-def run(tmp_path: pathlib.Path, *options: str) -> dict[str, Any]:
-    """Run the command; returns its summary, with the exit status as ``status``."""
-    summary = tmp_path / "summary.json"
-    status = command.main(
-        ["--keep", str(tmp_path / "failures"), "--summary", str(summary), "--seconds", "300", *options]
-    )
-    return {**json.loads(summary.read_text()), "status": status}
+def finder(
+    tmp_path: pathlib.Path, hub: str = "native", flavours: Sequence[str] = ("monkey",), plant: str = "", **options: Any
+) -> search.Search:
+    """A search in these groups, in whose patched sides a fault may be planted."""
+    groups = [each for each in GROUPS if each.hub == hub and (hub == "native" or each.flavour in flavours)]
+    installation = Installation(plant=str(FAULTS / f"{plant}.py") if plant else "", directory=str(tmp_path))
+    return search.Search(installation, groups, **{"seed": 1, "shrinking": 0, "keep": tmp_path / "failures", **options})
 
 
 def program(steps: list[str], popen: dict[str, Any], *ops: dict[str, Any]) -> programs.Program:
     return {"children": [{"steps": steps, "popen": popen}], "ops": [{"op": "start", "p": 0}, *ops]}
 
 
-def replay(tmp_path: pathlib.Path, *made: programs.Program, options: tuple[str, ...] = ()) -> dict[str, Any]:
-    paths = []
-    for number, each in enumerate(made):
-        path = tmp_path / f"program-{number}.json"
-        path.write_text(json.dumps({"program": each}))
-        paths.append(str(path))
-    return run(tmp_path, "--jobs", "1", "--hub", "native", "--shrinking", "0", *options, "--replay", *paths)
+def replay(tmp_path: pathlib.Path, *made: programs.Program, **options: Any) -> search.Tally:
+    found = finder(tmp_path, **options)
+    found.replay([(f"program-{number}", each, None) for number, each in enumerate(made)], 1)
+    return found.tally
 
 
 @pytest.mark.parametrize("kind", ["native", "green", "taken"])
@@ -91,9 +89,9 @@ def test_an_unbuffered_read_that_waits_has_one_piece_to_find(kind: str) -> None:
 
 
 def test_nothing_is_found_where_nothing_is_broken(tmp_path: pathlib.Path) -> None:
-    summary = run(tmp_path, "--no-seeds", "--programs", "30", "--hub", "native", "--seed", "9", "--jobs", "2")
-    assert summary["failures"] == [] and summary["status"] == 0
-    assert summary["programs"] == {"native": 30}
+    found = finder(tmp_path, seed=9)
+    found.search(300, 30, 2)
+    assert found.tally.failures == [] and found.tally.programs == {"native": 30}
     assert not (tmp_path / "failures").exists()
 
 
@@ -104,48 +102,46 @@ class Planted(NamedTuple):
     result: str
     #: of the program that it is made small to
     operations: int
-    seed: str
-    shrinking: str
+    seed: int
+    shrinking: float
 
 
 PLANTED = [
-    Planted("lost_data", "communicate: value", 3, "49", "60"),
+    Planted("lost_data", "communicate: value", 3, 49, 60),
     # Every smaller program that hangs as well takes seconds.
-    Planted("hang", "hang", 4, "15", "0"),
-    Planted("wrong_exception", "communicate: error: TimeoutExpired -> OSError", 4, "56", "60"),
+    Planted("hang", "hang", 4, 15, 0),
+    Planted("wrong_exception", "communicate: error: TimeoutExpired -> OSError", 4, 56, 60),
 ]
 
 
 @pytest.fixture(scope="module")
-def searches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[list[dict[str, Any]]]]]:
+def searches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[list[search.Tally]]]]:
     """What the searches for planted faults find. They mostly wait, so two of them run at a time."""
 
-    def search(planted: Planted, directory: pathlib.Path) -> list[dict[str, Any]]:
-        plant = ("--plant", str(FAULTS / f"{planted.fault}.py"))
-        summary = run(
-            directory, "--no-seeds", "--programs", "1", "--hub", "native", "--side", "strict", "--seed", planted.seed,
-            "--jobs", "1", "--shrinking", planted.shrinking, *plant,
-        )  # fmt: skip
+    def look(planted: Planted, directory: pathlib.Path) -> list[search.Tally]:
+        options: dict[str, Any] = {"plant": planted.fault, "sides": ["strict"]}
+        first = finder(directory, seed=planted.seed, shrinking=planted.shrinking, **options)
+        first.search(300, 1, 1)
         # What was written can be run again, and shows the same; without the fault there is nothing to be seen.
-        again = ("--shrinking", "0", "--side", "strict", "--jobs", "1", "--replay")
-        paths = [str(path) for path in (directory / "failures").iterdir()]
-        return [summary, run(directory, *plant, *again, *paths), run(directory, *again, *paths)]
+        again, without = finder(directory, **options), finder(directory, sides=["strict"])
+        for each in (again, without):
+            each.replay(command.read(sorted((directory / "failures").iterdir())), 1)
+        return [first.tally, again.tally, without.tally]
 
     with ThreadPoolExecutor(2) as pool:
-        yield {each.fault: pool.submit(search, each, tmp_path_factory.mktemp(each.fault)) for each in PLANTED}
+        yield {each.fault: pool.submit(look, each, tmp_path_factory.mktemp(each.fault)) for each in PLANTED}
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.fault)
 def test_a_planted_fault_is_found_and_made_small(
-    planted: Planted, searches: dict[str, Future[list[dict[str, Any]]]]
+    planted: Planted, searches: dict[str, Future[list[search.Tally]]]
 ) -> None:
     first, again, without = searches[planted.fault].result()
-    kinds = [failure["kind"] for failure in first["failures"]]
-    found = [failure for failure in first["failures"] if planted.result in failure["kind"]]
-    assert found, kinds
-    assert min(len(failure["program"]["ops"]) for failure in found) <= planted.operations
-    assert {failure["kind"] for failure in again["failures"]} == set(kinds)
-    assert [summary["status"] for summary in (first, again, without)] == [1, 1, 0]
+    found = [failure for failure in first.failures if planted.result in failure.kind]
+    assert found, first.failures
+    assert min(len(failure.program["ops"]) for failure in found) <= planted.operations
+    assert {failure.kind for failure in again.failures} == {failure.kind for failure in first.failures}
+    assert without.failures == []
 
 
 #: What shows a hub that is blocked.
@@ -154,44 +150,48 @@ WAIT = program(["sync", "exit:0"], {}, {"op": "await", "p": 0}, {"op": "wait", "
 
 @needs_eventlet
 def test_a_blocked_hub_is_found(tmp_path: pathlib.Path) -> None:
-    options = ("--hub", "poll", "--flavour", "monkey", "--plant", str(FAULTS / "blocked_hub.py"))
-    assert {failure["kind"] for failure in replay(tmp_path, WAIT, options=options)["failures"]} == {
+    assert {failure.kind for failure in replay(tmp_path, WAIT, hub="poll", plant="blocked_hub").failures} == {
         "strict, wait: others ran: True -> False", "fixed, wait: others ran: True -> False",
     }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "groups", [("native", "monkey"), ("poll", "explicit"), ("epolls", "monkey,taken")], ids=lambda groups: groups[0]
+    ("hub", "flavours"), [("native", ["monkey"]), ("poll", ["explicit"]), ("epolls", ["monkey", "taken"])]
 )
-def test_the_committed_programs_show_no_failure(groups: tuple[str, str], tmp_path: pathlib.Path) -> None:
-    if groups[0] != "native" and not HAS_EVENTLET:
+def test_the_committed_programs_show_no_failure(hub: str, flavours: list[str], tmp_path: pathlib.Path) -> None:
+    if hub != "native" and not HAS_EVENTLET:
         pytest.skip("eventlet is not installed")
+    found = finder(tmp_path, hub=hub, flavours=flavours)
+    found.replay([*command.read(SEEDS), ("wait", WAIT, None)], 2)
+    assert found.tally.failures == []
+    assert found.tally.programs.total() >= 3
+
+
+def test_the_command_replays_programs_and_tells_its_failures(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "wait.json").write_text(json.dumps({"program": WAIT}))
-    seeds = [str(path) for path in (*SEEDS, tmp_path / "wait.json")]
-    options = ("--hub", groups[0], "--flavour", groups[1], "--shrinking", "0", "--replay")
-    summary = run(tmp_path, *options, *seeds)
-    assert summary["failures"] == []
-    assert sum(summary["programs"].values()) >= 3
+    options = ["--hub", "native", "--jobs", "1", "--replay", str(tmp_path / "wait.json"), "--show"]
+    assert command.main(options) == 0
+    assert "1 programs; 0 hang in stock" in capsys.readouterr().out
+    # A checkout whose fastio ends the process, with a Python of its own.
+    (tmp_path / "fastio").mkdir()
+    code = "names = lambda: ['fix_x']\ndef patch(disabled): raise SystemExit(7)\n"
+    (tmp_path / "fastio" / "__init__.py").write_text(code)
+    with pytest.raises(RuntimeError, match="native .strict. does not start: {'died': 7}"):
+        command.main([*options[:-1], "--fastio-path", str(tmp_path), "--python", sys.executable])
 
 
 def test_what_is_a_matter_of_chance_is_no_failure(tmp_path: pathlib.Path) -> None:
     # The child is not waited for: select() finds either.
     racy = program(["out:5:78", "exit:0"], {"stdout": "PIPE"}, *[{"op": "select", "f": "stdout", "timeout": 0.0}] * 40)
-    assert replay(tmp_path, *[racy] * 5)["failures"] == []
+    assert replay(tmp_path, *[racy] * 5).failures == []
 
 
 def test_a_program_that_would_wait_for_ever_is_helped_and_ends(tmp_path: pathlib.Path) -> None:
     stuck = program(["sync", "in:-1"], {"stdin": "PIPE", "stdout": "PIPE"}, {"op": "read", "f": "stdout", "n": [5]})
-    summary = replay(tmp_path, stuck)
-    assert summary["status"] == 0 and summary["stock_hangs"] == 0
-
-
-def test_it_looks_into_another_checkout_with_another_python(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "fastio").mkdir()
-    code = "names = lambda: ['fix_x']\ndef patch(disabled): raise SystemExit(7)\n"
-    (tmp_path / "fastio" / "__init__.py").write_text(code)
-    with pytest.raises(RuntimeError, match="native .strict. does not start: {'died': 7}"):
-        replay(tmp_path, program([], {}), options=("--fastio-path", str(tmp_path), "--python", sys.executable))
+    tally = replay(tmp_path, stuck)
+    assert tally.failures == [] and tally.stock_hangs == 0
 
 
 # The parts

@@ -47,25 +47,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         installation = Installation(
             os.path.abspath(options.python) if os.sep in options.python else options.python,
             os.path.abspath(options.fastio_path),
-            os.path.abspath(options.plant) if options.plant else "",
-            directory,
+            directory=directory,
         )
         finder = search.Search(
-            installation, groups, options.seed, lambda line: print(line, flush=True), options.keep, options.shrinking,
-            options.side,
+            installation, groups, options.seed, lambda line: print(line, flush=True), options.keep
         )  # fmt: skip
         if options.replay:
             if options.show:
-                for name, program, group in _read(options.replay):
+                for name, program, group in read(options.replay):
                     _show(installation, name, program, group or groups[0])
-            finder.replay(_read(options.replay), options.jobs)
+            finder.replay(read(options.replay), options.jobs)
         else:
-            if not options.no_seeds:
-                finder.replay(_read(sorted(SEEDS.glob("*.json"))), options.jobs)
+            finder.replay(read(sorted(SEEDS.glob("*.json"))), options.jobs)
             finder.search(options.seconds, options.programs, options.jobs)
     tally = finder.tally
-    if options.summary:
-        options.summary.write_text(json.dumps(tally.as_json(), indent=1) + "\n")
     _print(tally)
     return 1 if tally.failures else 0
 
@@ -83,21 +78,13 @@ def _parser() -> argparse.ArgumentParser:
         help="native, and hubs of eventlet: epolls, poll, selects, asyncio (all)")  # fmt: skip
     add("--flavour", type=_some(FLAVOURS), default=FLAVOURS, metavar="LIST",
         help="how a program under a hub comes by Popen: monkey, explicit, taken (all)")  # fmt: skip
-    add("--side", type=_some(search.SIDES), default=search.SIDES, metavar="LIST",
-        help="what is compared with stock: strict (without fix_ patches), fixed (as by default) (both)")  # fmt: skip
     add("--python", default=sys.executable, metavar="PYTHON", help="the Python that the programs run in (this one)")
     add("--fastio-path", default=str(ROOT), metavar="DIR", help="another checkout of fastio to search in")
     add("--replay", type=pathlib.Path, nargs="+", metavar="FILE", help="run only these programs")
     add("--show", action="store_true", help="with --replay: what each side sees of each operation")
-    add("--no-seeds", action="store_true", help="do not begin with the committed programs")
     add("--keep", type=pathlib.Path, default=pathlib.Path("fuzz-failures"), metavar="DIR",
         help="where failures are written to (%(default)s)")  # fmt: skip
-    add("--summary", type=pathlib.Path, metavar="FILE", help="write what was seen as JSON, too")
     add("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="programs at a time (%(default)s)")
-    add("--shrinking", type=float, default=search.SHRINKING, metavar="SECONDS",
-        help="how long one failure may be made smaller (%(default)g)")  # fmt: skip
-    add("--plant", default="", metavar="FILE",
-        help="run this file of Python in the patched sides, to break them on purpose")  # fmt: skip
     return parser
 
 
@@ -112,7 +99,7 @@ def _some(names: Sequence[str]) -> Any:
     return parse
 
 
-def _read(paths: Sequence[pathlib.Path]) -> list[tuple[str, dict[str, Any], Group | None]]:
+def read(paths: Sequence[pathlib.Path]) -> list[tuple[str, dict[str, Any], Group | None]]:
     """Programs of files, each with its name and the group that it is for."""
     found = []
     for path in paths:

@@ -64,13 +64,6 @@ class Tally:
     stock_hangs: int = 0
     seconds: float = 0.0
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "programs": dict(self.programs), "explained": dict(self.explained), "unstable": self.unstable,
-            "stock_hangs": self.stock_hangs, "seconds": round(self.seconds, 1), "again": dict(self.again),
-            "failures": [{**failure.as_json(), "after": round(failure.after, 1)} for failure in self.failures],
-        }  # fmt: skip
-
 
 class Search:
     """Programs over some groups, for some time or some number of them."""
