@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import io
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     import subprocess
@@ -35,6 +36,21 @@ MODES = {
 }
 
 
+#: Names of those under eventlet.
+GREEN = tuple(name for name, mode in MODES.items() if mode.green)
+
+#: A variant: it is given the parameters, and returns a result.
+Run: TypeAlias = "Callable[[Mapping[str, Any]], dict[str, Any]]"
+
+
+def variants(
+    run: Callable[[Mode, Mapping[str, Any]], dict[str, Any]], more: Mapping[str, Run] | None = None,
+    names: Iterable[str] = MODES,
+) -> dict[str, Run]:  # fmt: skip
+    """``run`` in each of the modes, and more variants."""
+    return {**{name: functools.partial(run, MODES[name]) for name in names}, **(more or {})}
+
+
 def choice(parameters: Mapping[str, Any], name: str, *allowed: str) -> str:
     """The parameter of that name; the first of the allowed values if it is not given.
 
@@ -49,7 +65,7 @@ def choice(parameters: Mapping[str, Any], name: str, *allowed: str) -> str:
 def enter(mode: Mode, parameters: Mapping[str, Any]) -> None:
     """Make this process run commands in this mode, with the fastio settings among the parameters (``settings``).
 
-    :raises RuntimeError: if a patch could not be applied: stock under the name of fastio would be a wrong result
+    :raises RuntimeError: if a patch could not be applied
     """
     if mode.green:
         import eventlet
@@ -61,12 +77,22 @@ def enter(mode: Mode, parameters: Mapping[str, Any]) -> None:
     if not mode.fast:
         return
     import fastio
-    from fastio.report import Outcome
 
     fastio.patch(**parameters.get("settings", {}))
-    report = fastio.status()
     wanted = ("green_communicate", "green_wait", "green_pipe") if mode.green else ("communicate", "wait")
-    for name in (*wanted, "oslo_spawn"):
+    require(*wanted, "oslo_spawn")
+
+
+def require(*names: str) -> None:
+    """Check that these patches of fastio's are in effect.
+
+    :raises RuntimeError: if one is not: stock under the name of fastio would be a wrong result
+    """
+    import fastio
+    from fastio.report import Outcome
+
+    report = fastio.status()
+    for name in names:
         # A patch may also be for what this process does not have: a native Popen, or eventlet.
         outcomes = {entry.outcome for entry in report.entries if entry.name == name}
         if Outcome.APPLIED not in outcomes or outcomes - {Outcome.APPLIED, Outcome.ABSENT, Outcome.WAITING}:

@@ -21,7 +21,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402 (the backend comes first: there may be no display)
 from matplotlib.figure import Figure  # noqa: E402
 
-from benchmarks.harness import results, statistics  # noqa: E402
+from benchmarks.harness import results  # noqa: E402
 from benchmarks.harness.results import CaseResult, Result  # noqa: E402
 from benchmarks.harness.suites import Suite  # noqa: E402
 from benchmarks.harness.tables import LIMIT, better, number, overview_cases  # noqa: E402
@@ -148,26 +148,36 @@ def overview_figure(result: Result) -> Figure:
 
 
 def _draw_cell(cell, case: CaseResult) -> None:
-    titles = [title for title in MODE_COLOURS if title in case.variants and case.figures(title)]
+    titles = [title for title in MODE_COLOURS if case.figures(title)]
     if not titles:
         cell.annotate("no figures", (0, 0), size=7)
         return
-    medians = [statistics.median(case.figures(title)) for title in titles]
-    cell.barh(range(len(titles)), medians, color=[MODE_COLOURS[title] for title in titles], height=0.8)
-    for position, title in enumerate(titles):
-        figures = case.figures(title)
-        cell.plot(figures, [position] * len(figures), "o", markersize=2, color="black", alpha=0.4)
-        ratio = better(case, title) if title != LIMIT else None
-        text = number(medians[position])
-        if ratio and title != case.against(title):
-            text += f" ({ratio.ratio:.3g} x)"
-        place = (max(figures), position)
-        cell.annotate(text, place, xytext=(4, 0), textcoords="offset points", va="center", size=7)
+    _bars(cell, case, {title: MODE_COLOURS[title] for title in titles}, 0.8, (2, 7, 4), plain=LIMIT)
     # Room for the numbers; the bars tell the scale.
     cell.margins(x=0.4)
     cell.set_xlim(left=0)
     cell.invert_yaxis()
     cell.spines["left"].set_visible(True)
+
+
+def _bars(
+    panel, case: CaseResult, colours: dict[str, str], height: float, sizes: tuple[int, int, int], plain: str = ""
+) -> None:  # fmt: skip
+    """A bar up to the median of each of the rows, a dot for each run, and the figures.
+
+    :param sizes: of a dot, of the text, and how far it is off
+    :param plain: a row that is not compared
+    """
+    dot, text_size, off = sizes
+    medians = [case.median(title) for title in colours]
+    panel.barh(range(len(colours)), medians, color=[*colours.values()], height=height)
+    for position, (title, middle) in enumerate(zip(colours, medians, strict=True)):
+        figures = case.figures(title)
+        panel.plot(figures, [position] * len(figures), "o", markersize=dot, color="black", alpha=0.4)
+        ratio = better(case, title) if title not in (plain, case.against(title)) else None
+        text = number(middle) + (f" ({ratio.ratio:.3g} x)" if ratio else "")
+        place = (max(figures), position)
+        panel.annotate(text, place, xytext=(off, 0), textcoords="offset points", va="center", size=text_size)
 
 
 def _rows(case: CaseResult) -> list[str]:
@@ -176,20 +186,10 @@ def _rows(case: CaseResult) -> list[str]:
 
 def _draw(panel, case: CaseResult) -> None:
     titles = _rows(case)
-    medians = [statistics.median(case.figures(title)) for title in titles]
-    colours = [next(colour for word, colour in COLOURS.items() if word in title) for title in titles]
-    positions = range(len(titles))
-    panel.barh(positions, medians, color=colours, height=0.7)
-    for position, title in zip(positions, titles, strict=True):
-        figures = case.figures(title)
-        panel.plot(figures, [position] * len(figures), "o", markersize=3, color="black", alpha=0.45)
-        ratio = better(case, title)
-        text = number(statistics.median(figures))
-        if ratio and title != case.baseline:
-            text += f" ({ratio.ratio:.3g} x)"
-        panel.annotate(text, (max(figures), position), xytext=(6, 0), textcoords="offset points", va="center", size=8)
+    colours = {each: next(found for word, found in COLOURS.items() if word in each) for each in titles}
+    _bars(panel, case, colours, 0.7, (3, 8, 6))
     panel.margins(x=0.15)
-    panel.set_yticks(positions, titles, size=9)
+    panel.set_yticks(range(len(titles)), titles, size=9)
     panel.invert_yaxis()
     direction = "more is better" if case.more_is_better else "less is better"
     panel.set_xlabel(f"{case.unit}, {direction}; in brackets: times better than {case.baseline}", size=8)

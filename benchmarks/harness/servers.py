@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,10 +16,8 @@ from typing import Any
 
 from benchmarks.backends import BACKENDS, SERVICES, backend
 from benchmarks.backends.base import BackendError
-from benchmarks.harness.worker import cache_directory
+from benchmarks.harness.worker import cache_directory, memory_directory
 
-#: A file system in memory, where there is one: a disk, and its write-back later on, is not what is measured.
-MEMORY = Path("/dev/shm")
 #: Room that a backend needs, in payloads: the image that is read, the one that is written, and what servers keep of it.
 ROOM = 6
 #: Backends that keep metadata in extended attributes of their files (of the S3 servers versitygw does).
@@ -45,9 +42,9 @@ def data_directory(name: str, size: int) -> Path:
 
     :param size: bytes of an image
     """
-    roomy = os.access(MEMORY, os.W_OK | os.X_OK) and shutil.disk_usage(MEMORY).free >= ROOM * size
-    if roomy and (name not in NEED_ATTRIBUTES or _has_attributes(MEMORY)):
-        return MEMORY
+    memory = memory_directory(ROOM * size)
+    if memory is not None and (name not in NEED_ATTRIBUTES or _has_attributes(memory)):
+        return memory
     return cache_directory()
 
 

@@ -22,16 +22,20 @@ import platform
 import random
 import resource
 import selectors
+import shutil
 import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 MIB = 1 << 20
+
+#: A file system in memory, where there is one.
+MEMORY = Path("/dev/shm")
 
 #: Where payload files are kept between runs; the temporary directory unless this variable names another one.
 CACHE_VARIABLE = "FASTIO_BENCHMARK_CACHE"
@@ -77,6 +81,51 @@ def surroundings() -> dict[str, Any]:
     further backends; one that did not start has ``failed`` instead, the reason.
     """
     return json.loads(os.environ.get(SURROUNDINGS_VARIABLE, "{}"))
+
+
+def running(name: str | None) -> dict[str, Any]:
+    """``access`` and ``pids`` of the backend that runs beside the case's by that name; of the case's own without one.
+
+    :raises RuntimeError: if it did not start
+    """
+    told = surroundings()
+    found = told["beside"].get(name, {"failed": "there is no such server"}) if name else told
+    if "failed" in found:
+        raise RuntimeError(f"{name}: {found['failed']}")
+    return found
+
+
+def digest(pieces: Iterable[bytes | memoryview], algorithm: str = "sha256") -> str:
+    """The hash of all of the pieces together, in hexadecimal."""
+    hasher = hashlib.new(algorithm)
+    for piece in pieces:
+        hasher.update(piece)
+    return hasher.hexdigest()
+
+
+def pieces_of(file: Any) -> Iterator[bytes]:
+    """What is left of a file, piece by piece."""
+    return iter(lambda: file.read(MIB), b"")
+
+
+def command_digest(command: Sequence[str], algorithm: str = "sha256", **options: Any) -> str:
+    """The hash of what a command writes to its standard output.
+
+    :param options: of ``Popen``
+    :raises RuntimeError: if it fails
+    """
+    import subprocess
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, **options) as child:
+        found = digest(pieces_of(child.stdout), algorithm)
+    if child.returncode:
+        raise RuntimeError(f"{' '.join(command)}: exit status {child.returncode}")
+    return found
+
+
+def memory_directory(room: int) -> Path | None:
+    """:data:`MEMORY` if it has so many bytes left: a disk, and its write-back later on, is not what is measured."""
+    return MEMORY if os.access(MEMORY, os.W_OK | os.X_OK) and shutil.disk_usage(MEMORY).free >= room else None
 
 
 def random_payload(size: int, seed: int = 0) -> Payload:

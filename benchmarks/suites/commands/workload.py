@@ -28,7 +28,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from benchmarks.harness.modes import MODES, Mode, choice, enter
+from benchmarks.harness.modes import Mode, choice, enter, variants
 from benchmarks.harness.worker import measure
 
 #: Seconds that the children of ``wait`` live: from well below to well above the 50 ms to which the standard library's
@@ -168,6 +168,4 @@ def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
     return measured.result(bytes=0, verified=verified, commands=commands, **latencies(spent))
 
 
-VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    name: functools.partial(run, mode) for name, mode in MODES.items()
-}
+VARIANTS = variants(run)

@@ -19,14 +19,12 @@ Parameters:
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchmarks.harness.modes import LIMIT_PIPE, MODES, Mode, check_fast, choice, enter, read_all, warmed
-from benchmarks.harness.worker import Payload, measure, random_payload, text_payload
+from benchmarks.harness.modes import LIMIT_PIPE, Mode, check_fast, choice, enter, read_all, variants, warmed
+from benchmarks.harness.worker import Payload, digest, measure, random_payload, text_payload
 
 MOST_CHILDREN = 100
 
@@ -57,8 +55,8 @@ def command(parameters: Mapping[str, Any], path: str) -> list[str]:
     return ["cat", path]
 
 
-def digest(output: bytes | str) -> str:
-    return hashlib.sha256(output.encode() if isinstance(output, str) else output).hexdigest()
+def sha256(output: bytes | str) -> str:
+    return digest([output.encode() if isinstance(output, str) else output])
 
 
 def _popen(arguments: list[str], text: bool) -> tuple[Any, Any]:
@@ -88,7 +86,7 @@ def measure_output(parameters: Mapping[str, Any]) -> dict[str, Any]:
         for _ in range(repeat):
             outputs.append(read(arguments, text))
     verified = all(
-        digest(out) == payload.sha256 and (digest(err) == payload.sha256 if both else not err) for out, err in outputs
+        sha256(out) == payload.sha256 and (sha256(err) == payload.sha256 if both else not err) for out, err in outputs
     )
     return measured.result(bytes=payload.size * repeat * (2 if both else 1), verified=verified)
 
@@ -108,7 +106,7 @@ def limit_one_object(parameters: Mapping[str, Any]) -> dict[str, Any]:
     with measure() as measured:
         outputs = [read_all(arguments, LIMIT_PIPE) for _ in range(repeat)]
     return measured.result(
-        bytes=payload.size * repeat, verified=all(digest(output) == payload.sha256 for output in outputs)
+        bytes=payload.size * repeat, verified=all(sha256(output) == payload.sha256 for output in outputs)
     )
 
 
@@ -121,10 +119,8 @@ def limit_nothing_kept(parameters: Mapping[str, Any]) -> dict[str, Any]:
     with measure() as measured:
         count = sum(sum(_read_over(arguments, buffer)) for _ in range(repeat))
     # Hashed in a second pass: nothing of the first is left.
-    hasher = hashlib.sha256()
-    for size in _read_over(arguments, buffer):
-        hasher.update(buffer[:size])
-    verified = count == payload.size * repeat and hasher.hexdigest() == payload.sha256
+    right = digest(buffer[:size] for size in _read_over(arguments, buffer)) == payload.sha256
+    verified = right and count == payload.size * repeat
     return measured.result(bytes=count, verified=verified)
 
 
@@ -139,8 +135,10 @@ def _read_over(arguments: list[str], buffer: memoryview) -> Iterator[int]:
             yield count
 
 
-VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    **{name: functools.partial(run, mode) for name, mode in MODES.items()},
-    "limit-readall": limit_one_object,
-    "limit-readv": limit_nothing_kept,
-}
+VARIANTS = variants(
+    run,
+    {
+        "limit-readall": limit_one_object,
+        "limit-readv": limit_nothing_kept,
+    },
+)

@@ -34,7 +34,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness.worker import surroundings
+from benchmarks.harness.worker import running, surroundings
 from benchmarks.load import places
 from benchmarks.load.content import Content
 from benchmarks.load.plan import Operation, Plan
@@ -80,7 +80,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     from benchmarks.load import analysis, client, monitor, usage, workloads
     from benchmarks.load.bottleneck import Limits
 
-    told = _server(parameters)
+    told = running(parameters.get("server"))
     plan = reading(parameters, told["access"])
     with contextlib.ExitStack() as stack:
         directory = stack.enter_context(places.records_directory(parameters.get("records", "")))
@@ -98,17 +98,6 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
         **workloads.plain(measured), **kept_records, **workloads.details(measured),
         **_traced(told["access"], begun), "doubts": measured.notes,
     }  # fmt: skip
-
-
-def _server(parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    told = surroundings()
-    name = parameters.get("server")
-    if not name:
-        return told
-    found = told["beside"][name]
-    if "failed" in found:
-        raise RuntimeError(f"{name}: {found['failed']}")
-    return found
 
 
 def _traced(access: Mapping[str, Any], begun: int) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """How late a greenlet that wants to run every millisecond is, while others move much data."""
 
 from benchmarks.harness.engine import Case
-from benchmarks.harness.modes import MIB, MODES
+from benchmarks.harness.modes import GREEN, MIB
 
 #: Batches of so many transfers: enough heartbeats for a 99th percentile, and no minute of stock.
 BATCHES = {1: 10, 8: 3, 64: 1}
@@ -11,7 +11,7 @@ CASES = [
         name=f"{transfers}-transfers",
         title=f"Lateness of a 1 ms heartbeat, 99th percentile, during {transfers} x 64 MiB",
         workload="fairness",
-        variants=tuple(name for name, mode in MODES.items() if mode.green),
+        variants=GREEN,
         parameters={"size": 64 * MIB, "transfers": transfers, "batches": batches, "period": 0.001},
         baseline="eventlet-stock",
         unit="ms",

@@ -24,14 +24,13 @@ a long stop as one late heartbeat, the latter by its length.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from benchmarks.harness.modes import KIB, MIB, MODES, Mode, check_fast, enter, warmed
+from benchmarks.harness.modes import GREEN, KIB, MIB, Mode, check_fast, enter, variants, warmed
 from benchmarks.harness.worker import Measured, Payload, measure, random_payload
 
 
@@ -159,6 +158,4 @@ def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    name: functools.partial(run, mode) for name, mode in MODES.items() if mode.green
-}
+VARIANTS = variants(run, names=GREEN)

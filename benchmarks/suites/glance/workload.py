@@ -34,7 +34,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import hashlib
 import http.client
 import json
 import subprocess
@@ -46,8 +45,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.backends.base import HOST, server_environment
-from benchmarks.harness.modes import MIB, choice, warmed
-from benchmarks.harness.worker import Payload, measure, random_payload, surroundings
+from benchmarks.harness.modes import choice, warmed
+from benchmarks.harness.worker import Payload, command_digest, digest, measure, pieces_of, random_payload, surroundings
 from benchmarks.suites.glance.other_requests import Requests
 from benchmarks.suites.stores.limits import CURL
 from benchmarks.suites.stores.workload import MULTIHASH, digests, limit_sha512, server_cpu_seconds
@@ -146,14 +145,7 @@ class Nginx:
 
 def sha512(path: Path) -> str:
     with open(path, "rb") as file:
-        return hashlib.file_digest(file, MULTIHASH).hexdigest() if hasattr(hashlib, "file_digest") else _digest(file)
-
-
-def _digest(file: Any) -> str:
-    hasher = hashlib.new(MULTIHASH)
-    while piece := file.read(MIB):
-        hasher.update(piece)
-    return hasher.hexdigest()
+        return digest(pieces_of(file), MULTIHASH)
 
 
 def server(parameters: Mapping[str, Any]) -> tuple[Glance | Nginx, list[int]]:
@@ -227,11 +219,7 @@ def download(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def downloaded_sha512(place: str, *options: str) -> str:
-    with subprocess.Popen([*CURL, *options, place], env=server_environment(), stdout=subprocess.PIPE) as child:
-        found = _digest(child.stdout)
-    if child.returncode:
-        raise RuntimeError(f"curl {place}: exit status {child.returncode}")
-    return found
+    return command_digest([*CURL, *options, place], MULTIHASH, env=server_environment())
 
 
 def upload(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,8 +32,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.backends.base import server_environment
-from benchmarks.harness.modes import MIB, choice, warmed
-from benchmarks.harness.worker import cache_directory, random_payload, surroundings
+from benchmarks.harness.modes import choice, warmed
+from benchmarks.harness.worker import cache_directory, command_digest, random_payload, surroundings
 from benchmarks.suites.glance.workload import Glance, WrongData, put
 from benchmarks.suites.glance_client import script as glance_client_script
 from benchmarks.suites.stores.limits import CURL
@@ -146,8 +146,13 @@ def measured(command: Callable[[str, str], Sequence[str]], size: int, check: boo
         figures = timed(command("/dev/null", str(report)))
         if report.exists():
             figures.update(json.loads(report.read_text()))
-        verified = not check or _sha512(command("/dev/stdout", str(report))) == surroundings()["prepared"]["multihash"]
+        verified = not check or _written(command("/dev/stdout", str(report))) == surroundings()["prepared"]["multihash"]
     return {**figures, "bytes": size, "verified": verified}
+
+
+def _written(command: Sequence[str]) -> str:
+    """The SHA-512 of what the command writes."""
+    return command_digest(command, MULTIHASH, env=environment(), stderr=subprocess.DEVNULL)
 
 
 def timed(command: Sequence[str]) -> dict[str, Any]:
@@ -190,19 +195,6 @@ def load(samples: Sequence[tuple[float, float]]) -> list[list[float]]:
         for (start, before), (after, spent) in pairs
         if after > start
     ]
-
-
-def _sha512(command: Sequence[str]) -> str:
-    import hashlib
-
-    hasher = hashlib.new(MULTIHASH)
-    with subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
-        assert child.stdout is not None
-        while piece := child.stdout.read(MIB):
-            hasher.update(piece)
-    if child.returncode:
-        raise RuntimeError(f"{' '.join(command)}: exit status {child.returncode}")
-    return hasher.hexdigest()
 
 
 def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """eventlet's GreenPipe in every style of reading and writing."""
 
 from benchmarks.harness.engine import Case
-from benchmarks.harness.modes import KIB, MIB, MODES
+from benchmarks.harness.modes import GREEN, KIB, MIB
 
 BUFFERED = -1
 
@@ -11,7 +11,7 @@ def _case(name: str, title: str, size: int, **parameters: int | str) -> Case:
         name=name,
         title=f"GreenPipe: {title}",
         workload="green_pipe",
-        variants=tuple(name for name, mode in MODES.items() if mode.green),
+        variants=GREEN,
         parameters={"size": size, **parameters},
         baseline="eventlet-stock",
         quick={"size": min(size, MIB // 4)},

@@ -30,7 +30,17 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from benchmarks.harness.modes import MODES, Mode, check_fast, choice, discard_command, discarded, enter, warmed
+from benchmarks.harness.modes import (
+    GREEN,
+    Mode,
+    check_fast,
+    choice,
+    discard_command,
+    discarded,
+    enter,
+    variants,
+    warmed,
+)
 from benchmarks.harness.worker import Payload, measure, random_payload, text_payload
 
 READ_STYLES = ("read", "read_n", "readinto", "lines", "text_lines")
@@ -147,6 +157,4 @@ def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    name: functools.partial(run, mode) for name, mode in MODES.items() if mode.green
-}
+VARIANTS = variants(run, names=GREEN)

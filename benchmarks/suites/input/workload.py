@@ -18,11 +18,10 @@ Parameters:
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.harness.modes import MODES
+from benchmarks.harness.modes import variants
 from benchmarks.suites.input.writing import limit, run
 
 
@@ -33,8 +32,10 @@ def uvloop(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return peers.VARIANTS["uvloop"]({**parameters, "direction": "input"})
 
 
-VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    **{name: functools.partial(run, mode) for name, mode in MODES.items()},
-    "uvloop": uvloop,
-    "limit-write": limit,
-}
+VARIANTS = variants(
+    run,
+    {
+        "uvloop": uvloop,
+        "limit-write": limit,
+    },
+)

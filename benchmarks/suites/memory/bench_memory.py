@@ -1,9 +1,7 @@
 """Memory beyond the start at the worst moment, as a multiple of the payload."""
 
 from benchmarks.harness.engine import Case
-from benchmarks.harness.modes import KIB, MIB, MODES
-
-GREEN = tuple(name for name, mode in MODES.items() if mode.green)
+from benchmarks.harness.modes import GREEN, KIB, MIB, MODES
 
 
 def _case(task: str, title: str, variants: tuple[str, ...]) -> Case:

@@ -17,11 +17,10 @@ Results: ``peak_memory`` as everywhere, and ``peak_ratio``, that divided by the 
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.harness.modes import MODES, Mode, choice
+from benchmarks.harness.modes import Mode, choice, variants
 from benchmarks.suites.communicate import workload as communicate
 from benchmarks.suites.green_pipe import workload as green_pipe
 from benchmarks.suites.input import writing
@@ -48,7 +47,9 @@ def limit(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return _with_ratio(communicate.limit_one_object(parameters))
 
 
-VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    **{name: functools.partial(run, mode) for name, mode in MODES.items()},
-    "limit-readall": limit,
-}
+VARIANTS = variants(
+    run,
+    {
+        "limit-readall": limit,
+    },
+)

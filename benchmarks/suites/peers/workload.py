@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from importlib.util import find_spec
 from typing import Any
 
-from benchmarks.harness.modes import MODES, Mode, choice, discard_command, discarded
+from benchmarks.harness.modes import Mode, choice, discard_command, discarded, variants
 from benchmarks.harness.worker import Measured, measure
 from benchmarks.suites.communicate import workload as communicate
 from benchmarks.suites.input import writing
@@ -74,7 +74,7 @@ class _Task:
     def result(self, measured: Measured, out: bytes, err: bytes, hashed: bytes) -> dict[str, Any]:
         """The result of the measured exchange (``out`` and ``err``), and of the second one (``hashed``)."""
         if self.check is None:
-            verified = communicate.digest(out) == self.payload.sha256
+            verified = communicate.sha256(out) == self.payload.sha256
         else:
             right_size = discarded(err or out) == self.payload.size
             verified = right_size and writing.right_hash(hashed, self.payload)
@@ -193,15 +193,17 @@ def _anyio(backend: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     return anyio.run(_measure_async, run, parameters, backend=backend)
 
 
-VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    **{name: functools.partial(_mode, mode) for name, mode in MODES.items()},
-    "subprocess-run": _one_pipe,
-    "gevent": _gevent,
-    "asyncio": _asyncio,
-    "uvloop": _uvloop,
-    "trio": _trio,
-    "anyio-asyncio": functools.partial(_anyio, "asyncio"),
-    "anyio-trio": functools.partial(_anyio, "trio"),
-    "eventlet-tpool": _tpool,
-    "limit": _limit,
-}
+VARIANTS = variants(
+    _mode,
+    {
+        "subprocess-run": _one_pipe,
+        "gevent": _gevent,
+        "asyncio": _asyncio,
+        "uvloop": _uvloop,
+        "trio": _trio,
+        "anyio-asyncio": functools.partial(_anyio, "asyncio"),
+        "anyio-trio": functools.partial(_anyio, "trio"),
+        "eventlet-tpool": _tpool,
+        "limit": _limit,
+    },
+)

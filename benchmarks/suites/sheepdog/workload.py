@@ -22,12 +22,10 @@ for the limits, which have no Python in the way of the bytes.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import os
 import shlex
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -36,8 +34,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.backends import dog
-from benchmarks.harness.modes import LIMIT_PIPE, MODES, Mode, check_fast, choice, enter, read_all
-from benchmarks.harness.worker import Payload, cache_directory, measure, random_payload
+from benchmarks.harness.modes import LIMIT_PIPE, MODES, Mode, check_fast, choice, enter, read_all, variants
+from benchmarks.harness.worker import Payload, cache_directory, digest, measure, memory_directory, random_payload
 
 IMAGE = "image"
 #: Where the driver finds its cluster by default.
@@ -87,7 +85,9 @@ def writable_cluster(parameters: Mapping[str, Any]) -> Iterator[tuple[Path, list
     sources = [random_payload(length, seed) for seed, (_, length) in enumerate(pieces(parameters))]
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=cache_directory(), prefix="dog-write-")))
-        store = stack.enter_context(tempfile.TemporaryDirectory(dir=_store_directory(parameters["size"])))
+        # Four times as much: the image, the zeros it is made of, and room for others.
+        place = memory_directory(4 * parameters["size"]) or cache_directory()
+        store = stack.enter_context(tempfile.TemporaryDirectory(dir=place))
         dog.install(directory)
         state = Path(dog.environment(directory)["DOG_STATE"])
         state.rmdir()
@@ -99,27 +99,11 @@ def writable_cluster(parameters: Mapping[str, Any]) -> Iterator[tuple[Path, list
         yield directory, sources
 
 
-def _store_directory(size: int) -> Path:
-    """Where an image of that size is written: in memory if it can be, as a disk's write-back disturbs later runs."""
-    memory = Path("/dev/shm")
-    # Four times as much: the image, the zeros it is made of, and room for others.
-    if os.access(memory, os.W_OK | os.X_OK) and shutil.disk_usage(memory).free >= 4 * size:
-        return memory
-    return cache_directory()
-
-
 def written(directory: Path, sources: list[Payload]) -> bool:
     """Whether the image in the cluster is what the sources hold."""
     with open(dog.image_file(directory, IMAGE), "rb") as image:
         right = all(hashlib.sha256(image.read(source.size)).hexdigest() == source.sha256 for source in sources)
         return right and not image.read(1)
-
-
-def digest(outputs: list[bytes]) -> str:
-    hasher = hashlib.sha256()
-    for output in outputs:
-        hasher.update(output)
-    return hasher.hexdigest()
 
 
 def run_cat(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,12 +198,14 @@ def limit_pipeline(parameters: Mapping[str, Any]) -> dict[str, Any]:
         return measured.result(bytes=parameters["size"], verified=written(directory, sources))
 
 
-VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    **{name: functools.partial(run, mode) for name, mode in MODES.items()},
-    "eventlet-legacy": legacy,
-    "limit-readall": limit_readall,
-    "limit-pipeline": limit_pipeline,
-}
+VARIANTS = variants(
+    run,
+    {
+        "eventlet-legacy": legacy,
+        "limit-readall": limit_readall,
+        "limit-pipeline": limit_pipeline,
+    },
+)
 
 
 def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import importlib
 import importlib.util
 import os
@@ -31,7 +30,7 @@ from typing import Any
 
 from benchmarks.backends import dog, old_sheepdog
 from benchmarks.harness.modes import choice
-from benchmarks.harness.worker import Measured, measure
+from benchmarks.harness.worker import Measured, digest, measure, pieces_of
 from benchmarks.suites.sheepdog.workload import ADDRESS, IMAGE, PORT, dog_environment, limit_pipeline, readable_cluster
 from benchmarks.suites.sheepdog.workload import writable_cluster as writable_pieces
 
@@ -80,10 +79,7 @@ def get(store: Any, sha256: str) -> tuple[Measured, int, bool]:
     """What was measured, how many bytes it was, and whether a second pass found them to be right."""
     with measure() as measured:
         size = sum(map(len, chunks_of(store)))
-    hasher = hashlib.sha256()
-    for chunk in chunks_of(store):
-        hasher.update(chunk)
-    return measured, size, hasher.hexdigest() == sha256
+    return measured, size, digest(chunks_of(store)) == sha256
 
 
 def add(store: Any, path: Path, directory: Path, sha256: str) -> tuple[Measured, int, bool]:
@@ -91,15 +87,8 @@ def add(store: Any, path: Path, directory: Path, sha256: str) -> tuple[Measured,
     with open(path, "rb") as file, measure() as measured:
         _, written, _, multihash, _ = store.add(ADDED, file, size, "sha512")
     with open(dog.image_file(directory, ADDED), "rb") as image, open(path, "rb") as file:
-        right = _digest(image, "sha256") == sha256 and _digest(file, "sha512") == multihash
+        right = digest(pieces_of(image)) == sha256 and digest(pieces_of(file), "sha512") == multihash
     return measured, written, right
-
-
-def _digest(file: Any, algorithm: str) -> str:
-    hasher = hashlib.new(algorithm)
-    while data := file.read(1 << 20):
-        hasher.update(data)
-    return hasher.hexdigest()
 
 
 @contextlib.contextmanager

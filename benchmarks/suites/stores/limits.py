@@ -6,7 +6,6 @@ that glance_store has put there: a URL of glance_store tells where.
 
 from __future__ import annotations
 
-import hashlib
 import subprocess
 import urllib.parse
 import urllib.request
@@ -15,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.backends.base import find_program, server_environment
-from benchmarks.harness.modes import MIB
-from benchmarks.harness.worker import Payload
+from benchmarks.harness.worker import Payload, command_digest
 
 #: Name of the image that a limit writes.
 NAME = "limit"
@@ -24,40 +22,20 @@ CURL = ("curl", "-q", "--silent", "--show-error", "--fail", "--noproxy", "*")
 
 
 class Client:
-    """Commands of one backend, made from its :meth:`~benchmarks.backends.base.Backend.access`."""
+    """Commands of one backend, made from its :meth:`~benchmarks.backends.base.Backend.access`; here of a directory.
 
-    #: what has to be installed
-    program = "cat"
-    #: and the command that does it
-    install = ""
+    ``where`` is an image's own place, of its URL of glance_store; ``place`` is that of the image that ``write`` stores
+    from a file, which is also its standard input. ``read`` writes images to the standard output.
+    """
+
+    #: what has to be installed, and the command that does it
+    program, install = "cat", ""
 
     def __init__(self, access: Mapping[str, Any], size: int) -> None:
         self.access = access
         #: bytes of an image
         self.size = size
 
-    def where(self, url: str) -> str:
-        """The image's own place, of its URL of glance_store."""
-        return url
-
-    def read(self, places: Sequence[str]) -> list[str]:
-        """The command that writes these images to its standard output."""
-        raise NotImplementedError
-
-    def place(self) -> str:
-        """Where :meth:`write` puts an image."""
-        raise NotImplementedError
-
-    def write(self, path: Path) -> list[str]:
-        """The command that stores the file; it has the file on its standard input, too."""
-        raise NotImplementedError
-
-    def delete(self) -> list[str]:
-        """The command that deletes what :meth:`write` has stored."""
-        raise NotImplementedError
-
-
-class Filesystem(Client):
     def where(self, url: str) -> str:
         return urllib.parse.urlsplit(url).path
 
@@ -74,7 +52,7 @@ class Filesystem(Client):
         return ["rm", self.place()]
 
 
-class Cinder(Filesystem):
+class Cinder(Client):
     """A volume is larger than its image."""
 
     def where(self, url: str) -> str:
@@ -97,10 +75,12 @@ class Cinder(Filesystem):
 class Curl(Client):
     """Everything that speaks HTTP."""
 
-    program = "curl"
-    install = "apt-get install --no-install-recommends curl"
+    program, install = "curl", "apt-get install --no-install-recommends curl"
     #: more arguments, such as the headers of every request
     arguments: Sequence[str] = ()
+
+    def where(self, url: str) -> str:
+        return url
 
     def read(self, places: Sequence[str]) -> list[str]:
         # One process and one connection for all of them.
@@ -179,8 +159,7 @@ class Vmware(Curl):
 
 
 class Ceph(Client):
-    program = "rbd"
-    install = "apt-get install --no-install-recommends ceph-common"
+    program, install = "rbd", "apt-get install --no-install-recommends ceph-common"
 
     def where(self, url: str) -> str:
         _, pool, image, snapshot = urllib.parse.urlsplit(url).path.rsplit("/", 3)
@@ -204,7 +183,7 @@ class Ceph(Client):
 
 
 CLIENTS: dict[str, type[Client]] = {
-    "filesystem": Filesystem,
+    "filesystem": Client,
     "http": Curl,
     "swift": Swift,
     "s3": S3,
@@ -235,7 +214,7 @@ class Reader:
 
     def sha256(self) -> set[str]:
         """The SHA-256 of each image."""
-        return {_sha256(self._client.read([place])) for place in self._places}
+        return {command_digest(self._client.read([place]), env=server_environment()) for place in self._places}
 
 
 class Writer:
@@ -252,7 +231,7 @@ class Writer:
 
     def sha256(self) -> str:
         """Of what is stored now."""
-        return _sha256(self._client.read([self._client.place()]))
+        return command_digest(self._client.read([self._client.place()]), env=server_environment())
 
     def delete(self) -> None:
         _run(self._client.delete())
@@ -260,17 +239,6 @@ class Writer:
 
 def _run(command: Sequence[str], stdin: int = subprocess.DEVNULL) -> None:
     subprocess.run(command, stdin=stdin, stdout=subprocess.DEVNULL, env=server_environment(), check=True)
-
-
-def _sha256(command: Sequence[str]) -> str:
-    hasher = hashlib.sha256()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=server_environment()) as child:
-        assert child.stdout is not None
-        while piece := child.stdout.read(MIB):
-            hasher.update(piece)
-    if child.returncode:
-        raise RuntimeError(f"{' '.join(command)}: exit status {child.returncode}")
-    return hasher.hexdigest()
 
 
 def _opener() -> urllib.request.OpenerDirector:

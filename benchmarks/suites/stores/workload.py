@@ -37,17 +37,16 @@ stock driver with hash objects that do nothing.
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import itertools
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from benchmarks.harness.modes import KIB, MIB, MODES, Mode, choice, warmed
-from benchmarks.harness.worker import Payload, measure, random_payload, surroundings
+from benchmarks.harness.modes import KIB, MIB, MODES, Mode, choice, variants, warmed
+from benchmarks.harness.worker import Payload, digest, measure, random_payload, surroundings
 
 if TYPE_CHECKING:
     from benchmarks.backends.stores import Store
@@ -197,13 +196,6 @@ def get(store: Store, url: str) -> Iterator[bytes]:
         raise RuntimeError(f"{url}: {abs(size)} bytes {'are missing' if size > 0 else 'too many'}")
 
 
-def sha256(chunks: Iterator[bytes]) -> str:
-    hasher = hashlib.sha256()
-    for chunk in chunks:
-        hasher.update(chunk)
-    return hasher.hexdigest()
-
-
 def run_get(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
     payload = random_payload(size_of(parameters))
     prepared = surroundings()["prepared"]
@@ -218,7 +210,7 @@ def run_get(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
                     moved += len(chunk)
                     largest = max(largest, len(chunk))
         # The images of one case all have the same bytes.
-        verified = {sha256(get(store, url)) for url in prepared["urls"]} == {payload.sha256}
+        verified = {digest(get(store, url)) for url in prepared["urls"]} == {payload.sha256}
     check_chunk(parameters, largest)
     return {**figures, "bytes": moved, "verified": verified, "chunks": chunks, "largest_chunk": largest}
 
@@ -233,7 +225,7 @@ def run_add(mode: Mode, parameters: Mapping[str, Any], hashed: bool = True) -> d
         with contextlib.closing(Source(payload)) as source, measured_with_server(mode) as figures:
             added = store.add(source, size=payload.size, hashing=MULTIHASH)
         try:
-            verified = added.size == payload.size and sha256(get(store, added.url)) == payload.sha256
+            verified = added.size == payload.size and digest(get(store, added.url)) == payload.sha256
         finally:
             store.delete(added.url)
     check_chunk(parameters, source.largest)
@@ -351,11 +343,13 @@ def _added(payloads: list[Payload], parameters: Mapping[str, Any]) -> list[str]:
     return urls
 
 
-VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    **{name: functools.partial(run, mode) for name, mode in MODES.items()},
-    "no-hashing": no_hashing,
-    "limit-sha512": limit_sha512,
-    "limit-sha512sum": limit_sha512sum,
-    "limit": limit,
-    "prepare": prepare,
-}
+VARIANTS = variants(
+    run,
+    {
+        "no-hashing": no_hashing,
+        "limit-sha512": limit_sha512,
+        "limit-sha512sum": limit_sha512sum,
+        "limit": limit,
+        "prepare": prepare,
+    },
+)

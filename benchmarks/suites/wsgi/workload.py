@@ -24,18 +24,16 @@ Results: CPU time is the server's alone; ``p99_ms`` and others of a heartbeat gr
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import http.client
 import itertools
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from benchmarks.harness.modes import MIB, MODES, Mode, check_fast, choice, enter
-from benchmarks.harness.worker import Payload, measure, random_payload
+from benchmarks.harness.modes import GREEN, MIB, Mode, check_fast, choice, enter, require, variants
+from benchmarks.harness.worker import Payload, digest, measure, pieces_of, random_payload
 from benchmarks.suites.fairness.workload import Heartbeat, lateness
 
 TASKS = ("length", "chunked", "sendall")
@@ -58,10 +56,7 @@ class Response(NamedTuple):
         return itertools.repeat(self.chunk, self.count)
 
     def sha256(self) -> str:
-        hasher = hashlib.sha256()
-        for chunk in self.chunks():
-            hasher.update(chunk)
-        return hasher.hexdigest()
+        return digest(self.chunks())
 
 
 def response_of(payload: Payload, size: int) -> Response:
@@ -136,23 +131,10 @@ def measure_serving(parameters: Mapping[str, Any]) -> dict[str, Any]:
         counted = int(client.ask("count"))
     late = heartbeat.stop()
     verified = counted >= response.size and client.ask("hash") == response.sha256()
-    verified &= hashlib.sha256(response.chunk).hexdigest() == payload.sha256
+    verified &= digest([response.chunk]) == payload.sha256
     client.close()
     server.kill()
     return measured.result(bytes=response.size, verified=verified, **lateness(late, period))
-
-
-def check_applied() -> None:
-    """Check that fastio's patches are in effect.
-
-    :raises RuntimeError: if one is not: stock under the name of fastio would be a wrong result
-    """
-    import fastio
-    from fastio.report import Outcome
-
-    for name in PATCHES:
-        if fastio.status().outcome(name) is not Outcome.APPLIED:
-            raise RuntimeError(f"fastio's {name} is not applied here:\n{fastio.status()}")
 
 
 def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -160,7 +142,7 @@ def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
     from eventlet import wsgi  # noqa: F401 (its patch is applied when it is imported)
 
     if mode.fast:
-        check_applied()
+        require(*PATCHES)
     result = measure_serving(parameters)
     if parameters["task"] != "length":
         # Twice, and without the first chunk, which upstream's code sends along with the headers.
@@ -181,14 +163,12 @@ def count_received(port: int) -> int:
 
 def hash_received(port: int) -> str:
     """In the client: the SHA-256 of the content."""
-    hasher = hashlib.sha256()
     connection = http.client.HTTPConnection("127.0.0.1", port)
     connection.request("GET", "/", headers={"Connection": "close"})
     with connection.getresponse() as response:
-        while data := response.read(MIB):
-            hasher.update(data)
+        found = digest(pieces_of(response))
     connection.close()
-    return hasher.hexdigest()
+    return found
 
 
 def main(arguments: list[str]) -> None:
@@ -198,9 +178,7 @@ def main(arguments: list[str]) -> None:
         print({"count": count_received, "hash": hash_received}[line.strip()](port), flush=True)
 
 
-VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    name: functools.partial(run, mode) for name, mode in MODES.items() if mode.green
-}
+VARIANTS = variants(run, names=GREEN)
 
 
 if __name__ == "__main__":
