@@ -22,6 +22,7 @@ import pytest
 from benchmarks.backends.base import BackendError
 from benchmarks.harness import engine, machine, results, servers, worker
 from benchmarks.harness.engine import Case, CaseError, Options, Progress, Variant
+from tests.benchmarks.running import work
 from tests.conftest import needs_eventlet, needs_oslo
 
 ROOT = engine.ROOT
@@ -108,6 +109,8 @@ def test_parameters_reach_the_variant(run):
     assert case.variants["other"].parameters == {"n": 2}
     assert case.variants["other"].details["said"] == "a"
     assert json.loads(case.variants["other"].command[-1]) == {"n": 2}
+    case = run("a", options=Options(quick=True), parameters={"size": 8, "n": 1}, quick={"n": 0})
+    assert case.parameters == {"size": 8, "n": 0}
 
 
 def test_a_summary_is_of_all_runs_and_in_the_result(run):
@@ -133,11 +136,6 @@ def test_options(run, options, rounds, size):
     case = run("a", slow, options=options, rounds=3, parameters={"size": 8 << 20})
     assert {title: len(row.runs) for title, row in case.variants.items()} == rounds
     assert {title: row.runs[0]["size"] for title, row in case.variants.items()} == size
-
-
-def test_quick_parameters(run):
-    case = run("a", options=Options(quick=True), parameters={"size": 8, "n": 1}, quick={"n": 0})
-    assert case.parameters == {"size": 8, "n": 0}
 
 
 @pytest.mark.parametrize(
@@ -277,18 +275,10 @@ def test_progress_on_a_terminal():
 # --- the worker
 
 
-def work(workload: str, variant: str, **parameters) -> dict:
-    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.harness.worker"]
-    command += [workload, variant, json.dumps(parameters)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 @needs_oslo
 def test_worker_counts_what_stock_code_does():
     size = 8 << 20
-    native = work("sheepdog", "native-stock", task="cat", size=size)
+    native = work("sheepdog", "native-stock", {"task": "cat", "size": size})
     assert native["verified"] is True
     assert native["bytes"] == size
     assert native["reads"] == pytest.approx(256, rel=0.05)
@@ -298,7 +288,7 @@ def test_worker_counts_what_stock_code_does():
     assert 0 < native["cpu_seconds"] < 10
     assert "fastio" not in native
     # One readall() in C; what subprocess itself reads, the end of a pipe, is no data.
-    limit = work("sheepdog", "limit-readall", task="cat", size=size)
+    limit = work("sheepdog", "limit-readall", {"task": "cat", "size": size})
     assert limit["verified"] is True
     assert "reads" not in limit
 
@@ -307,10 +297,10 @@ def test_worker_counts_what_stock_code_does():
 @needs_eventlet
 def test_worker_counts_hub_waits_and_what_fastio_does():
     size = 8 << 20
-    stock = work("sheepdog", "eventlet-stock", task="cat", size=size)
+    stock = work("sheepdog", "eventlet-stock", {"task": "cat", "size": size})
     # A select, and a trampoline in the green os.read.
     assert stock["waits"] == pytest.approx(2 * stock["reads"], rel=0.05)
-    fast = work("sheepdog", "eventlet-fastio", task="cat", size=size)
+    fast = work("sheepdog", "eventlet-fastio", {"task": "cat", "size": size})
     assert fast["verified"] is True
     assert fast["reads"] < stock["reads"] / 3
     assert fast["waits"] < stock["waits"] / 6
@@ -378,14 +368,23 @@ def test_payloads(make, size, tmp_path, monkeypatch):
 
 SUITE = """
 from benchmarks.harness.engine import Case, Variant
+from fastio.tables import Table
 
 SCRIPT = {script!r}
 
+def case(name, names, **fields):
+    return Case(name, "none", [Variant(each, script=SCRIPT) for each in names], {{"size": 8}}, **fields)
+
 CASES = [
-    Case("one", "none", [Variant(name, script=SCRIPT) for name in {names!r}], {{"size": 8}}, rounds=3),
+    case("one", {names!r}, rounds=3),
     Case("two", "none", [Variant("a", script=SCRIPT), Variant("b", script=SCRIPT, skip="not here")], rounds=2),
+    case("long", "a", rounds=1, long=True),
+    case("away", "ab", backend="nothing"),
 ]
 
+def judgement(result):
+    # A title is folded to the width of its table.
+    return [Table("What it says", ["cases of the result"], [[str(len(result.cases))]])]
 
 def test_suite(recorded):
     recorded()
@@ -398,11 +397,11 @@ def suite(tmp_path, script):
     for module in ("pytest_benchmark", "numpy", "rich"):
         pytest.importorskip(module, reason="suites need the extra 'bench'")
 
-    def suite(*arguments: str, names=("a", "b")):
+    def suite(*arguments: str, names="ab"):
         (tmp_path / "bench_sample.py").write_text(SUITE.format(script=script, names=names))
         path = tmp_path / "out" / "result.json"
-        command = [sys.executable, "-m", "pytest", "-p", "benchmarks.conftest", "-p", "no:cacheprovider", "--rootdir"]
-        command += [str(tmp_path), str(tmp_path / "bench_sample.py"), "--result", str(path), *arguments]
+        command = [sys.executable, "-m", "pytest", "-rs", "-p", "benchmarks.conftest", "-p", "no:cacheprovider"]
+        command += ["--rootdir", str(tmp_path), str(tmp_path / "bench_sample.py"), "--result", str(path), *arguments]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "TEST_EVENTLET": "0"}
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE)
         return done, results.read(path) if path.exists() else None
@@ -414,8 +413,8 @@ def test_recorded_runs_are_replayed(suite, tmp_path):
     exported = tmp_path / "exported.json"
     done, result = suite("--benchmark-json", str(exported))
     assert done.returncode == 0, done.stdout
-    assert "3 passed, 1 skipped" in done.stdout
-    assert [case.complete for case in result.cases] == [True, True]
+    assert "4 passed, 3 skipped" in done.stdout
+    assert [(case.name, case.complete) for case in result.cases] == [("one", True), ("two", True), ("long", True)]
     assert result.suite == "sample"
     benchmarks = {each["name"]: each for each in json.loads(exported.read_text())["benchmarks"]}
     one = benchmarks["test_suite[one-a]"]
@@ -425,64 +424,40 @@ def test_recorded_runs_are_replayed(suite, tmp_path):
     assert one["extra_info"]["pid"] > 0
     assert len(benchmarks["test_suite[two-a]"]["stats"]["data"]) == 2
     assert "b: skipped: not here" in done.stdout
+    assert "[2] " in done.stdout and "there is no backend 'nothing'" in done.stdout
+    assert "What it says" in done.stdout and "are not judged" not in done.stdout
     # The progress is seen while it runs, not with the output of a test that failed.
     assert "one: 8 runs" in done.stderr + done.stdout
-    assert (tmp_path / "out" / "result.json").exists()
 
 
 def test_options_of_the_command_line(suite):
-    done, result = suite("--rounds", "2", "--size", "2KiB", "-k", "one")
+    done, result = suite("--rounds", "2", "--size", "2KiB", "-k", "one-b")
     assert done.returncode == 0, done.stdout
     (case,) = result.cases
     assert case.parameters == {"size": 2048}
-    assert [len(row.measured()) for row in case.variants.values()] == [2, 2]
-
-
-JUDGEMENT = """
-
-def judgement(result):
-    from benchmarks.harness.tables import Table
-
-    # A title is folded to the width of its table.
-    rows = [[str(len(case.variants["a"].runs))] for case in result.cases]
-    return [Table("What it says", ["runs of the first row"], rows)]
-"""
-
-
-def test_what_the_figures_say_is_shown_but_not_of_a_quick_run(suite, monkeypatch):
-    monkeypatch.setattr(sys.modules[__name__], "SUITE", SUITE + JUDGEMENT.replace("{", "{{").replace("}", "}}"))
-    done, _ = suite()
-    assert done.returncode == 0, done.stdout
-    assert "What it says" in done.stdout and "are not judged" not in done.stdout
-    done, _ = suite("--quick")
-    assert done.returncode == 0, done.stdout
-    assert "What it says" not in done.stdout and "are not judged" in done.stdout
+    assert {title: len(row.measured()) for title, row in case.variants.items()} == {"b": 2}
 
 
 @pytest.mark.parametrize("option", ["--quick", "--benchmark-disable"])
 def test_smoke_runs(suite, option):
     done, result = suite(option)
     assert done.returncode == 0, done.stdout
+    assert [case.name for case in result.cases] == ["one", "two"]
     assert result.cases[0].parameters == {"size": 1 << 20}
     assert [len(row.runs) for row in result.cases[0].variants.values()] == [1, 1]
-
-
-def test_only_what_is_selected_runs(suite):
-    done, result = suite("--quick", "-k", "one-b")
-    assert done.returncode == 0, done.stdout
-    assert [(case.name, list(case.variants)) for case in result.cases] == [("one", ["b"])]
+    assert "What it says" not in done.stdout and "are not judged" in done.stdout
 
 
 def test_what_fails_and_what_is_wrong_fails_its_test_only(suite):
     done, result = suite("--quick", names=("a", "fails", "wrong"))
     assert done.returncode == 1
-    assert "2 failed, 2 passed, 1 skipped" in done.stdout
+    assert "2 failed, 2 passed, 3 skipped" in done.stdout
     assert "it is broken" in done.stdout
     assert "did not have the expected SHA-256" in done.stdout
     assert result.cases[0].variants["fails"].failure["status"] == 1
 
 
-@pytest.mark.parametrize("option", [("--size", "much"), ("--rounds", "0"), ("--rounds", "-1")])
+@pytest.mark.parametrize("option", [("--size", "much"), ("--rounds", "0")])
 def test_bad_options_are_refused(suite, option):
     done, result = suite(*option)
     assert done.returncode == 4
@@ -582,24 +557,19 @@ def test_one_backend_for_all_runs_of_a_case(fake, told):
     assert case.backend == {"name": "fake", "workers": 2}
 
 
-def test_a_backend_that_is_not_installed(fake, told):
+def test_what_is_not_installed_skips_the_rows(fake, told):
+    assert {row.skipped for row in told(needs=("json", "no_such_package")).variants.values()} == {
+        "not installed: no_such_package"
+    }
     fake.missing = "fake is not installed; install it with: apt-get install fake"
     case = told()
-    assert fake.events == []
     assert {row.skipped for row in case.variants.values()} == {fake.missing}
-    assert case.backend == {}
-
-
-def test_a_package_that_is_not_installed(fake, told):
-    case = told(needs=("json", "no_such_package"))
-    assert fake.events == []
-    assert {row.skipped for row in case.variants.values()} == {"not installed: no_such_package"}
+    assert (fake.events, case.backend) == ([], {})
 
 
 def test_a_backend_that_does_not_start(fake, told):
     fake.fails = True
-    case = told()
-    for row in case.variants.values():
+    for row in told().variants.values():
         assert row.failure == {"reason": "no fake", "status": None, "stderr": "fake did not start: no idea"}
         assert row.runs == []
 
@@ -628,14 +598,14 @@ def test_a_backend_that_does_not_exist():
 
 
 def test_where_a_backend_keeps_its_files(monkeypatch, tmp_path):
-    monkeypatch.setattr(servers, "MEMORY", tmp_path)
+    monkeypatch.setattr(worker, "MEMORY", tmp_path)
     monkeypatch.setenv(worker.CACHE_VARIABLE, str(tmp_path / "cache"))
     assert servers.data_directory("filesystem", 1) == tmp_path
     assert servers.data_directory("filesystem", 1 << 60) == tmp_path / "cache"
     monkeypatch.setattr(servers, "_has_attributes", lambda directory: False)
     assert servers.data_directory("swift", 1) == tmp_path / "cache"
     assert servers.data_directory("filesystem", 1) == tmp_path
-    monkeypatch.setattr(servers, "MEMORY", tmp_path / "nowhere")
+    monkeypatch.setattr(worker, "MEMORY", tmp_path / "nowhere")
     assert servers.data_directory("filesystem", 1) == tmp_path / "cache"
 
 
@@ -647,21 +617,3 @@ def test_attributes_are_tried(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "setxattr", refuse)
     assert servers._has_attributes(tmp_path) is False
     assert list(tmp_path.iterdir()) == []
-
-
-def test_long_cases_are_no_part_of_a_smoke_run(suite, monkeypatch):
-    monkeypatch.setattr(
-        sys.modules[__name__], "SUITE", SUITE.replace("rounds=3)", "rounds=3, long=True)")
-    )  # fmt: skip
-    done, result = suite("--quick")
-    assert done.returncode == 0, done.stdout
-    assert [case.name for case in result.cases] == ["two"]
-
-
-def test_a_missing_backend_skips_its_tests_with_one_message(suite, monkeypatch):
-    monkeypatch.setattr(sys.modules[__name__], "SUITE", SUITE.replace("rounds=3)", 'rounds=3, backend="nothing")'))
-    done, result = suite("--quick", "-rs")
-    assert done.returncode == 0, done.stdout
-    assert "1 passed, 3 skipped" in done.stdout
-    assert "[2] " in done.stdout and "there is no backend 'nothing'" in done.stdout
-    assert [case.name for case in result.cases] == ["two"]

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import io
 import json
 import os
-import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 # Not "http.server.…": eventlet's import of that module leaves its own copy at the package.
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,7 +23,7 @@ pytest.importorskip("scipy", reason="tables need the extra 'bench'")
 from benchmarks.backends import SERVICES
 from benchmarks.backends.base import HOST
 from benchmarks.harness import engine, results, servers, worker
-from benchmarks.harness.engine import Case, Progress, Variant
+from benchmarks.harness.engine import Case, Variant
 from benchmarks.suites.glance import bench_glance, cases, other_requests
 from benchmarks.suites.glance import tables as glance_tables
 from benchmarks.suites.glance import workload as glance
@@ -35,37 +33,13 @@ from benchmarks.suites.glance_client import bench_glance_client
 from benchmarks.suites.glance_client import tables as client_tables
 from benchmarks.suites.glance_client import workload as glance_client
 from tests.benchmarks import samples
+from tests.benchmarks.running import measured, needs, work
 from tests.conftest import with_services
 
-pytestmark = with_services
+pytestmark = [with_services, pytest.mark.usefixtures("cache")]
 
 #: Divides nothing.
 SIZE = 300_001
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = tmp_path_factory.getbasetemp() / "payloads"
-    monkeypatch.setenv(worker.CACHE_VARIABLE, str(path))
-    for name in [name for name in os.environ if name == "FASTIO" or name.startswith("TEST_")]:
-        monkeypatch.delenv(name)
-    return path
-
-
-def needs(*names: str) -> None:
-    for name in names:
-        missing = servers.why_not(name)
-        if missing:
-            pytest.skip(missing)
-
-
-def run(case: Case) -> results.CaseResult:
-    result = results.Result("test", {}, {})
-    engine.run([case], result, progress=Progress(io.StringIO()))
-    (found,) = result.cases
-    for title, row in found.variants.items():
-        assert row.failure is None, f"{title}: {row.failure['reason']}\n{row.failure['stderr']}"
-    return found
 
 
 # --- through the real servers
@@ -78,7 +52,7 @@ def test_downloads(release: str) -> None:
     variants = [Variant("transfer", label=title, parameters={"server": name}) for title, name in rows]
     more = {"clients": 3, "requests": 1, "server": "fastio"}
     variants += [Variant("transfer", "requests", more), Variant("transfer", "elsewhere", {"source": ELSEWHERE})]
-    found = run(
+    found = measured(
         Case(
             name="case", workload="glance", variants=variants, rounds=1,
             warmup=0, parameters={"task": "download", "size": SIZE}, backend=release,
@@ -105,7 +79,7 @@ def test_uploads(release: str) -> None:
     }
     variants = [Variant("transfer", label=title, parameters=parameters) for title, parameters in rows.items()]
     more = {"clients": 3, "requests": 1}
-    found = run(
+    found = measured(
         Case(
             name="case", workload="glance", rounds=1, warmup=0, backend=release, prepare="prepare",
             variants=[*variants, Variant("transfer", "requests", more), "limit-sha512"],
@@ -123,21 +97,17 @@ def test_uploads(release: str) -> None:
 def test_clients(scheme: str) -> None:
     needs("glance-32", "http")
     (case,) = [case for case in bench_glance_client.CASES if case.name == f"client-{scheme}"]
-    # Each way over one of them.
+    # Each mode over one of them.
     green = scheme == "https"
     chosen = [each for each in case.all_variants() if each.name == "curl" or ("eventlet" in each.name) == green]
-    case = dataclasses.replace(case, variants=chosen)
-    result = results.Result("test", {}, {})
-    engine.run([case], result, engine.Options(quick=True), progress=Progress(io.StringIO()))
-    (found,) = result.cases
+    found = measured(dataclasses.replace(case, variants=chosen), engine.Options(quick=True))
     for title, row in found.variants.items():
-        assert row.failure is None, f"{title}: {row.failure['reason']}\n{row.failure['stderr']}"
         (one,) = row.runs
-        assert one["verified"] and one["bytes"] == 1 << 20
+        assert one["bytes"] == 1 << 20
         assert one["load_percent"] == pytest.approx(100 * one["cpu_seconds"] / one["seconds"])
         assert ("transfer_cpu_seconds" in one) == title.startswith(("api", "limit"))
         assert row.details["load"][-1][0] == pytest.approx(one["seconds"], abs=0.001)
-    assert client_tables.judgement(result)[0].rows
+    assert client_tables.judgement(samples.result(found))[0].rows
 
 
 def test_downloads_from_another_address(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,46 +149,33 @@ def told(tmp_path: Path) -> Iterator[dict[str, Any]]:
         yield {**told, "beside": {}}
 
 
-WORKER = (sys.executable, "-m", "benchmarks.harness.worker")
-
-
-def work(workload: str, variant: str, told: Mapping[str, Any], **parameters: Any) -> dict[str, Any]:
-    done = subprocess.run(
-        [*WORKER, workload, variant, json.dumps({"size": SIZE, **parameters})],
-        env={**os.environ, worker.SURROUNDINGS_VARIABLE: json.dumps(told)},
-        cwd=engine.ROOT, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def test_a_server_that_does_not_take_its_image(told: dict[str, Any]) -> None:
     told["beside"] = {"broken": {**told, "access": {**told["access"], "url": "http://127.0.0.1:1"}}}
-    prepared = work("glance", "prepare", told, task="download")
+    prepared = work("glance", "prepare", {"size": SIZE, "task": "download"}, told)
     assert prepared["failed"]["broken"].startswith("it does not take its image: ")
     assert list(prepared["images"]) == [""]
 
 
 def test_what_is_wrong_is_noticed(told: dict[str, Any], cache: Path) -> None:
-    told["prepared"] = work("glance", "prepare", told, task="download")
-    assert work("glance", "transfer", told, task="download")["verified"]
+    told["prepared"] = work("glance", "prepare", {"size": SIZE, "task": "download"}, told)
+    assert work("glance", "transfer", {"size": SIZE, "task": "download"}, told)["verified"]
     image = told["prepared"]["images"][""]
     stored = Path(told["access"]["images"]) / image
     content = bytearray(stored.read_bytes())
     content[-1] ^= 1
     stored.write_bytes(content)
-    assert not work("glance", "transfer", told, task="download")["verified"]
+    assert not work("glance", "transfer", {"size": SIZE, "task": "download"}, told)["verified"]
     client = {**told, "prepared": {"image": image, "multihash": told["prepared"]["multihash"]}}
-    assert not work("glance_client", "curl", client, scheme="http")["verified"]
+    assert not work("glance_client", "curl", {"size": SIZE, "scheme": "http"}, client)["verified"]
     # An upload whose hash is another than the one that is known of the payload.
     kept = cache / f"random-{SIZE}-0.digests"
     before = kept.read_text()
     kept.write_text(before[:-1] + ("0" if before[-1] != "0" else "1"))
     try:
-        assert not work("glance", "transfer", told, task="upload")["verified"]
+        assert not work("glance", "transfer", {"size": SIZE, "task": "upload"}, told)["verified"]
     finally:
         kept.unlink()
-    assert work("glance", "transfer", told, task="upload")["verified"]
+    assert work("glance", "transfer", {"size": SIZE, "task": "upload"}, told)["verified"]
     assert [path.name for path in stored.parent.iterdir()] == [image]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+import dataclasses
 import json
 import os
 import subprocess
@@ -12,26 +12,18 @@ import pytest
 
 pytest.importorskip("psutil", reason="the engine needs the extra 'bench'")
 
-from benchmarks.harness import engine, machine, results
-from benchmarks.harness.engine import Progress
+from benchmarks.harness import engine
 from benchmarks.suites.sheepdog import bench_sheepdog, python27
 from benchmarks.suites.sheepdog import workload as sheepdog
+from tests.benchmarks.running import PATIENCE, measured, work
 from tests.conftest import needs_eventlet, needs_oslo
 
-pytestmark = [needs_oslo, needs_eventlet]
+pytestmark = [needs_oslo, needs_eventlet, pytest.mark.usefixtures("cache")]
 
-PATIENCE = 100
 SIZE = 1 << 20
 
 #: Two whole chunks and a rest; neither they nor the rest are whole objects of 4 MiB.
 QUICK = {"size": 5 << 19, "chunk": 1 << 20}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FASTIO_BENCHMARK_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 def cases() -> dict[str, engine.Case]:
@@ -41,14 +33,8 @@ def cases() -> dict[str, engine.Case]:
 @pytest.mark.parametrize("name", cases())
 def test_every_row_runs_with_the_right_data(name):
     case = cases()[name]
-    quick = {**case.parameters, **QUICK}
-    options = engine.Options(quick=True)
-    result = results.Result("sheepdog", machine.describe(), machine.packages())
-    case = engine.Case(**{**vars(case), "quick": quick})
-    engine.run([case], result, options, progress=Progress(io.StringIO()))
-    for title, row in result.case(name).variants.items():
-        assert row.failure is None, row.failure
-        assert row.skipped or row.verified(), title
+    case = dataclasses.replace(case, quick={**case.parameters, **QUICK})
+    for title, row in measured(case, engine.Options(quick=True)).variants.items():
         assert row.skipped or row.runs[0]["bytes"] == QUICK["size"], title
 
 
@@ -64,23 +50,15 @@ def test_the_rows_are_those_that_were_promised():
         assert case.rounds >= 7
 
 
-def work(variant: str, **parameters) -> dict:
-    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.harness.worker"]
-    command += ["sheepdog", variant, json.dumps(parameters)]
-    done = subprocess.run(command, cwd=engine.ROOT, capture_output=True, text=True, timeout=PATIENCE)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def test_the_legacy_loop_reads_a_kilobyte_and_waits_twice_for_it():
-    found = work("eventlet-legacy", task="cat", size=SIZE)
+    found = work("sheepdog", "eventlet-legacy", {"task": "cat", "size": SIZE})
     assert found["verified"] is True
     assert found["reads"] == SIZE // 1024
     assert found["waits"] == pytest.approx(2 * SIZE // 1024, rel=0.02)
 
 
 def test_stock_eventlet_writes_half_a_kilobyte_at_a_time():
-    found = work("eventlet-stock", task="write", pauses="none", size=SIZE, chunk=SIZE)
+    found = work("sheepdog", "eventlet-stock", {"task": "write", "pauses": "none", "size": SIZE, "chunk": SIZE})
     assert found["verified"] is True
     assert found["waits"] >= 2 * SIZE // 512
 

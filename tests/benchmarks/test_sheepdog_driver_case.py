@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import io
+import dataclasses
 
 import pytest
 
 pytest.importorskip("psutil", reason="the engine needs the extra 'bench'")
 pytest.importorskip("glance_store", reason="glance_store is not installed: pip install fastio[sheepdog]")
 
-from benchmarks.harness import engine, machine, results
-from benchmarks.harness.engine import Progress
+from benchmarks.harness import engine
 from benchmarks.suites.sheepdog_driver import bench_sheepdog_driver
 from benchmarks.suites.sheepdog_driver import workload as sheepdog_driver
+from tests.benchmarks.running import measured
 from tests.conftest import needs_eventlet, needs_oslo
 
-pytestmark = [needs_oslo, needs_eventlet]
+pytestmark = [needs_oslo, needs_eventlet, pytest.mark.usefixtures("cache")]
 
 #: More than one object of 4 MiB, and no whole number of anything.
 SIZE = (5 << 20) + 17
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FASTIO_BENCHMARK_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 CASES = {case.name: case for case in bench_sheepdog_driver.CASES}
@@ -33,12 +26,8 @@ CASES = {case.name: case for case in bench_sheepdog_driver.CASES}
 
 @pytest.mark.parametrize("name", ["get-none", "add-none"])
 def test_every_row_runs_with_the_right_data(name):
-    case = engine.Case(**{**vars(CASES[name]), "quick": {"size": SIZE}})
-    result = results.Result("sheepdog_driver", machine.describe(), machine.packages())
-    engine.run([case], result, engine.Options(quick=True), progress=Progress(io.StringIO()))
-    for title, row in result.case(name).variants.items():
-        assert row.failure is None, row.failure
-        assert row.skipped or row.verified(), title
+    case = dataclasses.replace(CASES[name], quick={"size": SIZE})
+    for title, row in measured(case, engine.Options(quick=True)).variants.items():
         assert row.skipped or row.runs[0]["bytes"] == SIZE, title
 
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,54 +13,41 @@ pytest.importorskip("glance_store", reason="the stores' benchmarks need glance_s
 pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 
 from benchmarks.backends import BACKENDS
-from benchmarks.harness import engine, results, servers, worker
-from benchmarks.harness.engine import Case, Progress
+from benchmarks.harness import results, servers
+from benchmarks.harness.engine import Case
 from benchmarks.harness.modes import MODES
 from benchmarks.suites.stores import bench_stores
 from benchmarks.suites.stores import limits as store_limits
 from benchmarks.suites.stores import workload as stores
+from tests.benchmarks.running import measured, needs, started, work
 from tests.conftest import needs_eventlet, with_services
 
-pytestmark = with_services
+pytestmark = [with_services, pytest.mark.usefixtures("cache")]
 
 #: Divides nothing.
 SIZE = 300_001
 KIB = 1 << 10
 
-Work = Callable[..., "subprocess.CompletedProcess[str]"]
+Start = Callable[..., "subprocess.CompletedProcess[str]"]
+Moves = Callable[..., dict[str, Any]]
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    path = tmp_path_factory.getbasetemp() / "payloads"
-    monkeypatch.setenv(worker.CACHE_VARIABLE, str(path))
-    for name in [name for name in os.environ if name == "FASTIO" or name.startswith("TEST_")]:
-        monkeypatch.delenv(name)
-    return path
-
-
-def measured(backend: str, task: str, *variants: str, **parameters: Any) -> results.CaseResult:
+def moved(backend: str, task: str, *variants: str, **parameters: Any) -> results.CaseResult:
+    """Images through these variants."""
+    needs(backend)
+    missing = store_limits.why_not(backend)
+    if missing:
+        pytest.skip(missing)
     case = Case(
         name="case", workload="stores", variants=variants, unit="MiB/s", backend=backend, prepare="prepare",
         parameters={"task": task, "size": SIZE, **parameters}, rounds=1, warmup=0, columns=("chunks",),
     )  # fmt: skip
-    result = results.Result("test", {}, {})
-    engine.run([case], result, progress=Progress(io.StringIO()))
-    (found,) = result.cases
-    return found
-
-
-def needs(backend: str) -> None:
-    missing = servers.why_not(backend) or store_limits.why_not(backend)
-    if missing:
-        pytest.skip(missing)
+    return measured(case)
 
 
 def check(case: results.CaseResult, task: str) -> None:
     for title, row in case.variants.items():
-        assert row.failure is None, f"{title}: {row.failure['reason']}\n{row.failure['stderr']}"
         (run,) = row.runs
-        assert run["verified"] is True, title
         assert run["bytes"] == SIZE * (case.parameters.get("images", 1) if task == "get" else 1)
         assert ("fastio" in row.details) == ("fastio" in title)
         assert ("p99_ms" in run) == ("eventlet" in title)
@@ -77,10 +60,9 @@ def check(case: results.CaseResult, task: str) -> None:
 @needs_eventlet
 @pytest.mark.parametrize("task", ["get", "add"])
 def test_every_variant(task: str) -> None:
-    needs("filesystem")
     only_add = {"no-hashing", "limit-sha512", "limit-sha512sum"}
     names = set(stores.VARIANTS) - {"prepare"} - (only_add if task == "get" else set())
-    check(measured("filesystem", task, *sorted(names)), task)
+    check(moved("filesystem", task, *sorted(names)), task)
 
 
 OTHERS = [
@@ -94,20 +76,17 @@ OTHERS = [
 @needs_eventlet
 @pytest.mark.parametrize(("backend", "task"), OTHERS)
 def test_every_backend(backend: str, task: str) -> None:
-    needs(backend)
-    check(measured(backend, task, "eventlet-fastio", "limit"), task)
+    check(moved(backend, task, "eventlet-fastio", "limit"), task)
 
 
 def test_many_images() -> None:
-    needs("filesystem")
-    case = measured("filesystem", "get", "native-fastio", "limit", images=3)
+    case = moved("filesystem", "get", "native-fastio", "limit", images=3)
     check(case, "get")
     assert case.variants["native-fastio"].runs[0]["chunks"] == 3
 
 
 def test_chunk_sizes_are_those_asked_for() -> None:
-    needs("filesystem")
-    case = measured("filesystem", "get", "native-fastio", chunk=64 * KIB)
+    case = moved("filesystem", "get", "native-fastio", chunk=64 * KIB)
     check(case, "get")
     (run,) = case.variants["native-fastio"].runs
     assert (run["chunks"], run["largest_chunk"]) == (5, 64 * KIB)
@@ -131,76 +110,73 @@ def told(tmp_path: Path) -> Iterator[dict[str, Any]]:
 
 
 @pytest.fixture
-def work(told: Mapping[str, Any]) -> Work:
-    def work(variant: str, task: str, *, prepared: Any = None, size: int = SIZE, **environ: str) -> Any:
-        surroundings = json.dumps({**told, "prepared": prepared})
-        parameters = json.dumps({"task": task, "size": size})
-        return subprocess.run(
-            [sys.executable, "-m", "benchmarks.harness.worker", "stores", variant, parameters],
-            env={**os.environ, worker.SURROUNDINGS_VARIABLE: surroundings, **environ},
-            cwd=engine.ROOT, capture_output=True, text=True, timeout=100,
-        )  # fmt: skip
+def start(told: Mapping[str, Any]) -> Start:
+    def start(variant: str, task: str, *, prepared: Any = None, size: int = SIZE, **environ: str) -> Any:
+        return started("stores", variant, {"task": task, "size": size}, {**told, "prepared": prepared}, **environ)
 
-    return work
+    return start
 
 
-def result_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+@pytest.fixture
+def moves(told: Mapping[str, Any]) -> Moves:
+    def moves(variant: str, task: str, *, prepared: Any = None, size: int = SIZE) -> dict[str, Any]:
+        return work("stores", variant, {"task": task, "size": size}, {**told, "prepared": prepared})
+
+    return moves
 
 
 @pytest.mark.parametrize("variant", ["native-stock", "native-fastio", "limit"])
-def test_an_image_that_is_not_right(work: Work, variant: str) -> None:
+def test_an_image_that_is_not_right(moves: Moves, variant: str) -> None:
     needs("filesystem")
-    prepared = result_of(work("prepare", "get"))
-    assert result_of(work(variant, "get", prepared=prepared))["verified"] is True
+    prepared = moves("prepare", "get")
+    assert moves(variant, "get", prepared=prepared)["verified"] is True
     image = Path(prepared["urls"][0].removeprefix("file://"))
     content = bytearray(image.read_bytes())
     content[-1] ^= 1
     image.write_bytes(content)
-    assert result_of(work(variant, "get", prepared=prepared))["verified"] is False
+    assert moves(variant, "get", prepared=prepared)["verified"] is False
 
 
 @pytest.mark.parametrize("variant", ["native-stock", "native-fastio", "limit-sha512", "limit-sha512sum"])
-def test_digests_that_are_not_right(work: Work, cache: Path, variant: str) -> None:
+def test_digests_that_are_not_right(moves: Moves, cache: Path, variant: str) -> None:
     needs("filesystem")
     size = SIZE + 1
-    assert result_of(work(variant, "add", size=size))["verified"] is True
+    assert moves(variant, "add", size=size)["verified"] is True
     kept = cache / f"random-{size}-0.digests"
     before = kept.read_text()
     kept.write_text(before[:-1] + ("0" if before[-1] != "0" else "1"))
-    assert result_of(work(variant, "add", size=size))["verified"] is False
+    assert moves(variant, "add", size=size)["verified"] is False
     kept.unlink()
 
 
-def test_an_image_that_is_stored_wrong(work: Work, cache: Path) -> None:
+def test_an_image_that_is_stored_wrong(moves: Moves, cache: Path) -> None:
     """Without hashing only what is read back can tell; ``cp`` likewise."""
     needs("filesystem")
     size = SIZE + 2
-    result_of(work("no-hashing", "add", size=size))
+    moves("no-hashing", "add", size=size)
     kept = cache / f"random-{size}-0.sha256"
     kept.write_text("0" * 64)
     for variant in ("no-hashing", "limit"):
-        assert result_of(work(variant, "add", size=size))["verified"] is False
+        assert moves(variant, "add", size=size)["verified"] is False
 
 
-def test_a_fast_row_that_is_not_patched_fails(work: Work) -> None:
-    done = work("native-fastio", "add", FASTIO="0")
+def test_a_fast_row_that_is_not_patched_fails(start: Start) -> None:
+    done = start("native-fastio", "add", FASTIO="0")
     assert done.returncode != 0
     assert "fastio's patches are not all in effect for glance_store._drivers.filesystem" in done.stderr
 
 
 @pytest.mark.parametrize(("variant", "task"), [("native-stock", "put"), ("limit-sha512", "get"), ("limit", "")])
-def test_a_task_that_can_not_be(work: Work, variant: str, task: str) -> None:
-    done = work(variant, task)
+def test_a_task_that_can_not_be(start: Start, variant: str, task: str) -> None:
+    done = start(variant, task)
     assert done.returncode != 0
     assert f"parameter task {task!r}: allowed are " in done.stderr
 
 
-def test_nothing_is_left_in_the_store(work: Work, told: Mapping[str, Any]) -> None:
+def test_nothing_is_left_in_the_store(moves: Moves, told: Mapping[str, Any]) -> None:
     needs("filesystem")
     for variant in ("native-fastio", "limit"):
-        result_of(work(variant, "add"))
+        moves(variant, "add")
     assert list(Path(told["access"]["options"]["filesystem_store_datadir"]).iterdir()) == []
 
 

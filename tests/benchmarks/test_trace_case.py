@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 
 import pytest
 
 pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 pytest.importorskip("scipy", reason="tables need the extra 'bench'")
 
-from benchmarks.harness import engine, results
-from benchmarks.harness.engine import Progress
 from benchmarks.harness.results import VariantResult
 from benchmarks.harness.tables import EMPTY
 from benchmarks.suites.trace import bench_trace, tables
 from benchmarks.suites.trace import workload as trace
 from tests.benchmarks import samples
+from tests.benchmarks.running import measured
 
 EVENTS = bench_trace.CASES[0]
 
@@ -27,10 +25,7 @@ def test_the_events() -> None:
     case = dataclasses.replace(
         case, variants=["spans", "points", "requests", "chunks-traced", "waits", "waits-traced"], baseline="spans"
     )
-    result = results.Result("test", {}, {})
-    engine.run([case], result, progress=Progress(io.StringIO()))
-    for title, row in result.cases[0].variants.items():
-        assert row.failure is None, f"{title}: {row.failure['reason']}\n{row.failure['stderr']}"
+    for row in measured(case).variants.values():
         assert row.measured()[0]["event_us"] > 0
 
 

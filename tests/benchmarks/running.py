@@ -1,0 +1,60 @@
+"""Cases and single runs of the suites, for tests: with little data, in processes of their own like the engine's."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from benchmarks.harness import engine, results, servers, worker
+from benchmarks.harness.engine import Case, Options, Progress
+
+#: Seconds that a run may take; none takes even a few.
+PATIENCE = 120
+
+
+def measured(case: Case, options: Options | None = None) -> results.CaseResult:
+    """The case, measured: no run has failed, and all that were made had the right data."""
+    result = results.Result("test", {}, {})
+    engine.run([case], result, options, progress=Progress(io.StringIO()))
+    (found,) = result.cases
+    for title, row in found.variants.items():
+        assert row.failure is None, f"{title}: {row.failure['reason']}\n{row.failure['stderr']}"
+        assert row.skipped or row.verified(), title
+    return found
+
+
+def started(
+    workload: str, variant: str, parameters: Mapping[str, Any], told: Mapping[str, Any] | None = None, **environ: str
+) -> subprocess.CompletedProcess[str]:
+    """One run of a variant, which may fail; ``told`` is what the engine would tell it of its surroundings."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("FASTIO_", "TEST_"))}
+    inherited[worker.CACHE_VARIABLE] = os.environ.get(worker.CACHE_VARIABLE, "")
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "benchmarks.harness.worker", workload, variant, json.dumps(parameters)],
+        env={**inherited, worker.SURROUNDINGS_VARIABLE: json.dumps(told or {}), **environ},
+        cwd=engine.ROOT, capture_output=True, text=True, timeout=PATIENCE,
+    )  # fmt: skip
+
+
+def work(
+    workload: str, variant: str, parameters: Mapping[str, Any], told: Mapping[str, Any] | None = None, **environ: str
+) -> dict[str, Any]:
+    """The result of one run of a variant."""
+    done = started(workload, variant, parameters, told, **environ)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def needs(*backends: str) -> None:
+    """Skip the test where one of these can not run."""
+    for name in backends:
+        missing = servers.why_not(name)
+        if missing:
+            pytest.skip(missing)
