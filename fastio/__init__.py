@@ -1,9 +1,8 @@
 """Fast and fair image I/O for OpenStack services.
 
-``import fastio; fastio.patch()`` makes a child's output and input fast, under eventlet and on
-native threads, and changes nothing else. ``fastio.status()`` tells what was patched;
-``fastio.unpatch()`` puts the originals back. Importing fastio patches nothing and imports none of
-the patched libraries.
+``import fastio; fastio.patch()`` speeds up the input and output of child processes and of images, under eventlet and on
+native threads. It changes nothing else. ``fastio.status()`` shows what is patched, and ``fastio.unpatch()`` puts the
+originals back. Importing fastio patches nothing, and imports none of the patched libraries.
 """
 
 from __future__ import annotations
@@ -29,22 +28,23 @@ __all__ = ["names", "patch", "patched", "settings", "status", "unpatch"]
 def patch(
     names: str | Sequence[str] | None = None, *, strict: bool = False, conf: ConfigOpts | None = None, **settings: Any
 ) -> Report:
-    """Apply the patches, before or after ``eventlet.monkey_patch()`` and the imports of what is patched.
+    """Apply the patches.
 
-    May be called again, also with other settings, which then hold at once for everything: what they
-    disable is taken back.
+    It can be called before or after ``eventlet.monkey_patch()``, and before or after the libraries are imported. It can
+    be called again with other settings. The new settings then apply to everything at once, and patches that they
+    disable are taken back.
 
-    :param names: the patches to apply, see :func:`names`; by default all but those that change what programs written
+    :param names: the patches to apply, see :func:`names`; by default all except those that change what programs written
         for upstream may rely on
-    :param strict: raise if a patch is left alone (unknown version or code, another tool in the way) and apply none of
-        the patches asked for; by default it is logged and reported, and the service goes on
-    :param conf: the service's oslo.config object, once it has read its files: its group ``[fastio]`` (see
-        :mod:`fastio.opts`) wins over the defaults, also in later calls
-    :param settings: ``chunk_size``, ``pipe_size``, ``yield_bytes`` (sizes in bytes, or such as ``"64KiB"``),
-        ``store_chunk_size`` and ``store_chunk_sizes`` (such as ``{"s3": "256KiB"}``), ``trace`` (a
-        directory; see the documentation), ``trace_buffer``, ``trace_file_size`` and ``trace_total_size`` (sizes),
-        ``disabled`` and ``also`` (names of patches), ``enabled``; what is not given here comes from the environment
-        (``FASTIO_CHUNK_SIZE`` …), else from the defaults
+    :param strict: raise an error if a patch cannot be applied (unknown version or code, another tool in the way), and
+        apply none of the patches; by default the patch is left out, logged and reported, and the service goes on
+    :param conf: the service's oslo.config object, after it has read its files. Its group ``[fastio]`` (see
+        :mod:`fastio.opts`) takes precedence over the defaults, in later calls as well
+    :param settings: ``chunk_size``, ``pipe_size`` and ``yield_bytes`` (sizes in bytes, or as text such as ``"64KiB"``),
+        ``store_chunk_size`` and ``store_chunk_sizes`` (such as ``{"s3": "256KiB"}``), ``trace`` (a directory; see the
+        documentation), ``trace_buffer``, ``trace_file_size`` and ``trace_total_size`` (sizes), ``disabled`` and
+        ``also`` (names of patches), and ``enabled``. A setting that is not given here comes from the environment
+        (``FASTIO_CHUNK_SIZE`` …), from ``conf``, or from the defaults
     :returns: what became of each patch
     :raises fastio.errors.SettingError: for a bad setting, before anything is patched
     :raises fastio.errors.UnknownPatchError: for a name that does not exist, before anything is patched
@@ -67,9 +67,10 @@ def _options(conf: ConfigOpts | None) -> Options | None:
 
 
 def unpatch(names: str | Sequence[str] | None = None) -> Report:
-    """Take back the patches (all by default): the very objects that were there are there again.
+    """Take back patches, by default all of them. The very objects that were there before are put back.
 
-    Where another tool has wrapped ours meanwhile, ours passes everything through, and the report says who sits on top.
+    If another tool has wrapped a function of fastio in the meantime, that function stays and passes every call through.
+    The report then names the wrapper.
     """
     from fastio.patching import patcher
 
@@ -79,9 +80,9 @@ def unpatch(names: str | Sequence[str] | None = None) -> Report:
 def patched(
     names: str | Sequence[str] | None = None, *, strict: bool = False, conf: ConfigOpts | None = None, **settings: Any
 ) -> AbstractContextManager[Report]:
-    """A context in which the patches are applied; takes the same arguments as :func:`patch`.
+    """Return a context manager in which the patches are applied. It takes the same arguments as :func:`patch`.
 
-    On leaving it, the patches that it applied are taken back and the settings before it are in force again.
+    At the end, the patches that it applied are taken back, and the earlier settings apply again.
     """
     from fastio.patching import patcher
 
@@ -89,21 +90,21 @@ def patched(
 
 
 def status() -> Report:
-    """What is patched now, read from the live objects; ``print(fastio.status())`` shows a table."""
+    """Report what is patched now, read from the live objects. ``print(fastio.status())`` shows a table."""
     from fastio.patching import patcher
 
     return patcher.status()
 
 
 def settings() -> Settings:
-    """The settings in force: sizes in bytes, with the source of each in ``.sources``."""
+    """Return the settings in effect: sizes in bytes, and in ``.sources`` where each setting came from."""
     from fastio import config
 
     return config.effective()
 
 
 def names() -> tuple[str, ...]:
-    """The names of all patches, those outside of the default among them."""
+    """Return the names of all patches, including those outside the default."""
     from fastio.patching import registry
 
     return registry.names()

@@ -1,4 +1,4 @@
-"""``import fastio.auto`` is ``fastio.patch()`` with the settings of the environment, later also of the service."""
+"""``import fastio.auto`` calls ``fastio.patch()`` with the settings of the environment, and later of the service."""
 
 import fastio
 from fastio import service

@@ -1,4 +1,4 @@
-"""Commands that need a checkout of fastio: upstream's suites and the benchmarks are no part of what is installed."""
+"""Commands that need a checkout of fastio, because upstream's suites and the benchmarks are not installed."""
 
 from __future__ import annotations
 

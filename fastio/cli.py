@@ -22,20 +22,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     status = commands.add_parser(
         "status",
-        help="apply the patches to what is installed here and tell what became of each",
+        help="apply the patches to the libraries installed here, and show what became of each",
         description="Applies the patches in this process, with the settings of the environment, and prints what a "
-        "service with the same environment would get. Exit status 1 if something had to be left alone.",
+        "service with the same environment would get. The exit status is 1 if something had to be left alone.",
     )
-    status.add_argument("--json", action="store_true", help="for programs")
+    status.add_argument("--json", action="store_true", help="print JSON, for programs")
     status.add_argument(
         "--matrix",
         action="store_true",
-        help="instead, which releases each patch is for and knows, and which were tested together; nothing is patched",
+        help="instead, print the releases that each patch supports and knows, and those that were tested together; "
+        "patch nothing",
     )
     _add_run(commands)
     commands.add_parser(
         "trace",
-        help="report: where the time of the requests went that were recorded, and what failed",
+        help="report: show where the recorded requests spent their time, and what failed",
         add_help=False,
     )
     for name, what in checkout.COMMANDS.items():
@@ -74,7 +75,7 @@ def _status(as_json: bool) -> int:
         except Exception as error:
             # Installed, but not fit for this Python or this machine: say so and look at the rest.
             if not isinstance(error, ModuleNotFoundError):
-                print(f"fastio: {module} can not be imported: {type(error).__name__}: {error}", file=sys.stderr)
+                print(f"fastio: {module} cannot be imported: {type(error).__name__}: {error}", file=sys.stderr)
     report = fastio.status()
     print(report.to_json() if as_json else report)
     return 1 if report.problems() else 0
@@ -85,15 +86,15 @@ def _add_run(commands: Any) -> None:
         "run",
         usage="fastio run [option ...] [--] program [argument ...]\n"
         "       fastio run [option ...] -m module [argument ...]",
-        help="run a program patched",
-        description="Runs a Python script, or with -m a module, in this process with everything patched that applies; "
-        "settings given here win over the environment and over the service's configuration files.",
+        help="run a program with the patches applied",
+        description="Runs a Python script, or with -m a module, in this process, with every patch that applies. "
+        "Settings given here take precedence over the environment and over the service's configuration files.",
     )
     for setting in config.SETTINGS:
         if setting.name != "enabled":
             option = "--" + setting.name.replace("_", "-")
             run.add_argument(option, dest=setting.name, metavar="VALUE", help=f"{setting.help} {setting.allowed}")
-    run.add_argument("--children", action="store_true", help="patch the Pythons that the program starts, too")
+    run.add_argument("--children", action="store_true", help="also patch each Python that the program starts")
     run.add_argument("-m", dest="module", action="store_true", help="the program is a module, as with python -m")
     run.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 

@@ -1,8 +1,8 @@
 """The settings: one table drives keyword arguments, environment variables, oslo.config's options and defaults.
 
-Keyword arguments of ``fastio.patch()`` win over the environment, the environment over the options of
-the service (``[fastio]``, see :mod:`fastio.opts`), and those over the defaults; only the kill switch
-(``FASTIO=0``) wins over everything, because the operator who sets it can not edit the service's code.
+Keyword arguments of ``fastio.patch()`` take precedence over the environment, the environment over the options of the
+service (``[fastio]``, see :mod:`fastio.opts`), and those over the defaults. The kill switch (``FASTIO=0``) takes
+precedence over everything, because the operator who sets it cannot edit the service's code.
 """
 
 from __future__ import annotations
@@ -32,10 +32,12 @@ _FALSE = {"0", "false", "no", "off"}
 
 
 def parse_size(value: int | str) -> int:
-    """Bytes of a size such as ``65536``, ``"64KiB"``, ``"1 MiB"`` or ``"1M"``.
+    """Return the number of bytes of a size such as ``65536``, ``"64KiB"``, ``"1 MiB"`` or ``"1M"``.
 
-    ``K``, ``M``, ``G`` and ``KiB``, ``MiB``, ``GiB`` are powers of 1024; ``KB``, ``MB``, ``GB`` are
-    powers of 1000, as dd(1) has them. Raises ValueError for anything else.
+    ``K``, ``M``, ``G`` and ``KiB``, ``MiB``, ``GiB`` are powers of 1024. ``KB``, ``MB``, ``GB`` are powers of 1000, as
+    in dd(1).
+
+    :raises ValueError: for anything else
     """
     if isinstance(value, bool) or not isinstance(value, (int, str)):
         raise ValueError("not a size")
@@ -152,62 +154,64 @@ def _size_setting(name: str, default: int, minimum: int, maximum: int, help: str
 SETTINGS = (
     _size_setting(
         "chunk_size", MIB, 4 * KIB, 256 * MIB,
-        "Bytes asked for in one read, and offered in one write. More than the pipe holds gains nothing.",
+        "Bytes requested in one read, and passed to one write. More than the pipe holds has no effect.",
     ),
     _size_setting(
         "pipe_size", MIB, 4 * KIB, GIB,
-        "Capacity asked of the kernel for a pipe that carries much. A pipe is never made smaller; where "
-        "the kernel refuses (pipe-max-size, pipe-user-pages-soft) half of it is tried, and so on. "
-        "Active transfers share it, at least 64 KiB each; all pipes of a process have four times as much.",
+        "Capacity requested from the kernel for a pipe that carries much data. A pipe is never made smaller. If "
+        "the kernel refuses (pipe-max-size, pipe-user-pages-soft), half of it is tried, and so on. "
+        "Active transfers share it, at least 64 KiB each. All pipes of a process together have at most four times as "
+        "much.",
     ),
     _size_setting(
         "yield_bytes", MIB, 4 * KIB, 256 * MIB,
-        "Bytes that all transfers of a hub together move before the hub runs other greenlets. Shared "
-        "equally among the transfers that are active, at least 64 KiB each, and 256 KiB of an image.",
+        "Bytes that all transfers of a hub together move before the hub runs other greenlets. The active transfers "
+        "share it equally: at least 64 KiB for each, and 256 KiB for an image.",
     ),
     Setting(
         "store_chunk_size", "FASTIO_STORE_CHUNK_SIZE", None, parse_size,
         f"a size from {format_size(_STORE_CHUNK_MINIMUM)} to {format_size(_STORE_CHUNK_MAXIMUM)}, such as "
         '"1 MiB" or "256KiB"',
-        "Bytes that glance_store's drivers read and write at a time, whatever their own options say. Without it each "
-        "driver has fastio's default, or the operator's own option where glance_store has one and it is set.",
+        "Bytes that glance_store's drivers read and write at a time, whatever their own options say. Without it, a "
+        "driver uses glance_store's own option if there is one and the operator has set it, and otherwise fastio's "
+        "default.",
         _STORE_CHUNK_MINIMUM, _STORE_CHUNK_MAXIMUM,
     ),
     Setting(
         "store_chunk_sizes", "FASTIO_STORE_CHUNK_SIZES", {}, _parse_store_sizes,
         f"sizes from {format_size(_STORE_CHUNK_MINIMUM)} to {format_size(_STORE_CHUNK_MAXIMUM)} of drivers, such as "
         '"s3=256KiB,rbd=8MiB", each at most once; the drivers are ' + ", ".join(STORES),
-        "The same for one driver of glance_store each; wins over store_chunk_size.",
+        "The same for single drivers of glance_store. Takes precedence over store_chunk_size.",
     ),
     Setting(
         "trace", "FASTIO_TRACE", None, _parse_directory,
-        "a directory that can be written to, or made",
-        "Directory for the files of a trace: what each request and each transfer took, and what failed. Without it "
-        "nothing is traced, and nothing is in the way of anything.",
+        "a directory that can be written to, or created",
+        "Directory for the files of a trace: how long each request and each transfer took, and what failed. Without "
+        "it, nothing is traced, and no tracing code is in place.",
     ),
     _size_setting(
         "trace_buffer", 32 * MIB, 128 * KIB, 2 * GIB,
-        "Memory of a process for events that wait to be written to the trace, 512 bytes for each; more are lost, and "
-        "counted.",
+        "Memory of a process for events that wait to be written to the trace, 512 bytes for each. Events beyond this "
+        "are lost, and counted.",
     ),
     _size_setting(
         "trace_file_size", 64 * MIB, 64 * KIB, 16 * GIB,
-        "Bytes of a file of the trace; then a process goes on in a new one.",
+        "Size of one file of the trace in bytes. Then the process goes on in a new file.",
     ),
     _size_setting(
         "trace_total_size", GIB, 128 * KIB, 1024 * GIB,
-        "Bytes of all files of the trace of one process; beyond that its oldest are deleted, and their events counted "
-        "as lost.",
+        "Size of all trace files of one process in bytes. Beyond this, its oldest files are deleted, and their events "
+        "count as lost.",
     ),
     Setting("disabled", "FASTIO_DISABLED", (), _parse_names,
             "names of patches, separated by commas (see fastio.names()); or all, which leaves only what a trace needs",
-            "Patches that are not to be applied."),
+            "Patches that are not applied."),
     Setting("also", "FASTIO_ALSO", (), _parse_names,
             "names of patches, separated by commas (see fastio.names())",
-            "Patches outside of the default that are to be applied as well. They change what programs written for "
-            "upstream may rely on."),
+            "Patches outside the default that are applied as well. They change what programs written for upstream may "
+            "rely on."),
     Setting("enabled", "FASTIO", True, _parse_switch,
-            "1, true, yes, on or 0, false, no, off", "The kill switch: FASTIO=0 makes fastio.patch() do nothing."),
+            "1, true, yes, on or 0, false, no, off", "The kill switch: with FASTIO=0, fastio.patch() does nothing."),
 )  # fmt: skip
 
 #: Settings that a service's configuration files give, each with its source.
@@ -216,7 +220,7 @@ Options = Mapping[str, tuple[Any, str]]
 
 @dataclass(frozen=True)
 class Settings:
-    """The effective settings, and in ``sources`` where each of them came from."""
+    """The settings in effect, and in ``sources`` where each of them came from."""
 
     chunk_size: int
     pipe_size: int
@@ -240,7 +244,7 @@ def resolve(
 ) -> Settings:
     """Check and merge ``arguments`` (of ``patch()``), the environment, the service's options and the defaults.
 
-    :param options: values with their sources; by default those that were put in force last
+    :param options: values with their sources; by default those that were put in effect last
     :raises SettingError: for an unknown name or a value that is not allowed
     """
     environ = os.environ if environ is None else environ
@@ -272,7 +276,7 @@ _options: Options = {}
 
 
 def effective() -> Settings:
-    """The settings in force: those of the last ``patch()``, or before it what the environment and the defaults give."""
+    """Return the settings in effect: those of the last ``patch()``, and before it those of the environment."""
     return _effective if _effective is not None else resolve({})
 
 

@@ -1,7 +1,7 @@
-"""What the fast paths did in this process, as plain counts.
+"""Counts of what the fast paths did in this process.
 
-Counts say what times on a noisy machine can not: that the fast path really ran, and with how few
-reads and waits. They are written without a lock, so under native threads they are close, not exact.
+Counts show what times on a noisy machine cannot show: that the fast path really ran, and how few reads and waits it
+needed. They are updated without a lock, so with several native threads they are close, but not exact.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The errors that fastio raises on purpose."""
+"""The errors that fastio raises."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class FastioError(Exception):
 
 
 class SettingError(FastioError, ValueError):
-    """A setting has a value that is not allowed; nothing was patched.
+    """A setting has a value that is not allowed. Nothing was patched.
 
     :ivar setting: name of the setting, as the keyword of ``fastio.patch()``
     :ivar value: what was given
@@ -41,7 +41,7 @@ def _shown(value: Any) -> str:
 
 
 class UnknownPatchError(FastioError, ValueError):
-    """A patch was named that fastio does not have."""
+    """fastio has no patch of this name. Nothing was patched."""
 
     def __init__(self, name: str, known: tuple[str, ...]) -> None:
         super().__init__(name, known)
@@ -53,7 +53,7 @@ class UnknownPatchError(FastioError, ValueError):
 
 
 class PatchError(FastioError, RuntimeError):
-    """``patch(strict=True)`` could not put every patch that was asked for in place.
+    """``patch(strict=True)`` could not apply every patch that was asked for, and applied none of them.
 
     :ivar report: the :class:`fastio.report.Report` of the attempt
     """

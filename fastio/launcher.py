@@ -1,4 +1,4 @@
-"""``fastio run``: a program runs patched, as if it had been started directly.
+"""``fastio run``: run a program with the patches applied, as if it had been started directly.
 
 The program runs in this very process, so its signals, exit status, descriptors and forked workers are
 its own. What it starts by exec is reached, where ``children`` is asked for, through the environment:
@@ -27,7 +27,7 @@ BOOTSTRAP = Path(__file__).parent / "bootstrap"
 
 
 class ProgramError(FastioError):
-    """What is to be run can not be run in this way; the message says what can be done."""
+    """The program cannot be run in this way. The message says what can be done."""
 
 
 #: How a new interpreter goes on with a run: the options of the script's first line hold from its start.
@@ -49,14 +49,14 @@ def run(program: Sequence[str], settings: Mapping[str, str], *, module: bool = F
     :param module: ``program[0]`` is the name of a module, as with ``python -m``
     :param children: patch the Pythons that the program starts as well; then it need not be Python itself
     :raises fastio.errors.SettingError: for a bad setting, before anything is patched
-    :raises ProgramError: if there is no such program, or it can not be run like that
+    :raises ProgramError: if there is no such program, or if it cannot be run in this way
     """
     path = "" if module else _find(program[0])
     options = [] if module else _options(path)
     if options is None and not children:
         raise ProgramError(
-            f"{path} is no script of this Python ({sys.executable}): it can be run with --children, which patches the "
-            "Pythons that it starts, if fastio is installed there"
+            f"{path} is no script of this Python ({sys.executable}): run it with --children, which patches each Python "
+            "that it starts, if fastio is installed there"
         )
     by_name = {setting.name: setting for setting in SETTINGS}
     # All are read before the first one counts: a bad one leaves the environment as it was.

@@ -1,7 +1,7 @@
-"""Which releases fastio knows, and in which of them together it was tested.
+"""The releases that fastio knows, and the releases that were tested together.
 
-Nothing here is written by hand: the ranges are the registry's, the known releases those of ``fingerprints.json``, and
-``tested.json`` is what ``python -m benchmarks.tools.matrix`` wrote of its runs.
+Nothing here is written by hand. The ranges come from the registry, the known releases from ``fingerprints.json``, and
+the tested ones from ``tested.json``, which ``python -m benchmarks.tools.matrix`` writes.
 """
 
 from __future__ import annotations

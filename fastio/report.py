@@ -1,4 +1,4 @@
-"""What became of every patch, for people and for programs."""
+"""Reports on what became of every patch, for people and for programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fastio.tables import Table
 
 
 class Outcome(str, Enum):  # noqa: UP042 - StrEnum came with Python 3.11
-    """The closed set of what can be said of a patched attribute."""
+    """What became of a patch at one of its targets. There are no other values."""
 
     APPLIED = "applied"
     ALREADY = "already"
@@ -36,7 +36,7 @@ _LEFT_ALONE = frozenset({Outcome.UNSUPPORTED, Outcome.CHANGED, Outcome.FAILED})
 
 @dataclass(frozen=True)
 class Entry:
-    """One attribute of one patch."""
+    """One target of one patch."""
 
     #: name of the patch
     name: str
@@ -45,35 +45,35 @@ class Entry:
     outcome: Outcome
     #: what was found
     found: str
-    #: what to do about it; empty where there is nothing to do
+    #: what to do about it; empty if there is nothing to do
     advice: str = ""
     #: whether fastio's function is called
     in_effect: bool = False
 
     @property
     def left_alone(self) -> bool:
-        """Whether the patch is not in effect although it was asked for and its target is there."""
+        """Whether the patch is not in effect although it was asked for and its target exists."""
         return self.outcome in _LEFT_ALONE or self.outcome is Outcome.SHADOWED and not self.in_effect
 
 
 @dataclass(frozen=True)
 class Report:
-    """The entries, with the settings in force and what else an operator should know."""
+    """The entries, the settings in effect, and what else an operator should know."""
 
     entries: Sequence[Entry]
     settings: Settings
     versions: dict[str, str]
-    #: modules and classes that go round a patch, for example because they took ``Popen`` before ``monkey_patch()``
+    #: modules and classes that bypass a patch, for example because they took ``Popen`` before ``monkey_patch()``
     late_holders: Sequence[str] = ()
-    #: what goes on besides, for example what has been traced
+    #: further remarks, for example what has been traced
     notes: Sequence[str] = ()
 
     def problems(self) -> list[Entry]:
-        """The entries that ``strict=True`` does not accept."""
+        """Return the entries that ``strict=True`` does not accept."""
         return [entry for entry in self.entries if entry.left_alone]
 
     def outcome(self, name: str, target: str | None = None) -> Outcome:
-        """The outcome of patch ``name``, of its first attribute unless ``target`` names another."""
+        """Return the outcome of the patch ``name`` at ``target``, by default at its first target."""
         wanted = renames.current(name)
         for entry in self.entries:
             if entry.name == wanted and target in (None, entry.target):
@@ -81,7 +81,7 @@ class Report:
         raise KeyError(name if target is None else f"{name} {target}")
 
     def summary(self) -> str:
-        """One line, for the log."""
+        """Return a summary of one line, for the log."""
         counts: dict[str, int] = {}
         for entry in self.entries:
             counts[entry.outcome.value] = counts.get(entry.outcome.value, 0) + 1
@@ -89,7 +89,7 @@ class Report:
         return "fastio: " + (", ".join(parts) or "nothing asked for")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, as ``fastio status --json`` prints it."""
+        """Return plain data, as ``fastio status --json`` prints it."""
         return {
             "versions": self.versions,
             "settings": {

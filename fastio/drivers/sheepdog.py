@@ -1,10 +1,10 @@
 """The ``sheepdog`` driver for today's glance_store, which dropped its own in release 1.1.0 (2019).
 
-It takes the options and the locations of the old one, so configurations and images go on working. Each ``get()`` is one
-``dog vdi read``, whose output is passed on as it comes, and each ``add()`` is one ``dog vdi write``; the old driver ran
-one command per 64 MiB and kept that much of every image in memory.
+It accepts the options and the locations of the old driver, so configurations and images go on working. Each ``get()``
+runs one ``dog vdi read`` and passes its output on as it comes. Each ``add()`` runs one ``dog vdi write``. The old
+driver ran one command for each 64 MiB, and kept that much of every image in memory.
 
-glance_store finds it by its entry point; install it with ``pip install fastio[sheepdog]``.
+glance_store finds the driver by its entry point. Install it with ``pip install fastio[sheepdog]``.
 """
 
 from __future__ import annotations

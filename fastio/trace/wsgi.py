@@ -1,7 +1,8 @@
 """A WSGI application with a span for each of its requests: glance-api, the log server, or any other.
 
-The span begins when the server calls the application and ends when it has taken the last of the body, or has closed it
-before: then the client has gone. Within it ``<component>.body`` is the time in which the body goes out.
+The span begins when the server calls the application. It ends when the server has taken the last of the body, or has
+closed the body early, because the client has gone. Within it, ``<component>.body`` is the time in which the body is
+sent.
 """
 
 from __future__ import annotations

@@ -49,24 +49,26 @@ def _export(analysis: Analysis, chosen: argparse.Namespace) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="fastio trace", description="Works on what `fastio run --trace` recorded.")
+    parser = argparse.ArgumentParser(prog="fastio trace", description="Reads what `fastio run --trace` recorded.")
     commands = parser.add_subparsers(dest="command", required=True)
     report = commands.add_parser(
         "report",
-        help="where the time of the requests went, and what failed",
+        help="show where the requests spent their time, and what failed",
         description="Merges the files of all hosts and processes, corrects their clocks, and prints how the requests "
-        "ended, where their time went, what failed, and what the processes used. Exit status 1 if some of the data "
-        "could not be read or can not be true; the rest is analysed.",
+        "ended, where they spent their time, what failed, and what the processes used. The exit status is 1 if some of "
+        "the data could not be read or cannot be true. The rest is analysed.",
     )
-    report.add_argument("directory", nargs="+", type=Path, metavar="DIR", help="with the files, or a file; or several")
-    report.add_argument("--request", metavar="ID", help="the time line of this request too; exports are of it alone")
-    report.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page that needs no other file")
+    report.add_argument("directory", nargs="+", type=Path, metavar="DIR", help="directories with trace files, or files")
+    report.add_argument(
+        "--request", metavar="ID", help="add the time line of this request, and export only this request"
+    )
+    report.add_argument("--html", type=Path, metavar="FILE", help="write the report as a self-contained page")
     report.add_argument("--otlp", type=Path, metavar="FILE", help="write the spans as OTLP/JSON, for OpenTelemetry")
-    report.add_argument("--perfetto", type=Path, metavar="FILE", help="write them for ui.perfetto.dev or Chrome")
+    report.add_argument("--perfetto", type=Path, metavar="FILE", help="write the spans for ui.perfetto.dev or Chrome")
     report.add_argument("--rules", type=Path, metavar="FILE", help="TOML with kinds, states and categories of your own")
     style = report.add_mutually_exclusive_group()
-    style.add_argument("--markdown", action="store_true", help="print the report as markdown")
-    style.add_argument("--json", action="store_true", help="print the figures for programs")
+    style.add_argument("--markdown", action="store_true", help="print the report as Markdown")
+    style.add_argument("--json", action="store_true", help="print the figures as JSON, for programs")
     return parser
 
 
