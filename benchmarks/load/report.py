@@ -28,19 +28,25 @@ def figures(run: Run, part: Window | None = None) -> dict[str, Any]:
     :param part: that counts, if it is not all that every user took part in
     """
     part = part or analysis.window(run.operations)
-    counted = analysis.begun_within(run.operations, part)
-    moved = analysis.segments(run.operations, part.begin, part.end)
+    return _measures(run.operations, part) | {
+        "verified": not run.operations.failed.any() and not run.doubts,
+        "generator_cpu": analysis.generator_cpu(run, part),
+        "cut": part.cut,
+    }
+
+
+def _measures(operations: Operations, part: Window) -> dict[str, Any]:
+    """What operations say in one figure each."""
+    counted = analysis.begun_within(operations, part)
+    moved = analysis.segments(operations, part.begin, part.end)
     seconds = sum(each.seconds for each in moved)
     found: dict[str, Any] = {
         "seconds": seconds,
         "bytes": round(sum(each.bytes for each in moved)),
-        "verified": not run.operations.failed.any() and not run.doubts,
         "operations": len(counted),
         "operations_per_second": sum(each.operations for each in moved) / seconds,
-        "failed": int(run.operations.failed.sum()),
-        "success_ratio": float(1 - run.operations.failed.mean()),
-        "generator_cpu": analysis.generator_cpu(run, part),
-        "cut": part.cut,
+        "failed": int(operations.failed.sum()),
+        "success_ratio": float(1 - operations.failed.mean()),
     }
     for phase in analysis.PHASES:
         for name, figure in analysis.percentiles(counted, phase).items():
@@ -64,17 +70,11 @@ def table(runs: Sequence[Run]) -> Table:
 
 
 def _row(own: Operations, part: Window) -> list[str]:
-    counted = analysis.begun_within(own, part)
-    moved = analysis.segments(own, part.begin, part.end)
-    seconds = sum(each.seconds for each in moved)
-    whole, first = (analysis.percentiles(counted, phase) for phase in ("whole", "first_byte"))
-    return [
-        str(len(counted)), str(int(own.failed.sum())),
-        number(sum(each.operations for each in moved) / seconds),
-        number(sum(each.bytes for each in moved) / seconds / (1 << 20)),
-        *(number(whole.get(name)) for name in ("p50", "p90", "p99")),
-        *(number(first.get(name)) for name in ("p50", "p99")),
-    ]  # fmt: skip
+    found = _measures(own, part)
+    times = ("whole_p50_ms", "whole_p90_ms", "whole_p99_ms", "first_byte_p50_ms", "first_byte_p99_ms")
+    moved = found["bytes"] / found["seconds"] / (1 << 20)
+    rates = [number(found["operations_per_second"]), number(moved), *(number(found.get(name)) for name in times)]
+    return [str(found["operations"]), str(found["failed"]), *rates]
 
 
 def notes(run: Run) -> list[str]:

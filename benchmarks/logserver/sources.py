@@ -130,8 +130,6 @@ class Swift:
         self._idle: list[swiftclient.Connection] = []
         self._logging_in = Semaphore()
         self._url = self._token = ""
-        #: logins so far
-        self.logins = 0
 
     def open(self, name: str) -> Log | None:
         """The log of this name, None if there is none.
@@ -176,7 +174,6 @@ class Swift:
                 )
             except (swiftclient.ClientException, OSError, requests.RequestException) as error:
                 raise Unreachable(f"swift: no login: {error}") from error
-            self.logins += 1
 
     def _connection(self) -> swiftclient.Connection:
         connection = self._idle.pop() if self._idle else swiftclient.Connection(retries=2)
