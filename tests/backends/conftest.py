@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,13 +50,3 @@ def processes_of(path: Path) -> list[int]:
             if os.fsencode(path) in text:
                 found.append(int(entry))
     return found
-
-
-def eventually(condition: Callable[[], object], seconds: float = 120) -> bool:
-    """Whether the condition becomes true."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True

@@ -16,8 +16,8 @@ import pytest
 from benchmarks.backends.keeper import state_and_parent
 from benchmarks.harness.engine import Case, Options, Variant
 from benchmarks.tools.watchdog import LIMIT, RUN_VARIABLE
-from tests.backends.conftest import eventually
 from tests.conftest import needs_eventlet
+from tests.eventually import until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -168,7 +168,7 @@ def test_a_run_that_ends_leaves_no_process(run: Run, tmp_path: Path) -> None:
     """
     assert run(code).returncode == 0
     found = (tmp_path / "run").read_text()
-    assert eventually(lambda: not belonging(found))
+    until(lambda: not belonging(found))
 
 
 def belonging(run: str) -> list[str]:

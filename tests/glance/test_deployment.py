@@ -18,9 +18,10 @@ from benchmarks.backends import glance_logs as logs
 from benchmarks.backends.base import HOST, BackendError
 from benchmarks.backends.glance_api import Api, sha512
 from benchmarks.backends.glance_service import Service
-from tests.backends.conftest import alive, eventually
+from tests.backends.conftest import alive
 from tests.child import data
 from tests.conftest import MONKEY_PATCHED
+from tests.eventually import until
 from tests.glance.usable import usable
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
@@ -153,7 +154,7 @@ def guru_meditation(service: Service, worker: int) -> str:
         found = service.log()[before:]
         return fastio.names()[-1] in section(found)
 
-    assert eventually(whole)
+    until(whole)
     return found
 
 
@@ -169,7 +170,7 @@ def test_threads(serve: Callable[..., Service], tmp_path: Path, way: str) -> Non
     assert set(summary(service)), service.log()
     time.sleep(1.1)  # the watcher compares the time of the file, in seconds, with that of its own start
     trigger.touch()
-    assert eventually(lambda: any(section(path.read_text()) for path in reports.iterdir()))
+    until(lambda: any(section(path.read_text()) for path in reports.iterdir()))
     for path in reports.iterdir():
         honours_its_configuration(path.read_text(), service.etc)
 
@@ -179,8 +180,8 @@ def test_after_an_upgrade_on_the_fly_gunicorn_is_patched(serve: Callable[..., Se
     first = service.workers()
     before = len(summary(service))
     service.signal(signal.SIGUSR2)
-    assert eventually(lambda: len(service.workers()) > len(first) + 1)
-    assert eventually(lambda: len(summary(service)) > before)
+    until(lambda: len(service.workers()) > len(first) + 1)
+    until(lambda: len(summary(service)) > before)
     moves_data(service)
 
 
@@ -212,10 +213,10 @@ def test_a_reload_lets_transfers_end_and_reads_the_options_again(serve: Callable
     with api.started_download(image) as response:
         service.reconfigure({"fastio": {"chunk_size": "32KiB"}})
         service.signal(signal.SIGHUP)
-        assert eventually(lambda: set(service.workers()) - {old})
+        until(lambda: set(service.workers()) - {old})
         (new,) = set(service.workers()) - {old}
         assert response.read() == payload
-    assert eventually(lambda: not alive(old))
+    until(lambda: not alive(old))
     assert service.workers() == [new]
     moves_data(service)
     table = section(guru_meditation(service, new))
@@ -234,7 +235,7 @@ def test_sigterm_ends_it_with_transfers_under_way(serve: Callable[..., Service],
     with api.started_download(image) as response:
         service.expect_end()
         service.signal(signal.SIGTERM)
-        assert eventually(lambda: not service.pids())
+        until(lambda: not service.pids())
         got = response.read() if response.chunked else b"".join(iter(lambda: response.read1(65536), b""))
     # As stock has it: the workers are ended at once, and what the client got is the beginning.
     assert len(got) < len(payload)

@@ -29,10 +29,10 @@ from benchmarks.backends.base import HOST
 from benchmarks.backends.glance_api import Answer, Api, sha512
 from benchmarks.backends.glance_service import KINDS, RELEASES, Service
 from benchmarks.backends.swift import Swift
-from tests.backends.conftest import eventually
 from tests.backends.required import missing
 from tests.child import data
 from tests.conftest import MONKEY_PATCHED
+from tests.eventually import until
 from tests.glance.faults import Fault, Proxy, add_full_store, add_swift_store
 from tests.glance.usable import usable
 
@@ -359,10 +359,10 @@ def service_is_ended_during_an_upload(world: World) -> Any:
     with socket.create_connection((HOST, service.http_port), timeout=60) as sock:
         head = f"PUT /v2/images/{image}/file HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: {SIZE}\r\n"
         sock.sendall(head.encode() + b"Content-Type: application/octet-stream\r\n\r\n" + PAYLOAD[: 9 * MIB + 5])
-        assert eventually(lambda: world.file(image).exists() and world.file(image).stat().st_size)
+        until(lambda: world.file(image).exists() and world.file(image).stat().st_size)
         service.expect_end()
         service.signal(signal.SIGTERM)
-        assert eventually(lambda: not service.pids())
+        until(lambda: not service.pids())
         # Whether the connection was reset or ended depends on what the service had read by then.
         with contextlib.suppress(ConnectionResetError):
             assert sock.recv(1) == b""
