@@ -69,7 +69,7 @@ def make(name: str, directory: Path, kept: Path = KEPT) -> None:
         if path.suffix == ".png":
             from benchmarks.harness import plots
 
-            if path in plots.draw(result, directory, stem):
+            if path in plots.draw(result, directory, stem, part):
                 return
         text = _text(result, part) if path.suffix == ".rst" else ""
     if not text:

@@ -81,11 +81,14 @@ class Drawing:
     lines: Callable[[Result], Iterable[str]] = lambda result: ()
 
 
-def draw(result: Result, directory: Path, name: str) -> list[Path]:
-    """Draw the cases, as ``name``, and what only the suite draws, as ``name-PLOT``; returns the files."""
-    paths = plot(result, directory, name)
+def draw(result: Result, directory: Path, name: str, part: str | None = None) -> list[Path]:
+    """Draw the cases, as ``name``, and what only the suite draws, as ``name-PLOT``; returns the files.
+
+    :param part: draw that PLOT only, or the cases only if it is empty
+    """
+    paths = [] if part else plot(result, directory, name)
     for own, drawing in Suite(result.suite).plots().items():
-        figure = drawing.figure(result)
+        figure = drawing.figure(result) if part in (None, own) else None
         if figure is not None:
             paths += write(figure, directory, f"{name}-{own}")
     return paths

@@ -83,12 +83,12 @@ def surroundings() -> dict[str, Any]:
     return json.loads(os.environ.get(SURROUNDINGS_VARIABLE, "{}"))
 
 
-def running(name: str | None) -> dict[str, Any]:
+def running(name: str | None, told: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
     """``access`` and ``pids`` of the backend that runs beside the case's by that name; of the case's own without one.
 
     :raises RuntimeError: if it did not start
     """
-    told = surroundings()
+    told = surroundings() if told is None else told
     found = told["beside"].get(name, {"failed": "there is no such server"}) if name else told
     if "failed" in found:
         raise RuntimeError(f"{name}: {found['failed']}")

@@ -38,6 +38,7 @@ from benchmarks.harness.worker import running, surroundings
 from benchmarks.load import places
 from benchmarks.load.content import Content
 from benchmarks.load.plan import Operation, Plan
+from benchmarks.suites.disk_swift.workload import upload
 
 #: Seconds for what the last requests did to be in the trace's file: it is written every second.
 TRACE_WRITTEN = 3.0
@@ -60,18 +61,10 @@ def reading(parameters: Mapping[str, Any], access: Mapping[str, Any]) -> Plan:
 
 def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Write the images into each server that runs."""
-    from benchmarks.load import protocols
-    from benchmarks.load.exchange import Exchange
-    from benchmarks.load.schedule import Schedule
-
     told = surroundings()
     for each in (told, *(each for each in told["beside"].values() if "failed" not in each)):
         chosen = _plan(parameters, each["access"], "write", total=parameters["objects"])
-        with contextlib.closing(protocols.client_class("glance")(chosen, Content(chosen), None)) as client:
-            for step in Schedule(chosen).share(0, 1):
-                problem = client.do(step, Exchange())
-                if problem:
-                    raise RuntimeError(f"{chosen.name(step.number)}: {problem}")
+        upload(chosen, Content(chosen))
     return {}
 
 

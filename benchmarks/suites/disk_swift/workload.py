@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.backends.base import HOST
 from benchmarks.harness.modes import choice
-from benchmarks.harness.worker import cache_directory, recorded, surroundings
+from benchmarks.harness.worker import cache_directory, recorded, running, surroundings
 from benchmarks.load import places
 from benchmarks.load.content import Content
 from benchmarks.load.plan import Operation, Plan
@@ -108,6 +108,8 @@ def writing(parameters: Mapping[str, Any], access: Mapping[str, Any]) -> Plan:
 
 def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Write the logs to the disk and into each Swift; what is on the disk stays for later runs of the same size."""
+    from benchmarks.load import protocols
+
     told = surroundings()
     plan = writing(parameters, told["access"])
     content = Content(plan)
@@ -117,23 +119,27 @@ def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
         _write(root / plan.name(number), content, number)
     others = [each for each in told["beside"].values() if "failed" not in each]
     for each in (told, *others):
-        _upload(writing(parameters, each["access"]), content)
+        plan = writing(parameters, each["access"])
+        protocols.make_container(plan)
+        upload(plan, content)
     return {"root": str(root)}
 
 
-def _upload(plan: Plan, content: Content) -> None:
+def upload(plan: Plan, content: Content) -> None:
+    """Carry out a plan that writes, in this process.
+
+    :raises RuntimeError: if one of its operations fails
+    """
     from benchmarks.load import protocols
     from benchmarks.load.exchange import Exchange
     from benchmarks.load.schedule import Schedule
 
-    protocols.make_container(plan)
-    kind = protocols.client_class("swift")
-    client = kind(plan, content, kind.shared(plan))
-    for step in Schedule(plan).share(0, 1):
-        problem = client.do(step, Exchange())
-        if problem:
-            raise RuntimeError(f"{plan.name(step.number)}: {problem}")
-    client.close()
+    kind = protocols.client_class(plan.protocol)
+    with contextlib.closing(kind(plan, content, kind.shared(plan))) as client:
+        for step in Schedule(plan).share(0, 1):
+            problem = client.do(step, Exchange())
+            if problem:
+                raise RuntimeError(f"{plan.name(step.number)}: {problem}")
 
 
 def _write(path: Path, content: Content, number: int) -> None:
@@ -191,13 +197,8 @@ def _swift(parameters: Mapping[str, Any], told: Mapping[str, Any]) -> Mapping[st
 
     :raises RuntimeError: if it does not run, or not as the row says
     """
-    name = parameters.get("swift")
-    if name is None:
-        return told
-    found = told["beside"][name]
-    if "failed" in found:
-        raise RuntimeError(f"{name}: {found['failed']}")
-    if parameters["fastio"] == "on":
+    found = running(parameters.get("swift"), told)
+    if "swift" in parameters and parameters["fastio"] == "on":
         for server, patches in found["access"]["patched"].items():
             missing = set(SERVER_PATCHES) - set(patches)
             if missing:
