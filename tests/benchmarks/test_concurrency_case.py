@@ -16,7 +16,7 @@ pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 from benchmarks.backends.glance import Glance32
 from benchmarks.harness import results
 from benchmarks.harness.results import CaseResult, Result
-from benchmarks.suites.concurrency import cases as concurrency
+from benchmarks.suites.concurrency import bench_concurrency as concurrency
 from benchmarks.suites.concurrency import tables
 from tests.benchmarks import samples
 from tests.conftest import with_services

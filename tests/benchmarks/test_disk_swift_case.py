@@ -24,7 +24,7 @@ from benchmarks.load.content import Content
 from benchmarks.suites.disk_swift import records
 from benchmarks.suites.disk_swift import tables as disk_swift_tables
 from benchmarks.suites.disk_swift import workload as disk_swift
-from benchmarks.suites.disk_swift.cases import CASES, DIRECT, LARGE, LOG, SERVERS, SOURCES
+from benchmarks.suites.disk_swift.bench_disk_swift import CASES, DIRECT, LARGE, LOG, SERVERS, SOURCES
 from tests.benchmarks import samples
 from tests.benchmarks.test_load_analysis import operation, run_of
 from tests.conftest import with_services

@@ -24,10 +24,10 @@ from benchmarks.backends import SERVICES
 from benchmarks.backends.base import HOST
 from benchmarks.harness import engine, results, servers, worker
 from benchmarks.harness.engine import Case, Variant
-from benchmarks.suites.glance import bench_glance, cases, other_requests
+from benchmarks.suites.glance import bench_glance, other_requests
 from benchmarks.suites.glance import tables as glance_tables
 from benchmarks.suites.glance import workload as glance
-from benchmarks.suites.glance.cases import ELSEWHERE
+from benchmarks.suites.glance.bench_glance import ELSEWHERE
 from benchmarks.suites.glance.other_requests import Requests
 from benchmarks.suites.glance_client import bench_glance_client
 from benchmarks.suites.glance_client import tables as client_tables
@@ -256,7 +256,7 @@ def test_the_load_of_samples() -> None:
 def test_the_patch_of_the_copying_row_exists() -> None:
     import fastio
 
-    assert cases.SENDFILE in fastio.names()
+    assert bench_glance.SENDFILE in fastio.names()
 
 
 @pytest.mark.parametrize("suite", [bench_glance, bench_glance_client])

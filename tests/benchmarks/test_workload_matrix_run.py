@@ -41,7 +41,7 @@ from benchmarks.load.plan import PlanError
 from benchmarks.load.schedule import Schedule, Step
 from benchmarks.load.stages import Settings, WorkloadFailed
 from benchmarks.load.workload import Workload
-from benchmarks.suites.workload_matrix import cases as matrix
+from benchmarks.suites.workload_matrix import bench_workload_matrix as matrix
 from benchmarks.suites.workload_matrix import tables as workload_matrix_tables
 from tests.backends.required import missing
 from tests.benchmarks.test_workload_matrix_parts import agent_process

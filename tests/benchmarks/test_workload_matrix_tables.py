@@ -11,7 +11,7 @@ pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 
 from benchmarks.harness import results
 from benchmarks.harness.results import CaseResult, Result
-from benchmarks.suites.workload_matrix import cases as matrix
+from benchmarks.suites.workload_matrix import bench_workload_matrix as matrix
 from benchmarks.suites.workload_matrix import tables
 from tests.benchmarks import samples
 

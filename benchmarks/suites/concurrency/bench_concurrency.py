@@ -7,9 +7,73 @@ requests wait for in each state; their speed is not compared.
 
 from __future__ import annotations
 
-from benchmarks.suites.concurrency import cases
+from collections.abc import Iterator
+from typing import Any
 
-CASES = cases.CASES
+from benchmarks.harness.engine import Case, Variant
+from benchmarks.harness.modes import MIB
+
+RELEASES = ("glance-32", "glance-33")
+#: Requests at a time -> requests in all. Those of the study, up to a thousand nodes twice. Who share fairly end
+#: together: with few waves of them what is counted depends on where one ends.
+LEVELS = {5: 200, 20: 200, 100: 1200, 400: 1600, 800: 2400, 2000: 4000}
+#: Of which a smoke run has the first.
+QUICK = {"total": 20, "size": MIB, "objects": 2, "records": ""}
+#: Bytes of an image: of them a download takes the time that it does of one hundred times as many, in less of ours.
+SIZE = 16 * MIB
+IMAGES = 8
+#: What both releases are started with; uWSGI's queue is to be as long as eventlet's.
+SETTINGS: dict[str, dict[str, Any]] = {
+    "glance-32": {"flavor": "identity"},
+    "glance-33": {"flavor": "identity", "listen": 4096},
+}
+#: At one of the levels glance 32 is also measured without the patch that has the kernel send files.
+COPYING, COPYING_AT = "fastio, copying", 100
+#: Seconds that a request may take, with the most at a time.
+PATIENCE = 300
+ROUNDS = 2
+
+
+def traced(server: str) -> str:
+    """Title of the row of a server that records a trace."""
+    return f"{server}, traced"
+
+
+def _variants(case: str, servers: tuple[str, ...]) -> Iterator[Variant]:
+    for server in servers:
+        records = f"concurrency/{case}/{server.replace(', ', '-')}"
+        parameters = {"server": "" if server == "stock" else server, "records": records}
+        yield Variant("run", label=server, parameters=parameters, against="stock")
+    for server in ("stock", "fastio"):
+        parameters = {"server": traced(server), "records": f"concurrency/{case}/{server}-traced"}
+        yield Variant("run", label=traced(server), parameters=parameters, rounds=1, against=traced("stock"))
+
+
+def _case(release: str, users: int, total: int) -> Case:
+    name = f"{release}-{users}"
+    settings = SETTINGS[release]
+    servers: tuple[str, ...] = ("stock", "fastio")
+    beside = {
+        "fastio": (release, {**settings, "fastio": "on"}),
+        traced("stock"): (release, {**settings, "trace": "on"}),
+        traced("fastio"): (release, {**settings, "fastio": "on", "trace": "on"}),
+    }
+    if (release, users) == ("glance-32", COPYING_AT):
+        servers += (COPYING,)
+        beside[COPYING] = (release, {**settings, "fastio": "on", "disabled": "glance_sendfile"})
+    return Case(
+        name=name, title=f"{release}: {users} downloads of 16 MiB at a time", workload="concurrency",
+        variants=tuple(_variants(name, servers)), rounds=ROUNDS, warmup=0, baseline="stock", unit="MiB/s",
+        parameters={"users": users, "total": total, "size": SIZE, "objects": IMAGES, "patience": PATIENCE},
+        columns=("operations_per_second", "success_ratio", "whole_p50_ms", "whole_p99_ms", "servers_cpu",
+                 "generator_cpu"),
+        quick=QUICK, backend=release, backend_parameters=settings, prepare="prepare", needs=("locust",), timeout=900,
+        beside=beside,
+        long=users != min(LEVELS),
+    )  # fmt: skip
+
+
+CASES = [_case(release, users, total) for release in RELEASES for users, total in LEVELS.items()]
 
 
 def test_concurrency(recorded):

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.harness.plots import Drawing
 from benchmarks.harness.results import Result
-from benchmarks.suites.concurrency.cases import RELEASES
+from benchmarks.suites.concurrency.bench_concurrency import RELEASES
 from benchmarks.suites.concurrency.tables import SERVERS, levels
 
 #: Inches of a panel.

@@ -11,7 +11,7 @@ from benchmarks.harness import tables as plain
 from benchmarks.harness.goals import Goal
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import EMPTY, Table, number
-from benchmarks.suites.concurrency.cases import LEVELS, RELEASES, traced
+from benchmarks.suites.concurrency.bench_concurrency import LEVELS, RELEASES, traced
 
 #: Requests/s that fastio is to have of stock's, from how many requests at a time on.
 FASTER, MANY = 1.3, 100

@@ -10,7 +10,7 @@ from benchmarks.harness import statistics
 from benchmarks.harness.goals import Goal
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import EMPTY, Table, number
-from benchmarks.suites.disk_swift.cases import DIRECT, LARGE, LOG, SERVERS, SOURCES
+from benchmarks.suites.disk_swift.bench_disk_swift import DIRECT, LARGE, LOG, SERVERS, SOURCES
 from benchmarks.suites.disk_swift.records import PHASES
 
 #: Phases that Swift may lose time in.

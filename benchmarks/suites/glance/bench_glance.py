@@ -6,9 +6,109 @@ configuration. The limit is nginx with the same file. What is asked of fastio is
 
 from __future__ import annotations
 
-from benchmarks.suites.glance import cases
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-CASES = cases.CASES
+from benchmarks.harness import servers
+from benchmarks.harness.engine import Case, Variant
+from benchmarks.harness.modes import GIB, MIB
+from benchmarks.suites.stores.limits import why_not
+from fastio.config import format_size
+
+RELEASES = ("glance-32", "glance-33")
+#: The patch without which a download is copied through Python, and where it applies: elsewhere all are copied.
+SENDFILE = "glance_sendfile"
+WITH_SENDFILE = ("glance-32",)
+#: A client with another address than the server's, for which it sends with sendfile() as to another host.
+ELSEWHERE = "127.0.0.2"
+#: What a row asks of whom, if that is not just the server of its name.
+ROWS: Mapping[str, Mapping[str, str]] = {
+    "stock": {"server": ""},
+    "fastio-sendfile": {"server": "fastio", "source": ELSEWHERE},
+    "limit-nginx": {"server": "nginx"},
+}
+
+#: Transfers at a time while other requests are sent.
+CLIENTS_AT_ONCE = (1, 5, 20)
+#: Bytes of an image that so many clients upload at a time: twenty times a GiB would take a minute, and the memory.
+UPLOAD_SIZES = {1: GIB, 5: 256 * MIB, 20: 128 * MIB}
+
+
+def title(server: str, clients: int = 0) -> str:
+    """Of the row of a server; with ``clients`` of that one in which other requests are sent meanwhile."""
+    return f"{server}, {clients} + requests" if clients else server
+
+
+def _row(server: str, clients: int, rounds: int, **parameters: Any) -> Variant:
+    limit = server.startswith("limit")
+    return Variant(
+        "transfer",
+        label=title(server, clients),
+        parameters={
+            **ROWS.get(server, {"server": server}),
+            "clients": clients or 1,
+            "requests": int(clients > 0),
+            **parameters,
+        },
+        rounds=rounds,
+        against=title("stock", clients),
+        skip=(servers.why_not("http") or why_not("http")) if limit else "",
+    )
+
+
+def _downloads(release: str) -> Iterator[Variant]:
+    kinds = ["fastio-sendfile", "fastio-copying"] if release in WITH_SENDFILE else []
+    rows = ["stock", "fastio", *kinds, "limit-nginx"]
+    for server in rows:
+        yield _row(server, 0, 5, seconds=1.5)
+    for clients in CLIENTS_AT_ONCE:
+        for server in rows:
+            few = clients == max(CLIENTS_AT_ONCE) or server not in ("stock", "fastio")
+            yield _row(server, clients, 3 if few else 5, seconds=3)
+
+
+def _uploads() -> Iterator[Variant]:
+    for server in ("stock", "fastio", "limit-nginx"):
+        yield _row(server, 0, 3 if server == "limit-nginx" else 5)
+    yield Variant("limit-sha512", rounds=3, skip=why_not("http"))
+    for server in ("stock", "fastio"):
+        yield Variant(
+            "transfer", label=f"{server}, chunked", rounds=3, against="stock, chunked",
+            parameters={"server": "" if server == "stock" else server, "chunked": 1},
+        )  # fmt: skip
+    for clients in CLIENTS_AT_ONCE:
+        for server in ("stock", "fastio"):
+            rounds = 3 if clients == max(CLIENTS_AT_ONCE) else 5
+            yield _row(server, clients, rounds, size=UPLOAD_SIZES[clients])
+
+
+def _beside(release: str, task: str) -> Mapping[str, tuple[str, Mapping[str, Any]]]:
+    fastio: dict[str, tuple[str, Mapping[str, Any]]] = {"fastio": (release, {"fastio": "on"})}
+    if task == "upload":
+        return {**fastio, "nginx": ("http", {"writable": 1})}
+    if release in WITH_SENDFILE:
+        fastio["fastio-copying"] = (release, {"fastio": "on", "disabled": SENDFILE})
+    return {**fastio, "nginx": ("http", {})}
+
+
+def _case(release: str, task: str) -> Case:
+    return Case(
+        name=f"{release}-{task}",
+        title=f"{release}: {task} of {format_size(GIB)}",
+        workload="glance",
+        variants=list(_downloads(release) if task == "download" else _uploads()),
+        parameters={"task": task, "size": GIB},
+        quick={"size": MIB, "seconds": 0},
+        baseline="stock",
+        columns=("p50_ms", "p99_ms"),
+        warmup=0,
+        backend=release,
+        beside=_beside(release, task),
+        prepare="prepare",
+    )
+
+
+CASES = [_case(release, task) for release in RELEASES for task in ("download", "upload")]
 
 
 def test_glance(recorded):

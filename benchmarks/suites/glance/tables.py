@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from benchmarks.harness import goals
 from benchmarks.harness.goals import Goal
 from benchmarks.harness.results import CaseResult, Result
-from benchmarks.suites.glance.cases import CLIENTS_AT_ONCE, RELEASES, WITH_SENDFILE, title
+from benchmarks.suites.glance.bench_glance import CLIENTS_AT_ONCE, RELEASES, WITH_SENDFILE, title
 from fastio.tables import Table
 
 #: Release -> times stock's throughput that a download has to reach, and the share of stock's CPU time it may take.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.modes import MIB
-from benchmarks.suites.glance.cases import RELEASES
+from benchmarks.suites.glance.bench_glance import RELEASES
 
 SERVERS = {
     "stock": {},

@@ -15,7 +15,7 @@ from benchmarks.harness import plots
 from benchmarks.harness.plots import Drawing
 from benchmarks.harness.results import Result
 from benchmarks.suites.workload_matrix import tables as matrix
-from benchmarks.suites.workload_matrix.cases import FINDING, PROCESSORS, ratio, shown
+from benchmarks.suites.workload_matrix.bench_workload_matrix import FINDING, PROCESSORS, ratio, shown
 from benchmarks.suites.workload_matrix.tables import Workload
 
 #: Inches, of all and of each workload and panel.

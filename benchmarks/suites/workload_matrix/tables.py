@@ -11,7 +11,7 @@ from benchmarks.harness import tables as plain
 from benchmarks.harness.goals import Goal
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import EMPTY, Table, number
-from benchmarks.suites.workload_matrix.cases import FINDING, PROCESSORS, ratio, shown
+from benchmarks.suites.workload_matrix.bench_workload_matrix import FINDING, PROCESSORS, ratio, shown
 
 #: Bandwidth that servers with fewer processors have to lose where these are the limit, and may lose where they are not.
 LOST, KEPT = 0.9, 0.95

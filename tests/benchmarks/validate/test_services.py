@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.harness import engine, servers
-from benchmarks.suites.glance import cases
+from benchmarks.suites.glance import bench_glance
 from benchmarks.tools.upstream.sides import Sides
 from benchmarks.tools.upstream.sources import Unavailable
 from benchmarks.tools.upstream.terminal import Screen
@@ -25,17 +25,17 @@ def variant(name: str, home: Path = Path("/environments")) -> Variant:
 
 
 def test_each_row_of_stock_is_a_case():
-    (download,) = [case for case in cases.CASES if case.name == "glance-33-download"]
+    (download,) = [case for case in bench_glance.CASES if case.name == "glance-33-download"]
     parts = {case.name: case for case in services.split(download)}
     assert list(parts) == [f"glance-33-download{what}" for what in ("", "-1-requests", "-5-requests", "-20-requests")]
     alone, beside = parts["glance-33-download"], parts["glance-33-download-5-requests"]
     assert (alone.unit, alone.value, alone.parameters["clients"]) == ("MB/s", "seconds", 1)
     assert (beside.unit, beside.value, beside.parameters["clients"]) == ("ms", "p50_ms", 5)
     assert beside.parameters["requests"] and not alone.parameters["requests"]
-    (upload,) = [case for case in cases.CASES if case.name == "glance-33-upload"]
+    (upload,) = [case for case in bench_glance.CASES if case.name == "glance-33-upload"]
     sizes = {case.name: case.parameters["size"] for case in services.split(upload)}
     assert sizes["glance-33-upload"] == services.SIZE
-    assert sizes["glance-33-upload-20-requests"] == cases.UPLOAD_SIZES[20] < services.SIZE
+    assert sizes["glance-33-upload-20-requests"] == bench_glance.UPLOAD_SIZES[20] < services.SIZE
     assert "glance-33-upload-chunked" in sizes
 
 
