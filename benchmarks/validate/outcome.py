@@ -8,6 +8,7 @@ from typing import Any
 import fastio
 from benchmarks.harness.results import Result
 from benchmarks.tools.pythons import Python
+from benchmarks.tools.upstream.report import suite_to_dict
 
 from .candidates import Candidate
 from .measurements import Row
@@ -99,14 +100,7 @@ def _python(each: PythonOutcome) -> dict[str, Any]:
 
 
 def _suite(compared: Compared) -> dict[str, Any]:
-    comparison = compared.comparison
-    return {
-        "name": compared.name,
-        "variant": compared.variant,
-        "unavailable": comparison.unavailable,
-        "stock": None if comparison.stock is None else asdict(comparison.stock),
-        "run": None if comparison.patched is None else asdict(comparison.patched),
-        "differences": [{**asdict(found), "verdict": compared.verdict(found)} for found in comparison.differences],
-        "faults": comparison.faults,
-        "failures": compared.failures(),
-    }
+    found = suite_to_dict(compared.comparison)
+    verdicts = [compared.verdict(each) for each in compared.comparison.differences]
+    judged = [{**each, "verdict": verdict} for each, verdict in zip(found["differences"], verdicts, strict=True)]
+    return {**found, "differences": judged, "failures": compared.failures()}

@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     rows: dict[str, Row] = {}
     try:
-        _try_all(mutants, given.root, given.jobs, lambda row: rows.update({row.name: row}))
+        _try_all(mutants, given.root, max(1, min(given.jobs, len(mutants))), lambda row: rows.update({row.name: row}))
     finally:
         if given.table is not None:
             table.write(given.table, table.merged(known, kept, rows))
@@ -70,37 +71,31 @@ def _compare(against: Mapping[str, Row], rows: Mapping[str, Row], known: Sequenc
 def _try_all(mutants: Sequence[Mutant], root: Path, jobs: int, note: Callable[[Row], None]) -> None:
     begin = time.monotonic()
     copies: SimpleQueue[Copy] = SimpleQueue()
-    made = [Copy(root) for _ in range(min(jobs, max(len(mutants), 1)))]
     rows: list[Row] = []
-    try:
-        for copy in made:
+
+    def try_one(mutant: Mutant) -> tuple[Verdict, float]:
+        missing = mutant.why_not()
+        if missing:
+            return Verdict("skipped", missing), 0.0
+        copy = copies.get()
+        started = time.monotonic()
+        try:
+            return copy.judge(mutant), time.monotonic() - started
+        finally:
             copies.put(copy)
 
-        def try_one(mutant: Mutant) -> tuple[Verdict, float]:
-            copy = copies.get()
-            started = time.monotonic()
-            try:
-                return _try(mutant, copy), time.monotonic() - started
-            finally:
-                copies.put(copy)
-
-        with ThreadPoolExecutor(len(made)) as pool:
-            for mutant, (verdict, seconds) in zip(mutants, pool.map(try_one, mutants), strict=True):
-                print(f"{verdict.word:8}  {mutant.name}: {verdict.detail}", flush=True)
-                rows.append(Row(mutant.name, mutant.area, verdict.word, verdict.test, round(seconds, 1)))
-                note(rows[-1])
-    finally:
-        for copy in made:
-            copy.__exit__()
+    with ExitStack() as stack:
+        for _ in range(jobs):
+            copies.put(stack.enter_context(Copy(root)))
+        pool = stack.enter_context(ThreadPoolExecutor(jobs))
+        for mutant, (verdict, seconds) in zip(mutants, pool.map(try_one, mutants), strict=True):
+            print(f"{verdict.word:8}  {mutant.name}: {verdict.detail}", flush=True)
+            rows.append(Row(mutant.name, mutant.area, verdict.word, verdict.test, round(seconds, 1)))
+            note(rows[-1])
     counted = Counter(row.verdict for row in rows)
     took = time.monotonic() - begin
     print(f"by area: {table.by_area(rows)}")
     print(f"{counted['killed']} of {len(mutants)} mutants are seen, {counted['skipped']} skipped; {took:.0f} s")
-
-
-def _try(mutant: Mutant, copy: Copy) -> Verdict:
-    missing = mutant.why_not()
-    return Verdict("skipped", missing) if missing else copy.judge(mutant)
 
 
 if __name__ == "__main__":

@@ -51,17 +51,22 @@ def to_dict(comparisons: Sequence[Comparison], settings: dict[str, Any]) -> dict
         "versions": versions(),
         "machine": {"system": platform.platform(), "cpus": os.cpu_count()},
         "settings": settings,
-        "suites": [_suite(comparison) for comparison in comparisons],
+        "suites": [
+            # As it was called before.
+            {**(found := suite_to_dict(comparison)), "modules": list(comparison.suite.modules), "patched": found["run"]}
+            for comparison in comparisons
+        ],
     }
 
 
-def _suite(comparison: Comparison) -> dict[str, Any]:
+def suite_to_dict(comparison: Comparison) -> dict[str, Any]:
+    """What was found with one suite, as plain data."""
     return {
         "name": comparison.suite.name,
-        "modules": list(comparison.suite.modules),
+        "variant": comparison.other,
         "unavailable": comparison.unavailable,
         "stock": _run(comparison.stock),
-        "patched": _run(comparison.patched),
+        "run": _run(comparison.patched),
         "differences": [{**asdict(found), "verdict": found.verdict} for found in comparison.differences],
         "faults": comparison.faults,
         "failures": comparison.failures(),
