@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +11,6 @@ import pytest
 from fastio import counters
 from fastio.concurrency import budget
 from tests.child import PIPES, Gate, command, data, err, out
-from tests.conftest import MONKEY_PATCHED, needs_oslo
 
 eventlet = pytest.importorskip("eventlet")
 
@@ -105,21 +102,6 @@ def test_communicate_and_green_pipes_together(patched: Any, green: Any) -> None:
     pool = eventlet.GreenPool(40)
     running = [pool.spawn(through_communicate if number % 2 else through_pipes, number) for number in range(40)]
     assert [greenlet.wait() for greenlet in running] == [True] * 40
-
-
-@needs_oslo
-@pytest.mark.skipif(not MONKEY_PATCHED, reason="processutils uses the subprocess of the process")
-def test_execute(patched: Any, tmp_path: Any) -> None:
-    from oslo_concurrency import processutils
-
-    payloads = [os.urandom(100_000 + number) for number in range(30)]
-
-    def go(payload: bytes) -> bool:
-        stdout, stderr = processutils.execute("cat", process_input=payload, binary=True)
-        digest, _ = processutils.execute("sha256sum", process_input=payload)
-        return (stdout, stderr) == (payload, b"") and digest.split()[0] == hashlib.sha256(payload).hexdigest()
-
-    assert list(eventlet.GreenPool(30).imap(go, payloads)) == [True] * 30
 
 
 def test_timeouts_among_many(patched: Any, green: Any) -> None:

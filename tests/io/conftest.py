@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import select
 import socket
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from fastio.io import feed
+from tests.descriptors import unread
 
 
 @pytest.fixture
@@ -38,6 +40,32 @@ def connection() -> tuple[socket.socket, socket.socket]:
         near = socket.create_connection(listener.getsockname())
         far, _ = listener.accept()
     return near, far
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Both ends of a TCP connection."""
+    near, far = connection()
+    with near, far:
+        yield near, far
+
+
+def readable(sock: int | socket.socket, seconds: float = 0) -> bool:
+    """Whether there is something to read within that time, as poll() has it."""
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
+
+
+def level(sock: socket.socket) -> int:
+    """The low-water mark."""
+    return sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)
+
+
+def arrived(sock: socket.socket, count: int) -> None:
+    """Wait until ``count`` bytes are in the socket, whatever its mark and its time-out."""
+    while unread(sock.fileno()) < count:
+        select.select([], [], [], 0.001)
 
 
 def refuse_nowait(monkeypatch: pytest.MonkeyPatch, error: Exception | None = None) -> None:

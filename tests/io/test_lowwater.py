@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import select
 import socket
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -12,36 +10,12 @@ from hypothesis import strategies as st
 
 from fastio.io import lowwater
 from tests.conftest import MONKEY_PATCHED
-from tests.descriptors import unread
-from tests.io.conftest import connection
+from tests.io.conftest import arrived, level, readable
 
 KIB = 1 << 10
 MIB = 1 << 20
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="what the kernel does is the same, and is asked of it directly")
-
-
-@pytest.fixture
-def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
-    near, far = connection()
-    with near, far:
-        yield near, far
-
-
-def readable(sock: socket.socket, seconds: float = 0) -> bool:
-    poll = select.poll()
-    poll.register(sock, select.POLLIN)
-    return bool(poll.poll(seconds * 1000))
-
-
-def level(sock: socket.socket) -> int:
-    return sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)
-
-
-def arrived(sock: socket.socket, count: int) -> None:
-    """Wait until ``count`` bytes are in the socket, whatever its mark."""
-    while unread(sock.fileno()) < count:
-        select.select([], [], [], 0.001)
 
 
 @given(size=st.integers(0, 8 * MIB), left=st.integers(0, 64 * MIB))
@@ -59,8 +33,8 @@ def test_large_chunks_of_large_messages_have_one() -> None:
 
 
 @pytest.mark.needs_syscall("FIONREAD", "SO_RCVLOWAT")
-def test_the_reader_is_woken_once_the_mark_is_reached(pair: tuple[socket.socket, socket.socket]) -> None:
-    near, far = pair
+def test_the_reader_is_woken_once_the_mark_is_reached(ends: tuple[socket.socket, socket.socket]) -> None:
+    near, far = ends
 
     def move(size: int) -> bytes:
         far.sendall(bytes(64 * KIB))
@@ -74,8 +48,8 @@ def test_the_reader_is_woken_once_the_mark_is_reached(pair: tuple[socket.socket,
     assert level(near) == 1
 
 
-def test_the_end_of_the_connection_wakes_at_once(pair: tuple[socket.socket, socket.socket]) -> None:
-    near, far = pair
+def test_the_end_of_the_connection_wakes_at_once(ends: tuple[socket.socket, socket.socket]) -> None:
+    near, far = ends
 
     def move(size: int) -> bytes:
         far.sendall(b"the end")
@@ -86,9 +60,9 @@ def test_the_end_of_the_connection_wakes_at_once(pair: tuple[socket.socket, sock
     assert lowwater.read(near, move, 256 * KIB, MIB) == b"the end"
 
 
-def test_a_full_buffer_wakes_whatever_the_mark(pair: tuple[socket.socket, socket.socket]) -> None:
+def test_a_full_buffer_wakes_whatever_the_mark(ends: tuple[socket.socket, socket.socket]) -> None:
     """The kernel's own promise, on which it rests that no transfer stalls."""
-    near, far = pair
+    near, far = ends
     near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * KIB)
     far.setblocking(False)
 
@@ -102,14 +76,14 @@ def test_a_full_buffer_wakes_whatever_the_mark(pair: tuple[socket.socket, socket
     assert lowwater.read(near, move, MIB, 64 * MIB)
 
 
-def test_near_the_end_there_is_no_mark(pair: tuple[socket.socket, socket.socket]) -> None:
-    near, _ = pair
+def test_near_the_end_there_is_no_mark(ends: tuple[socket.socket, socket.socket]) -> None:
+    near, _ = ends
     assert lowwater.read(near, lambda size: b"%d" % level(near), MIB, MIB + lowwater.MOST) == b"1"
 
 
 @pytest.mark.needs_syscall("SO_RCVLOWAT")
-def test_the_mark_is_taken_back_after_an_error(pair: tuple[socket.socket, socket.socket]) -> None:
-    near, _ = pair
+def test_the_mark_is_taken_back_after_an_error(ends: tuple[socket.socket, socket.socket]) -> None:
+    near, _ = ends
 
     def move(size: int) -> bytes:
         assert level(near) == 256 * KIB
@@ -121,15 +95,15 @@ def test_the_mark_is_taken_back_after_an_error(pair: tuple[socket.socket, socket
 
 
 @pytest.mark.needs_syscall("SO_RCVLOWAT")
-def test_somebody_elses_mark_comes_back(pair: tuple[socket.socket, socket.socket]) -> None:
-    near, _ = pair
+def test_somebody_elses_mark_comes_back(ends: tuple[socket.socket, socket.socket]) -> None:
+    near, _ = ends
     near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 7)
     lowwater.read(near, lambda size: b"", 256 * KIB, MIB)
     assert level(near) == 7
 
 
-def test_a_socket_that_is_closed_meanwhile_or_before(pair: tuple[socket.socket, socket.socket]) -> None:
-    near, far = pair
+def test_a_socket_that_is_closed_meanwhile_or_before(ends: tuple[socket.socket, socket.socket]) -> None:
+    near, far = ends
 
     def move(size: int) -> bytes:
         near.close()

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import io
 import random
-import select
 import socket
 import threading
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -15,35 +13,12 @@ from hypothesis import strategies as st
 
 from fastio.io import lowwater, unbuffered
 from tests.conftest import MONKEY_PATCHED
-from tests.io.conftest import connection
+from tests.io.conftest import arrived, connection, level, readable
 
 KIB = 1 << 10
 MIB = 1 << 20
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the sockets are the system's; tests/patches has the green ones")
-
-
-@pytest.fixture
-def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
-    near, far = connection()
-    with near, far:
-        yield near, far
-
-
-def wait(fd: int, seconds: float) -> bool:
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    return bool(poll.poll(seconds * 1000))
-
-
-def arrived(sock: socket.socket, count: int) -> None:
-    """Wait until ``count`` bytes are in the socket, whatever its mark and its time-out."""
-    while unbuffered._arrived(sock.fileno()) < count:
-        select.select([], [], [], 0.001)
-
-
-def level(sock: socket.socket) -> int:
-    return sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)
 
 
 def test_the_kernel_gathers(ends: tuple[socket.socket, socket.socket]) -> None:
@@ -52,7 +27,7 @@ def test_the_kernel_gathers(ends: tuple[socket.socket, socket.socket]) -> None:
 
     def gathering(fd: int, seconds: float) -> bool:
         seen.append((level(near), seconds))
-        return wait(fd, 30)
+        return readable(fd, 30)
 
     with near.makefile("rb") as below, unbuffered.reader(unbuffered.Gathered(below, gathering)) as file:
         far.sendall(b"head\n")
@@ -71,7 +46,7 @@ def test_what_the_buffer_holds_comes_first(ends: tuple[socket.socket, socket.soc
     far.sendall(b"head\n" + b"body" * 1000)
     with near.makefile("rb") as below:
         assert below.readline() == b"head\n"
-        file = unbuffered.reader(unbuffered.Gathered(below, wait))
+        file = unbuffered.reader(unbuffered.Gathered(below, readable))
         far.sendall(b"rest")
         assert file.read(4004) == b"body" * 1000 + b"rest"
 
@@ -100,7 +75,7 @@ def test_time_outs(ends: tuple[socket.socket, socket.socket], timeout: float | N
         patience.append(seconds)
         far.sendall(b"late")
         arrived(near, 4)
-        assert wait(fd, 0) is False
+        assert readable(fd, 0) is False
         return False
 
     reader = unbuffered.Gathered(io.BufferedReader(raw), in_vain)
@@ -122,7 +97,7 @@ def test_a_time_out_is_raised_and_remembered(ends: tuple[socket.socket, socket.s
     near, _ = ends
     near.settimeout(0.01)
     with near.makefile("rb") as below:
-        file = unbuffered.reader(unbuffered.Gathered(below, wait))
+        file = unbuffered.reader(unbuffered.Gathered(below, readable))
         with pytest.raises(TimeoutError, match="timed out"):
             file.read(MIB)
         with pytest.raises(OSError, match="cannot read from timed out object"):
@@ -136,7 +111,7 @@ def test_the_end_of_the_connection(ends: tuple[socket.socket, socket.socket], se
     far.sendall(bytes(sent))
     far.shutdown(socket.SHUT_WR)
     with near.makefile("rb") as below:
-        file = unbuffered.reader(unbuffered.Gathered(below, lambda fd, seconds: wait(fd, 30)))
+        file = unbuffered.reader(unbuffered.Gathered(below, lambda fd, seconds: readable(fd, 30)))
         assert file.read(MIB) == bytes(sent)
         assert file.read(MIB) == b""
 
@@ -144,7 +119,7 @@ def test_the_end_of_the_connection(ends: tuple[socket.socket, socket.socket], se
 def test_closing(ends: tuple[socket.socket, socket.socket]) -> None:
     near, far = ends
     below = near.makefile("rb")
-    file = unbuffered.reader(unbuffered.Gathered(below, wait))
+    file = unbuffered.reader(unbuffered.Gathered(below, readable))
     assert file.fileno() == near.fileno()
     assert file.raw._sock is near  # type: ignore[attr-defined]
     near.close()
@@ -159,7 +134,7 @@ def test_who_keeps_the_pace(ends: tuple[socket.socket, socket.socket]) -> None:
     near, far = ends
     moved: list[int | None] = []
     with near.makefile("rb") as below:
-        reader = unbuffered.Gathered(below, wait, lambda: moved.append(None), moved.append)
+        reader = unbuffered.Gathered(below, readable, lambda: moved.append(None), moved.append)
         far.sendall(bytes(100))
         assert unbuffered.reader(reader).read(100) == bytes(100)
     assert moved[::2] == [None] * (len(moved) // 2)
@@ -193,7 +168,7 @@ def test_any_pieces_and_reads(size: int, head: int, pieces: list[int], reads: li
         sender.start()
         head = min(head, size)
         found = below.read(head)
-        file = unbuffered.reader(unbuffered.Gathered(below, wait))
+        file = unbuffered.reader(unbuffered.Gathered(below, readable))
         number = 0
         while len(found) < size:
             wanted = min(max(reads[number % len(reads)], size // 256), size - len(found))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import fastio
-from tests.child import BIG, PIPES, Gate, command, data, err, out
+from tests.child import BIG, PIPES, command, data, err, out
 from tests.outcome import as_upstream
 
 eventlet = pytest.importorskip("eventlet")
@@ -17,25 +17,6 @@ from eventlet.green import subprocess as green  # noqa: E402
 from eventlet.greenio.py3 import GreenFileIO  # noqa: E402
 
 pytestmark = [pytest.mark.fast_path("bytes_in"), pytest.mark.also("fix_green_buffering")]
-
-
-def test_reads_come_back_whole(patched: Any, hub: Any) -> None:
-    popen = green.Popen(command(out(1, BIG, 1000)), stdout=-1)
-    assert popen.stdout.read(200_000) == data(1, BIG)[:200_000]
-    assert popen.stdout.readline() == data(1, BIG)[200_000:].split(b"\n")[0] + b"\n"
-    assert len(popen.stdout.read()) > 1_000_000
-    popen.wait()
-
-
-def test_lines_cost_few_reads(patched: Any, hub: Any) -> None:
-    from fastio import counters
-
-    line = b"123456789\n"
-    popen = green.Popen(command(f"out:{10 * 10_000}:65536:{line.hex()}"), stdout=-1)
-    counters.reset()
-    assert list(popen.stdout) == [line] * 10_000
-    assert counters.reads <= 100
-    popen.wait()
 
 
 @pytest.mark.parametrize("name", ["stdout", "stderr"])
@@ -73,14 +54,6 @@ def test_what_is_written_needs_no_flush(patched: Any, hub: Any) -> None:
     assert popen.stdout.readline() == b"abc\n"
     popen.stdin.close()
     assert popen.communicate() == (b"", b"")
-
-
-def test_a_reader_that_waits_for_little_gets_it(patched: Any, hub: Any, gate: Gate) -> None:
-    popen = green.Popen(command(out(1, 10), gate.wait, out(2, 10)), stdout=-1, pass_fds=gate.fds)
-    assert popen.stdout.read(10) == data(1, 10)
-    gate.open()
-    assert popen.stdout.read(100) == data(2, 10)
-    popen.wait()
 
 
 def test_without_green_pipe(hub: Any) -> None:

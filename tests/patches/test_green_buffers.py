@@ -1,4 +1,4 @@
-"""``green_buffers``: what reads with the default buffering has a larger buffer."""
+"""``green_buffers``: what reads with the default buffering has a larger buffer; and what each patch of buffers does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import fastio
 from fastio import counters
 from fastio.io import pipes
-from tests.child import Gate, command, data, out
+from tests.child import BIG, Gate, command, data, out
 from tests.descriptors import unread
 from tests.outcome import as_upstream
 
@@ -21,21 +21,12 @@ eventlet = pytest.importorskip("eventlet")
 from eventlet.green import subprocess as green  # noqa: E402
 from eventlet.greenio import GreenPipe  # noqa: E402
 
-pytestmark = [pytest.mark.fast_path("bytes_in"), pytest.mark.also("green_buffers")]
+pytestmark = pytest.mark.fast_path("bytes_in")
 
 LINE = b"123456789\n"
 
 
-@pytest.mark.parametrize("options", [{}, {"encoding": "ascii"}], ids=["bytes", "text"])
-def test_lines_cost_few_reads(patched: Any, hub: Any, options: dict[str, Any]) -> None:
-    popen = green.Popen(command(f"out:{10 * 30_000}:65536:{LINE.hex()}"), stdout=-1, bufsize=-1, **options)
-    counters.reset()
-    assert list(popen.stdout) == [LINE.decode() if options else LINE] * 30_000
-    # 300,000 bytes, as few as 5,000 of them at a time on average; upstream's 4 KiB take more.
-    assert counters.reads <= 60
-    popen.wait()
-
-
+@pytest.mark.also("green_buffers")
 def test_the_buffer_holds_what_a_default_pipe_holds(patched: Any, hub: Any) -> None:
     popen = green.Popen(command(out(1, 60_000)), stdout=-1, bufsize=-1)
     os.waitid(os.P_PID, popen.pid, os.WEXITED | os.WNOWAIT)
@@ -44,8 +35,41 @@ def test_the_buffer_holds_what_a_default_pipe_holds(patched: Any, hub: Any) -> N
     popen.wait()
 
 
-def test_a_reader_that_waits_for_little_gets_it(patched: Any, hub: Any, gate: Gate) -> None:
-    popen = green.Popen(command(out(1, 10), gate.wait, out(2, 10)), stdout=-1, bufsize=-1, pass_fds=gate.fds)
+#: Both patches, and how a program comes by a buffer of theirs.
+buffered = pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({}, marks=pytest.mark.also("fix_green_buffering"), id="fix_green_buffering"),
+        pytest.param({"bufsize": -1}, marks=pytest.mark.also("green_buffers"), id="green_buffers"),
+    ],
+)
+
+
+@buffered
+def test_reads_come_back_whole(patched: Any, hub: Any, options: dict[str, Any]) -> None:
+    popen = green.Popen(command(out(1, BIG, 1000)), stdout=-1, **options)
+    assert popen.stdout.read(200_000) == data(1, BIG)[:200_000]
+    assert popen.stdout.readline() == data(1, BIG)[200_000:].split(b"\n")[0] + b"\n"
+    assert len(popen.stdout.read()) > 1_000_000
+    popen.wait()
+
+
+@buffered
+@pytest.mark.parametrize("text", [{}, {"encoding": "ascii"}], ids=["bytes", "text"])
+def test_lines_cost_few_reads(patched: Any, hub: Any, options: dict[str, Any], text: dict[str, Any]) -> None:
+    if text and not options:
+        pytest.skip("a program that asks for text has a buffer of upstream's")
+    popen = green.Popen(command(f"out:{10 * 30_000}:65536:{LINE.hex()}"), stdout=-1, **options, **text)
+    counters.reset()
+    assert list(popen.stdout) == [LINE.decode() if text else LINE] * 30_000
+    # 300,000 bytes, as few as 5,000 of them at a time on average; upstream's 4 KiB take more.
+    assert counters.reads <= 60
+    popen.wait()
+
+
+@buffered
+def test_a_reader_that_waits_for_little_gets_it(patched: Any, hub: Any, gate: Gate, options: dict[str, Any]) -> None:
+    popen = green.Popen(command(out(1, 10), gate.wait, out(2, 10)), stdout=-1, pass_fds=gate.fds, **options)
     assert popen.stdout.read(10) == data(1, 10)
     gate.open()
     assert popen.stdout.read(100) == data(2, 10)
