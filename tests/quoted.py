@@ -10,11 +10,11 @@ from __future__ import annotations
 _ADD = "stores | *: add of 256 MiB"
 _GET_SWIFT = "stores | swift: get of 256 MiB"
 _GLANCE32, _GLANCE33 = "glance | glance-32: download of 1 GiB", "glance | glance-33: download of 1 GiB"
-_ASKED = "glance | What is asked | glance-3"
-_HTTP = "glance_client | What is asked | glanceclient over HTTP, "
-_HTTPS = "glance_client_https | What is asked | glanceclient over HTTPS, "
+_ASKED = "glance | Goals | glance-3"
+_HTTP = "glance_client | Goals | glanceclient over HTTP, "
+_HTTPS = "glance_client_https | Goals | glanceclient over HTTPS, "
 _MANY33, _MANY32 = "concurrency_glance33 | glance-33: ", "concurrency_glance32 | glance-32: "
-_DISK = "disk_swift | What is asked | "
+_DISK = "disk_swift | Goals | "
 _FEWER = "workload_matrix | What the study found | cpu-"
 
 QUOTED: dict[str, dict[str, list[str]]] = {
@@ -49,7 +49,7 @@ QUOTED: dict[str, dict[str, list[str]]] = {
         "0.394": [f"{_ASKED}2 download, fastio, server CPU s/GiB | reached"],
         "0.586": [f"{_ASKED}2 download, fastio, server CPU s/GiB, nginx* | reached"],
         "1.86": [f"{_GLANCE32} | fastio, 1 + requests | x * = {_GLANCE32} | fastio, 5 + requests | x *"],
-        "1.9": [f"{_ASKED}2 download, MB/s | to reach"],
+        "1.9": [f"{_ASKED}2 download, MB/s | goal"],
         "2.33": [f"{_GLANCE32} | fastio, 20 + requests | x *"],
         "1.51": [f"{_GLANCE32} | fastio-sendfile | x *"],
         "1.04": [f"{_ASKED}2 download, fastio-sendfile, server CPU s/GiB, nginx* | reached"],
@@ -88,9 +88,9 @@ QUOTED: dict[str, dict[str, list[str]]] = {
         "1.2": [f"{_MANY32}400 downloads* | fastio | x *"],
         "1.09": [f"{_MANY32}800 downloads* | fastio | x *"],
         "1.13": [f"{_MANY32}2000 downloads* | fastio | x *"],
-        "66.3": ["concurrency_glance32 | Asked of fastio | *saturated | fastio"],
-        "58.7": ["concurrency_glance32 | Asked of fastio | *saturated | stock"],
-        "1.3": ["concurrency_glance32 | Asked of fastio | *, 100 at a time: req/s | to reach"],
+        "66.3": ["concurrency_glance32 | Goals | *saturated | fastio"],
+        "58.7": ["concurrency_glance32 | Goals | *saturated | stock"],
+        "1.3": ["concurrency_glance32 | Goals | *, 100 at a time: req/s | goal"],
         "0.997": [f"{_MANY32}100 downloads* | fastio, copying | x *"],
     },
     "Disk against Swift": {
@@ -119,8 +119,8 @@ QUOTED: dict[str, dict[str, list[str]]] = {
         "1.02": ["max trace | What tracing may cost | *downloads* | is"],
     },
     "The workload matrix": {
-        "0.9": [f"{_FEWER}reads: MiB/s, one-core* | to reach"],
-        "0.95": [f"{_FEWER}path: MiB/s, one-core* | to reach"],
+        "0.9": [f"{_FEWER}reads: MiB/s, one-core* | goal"],
+        "0.95": [f"{_FEWER}path: MiB/s, one-core* | goal"],
         "0.715": [f"{_FEWER}reads: MiB/s, one-core* | reached"],
         "0.52": [f"{_FEWER}reads: MiB/s, quota* | reached"],
         "0.694": [f"{_FEWER}writes: MiB/s, one-core* | reached"],

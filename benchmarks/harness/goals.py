@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from benchmarks.harness.tables import EMPTY, number
 from fastio.tables import Table
 
-HEAD = ("", "stock", "fastio", "to reach", "reached", "met")
+HEAD = ("", "stock", "fastio", "goal", "reached", "met")
 
 _RELATIONS: Mapping[str, Callable[[float, float], bool]] = {"≥": operator.ge, "≤": operator.le}
 
@@ -39,12 +39,12 @@ class Goal:
         ]  # fmt: skip
 
 
-def ratio(
+def goal_ratio(
     what: str, stock: float | None, fastio: float | None, relation: str, bound: float, unit: str = "x stock"
 ) -> Goal:
     """A goal of the ratio of the two figures."""
     return Goal(what, stock, fastio, fastio / stock if stock and fastio is not None else None, relation, bound, unit)
 
 
-def table(title: str, goals: Iterable[Goal]) -> Table:
+def goal_table(title: str, goals: Iterable[Goal]) -> Table:
     return Table(title, list(HEAD), [goal.row() for goal in goals])

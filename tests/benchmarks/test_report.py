@@ -121,7 +121,7 @@ def test_every_kind_of_result(kept, tmp_path, undrawn):
     text = set(made.texts)
     for case in data["cases"]:
         assert any((case["title"] or case["name"]) in each for each in text)
-    judged = {"glance": "What is asked", "sweep": "All settings, the fastest first", "validate": "Against stock"}
+    judged = {"glance": "Goals", "sweep": "All settings, the fastest first", "validate": "Against stock"}
     heading = judged.get(data["suite"].split()[0])
     assert heading is None or heading in text
 
@@ -139,7 +139,7 @@ def test_pictures(kept, pictures, tmp_path):
 
 
 def test_what_is_met_is_marked():
-    table = Table("What is asked", ["", "reached", "met"], [["a", "1", "yes"], ["b", "2", "no"], ["c", "–", "–"]])
+    table = Table("Goals", ["", "reached", "met"], [["a", "1", "yes"], ["b", "2", "no"], ["c", "–", "–"]])
     assert sections._judged(table).tones == ["good", "bad", ""]
 
 
@@ -149,7 +149,7 @@ def test_a_quick_run_is_not_judged(tmp_path, undrawn):
     quick, page = tmp_path / "quick.json", tmp_path / "page.html"
     quick.write_text(json.dumps(data))
     assert report(quick, "-o", page) == 0
-    assert "What is asked" not in page.read_text()
+    assert "Goals" not in page.read_text()
     assert "A quick run" in page.read_text()
 
 

@@ -1,14 +1,13 @@
-"""The tables of glance-api under many requests at a time: speed and success, states, saturation, and what is asked."""
+"""The tables of glance-api under many requests at a time: speed and success, states, saturation, and the goals."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.harness import goals as asked
 from benchmarks.harness import statistics
 from benchmarks.harness import tables as plain
-from benchmarks.harness.goals import Goal
+from benchmarks.harness.goals import Goal, goal_ratio, goal_table
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import EMPTY, Table, number
 from benchmarks.suites.concurrency.bench_concurrency import LEVELS, RELEASES, traced
@@ -119,7 +118,7 @@ def saturation(result: Result) -> Table:
 
 
 def goals(result: Result) -> Table:
-    return asked.table("Asked of fastio", _goals(result))
+    return goal_table("Goals", _goals(result))
 
 
 def _goals(result: Result) -> Iterator[Goal]:
@@ -137,4 +136,4 @@ def _goals(result: Result) -> Iterator[Goal]:
     for release in RELEASES:
         before, after = (_most(result, release, server) for server in SERVERS)
         if before is not None and after is not None:
-            yield asked.ratio(f"{release}: req/s where it is saturated", before[1], after[1], "≥", 1)
+            yield goal_ratio(f"{release}: req/s where it is saturated", before[1], after[1], "≥", 1)

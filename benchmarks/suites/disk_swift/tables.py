@@ -1,13 +1,12 @@
-"""The tables of disk against Swift: those of the study, robust figures beside them, and what is asked of fastio."""
+"""The tables of disk against Swift: those of the study, robust figures beside them, and the goals."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.harness import goals as asked
 from benchmarks.harness import statistics
-from benchmarks.harness.goals import Goal
+from benchmarks.harness.goals import Goal, goal_table
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import EMPTY, Table, number
 from benchmarks.suites.disk_swift.bench_disk_swift import DIRECT, LARGE, LOG, SERVERS, SOURCES
@@ -83,7 +82,7 @@ def losses(result: Result) -> Table:
 
 def goals(result: Result) -> Table:
     """The goals of fastio, of the medians of the runs."""
-    made = asked.table("What is asked", [*(goal for case in result.cases for goal in _goals(case)), *_together(result)])
+    made = goal_table("Goals", [*(goal for case in result.cases for goal in _goals(case)), *_together(result)])
     if made.rows:
         made.notes.append(
             "stock reads 64 KiB at a time; fastio's row is named: swift-1MiB reads 1 MiB at a time, and behind "

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.harness import goals
-from benchmarks.harness.goals import Goal
+from benchmarks.harness.goals import Goal, goal_ratio, goal_table
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.suites.glance.bench_glance import CLIENTS_AT_ONCE, RELEASES, WITH_SENDFILE, title
 from fastio.tables import Table
@@ -23,7 +22,7 @@ P50_UPLOADS = 5.0
 
 
 def judgement(result: Result) -> list[Table]:
-    return [goals.table("What is asked", _goals(result))]
+    return [goal_table("Goals", _goals(result))]
 
 
 def _goals(result: Result) -> Iterator[Goal]:
@@ -37,14 +36,14 @@ def _goals(result: Result) -> Iterator[Goal]:
 
 def _downloads(release: str, case: CaseResult) -> Iterator[Goal]:
     times, share = DOWNLOADS[release]
-    yield goals.ratio(f"{release} download, MB/s", case.median("stock"), case.median("fastio"), "≥", times)
+    yield goal_ratio(f"{release} download, MB/s", case.median("stock"), case.median("fastio"), "≥", times)
     sendfile = release in WITH_SENDFILE
     for row in ("fastio", "fastio-sendfile", "fastio-copying") if sendfile else ("fastio",):
         what = f"{release} download, {row}, server CPU s/GiB"
-        yield goals.ratio(what, _server_cpu(case, "stock"), _server_cpu(case, row), "≤", share)
+        yield goal_ratio(what, _server_cpu(case, "stock"), _server_cpu(case, row), "≤", share)
     for row in ("fastio", "fastio-sendfile") if sendfile else ():
         what = f"{release} download, {row}, server CPU s/GiB, nginx for stock"
-        yield goals.ratio(what, _server_cpu(case, "limit-nginx"), _server_cpu(case, row), "≤", 1.0, "x nginx")
+        yield goal_ratio(what, _server_cpu(case, "limit-nginx"), _server_cpu(case, row), "≤", 1.0, "x nginx")
     for clients in CLIENTS_AT_ONCE:
         during = f"{release}, other requests during {clients} download{'s' * (clients > 1)}"
         stock, fast = title("stock", clients), title("fastio", clients)
@@ -52,11 +51,11 @@ def _downloads(release: str, case: CaseResult) -> Iterator[Goal]:
             figure = case.median(fast, key)
             name = key.removesuffix("_ms")
             yield Goal(f"{during}, {name} ms", case.median(stock, key), figure, figure, "≤", bound, "ms")
-        yield goals.ratio(f"{during}, MB/s of the downloads", case.median(stock), case.median(fast), "≥", times)
+        yield goal_ratio(f"{during}, MB/s of the downloads", case.median(stock), case.median(fast), "≥", times)
 
 
 def _uploads(release: str, case: CaseResult) -> Iterator[Goal]:
-    yield goals.ratio(f"{release} upload, MB/s", case.median("stock"), case.median("fastio"), "≥", UPLOADS[release])
+    yield goal_ratio(f"{release} upload, MB/s", case.median("stock"), case.median("fastio"), "≥", UPLOADS[release])
     for clients in CLIENTS_AT_ONCE:
         stock, fast = (case.median(title(row, clients), "p50_ms") for row in ("stock", "fastio"))
         more = None if stock is None or fast is None else fast - stock

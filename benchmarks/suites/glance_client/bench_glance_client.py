@@ -1,7 +1,7 @@
 """What a download from glance costs the client: curl, glanceclient, and glanceclient with fastio, over HTTP and HTTPS.
 
 The table of 2013 (a 2 GB image: curl 12 % of a processor over HTTP and 89 % over HTTPS, glanceclient 66 % and 90 %)
-with today's programs, and the load over time as a plot. What is asked of fastio is shown beside what is reached.
+with today's programs, and the load over time as a plot. The goals are shown beside what is reached.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.harness import goals
-from benchmarks.harness.goals import Goal
+from benchmarks.harness.goals import Goal, goal_ratio, goal_table
 from benchmarks.harness.results import Result
 from fastio.tables import Table
 
@@ -16,7 +15,7 @@ CLIENT_TIME = 0.87
 
 
 def judgement(result: Result) -> list[Table]:
-    return [goals.table("What is asked", _goals(result))]
+    return [goal_table("Goals", _goals(result))]
 
 
 def _goals(result: Result) -> Iterator[Goal]:
@@ -30,10 +29,10 @@ def _goals(result: Result) -> Iterator[Goal]:
             spent = case.median(row, "transfer_cpu_seconds")
             rest = None if spent is None or hashing is None else spent - hashing
             what = f"glanceclient over {scheme.upper()}, {row}, CPU s without the hashing, curl for stock"
-            yield goals.ratio(what, curl, rest, "≤", CLIENT_CPU, "x curl")
+            yield goal_ratio(what, curl, rest, "≤", CLIENT_CPU, "x curl")
             plain = f"{row}-unverified"
             what = f"glanceclient over {scheme.upper()}, {plain}, CPU s, curl for stock"
-            yield goals.ratio(what, curl, case.median(plain, "transfer_cpu_seconds"), "≤", CLIENT_CPU, "x curl")
+            yield goal_ratio(what, curl, case.median(plain, "transfer_cpu_seconds"), "≤", CLIENT_CPU, "x curl")
         if scheme == "http":
             stock, fast = (case.median(row, "transfer_seconds") for row in ("api-stock", "api-fastio"))
-            yield goals.ratio("glanceclient over HTTP, verified, seconds", stock, fast, "≤", CLIENT_TIME)
+            yield goal_ratio("glanceclient over HTTP, verified, seconds", stock, fast, "≤", CLIENT_TIME)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from benchmarks.harness import goals as asked
 from benchmarks.harness import statistics
 from benchmarks.harness import tables as plain
-from benchmarks.harness.goals import Goal
+from benchmarks.harness.goals import HEAD, Goal, goal_table
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import EMPTY, Table, number
 from benchmarks.suites.workload_matrix.bench_workload_matrix import FINDING, PROCESSORS, ratio, shown
@@ -131,8 +130,8 @@ def finding(result: Result) -> Table:
 
 def goals(result: Result) -> Table:
     """Whether less is lost or not, as the study says."""
-    made = asked.table("What the study found", _goals(result))
-    made.head = ["", "all cores", "fewer", *asked.HEAD[3:]]
+    made = goal_table("What the study found", _goals(result))
+    made.head = ["", "all cores", "fewer", *HEAD[3:]]
     return made
 
 
