@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.harness.engine import ROOT
+from benchmarks.tools.upstream.__main__ import add_options, count
 from benchmarks.tools.upstream.sources import Unavailable
 from benchmarks.tools.upstream.terminal import Screen
 from fastio.config import parse_size
@@ -19,9 +20,6 @@ from . import installers, projects
 from .candidates import ALLOWED
 from .errors import ValidateError
 from .validation import Validation
-
-#: Seconds that one of upstream's tests may take, as in :mod:`benchmarks.tools.upstream`.
-LIMIT = 15.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,10 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--benchmarks", default="", metavar="LIST", help="SUITE, SUITE/CASE, default, all or none (default)"
     )  # fmt: skip
-    parser.add_argument("--match", default="", metavar="TEXT", help="only tests with TEXT in their id")
-    parser.add_argument("--limit", type=_seconds, default=LIMIT, metavar="SECONDS", help="per test (%(default)g)")
-    parser.add_argument("--jobs", type=_count, default=1, metavar="N", help="suites side by side (%(default)s)")
-    parser.add_argument("--rounds", type=_count, metavar="N", help="measured runs of each row (the benchmark's own)")
+    parser.add_argument("--rounds", type=count, metavar="N", help="measured runs of each row (the benchmark's own)")
     parser.add_argument("--size", type=_size, metavar="SIZE", help="payload, such as 16MiB (the benchmark's own)")
     parser.add_argument("--installer", default="", choices=installers.INSTALLERS, help="uv if it is there")
     parser.add_argument("--cache", type=Path, default=ROOT / "build" / "validate", metavar="DIR",
@@ -68,22 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--results", type=Path, default=ROOT / "results", metavar="DIR",
                         help="for the reports (results in the checkout)")  # fmt: skip
     parser.add_argument("--fresh", action="store_true", help="do not go on with an interrupted validation")
-    parser.add_argument("--plain", action="store_true", help="no bars, also on a terminal")
+    add_options(parser)
     return parser
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if value < 2:
-        raise argparse.ArgumentTypeError(f"{text}: at least 2 seconds")
-    return value
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text}: at least 1")
-    return value
 
 
 def _size(text: str) -> int:

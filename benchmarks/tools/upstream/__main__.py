@@ -52,16 +52,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tools.upstream", description=__doc__.splitlines()[0])
     parser.add_argument("--suite", action="append", choices=[*SUITES, "all"], help="may be repeated (all)")
-    parser.add_argument("--limit", type=_seconds, default=LIMIT, metavar="SECONDS", help="per test (%(default)s)")
-    parser.add_argument("--jobs", type=_count, default=1, metavar="N", help="runs side by side (%(default)s)")
-    parser.add_argument("--match", default="", metavar="TEXT", help="only tests with TEXT in their id")
-    parser.add_argument("--plain", action="store_true", help="no bars, also on a terminal")
+    add_options(parser)
     parser.add_argument(
         "--results", type=Path, default=Path("results"), metavar="DIR", help="for JSON and markdown (%(default)s)"
     )
     options = parser.parse_args(arguments)
     options.suite = options.suite or ["all"]
     return options
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Options of how suites are run."""
+    parser.add_argument("--match", default="", metavar="TEXT", help="only tests with TEXT in their id")
+    parser.add_argument("--limit", type=_seconds, default=LIMIT, metavar="SECONDS", help="per test (%(default)g)")
+    parser.add_argument("--jobs", type=count, default=1, metavar="N", help="suites side by side (%(default)s)")
+    parser.add_argument("--plain", action="store_true", help="no bars, also on a terminal")
 
 
 def _seconds(text: str) -> float:
@@ -72,7 +77,7 @@ def _seconds(text: str) -> float:
     return value
 
 
-def _count(text: str) -> int:
+def count(text: str) -> int:
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text}: at least 1")
