@@ -1,4 +1,4 @@
-"""The contributor's page, "Adding a target", followed for a library that is made up: what it says is enough."""
+"""The contributor's page, "Adding a patch", followed for a library that is made up: what it says is enough."""
 
 from __future__ import annotations
 
