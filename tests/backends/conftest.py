@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 import tests.green_ssl  # noqa: F401
-from benchmarks.backends import backend
 from benchmarks.backends.base import Backend
 from benchmarks.backends.keeper import state_and_parent
-from tests.backends.required import missing
+from tests.backends.required import usable
 from tests.conftest import with_services
 
 
@@ -20,17 +19,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     item.add_marker(with_services)
 
 
-@pytest.fixture
-def usable() -> Callable[[str], type[Backend]]:
+@pytest.fixture(name="usable")
+def usable_backend() -> Callable[[str], type[Backend]]:
     """``usable(name)`` is the class of a backend; the test is skipped where it can not be started."""
-
-    def find(name: str) -> type[Backend]:
-        reason = backend(name).available()
-        if reason:
-            missing(name, reason)
-        return backend(name)
-
-    return find
+    return usable
 
 
 def alive(pid: int) -> bool:

@@ -7,6 +7,9 @@ from typing import NoReturn
 
 import pytest
 
+from benchmarks.backends import backend
+from benchmarks.backends.base import Backend
+
 #: Names of backends, with blanks between them, whose tests must run: CI's, which would else skip what it is to test.
 VARIABLE = "BACKENDS_REQUIRED"
 
@@ -16,3 +19,11 @@ def missing(name: str, reason: str) -> NoReturn:
     if name in os.environ.get(VARIABLE, "").split():
         pytest.fail(f"{name} is in {VARIABLE}; {reason}")
     pytest.skip(reason)
+
+
+def usable(name: str) -> type[Backend]:
+    """The class of a backend that can be started here; else see :func:`missing`."""
+    reason = backend(name).available()
+    if reason:
+        missing(name, reason)
+    return backend(name)

@@ -117,6 +117,7 @@ def test_ceph_says_that_its_bindings_are_for_another_python(monkeypatch, tmp_pat
     [
         ("swift", {"colour": 1}, "unknown parameter 'colour'; its parameters: disk_chunk_size, network_chunk_size"),
         ("swift", {"workers": "many"}, "workers='many' is not a number"),
+        ("swift", {"fastio": "maybe"}, "fastio='maybe' is not one of on, off"),
         ("s3", {"program": "minio"}, "program='minio' is not one of auto, rclone, versitygw"),
         ("ceph", {"objectstore": "filestore"}, "objectstore='filestore' is not one of memstore, bluestore"),
         ("cinder", {"device": "tape"}, "device='tape' is not one of file, loop"),

@@ -9,17 +9,12 @@ import urllib.request
 import pytest
 
 from benchmarks.backends.swift_filters import Cache
-from tests.backends.required import missing
+from tests.backends.required import usable
 
 
 @pytest.fixture(scope="module")
 def access():
-    from benchmarks.backends.swift import Swift
-
-    reason = Swift.available()
-    if reason:
-        missing("swift", reason)
-    with Swift() as running:
+    with usable("swift")() as running:
         assert running.access()["patched"] == {}
         yield running.access()
 
@@ -110,16 +105,9 @@ def test_the_cache(monkeypatch):
 
 
 def test_with_fastio():
-    from benchmarks.backends.base import BackendError
-    from benchmarks.backends.swift import Swift
-
-    if Swift.available():
-        missing("swift", Swift.available())
-    with Swift(fastio="on") as running:
+    with usable("swift")(fastio="on") as running:
         found = running.access()["patched"]
         assert set(found) == {"account", "container", "object", "proxy"}
         for names in found.values():
             assert {"green_sendall", "green_wsgi_chunked"} <= set(names)
         assert login(running.access(), credentials())[0] == 201
-    with pytest.raises(BackendError, match="fastio='maybe' is not one of on, off"):
-        Swift(fastio="maybe").start()

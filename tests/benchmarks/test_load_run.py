@@ -25,10 +25,10 @@ if importlib.util.find_spec("locust") is None:
     pytest.skip("loads need the extra 'load'", allow_module_level=True)
 pytest.importorskip("numpy", reason="the analysis needs the extra 'bench'")
 
-from benchmarks.backends import SERVICES, backend
+from benchmarks.backends import SERVICES
 from benchmarks.load import analysis, client, protocols, report
 from benchmarks.load.plan import Operation, Plan, PlanError
-from tests.backends.required import missing
+from tests.backends.required import usable
 from tests.benchmarks import object_server
 from tests.conftest import with_services
 
@@ -363,16 +363,8 @@ def everything(tmp_path: Path, protocol: str, server: dict, kinds: Sequence[str]
         protocols.remove_container(chosen)
 
 
-def backend_for(name: str, **parameters: Any) -> Any:
-    kind = backend(name)
-    reason = kind.available()
-    if reason:
-        missing(name, reason)
-    return kind(**parameters)
-
-
 def test_swift(tmp_path) -> None:
-    with backend_for("swift") as running:
+    with usable("swift")() as running:
         access = running.access()
         everything(tmp_path, "swift", {key: access[key] for key in ("auth_v1", "user", "key")})
         # The other login, to the same container.
@@ -381,7 +373,7 @@ def test_swift(tmp_path) -> None:
 
 
 def test_swift_renews_its_token(tmp_path) -> None:
-    with backend_for("swift", token_life=2) as running:
+    with usable("swift")(token_life=2) as running:
         access = running.access()
         chosen = Plan(
             protocol="swift", server={key: access[key] for key in ("auth_v1", "user", "key")}, users=2, seconds=5,
@@ -397,14 +389,14 @@ def test_swift_renews_its_token(tmp_path) -> None:
 
 def test_s3(tmp_path) -> None:
     pytest.importorskip("botocore", reason="S3 needs botocore")
-    with backend_for("s3") as running:
+    with usable("s3")() as running:
         access = running.access()
         everything(tmp_path, "s3", {key: access[key] for key in ("url", "access_key", "secret_key")})
 
 
 @pytest.mark.parametrize("release", SERVICES)
 def test_glance(tmp_path, release) -> None:
-    with backend_for(release) as running:
+    with usable(release)() as running:
         everything(tmp_path, "glance", {"url": running.access()["url"]})
 
 

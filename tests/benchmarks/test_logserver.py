@@ -22,7 +22,7 @@ from benchmarks.load import protocols
 from benchmarks.load.content import Content
 from benchmarks.load.exchange import Exchange
 from benchmarks.suites.disk_swift import workload as disk_swift
-from tests.backends.required import missing
+from tests.backends.required import usable
 from tests.trace import traces
 
 LOG = b"2014-10-01 12:00:00.1 7 DEBUG a\n2014-10-01 12:00:01.2 7 ERROR b <c>\n"
@@ -32,13 +32,8 @@ GZIPPED = gzip.compress(LOG * 5000) + gzip.compress(LARGE)
 
 @pytest.fixture(scope="module")
 def swift():
-    from benchmarks.backends.swift import Swift
-
-    reason = Swift.available()
-    if reason:
-        missing("swift", reason)
     # Tokens that end while the tests go on.
-    with Swift(token_life=2) as running:
+    with usable("swift")(token_life=2) as running:
         yield running.access()
 
 

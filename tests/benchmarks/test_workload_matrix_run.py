@@ -31,7 +31,7 @@ pytest.importorskip("psutil", reason="sampling needs the extra 'bench'")
 
 import psutil
 
-from benchmarks.harness import engine, results, servers
+from benchmarks.harness import engine, results
 from benchmarks.harness.engine import Case, Progress
 from benchmarks.load import cosbench, protocols, stages, workloads
 from benchmarks.load import path as paths
@@ -43,7 +43,7 @@ from benchmarks.load.stages import Settings, WorkloadFailed
 from benchmarks.load.workload import Workload
 from benchmarks.suites.workload_matrix import bench_workload_matrix as matrix
 from benchmarks.suites.workload_matrix import tables as workload_matrix_tables
-from tests.backends.required import missing
+from tests.backends.required import usable
 from tests.benchmarks.test_workload_matrix_parts import agent_process
 from tests.conftest import with_services
 from tests.eventually import until
@@ -54,18 +54,11 @@ ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = ROOT / "doc" / "source" / "examples" / "load"
 
 
-@contextlib.contextmanager
-def running(name: str, directory: Path | None = None, **parameters: Any) -> Iterator[Any]:
+def running(name: str, directory: Path | None = None) -> Any:
     """A real backend, or the reason why there is none here."""
-    from benchmarks.backends import backend
-
-    kind = backend(name)
-    if kind.available():
-        missing(name, kind.available())
     if name == "s3":
         pytest.importorskip("botocore", reason="S3 needs botocore")
-    with kind(directory, **parameters) as server:
-        yield server
+    return usable(name)(directory)
 
 
 def workload(path: Path, text: str) -> Workload:
@@ -449,9 +442,7 @@ def test_what_is_asked_in_the_issue_is_in_the_matrix() -> None:
 
 @pytest.mark.parametrize("backend", ["swift", "s3"])
 def test_rows_and_their_tables(tmp_path, monkeypatch, backend) -> None:
-    reason = servers.why_not(backend)
-    if reason:
-        missing(backend, reason)
+    usable(backend)
     if backend == "s3":
         pytest.importorskip("botocore", reason="S3 needs botocore")
     (original,) = (case for case in matrix.CASES if case.name == f"{backend}-64KiB")
