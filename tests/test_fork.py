@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,6 +17,7 @@ from fastio.concurrency import budget
 from fastio.report import Outcome
 from tests.child import BIG, PIPES, Gate, command, data, err
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
+from tests.forked import in_a_fork
 
 pytestmark = [
     pytest.mark.fast_path("exchanges"),
@@ -38,20 +37,6 @@ def transfers(module: Any = subprocess) -> int:
     if not any(entry.outcome is Outcome.APPLIED for entry in fastio.status().entries):
         return NOT_PATCHED
     return 0 if counters.exchanges == 1 and counters.bytes_in > BIG else NOT_FAST
-
-
-def in_a_fork(function: Callable[[], int]) -> int:
-    """The exit status of ``function`` in a forked child; a child that hangs is ended by the kernel."""
-    pid = os.fork()
-    if pid == 0:
-        status = 99
-        try:
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(300)
-            status = function()
-        finally:
-            os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def test_after_patching(patched: Any) -> None:

@@ -116,7 +116,7 @@ def test_timeouts_among_many(patched: Any, green: Any) -> None:
             # What it has to say is in the pipe before the time begins.
             gate.reached(lambda: eventlet.sleep(0.01))
             with pytest.raises(green.TimeoutExpired) as expired:
-                popen.communicate(data(number, 200_000), timeout=4)
+                popen.communicate(data(number, 200_000), timeout=2)
             popen.kill()
             popen.communicate()
             return expired.value.output

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from fastio.concurrency.budget import FLOOR, PERIOD, Budget
 from tests.child import MIB
+from tests.forked import in_a_fork
 
 
 class Clock:
@@ -84,15 +83,16 @@ def test_entering_and_leaving_twice(budget: Budget) -> None:
 
 def test_a_forked_child_starts_without_the_parents_transfers(budget: Budget) -> None:
     transfers = enter(budget, 8)
-    pid = os.fork()
-    if pid == 0:
+
+    def in_the_child() -> bool:
         own = object()
-        fine = budget.share(MIB) == MIB and budget.active() == 0
+        alone = budget.share(MIB) == MIB and budget.active() == 0
         budget.enter(own)
-        fine = fine and budget.active() == 1
+        counts = budget.active() == 1
         budget.leave(transfers[0])
-        os._exit(0 if fine and budget.active() == 1 else 1)
-    assert os.waitpid(pid, 0)[1] == 0
+        return alone and counts and budget.active() == 1
+
+    assert in_a_fork(lambda: not in_the_child()) == 0
     assert budget.active() == 8
 
 

@@ -16,6 +16,7 @@ import pytest
 from fastio.concurrency import native
 from fastio.io.hashing import BATCH, JOINED, LIMIT, SMALL, TOTAL, BackgroundHash, Pool
 from tests.concurrency.gate import Gate
+from tests.forked import in_a_fork
 
 # multi-threaded fork is what services do, and what is tested here
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
@@ -388,20 +389,6 @@ def test_an_interrupted_wait_leaves_nothing(
 # Fork and exit
 
 
-def in_a_fork(function: Callable[[], bool]) -> int:
-    """The exit status of ``function`` in a forked child: 0 if it returns True; the kernel ends a child that hangs."""
-    pid = os.fork()
-    if pid == 0:
-        status = 99
-        try:
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(60)
-            status = 0 if function() else 1
-        finally:
-            os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
 def test_a_forked_child_has_threads_of_its_own(pool: Pool) -> None:
     def go() -> bool:
         before = len(pool.workers)
@@ -413,9 +400,9 @@ def test_a_forked_child_has_threads_of_its_own(pool: Pool) -> None:
     for _ in range(3):
         ours = BackgroundHash(new("sha512"), pool)
         ours.update(PIECE * 10)
-        assert in_a_fork(go) == 0
+        assert in_a_fork(lambda: not go()) == 0
         assert ours.hexdigest() == hashlib.sha512(PIECE * 10).hexdigest()
-    assert in_a_fork(lambda: go() and in_a_fork(go) == 0) == 0
+    assert in_a_fork(lambda: not go() or in_a_fork(lambda: not go())) == 0
 
 
 def test_a_hash_begun_before_the_fork_goes_on_in_both(pool: Pool) -> None:
@@ -430,7 +417,7 @@ def test_a_hash_begun_before_the_fork_goes_on_in_both(pool: Pool) -> None:
                 each.update(PIECE * 20)
             return all(each.hexdigest() == hashlib.new(each.name, PIECE * 60).hexdigest() for each in hashes)
 
-        assert in_a_fork(go) == 0
+        assert in_a_fork(lambda: not go()) == 0
         assert go()
 
 
@@ -453,7 +440,7 @@ def test_forks_while_other_threads_hash(pool: Pool) -> None:
 
     threads = [in_thread(busy) for _ in range(3)]
     try:
-        statuses = [in_a_fork(go) for _ in range(10)]
+        statuses = [in_a_fork(lambda: not go()) for _ in range(10)]
     finally:
         stop.set()
         for thread in threads:
