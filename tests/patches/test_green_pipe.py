@@ -330,7 +330,7 @@ def let_it_yield(victim: Any) -> None:
 
 @pytest.mark.parametrize("how", ["readall", "read", "readinto"])
 @pytest.mark.parametrize("fastio_settings", [{"yield_bytes": "64KiB"}], ids=str)
-def test_closed_while_it_gives_way(patched: Any, hub: Any, green: Any, how: str) -> None:
+def test_closed_while_it_yields(patched: Any, hub: Any, green: Any, how: str) -> None:
     popen = green.Popen(["head", "-c", str(1 << 30), "/dev/zero"], stdout=-1, bufsize=0)
     stream, fd = popen.stdout, popen.stdout.fileno()
     got = []
@@ -363,7 +363,7 @@ def test_closed_while_it_gives_way(patched: Any, hub: Any, green: Any, how: str)
 
 @pytest.mark.fast_path("bytes_out")
 @pytest.mark.parametrize("fastio_settings", [{"yield_bytes": "64KiB"}], ids=str)
-def test_closed_while_a_writer_gives_way(patched: Any, hub: Any, green: Any) -> None:
+def test_closed_while_a_writer_yields(patched: Any, hub: Any, green: Any) -> None:
     popen = green.Popen(command("in:-1"), stdin=-1, bufsize=0)
     stream, fd = popen.stdin, popen.stdin.fileno()
 
@@ -546,7 +546,7 @@ def test_a_subclass_with_a_read_of_its_own(patched: Any) -> None:
 @needs_pipe_sizes
 @pytest.mark.skipif(MONKEY_PATCHED, reason="after monkey_patch() upstream asks the hub before it moves anything")
 @pytest.mark.parametrize("how", ["write", "read", "readinto", "readall", "lines"])
-def test_in_the_hub_itself_nothing_gives_way(hub: Any, pipe: Any, how: str) -> None:
+def test_in_the_hub_itself_nothing_yields(hub: Any, pipe: Any, how: str) -> None:
     """A timer's callback may move what there is, or what there is room for; to wait is an error, as upstream has it."""
     step, total = 32 * 1024, MIB
 

@@ -173,7 +173,7 @@ def test_who_waits_anyway_does_not_yield_besides(patched: Any, hub: Any, pair: A
 
 
 @pytest.mark.parametrize("fastio_settings", [{"yield_bytes": 64 * KIB}], ids=["64KiB"])
-def test_in_the_hub_nobody_gives_way(patched: Any, hub: Any, room: Any) -> None:
+def test_in_the_hub_nobody_yields(patched: Any, hub: Any, room: Any) -> None:
     sock, inner = room
     done = eventlet.event.Event()
 
