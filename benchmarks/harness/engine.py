@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO
 
 from benchmarks.harness import machine
 from benchmarks.harness.results import ROOT, THROUGHPUT, TIME, CaseResult, Result, VariantResult
@@ -194,14 +194,41 @@ class Options:
         return (runs + bool(case.prepare) + bool(case.finish)) * case.timeout + _SURROUNDINGS
 
 
-class Step(Protocol):
-    """What happens within a case."""
+class Step:
+    """What happens within a case, as lines."""
+
+    def __init__(self, stream: TextIO, runs: int) -> None:
+        self._stream = stream
+        self._runs = runs
+        self._done = 0
 
     def begin(self, what: str) -> None:
         """A run starts."""
+        self._done += 1
+        # The line begins before the run does, so that a run that hangs can be seen.
+        self._stream.write(f"  {self._done}/{self._runs}  {what} … ")
+        self._stream.flush()
 
     def end(self, how: str) -> None:
         """It has ended like this."""
+        self._stream.write(how + "\n")
+        self._stream.flush()
+
+
+class _Bar(Step):
+    """The same as a bar of rich's."""
+
+    def __init__(self, bar, task) -> None:
+        self._bar = bar
+        self._task = task
+        self._what = ""
+
+    def begin(self, what: str) -> None:
+        self._what = what
+        self._bar.update(self._task, description=what)
+
+    def end(self, how: str) -> None:
+        self._bar.update(self._task, advance=1, description=f"{self._what}: {how}")
 
 
 class Progress:
@@ -217,7 +244,7 @@ class Progress:
             yield from self._bar(title, runs)
         else:
             self._stream.write(f"{title}: {runs} runs\n")
-            yield _Lines(self._stream, runs)
+            yield Step(self._stream, runs)
         self._stream.flush()
 
     def _bar(self, title: str, runs: int) -> Iterator[Step]:
@@ -237,37 +264,6 @@ class Progress:
         )
         with progress.Progress(*columns, console=console) as bar:
             yield _Bar(bar, bar.add_task("", total=runs))
-
-
-class _Lines:
-    def __init__(self, stream: TextIO, runs: int) -> None:
-        self._stream = stream
-        self._runs = runs
-        self._done = 0
-
-    def begin(self, what: str) -> None:
-        self._done += 1
-        # The line begins before the run does, so that a run that hangs can be seen.
-        self._stream.write(f"  {self._done}/{self._runs}  {what} … ")
-        self._stream.flush()
-
-    def end(self, how: str) -> None:
-        self._stream.write(how + "\n")
-        self._stream.flush()
-
-
-class _Bar:
-    def __init__(self, bar, task) -> None:
-        self._bar = bar
-        self._task = task
-        self._what = ""
-
-    def begin(self, what: str) -> None:
-        self._what = what
-        self._bar.update(self._task, description=what)
-
-    def end(self, how: str) -> None:
-        self._bar.update(self._task, advance=1, description=f"{self._what}: {how}")
 
 
 def run(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.backends.base import find_program, server_environment
-from benchmarks.harness.worker import Payload, command_digest
+from benchmarks.harness.worker import command_digest
 
 #: Name of the image that a limit writes.
 NAME = "limit"
@@ -50,6 +50,14 @@ class Client:
 
     def delete(self) -> list[str]:
         return ["rm", self.place()]
+
+    def sha256(self, place: str) -> str:
+        return command_digest(self.read([place]), env=server_environment())
+
+
+def run(command: Sequence[str], stdin: int = subprocess.DEVNULL) -> None:
+    """Run a command of a client."""
+    subprocess.run(command, stdin=stdin, stdout=subprocess.DEVNULL, env=server_environment(), check=True)
 
 
 class Cinder(Client):
@@ -199,46 +207,6 @@ def why_not(backend: str) -> str:
     if find_program(client.program) is None:
         return f"{client.program} is not installed; install it with: {client.install}"
     return ""
-
-
-class Reader:
-    """The limit of a get of these URLs of glance_store."""
-
-    def __init__(self, access: Mapping[str, Any], urls: Sequence[str], size: int) -> None:
-        self._client = CLIENTS[access["backend"]](access, size)
-        self._places = [self._client.where(url) for url in urls]
-
-    def discard(self) -> None:
-        """Read all of the images, by one command, into nothing."""
-        _run(self._client.read(self._places))
-
-    def sha256(self) -> set[str]:
-        """The SHA-256 of each image."""
-        return {command_digest(self._client.read([place]), env=server_environment()) for place in self._places}
-
-
-class Writer:
-    """The limit of an add of the payload."""
-
-    def __init__(self, access: Mapping[str, Any], payload: Payload) -> None:
-        self._client = CLIENTS[access["backend"]](access, payload.size)
-        self._payload = payload
-        self._command = self._client.write(payload.path)
-
-    def write(self) -> None:
-        with open(self._payload.path, "rb") as file:
-            _run(self._command, file.fileno())
-
-    def sha256(self) -> str:
-        """Of what is stored now."""
-        return command_digest(self._client.read([self._client.place()]), env=server_environment())
-
-    def delete(self) -> None:
-        _run(self._client.delete())
-
-
-def _run(command: Sequence[str], stdin: int = subprocess.DEVNULL) -> None:
-    subprocess.run(command, stdin=stdin, stdout=subprocess.DEVNULL, env=server_environment(), check=True)
 
 
 def _opener() -> urllib.request.OpenerDirector:

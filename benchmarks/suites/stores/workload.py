@@ -295,19 +295,21 @@ def limit(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
     payload = warmed(random_payload(size_of(parameters)))
     told = surroundings()
+    client = store_limits.CLIENTS[told["access"]["backend"]](told["access"], payload.size)
     if choice(parameters, "task", "get", "add") == "get":
-        urls = told["prepared"]["urls"]
-        reader = store_limits.Reader(told["access"], urls, payload.size)
+        places = [client.where(url) for url in told["prepared"]["urls"]]
+        command = client.read(places)
         with measured_with_server() as figures:
-            reader.discard()
-        return {**figures, "bytes": len(urls) * payload.size, "verified": reader.sha256() == {payload.sha256}}
-    writer = store_limits.Writer(told["access"], payload)
-    with measured_with_server() as figures:
-        writer.write()
+            store_limits.run(command)
+        verified = {client.sha256(place) for place in places} == {payload.sha256}
+        return {**figures, "bytes": len(places) * payload.size, "verified": verified}
+    command = client.write(payload.path)
+    with measured_with_server() as figures, open(payload.path, "rb") as file:
+        store_limits.run(command, file.fileno())
     try:
-        return {**figures, "bytes": payload.size, "verified": writer.sha256() == payload.sha256}
+        return {**figures, "bytes": payload.size, "verified": client.sha256(client.place()) == payload.sha256}
     finally:
-        writer.delete()
+        store_limits.run(client.delete())
 
 
 def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
