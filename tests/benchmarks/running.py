@@ -10,10 +10,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-
-from benchmarks.harness import engine, results, servers, worker
+from benchmarks.harness import engine, results, worker
 from benchmarks.harness.engine import Case, Options, Progress
+from tests.backends.required import usable
 
 #: Seconds that a run may take; none takes even a few.
 PATIENCE = 120
@@ -55,6 +54,4 @@ def work(
 def needs(*backends: str) -> None:
     """Skip the test where one of these can not run."""
     for name in backends:
-        missing = servers.why_not(name)
-        if missing:
-            pytest.skip(missing)
+        usable(name)
