@@ -240,27 +240,6 @@ def test_pipes_kept_open_by_a_grandchild(patched: Any, sp: ModuleType, gate: Gat
     assert popen.returncode == 6
 
 
-TEXTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "newlines": ("a\r\nb\rc\n\r\n\r" * 60_000, {"universal_newlines": True}),
-    "utf-8": ("€ä\U0001f600\n" * 40_001, {"text": True}),
-    "utf-16": ("ä€\r\nb\n" * 30_001, {"encoding": "utf-16"}),
-    "latin-1": (bytes(range(256)).decode("latin-1") * 1000, {"encoding": "latin-1"}),
-    "replaced": ("ä€" * 100_000, {"encoding": "ascii", "errors": "replace"}),
-    "surrogates": (bytes(range(256)).decode("utf-8", "surrogateescape") * 1000, {"errors": "surrogateescape"}),
-}
-
-
-@pytest.mark.parametrize("kind", TEXTS)
-def test_text_is_as_natively(sp: ModuleType, native_subprocess: ModuleType, kind: str) -> None:
-    text, options = TEXTS[kind]
-    stdout, stderr = native_subprocess.Popen(command("echo"), **PIPES, **options).communicate(text)
-    assert len(stdout) > 100_000
-    with fastio.patched():
-        counters.reset()
-        assert sp.Popen(command("echo"), **PIPES, **options).communicate(text) == (stdout, "")
-        assert counters.exchanges == 1
-
-
 #: What comes before a time-out and what comes after it, and the text that it is: no part can be decoded by itself.
 CUT = {
     "utf-8": (b"a\xe2\x82", b"\xacb", "a\u20acb"),
@@ -301,17 +280,6 @@ def test_text_is_decoded_once_the_child_has_ended(sp: ModuleType, gate: Gate) ->
         return popen.returncode
 
     assert as_upstream(go, counts={"exchanges": 2}) == 3
-
-
-def test_text_that_can_not_be_decoded(sp: ModuleType, native_subprocess: ModuleType) -> None:
-    def go(module: ModuleType) -> Any:
-        with pytest.raises(UnicodeDecodeError) as caught:
-            module.Popen(command(out(1, 100_000), err(1, 9)), encoding="utf-8", **OUTPUTS).communicate()
-        return caught.value.args
-
-    expected = go(native_subprocess)
-    with fastio.patched():
-        assert go(sp) == expected
 
 
 INTERRUPTED = """
@@ -451,22 +419,11 @@ def older_kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
         refuse_proc(monkeypatch)
 
 
-def test_older_kernels_send_everything_and_its_end(patched: Any, older_kernel: None) -> None:
-    popen = subprocess.Popen(command("echo", err(1, 9)), **PIPES)
-    assert popen.communicate(data(1, BIG), timeout=NEVER) == (data(1, BIG), data(1, 9))
-
-
 def test_older_kernels_never_wait_in_a_write(patched: Any, older_kernel: None) -> None:
     # The child makes room for one write, and then wants to be read: who writes twice waits for ever.
     popen = subprocess.Popen(command("in:65536", "sleep:0.2", out(1, BIG), "digest"), **PIPES)
     stdout, _ = popen.communicate(data(2, BIG), timeout=NEVER)
     assert stdout == data(1, BIG) + digest(data(2, BIG)[65536:])
-
-
-def test_older_kernels_see_a_broken_pipe(patched: Any, older_kernel: None) -> None:
-    popen = subprocess.Popen(command("in:100000", out(1, 10), "exit:3"), **PIPES)
-    assert popen.communicate(data(2, BIG), timeout=NEVER) == (data(1, 10), b"")
-    assert popen.returncode == 3
 
 
 def test_older_kernels_leave_no_descriptor(patched: Any, older_kernel: None, gate: Gate) -> None:

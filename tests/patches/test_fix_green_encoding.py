@@ -40,16 +40,6 @@ def test_the_streams_are_as_natively(patched: Any, native_subprocess: Any, optio
     assert streams(green) == streams(native_subprocess)
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_text_there_and_back(patched: Any, native_subprocess: Any, options: dict[str, Any]) -> None:
-    text = "aäöü\n" * 1000 if options.get("encoding") != "ascii" else "abc\n" * 1000
-
-    def go(module: Any) -> Any:
-        return module.Popen(command("echo"), **PIPES, **options).communicate(text)
-
-    assert go(green) == go(native_subprocess)
-
-
 def test_errors_where_the_bytes_are_not_text(patched: Any, native_subprocess: Any) -> None:
     steps = [f"out:300:100:{bytes(range(256)).hex()}"]
 

@@ -12,7 +12,7 @@ import pytest
 
 import fastio
 from fastio import counters
-from tests.child import BIG, PIPES, Gate, command, data, digest, out
+from tests.child import BIG, PIPES, Gate, command, data, digest
 from tests.outcome import timed_out, until
 
 pytestmark = pytest.mark.fast_path("exchanges")
@@ -39,22 +39,6 @@ def test_every_byte_is_sent_once(patched: Any, sp: ModuleType, gate: Gate, kind:
     assert popen.communicate() == (digest(bytes(input)), b"")
     assert popen._input_offset == BIG
     assert popen.stdin.closed
-
-
-def test_text_is_sent_once(patched: Any, sp: ModuleType, gate: Gate) -> None:
-    text = "aä€\n" * 300_000
-    popen = sp.Popen(command(gate.wait, "echo"), pass_fds=gate.fds, encoding="utf-8", **PIPES)
-    timed_out(sp, popen, 0.2, text)
-    gate.open()
-    assert popen.communicate() == (text, "")
-
-
-def test_while_the_child_writes_as_well(patched: Any, sp: ModuleType, gate: Gate) -> None:
-    steps = [out(1, 200_000), "in:100000", gate.wait, out(2, 200_000), "digest"]
-    popen = sp.Popen(command(*steps), pass_fds=gate.fds, **PIPES)
-    timed_out(sp, popen, 0.4, data(3, BIG))
-    gate.open()
-    assert popen.communicate(timeout=100) == (data(1, 200_000) + data(2, 200_000) + digest(data(3, BIG)[100_000:]), b"")
 
 
 def test_a_child_that_goes_away_in_between(patched: Any, sp: ModuleType, gate: Gate) -> None:
@@ -86,13 +70,6 @@ def test_stdin_closed_by_the_caller_in_between(patched: Any, sp: ModuleType, gat
     popen.stdin.close()
     gate.open()
     assert popen.communicate() == (digest(data(1, popen._input_offset)), b"")
-
-
-def test_no_input_at_all(patched: Any, sp: ModuleType, gate: Gate) -> None:
-    popen = sp.Popen(command("digest", gate.wait), pass_fds=gate.fds, **PIPES)
-    timed_out(sp, popen, 0.1)
-    gate.open()
-    assert popen.communicate() == (digest(b""), b"")
 
 
 def test_a_process_left_behind_holds_stdin(patched: Any, sp: ModuleType, gate: Gate) -> None:

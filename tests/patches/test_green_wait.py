@@ -31,15 +31,6 @@ def test_other_greenlets_run_meanwhile(patched: Any, hub: Any, green: Any, gate:
     assert waiter.wait() == 3
 
 
-@pytest.mark.parametrize("timeout", [None, NEVER])
-def test_several_greenlets_wait_for_one_child(patched: Any, hub: Any, green: Any, gate: Gate, timeout: Any) -> None:
-    popen = green.Popen(command(gate.wait, "exit:3"), pass_fds=gate.fds)
-    waiters = [eventlet.spawn(popen.wait, timeout) for _ in range(20)]
-    eventlet.sleep(0)
-    gate.open()
-    assert [waiter.wait() for waiter in waiters] == [3] * 20
-
-
 def test_many_children_end_in_their_own_order(patched: Any, hub: Any, green: Any) -> None:
     gates = [Gate() for _ in range(20)]
     children = [green.Popen(command(gate.wait, f"exit:{n}"), pass_fds=gate.fds) for n, gate in enumerate(gates)]
