@@ -1,1 +1,1 @@
-"""Native threads and hubs: which of them runs here, and how one waits, yields and hands work to a thread."""
+"""Native threads and hubs: which of them runs here, and how to wait, yield and hand work to a thread."""

@@ -1,12 +1,12 @@
 """One fairness budget for all transfers of the process.
 
-A hub resumes every greenlet that is ready before it looks at timers again. With a fixed amount per
-greenlet the time of such a turn, and so the lateness of everything else, grows with the number of
-transfers; hence one amount for all of them, shared equally.
+A hub resumes every greenlet that is ready before it looks at timers again. With a fixed amount for each greenlet, such
+a turn would take longer with each transfer, and everything else would be later. So there is one amount for all
+transfers, which they share equally.
 
-Only who moves bytes takes part. A transfer that waits for its peer for longer than a turn, or whose
-thread has ended in the middle of it, is forgotten by itself: nobody has to tell, and so there is no
-lock here that code which runs at any time (a finalizer, a signal's handler, a fork) could want.
+Only transfers that move bytes take part. A transfer that waits for its peer for longer than a turn is forgotten by
+itself, and so is a transfer whose thread has ended. Nobody has to report this. So there is no lock here that a
+finalizer, a signal handler or a fork could want.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Whether the running thread has a hub: the one answer for all who wait.
+"""Whether the running thread has a hub: the one answer for everything that waits.
 
-Where it has one, a wait in the kernel stops every greenlet of the thread. So whoever waits either does it in the hub,
-or leaves it to upstream's code. Where it has none there is no other greenlet to stop, whatever was monkey patched.
+In a thread with a hub, a wait in the kernel stops every greenlet of the thread. So code that waits there either waits
+in the hub, or leaves the wait to upstream's code. In a thread without a hub there is no other greenlet to stop,
+whatever was monkey patched.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Waiting in eventlet's hub. Imported only once eventlet is."""
+"""Waiting in eventlet's hub. It is imported only after eventlet."""
 
 from __future__ import annotations
 

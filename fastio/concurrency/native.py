@@ -1,7 +1,7 @@
-"""What the standard library has, also where eventlet has replaced it.
+"""The standard library's own objects, even if eventlet has replaced them.
 
-Under ``eventlet.monkey_patch()`` a thread, a lock or a sleep is one of greenlets. What has to be the operating system's
-is asked for here, at each use: the service may monkey patch at any time.
+Under ``eventlet.monkey_patch()``, threads, locks and sleeps are those of greenlets. Code that needs those of the
+operating system asks here, at each use, because the service may monkey patch at any time.
 """
 
 from __future__ import annotations

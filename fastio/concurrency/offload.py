@@ -1,4 +1,4 @@
-"""Calls that would hold the hub until they return, made in native threads: see :mod:`fastio.concurrency.threads`."""
+"""Runs calls that would block the hub until they return in native threads: see :mod:`fastio.concurrency.threads`."""
 
 from __future__ import annotations
 

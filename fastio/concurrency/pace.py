@@ -1,7 +1,7 @@
-"""Yielding to the hub: one transfer's share of ``yield_bytes``, and what happens once it is used up.
+"""Yielding to the hub: one transfer's share of ``yield_bytes``, and what happens when it is used up.
 
-A file, a block device or librbd never has to wait as eventlet sees it, and neither has a pipe or a socket whose peer
-keeps up; so a transfer from or to one of them would run from the first byte to the last before any other greenlet does.
+As far as eventlet knows, a file, a block device or librbd never has to wait, and neither does a pipe or a socket whose
+peer keeps up. So without this, a transfer would run from the first byte to the last before any other greenlet runs.
 """
 
 from __future__ import annotations

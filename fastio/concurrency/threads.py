@@ -1,14 +1,13 @@
 """Native threads that run functions written in C, and no Python.
 
-Python collects garbage where a thread allocates (up to 3.11), or between two instructions of any thread (later), and
-runs the finalizers of what it finds in that same thread. The finalizers of a service under eventlet belong in the
-service's own thread. A green lock that one of them takes elsewhere makes a second hub, and whoever waits for that lock
-waits for ever.
-So these threads never execute an instruction of Python and never allocate an object that the collector counts. Each
-works off iterators of :mod:`itertools`, whose steps are calls of C functions with arguments that were made before:
-results go where the last C function puts them, usually into a deque.
+Python collects garbage in the thread that allocates (up to 3.11), or between two instructions of any thread (later).
+It runs the finalizers of what it finds in that same thread. Under eventlet, a service's finalizers belong in the
+service's own thread. If one of them takes a green lock elsewhere, it makes a second hub, and whoever waits for that
+lock waits for ever. So these threads never execute an instruction of Python, and never allocate an object that the
+collector counts. Each of them works through iterators of :mod:`itertools`. The steps of these iterators are calls of C
+functions with arguments that were made before. The last C function stores the results, usually in a deque.
 
-Nothing here takes a lock, so a finalizer, a signal's handler or a fork may come at any time.
+Nothing here takes a lock, so a finalizer, a signal handler or a fork may come at any time.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The I/O core: pipes, buffers, the exchange with a child. It knows nothing of who is patched."""
+"""The I/O core: pipes, buffers, and the exchange with a child. It knows nothing of the patched libraries."""

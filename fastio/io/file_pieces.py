@@ -1,8 +1,8 @@
-"""Pieces of a file in place of their bytes, for whoever can have the kernel send them.
+"""Pieces of a file in place of their bytes, so that the kernel can send them.
 
-Between the file of an image and the server's socket upstream has generators that do nothing with a chunk but count its
-length. A piece has a length, too; so all of that code runs as it is, and only at its two ends something else happens:
-the file's ``read()`` returns a piece, and the server has the kernel send that.
+Between the file of an image and the server's socket, upstream has generators that only count the length of a chunk. A
+piece has a length, too. So all of that code runs as it is, and only its two ends change: the file's ``read()`` returns
+a piece, and the server lets the kernel send it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Hash objects whose work native threads do, next to whoever reads and writes the data.
+"""Hash objects whose work native threads do, in parallel with reading and writing the data.
 
-hashlib releases the GIL for large data, so that md5, sha512 and the transfer itself can each have a processor. What one
-hash object is given is worked off in order by one thread, see :mod:`fastio.concurrency.threads`. Where little data
-comes, or none of it is large, no thread is ever started.
+hashlib releases the GIL for large data, so md5, sha512 and the transfer can each have a processor. One thread
+processes the data of one hash object in order; see :mod:`fastio.concurrency.threads`. No thread is started if there is
+little data, or if none of it is large.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the drivers that speak HTTP through requests share. Imported only once requests is.
+"""What the drivers that use HTTP through requests share. It is imported only after requests.
 
-requests and urllib3 are not the drivers' own, so nothing of theirs is replaced for others: a session gets an adapter
-of its own, and a response is read through an object of its own.
+requests and urllib3 also serve other users, so nothing in them is replaced. A session gets an adapter of its own, and
+a response is read through an object of its own.
 """
 
 from __future__ import annotations

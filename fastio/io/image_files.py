@@ -1,4 +1,4 @@
-"""Files and block devices, which eventlet takes for always ready: read and written without holding the hub."""
+"""Reads and writes files and block devices, which eventlet treats as always ready, without blocking the hub."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Functions of the C library that tell a failure by what they return, so that a worker can call them.
+"""Functions of the C library that report a failure by what they return, so that a native thread can call them.
 
-See :mod:`fastio.concurrency.threads`. Whoever gets a failure makes the same call in the way that upstream would have
-made it, which then succeeds or raises what upstream raises. The arguments are objects of ctypes, made by who asks for
-the call.
+See :mod:`fastio.concurrency.threads`. After a failure, the caller makes the same call as upstream would. That call
+then succeeds, or raises what upstream raises. The arguments are objects of ctypes, which the caller makes.
 """
 
 from __future__ import annotations

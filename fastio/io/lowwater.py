@@ -1,10 +1,10 @@
 """Reading a large chunk from a socket without being woken for each piece of it.
 
-A peer sends what it has, often 64 KiB at a time, and the reader wakes up for each piece: a system call natively, and a
-whole trip through the hub under eventlet. With a low-water mark (``SO_RCVLOWAT`` in socket(7)) the kernel gathers as
-much as is asked for and wakes the reader once. It never waits for more than its buffer takes (``tcp_set_rcvlowat``
-enlarges the buffer, and a full one is readable whatever the mark), and an end or an error of the connection wakes the
-reader at once. What remains is that a mark beyond the last byte of a message would wait for ever, so none is set near
+A peer sends what it has, often 64 KiB at a time, and the reader wakes up for each piece. Natively this is a system
+call, and under eventlet a trip through the hub. With a low-water mark (``SO_RCVLOWAT`` in socket(7)), the kernel
+gathers as much as was asked for and wakes the reader once. It never waits for more than its buffer can take:
+``tcp_set_rcvlowat`` enlarges the buffer, and a full buffer is readable whatever the mark is. An end or an error of the
+connection wakes the reader at once. A mark beyond the last byte of a message would wait for ever, so none is set near
 the end.
 """
 

@@ -1,9 +1,10 @@
-"""A file's bytes to a socket of this host, out of the page cache and without a copy through the process's memory.
+"""Sends the bytes of a file to a socket of this host from the page cache, without copying them into the process.
 
-``sendfile()`` hands the pages of the file to the socket, for a network card to read. To a receiver on the same host
-that saves nothing: somebody has to copy them, and the receiver copies one small page after the other, none of which is
-in its processor's cache. Sent from a mapping of the file they are copied once by the sender, into the socket's large
-buffers, which are still in the cache when the receiver copies them out. Measured by ``tox -e bench-glance``.
+``sendfile()`` hands the pages of the file to the socket, so that a network card can read them. For a receiver on the
+same host this saves nothing, because somebody has to copy the pages. The receiver copies one small page after the
+other, and none is in its processor's cache. If the bytes are sent from a mapping of the file, the sender copies them
+once into the socket's large buffers, and these are still in the cache when the receiver reads them. Measured by
+``tox -e bench-glance``.
 """
 
 from __future__ import annotations

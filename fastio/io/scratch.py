@@ -1,8 +1,8 @@
-"""Scratch buffers that reads go to before their bytes are added to a result.
+"""Scratch buffers for reads, from which the bytes are added to a result.
 
-A reused buffer stays in the processor's cache and has its pages already; a fresh one of 1 MiB per
-read would cost 256 page faults. A buffer is lent for one read only and never across a switch of
-greenlets, so one per native thread is enough.
+A reused buffer stays in the processor's cache, and its pages exist already. A new buffer of 1 MiB for each read would
+cost 256 page faults. A buffer is lent for one read only, and never while other greenlets run. So one buffer for each
+native thread is enough.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""System calls that upstream does not make: they can be had everywhere but in some place.
+"""System calls that upstream does not make, and that are missing in some places.
 
-A kernel or a C library may not have one, a filter (seccomp, as systemd's and containers' are) may forbid it, or a limit
-be reached that upstream would not have met. Then what upstream does has to do.
+A kernel or a C library may not have a call, a filter (seccomp, as systemd and containers use it) may forbid it, or the
+call may reach a limit that upstream would not have met. Upstream's own call then has to do the work.
 """
 
 from __future__ import annotations

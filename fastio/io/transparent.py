@@ -1,4 +1,4 @@
-"""Objects that stand for others: what they do not do themselves the original does, also as ``isinstance()`` sees it."""
+"""Objects that stand for others. The original does what they do not do, and ``isinstance()`` sees the original."""
 
 from __future__ import annotations
 

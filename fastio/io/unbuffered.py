@@ -1,11 +1,11 @@
-"""Reading a message of known length from its socket, unbuffered: past the buffer that its head was read through.
+"""Reads a message of known length from its socket, bypassing the buffer through which its head was read.
 
-A ``BufferedReader`` reads most of a large chunk into its place, and what is left of it through its buffer; and each
-piece that the peer sends wakes it. From a plain socket the kernel gathers data first, also where the socket has a
-time-out: :mod:`fastio.io.lowwater` leaves those alone, because a time-out counts from one piece of data to the next,
-and with a mark in force no piece is seen until the mark is reached. Here the mark is in force only for a moment of
-patience. Once that is over, whatever has come is read as it would have been without it, and the time-out has what is
-left of it. With TLS a record (16 KiB) at a time is decrypted, and nothing but that is done for each.
+A ``BufferedReader`` reads most of a large chunk directly into its place, and the rest through its buffer. Each piece
+that the peer sends wakes it. From a plain socket, the kernel gathers data first, even if the socket has a time-out.
+:mod:`fastio.io.lowwater` does not handle sockets with a time-out, because a time-out counts from one piece of data to
+the next, and with a mark no piece is seen until the mark is reached. Here the mark is set only for a short time. After
+that, whatever has arrived is read as it would have been without a mark, and the rest of the time-out applies. With
+TLS, one record (16 KiB) at a time is decrypted, and nothing else is done for it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Short commands: what one costs, in a small parent and in one with a large heap, and how soon its end is noticed."""
+"""Short commands: the cost of one, in a small parent and in one with a large heap, and how soon its end is noticed."""
 
 from benchmarks.harness.engine import Case
 from benchmarks.harness.modes import GIB, MIB, MODES

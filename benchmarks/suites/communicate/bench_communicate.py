@@ -1,4 +1,4 @@
-"""All of a child's output through ``communicate()``: by size, number of large outputs, bytes or text, and mode."""
+"""All output of a child through ``communicate()``: by size, number of large outputs, bytes or text, and mode."""
 
 import itertools
 

@@ -1,8 +1,8 @@
-"""A real glance-api with 5 to 2,000 downloads at a time, stock and with fastio: where it saturates, and on what.
+"""A real glance-api with 5 to 2,000 downloads at a time, stock and with fastio: when it is saturated, and by what.
 
-Release 32 with its eventlet server and release 33 under uWSGI with threads, both as behind keystone, with an identity
-that is confirmed already. The rows that say ``traced`` record a trace of the server meanwhile, of which comes what the
-requests wait for in each state; their speed is not compared.
+Release 32 runs with its eventlet server, and release 33 under uWSGI with threads. Both run as behind keystone, with an
+identity that is already confirmed. Rows marked ``traced`` record a trace of the server. The trace shows how long the
+requests spent in each state. The speed of these rows is not compared.
 """
 
 from __future__ import annotations

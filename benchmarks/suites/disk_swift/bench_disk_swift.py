@@ -1,10 +1,11 @@
-"""Disk against Swift: a log server whose logs are on its disk or in a real Swift, stock and with fastio.
+"""Disk against Swift: a log server that has its logs on disk or in a real Swift, stock and with fastio.
 
-The study of the OpenStack infra team's log server, and what it left open. Per request: sent, response and transfer, in
-milliseconds. More rows tell where the time goes: ``swift-1MiB`` is a log server that reads 1 MiB at a time instead of
-64 KiB, with which a service would use fastio (the patches themselves change no size that a program has chosen); behind
-``swift-wide`` Swift's servers do so, too, and with fastio they all have it; ``swift-direct`` is no log server at all,
-the limit of what can be won in one.
+The suite repeats the study of the OpenStack infra team's log server, and answers what the study left open. Each
+request has three times in milliseconds: sent, response and transfer. Further rows show where the time goes.
+``swift-1MiB`` is a log server that reads 1 MiB at a time instead of 64 KiB, as a service with fastio would. (The
+patches themselves do not change a size that a program has chosen.) In ``swift-wide``, Swift's servers also move 1 MiB
+at a time, and with fastio all of them run with it. ``swift-direct`` has no log server at all. It is the limit of what
+a log server can gain.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How late a greenlet that wants to run every millisecond is, while others move much data."""
+"""How late a greenlet is that wants to run every millisecond, while others move much data."""
 
 from benchmarks.harness.engine import Case
 from benchmarks.harness.modes import GREEN, MIB

@@ -1,7 +1,8 @@
-"""A real glance-api, stock and with fastio: downloads and uploads, and what other requests wait for meanwhile.
+"""A real glance-api, stock and with fastio: downloads, uploads, and how long other requests wait in the meantime.
 
-Release 32 with its eventlet server and release 33 under uWSGI with threads, both with a filesystem store at its default
-configuration. The limit is nginx with the same file. The goals are shown beside what is reached.
+Release 32 runs with its eventlet server, and release 33 under uWSGI with threads. Both have a filesystem store with
+its default configuration. The limit is nginx with the same file. The goals are shown with the figures that were
+reached.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What a download from glance costs the client: curl, glanceclient, and glanceclient with fastio, over HTTP and HTTPS.
+"""The client's cost of a download from glance: curl, glanceclient, and glanceclient with fastio, over HTTP and HTTPS.
 
-The table of 2013 (a 2 GB image: curl 12 % of a processor over HTTP and 89 % over HTTPS, glanceclient 66 % and 90 %)
-with today's programs, and the load over time as a plot. The goals are shown beside what is reached.
+The suite repeats the table of 2013 with today's programs (a 2 GB image: curl 12 % of a processor over HTTP and 89 %
+over HTTPS, glanceclient 66 % and 90 %). A plot shows the load over time. The goals are shown with the figures that
+were reached.
 """
 
 from __future__ import annotations

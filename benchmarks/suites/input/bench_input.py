@@ -1,4 +1,4 @@
-"""``communicate(input)`` into a reader that discards. Rates, because stock eventlet gets less input than the others."""
+"""``communicate(input)`` into a reader that discards. Figures are rates: stock eventlet gets less input than others."""
 
 from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.modes import KIB, MIB, MODES

@@ -1,4 +1,4 @@
-"""Memory beyond the start at the worst moment, as a multiple of the payload."""
+"""Peak memory beyond that of the start, as a multiple of the payload."""
 
 from benchmarks.harness.engine import Case
 from benchmarks.harness.modes import GREEN, KIB, MIB, MODES

@@ -1,7 +1,8 @@
 """The sheepdog case, the main job: a service reads and writes images through ``processutils.execute()``.
 
 ``pytest benchmarks/suites/sheepdog/bench_sheepdog.py`` measures all of it in about three minutes. The rows of 2016
-(Python 2.7, eventlet 0.17.4) are there where :mod:`benchmarks.suites.sheepdog.python27` has made them an environment.
+(Python 2.7, eventlet 0.17.4) are measured if :mod:`benchmarks.suites.sheepdog.python27` has made an environment for
+them.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""The sheepdog driver of today's glance_store: fastio's beside the old one, and beside ``dog`` without any Python.
+"""The sheepdog driver for today's glance_store, compared with the old driver and with ``dog`` without Python.
 
 ``pytest benchmarks/suites/sheepdog_driver/bench_sheepdog_driver.py`` measures all of it in about three minutes. The
-rows of the old driver are there where glance_store 1.0.1 is, as :mod:`benchmarks.backends.old_sheepdog` says and ``tox
--e bench-sheepdog-driver`` has it.
+rows of the old driver are measured if glance_store 1.0.1 is available; see :mod:`benchmarks.backends.old_sheepdog`.
+``tox -e bench-sheepdog-driver`` installs it.
 """
 
 from benchmarks.harness.engine import Case, Variant

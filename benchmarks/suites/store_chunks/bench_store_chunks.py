@@ -1,6 +1,6 @@
-"""Chunk sizes of glance_store's drivers: fastio's default beside others, which ``store_chunk_sizes`` sets.
+"""Chunk sizes of glance_store's drivers: fastio's default compared with others, which ``store_chunk_sizes`` sets.
 
-What part of the best one's throughput the default reaches is shown below.
+A table shows what part of the best size's throughput the default reaches.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""glance_store's drivers against real backends: getting and adding images, natively and under eventlet.
+"""glance_store's drivers with real backends: ``get()`` and ``add()`` of images, natively and under eventlet.
 
-Stock beside fastio at its defaults, and beside the limit: the backend's own client. Results as one table and one plot,
-see :func:`benchmarks.harness.tables.overview`. ``-k "not 1GiB"`` leaves out the large images.
+Stock is compared with fastio at its defaults, and with the limit, the backend's own client. The results are one table
+and one plot; see :func:`benchmarks.harness.tables.overview`. ``-k "not 1GiB"`` leaves out the large images.
 """
 
 from __future__ import annotations

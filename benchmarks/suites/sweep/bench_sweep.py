@@ -1,4 +1,4 @@
-"""fastio's settings under eventlet: chunk x pipe x yield, and those to recommend."""
+"""fastio's settings under eventlet: each combination of chunk, pipe and yield, and the recommended ones."""
 
 import itertools
 

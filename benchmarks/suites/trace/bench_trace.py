@@ -1,7 +1,7 @@
-"""What tracing costs: microseconds of CPU for an event, and the throughput of downloads from a real glance-api.
+"""What tracing costs: microseconds of CPU time for an event, and the throughput of downloads from a real glance-api.
 
-An event may cost 3 us, the writer's part included, and downloads of 16 MiB may lose 1 % of their throughput. Releases
-32 (eventlet) and 33 (threads), stock and with fastio, each with and without a trace, interleaved.
+The goals are 3 us for an event, including the writer's part, and 1 % of the throughput of downloads of 16 MiB.
+Releases 32 (eventlet) and 33 (threads) are measured stock and with fastio, each with and without a trace, interleaved.
 """
 
 from __future__ import annotations

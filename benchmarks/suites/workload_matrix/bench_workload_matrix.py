@@ -1,9 +1,9 @@
 """The workload matrix: object size x workers x reads to writes, and what limits each of the workloads.
 
-After the study that found a Swift limited by its processors where its bandwidth told nobody why. A case is one object
-size on a real Swift (and some on an S3 server), a row one workload. The last cases are the study's finding: the same
-servers on all cores, on one, and with a quota of processor time, where the processors are the limit and where they are
-not.
+The suite follows the study that found a Swift limited by its processors, although its bandwidth did not show why. A
+case is one object size on a real Swift (some also on an S3 server), and a row is one workload. The last cases repeat
+the study's finding. The same servers run on all cores, on one core, and with a quota of CPU time. In some of these
+cases the processors are the limit, in others they are not.
 """
 
 from __future__ import annotations
