@@ -442,7 +442,7 @@ def test_a_file_closed_before(pipe: Any) -> None:
         for bufsize, end, name in itertools.product((0, -1), (0, 1), operations):
             stream = pipe(bufsize=bufsize)[end]
             stream.close()
-            found[bufsize, end, name] = outcome(lambda stream=stream, name=name: operations[name](stream))
+            found[bufsize, end, name] = outcome(functools.partial(operations[name], stream))
         return {key: value for key, value in found.items() if not isinstance(value, io.IOBase)}
 
     as_upstream(go)
