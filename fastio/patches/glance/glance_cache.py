@@ -13,6 +13,8 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from wrapt import ObjectProxy
+
 from fastio import config
 from fastio.io import hashing, hashing_pool, image_files, paced
 from fastio.patching import namespaces
@@ -55,22 +57,16 @@ class _Hashlib:
         self.md5 = _in_background(hashlib.md5)
 
 
-class _Cache:
+class _Cache(ObjectProxy):  # type: ignore[misc]
     """Stands for the cache, or its driver, the files of which are written without holding the hub."""
-
-    def __init__(self, wrapped: Any) -> None:
-        self._wrapped = wrapped
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._wrapped, name)
 
     @property
     def driver(self) -> _Cache:
-        return _Cache(self._wrapped.driver)
+        return _Cache(self.__wrapped__.driver)
 
     @contextlib.contextmanager
     def open_for_write(self, image_id: Any) -> Iterator[Any]:
-        with self._wrapped.open_for_write(image_id) as file:
+        with self.__wrapped__.open_for_write(image_id) as file:
             yield image_files.wrap(file)
 
 

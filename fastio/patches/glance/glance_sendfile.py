@@ -21,6 +21,8 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from wrapt import ObjectProxy
+
 from fastio import counters
 from fastio.concurrency import current
 from fastio.concurrency.pace import Pace
@@ -104,25 +106,22 @@ def make_process_v2_request(wrapped: Callable[..., Any], hook: Any) -> Callable[
     return _process_v2_request
 
 
-class _CacheFilter:
+class _CacheFilter(ObjectProxy):  # type: ignore[misc]
     """Stands for the cache middleware, whose cache it is that a body opens its file from."""
 
     def __init__(self, wrapped: Any, opened: Opened) -> None:
-        self._wrapped = wrapped
-        self._opened = opened
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._wrapped, name)
+        super().__init__(wrapped)
+        self._self_opened = opened
 
     @property
     def cache(self) -> _CacheFilter:
-        return _CacheFilter(self._wrapped.cache, self._opened)
+        return _CacheFilter(self.__wrapped__.cache, self._self_opened)
 
     @contextlib.contextmanager
     def open_for_read(self, image_id: Any) -> Iterator[Any]:
-        with self._wrapped.open_for_read(image_id) as file:
+        with self.__wrapped__.open_for_read(image_id) as file:
             pieces = file_pieces.PieceFile(file)
-            self._opened.tell(pieces)
+            self._self_opened.tell(pieces)
             yield pieces
 
 

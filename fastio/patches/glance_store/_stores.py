@@ -12,7 +12,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fastio import config
-from fastio.patching.registry import Make
+from fastio.patching.registry import Target
+
+#: glance_store's own sheepdog driver, which release 1.1.0 dropped, from the first release whose driver runs on Python
+#: 3.7 and later, where a generator may not raise StopIteration. The end is that of the other drivers' patches: where
+#: the driver is not there these wait for it, which is no problem.
+WITH_SHEEPDOG = "glance_store >= 0.28, < 6"
 
 
 def explicit(driver: str) -> int | None:
@@ -124,16 +129,27 @@ def make_configure_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., 
     return configure_add
 
 
-def make_chunk_size(driver: str, default: int, option: Option | None = None) -> Make:
-    """What makes the descriptor of a chunk size of ``driver``, as ``Store.READ_CHUNKSIZE`` is one.
+class Size(NamedTuple):
+    """A chunk size that a driver's class has, in bytes."""
 
+    #: where neither a setting nor the operator says otherwise
+    ours: int
+    stock: int
+    #: the functions that read it
+    readers: tuple[str, ...]
+
+
+def chunk_sizes(store: str, driver: str, option: Option | None = None, **sizes: Size) -> tuple[Target, ...]:
+    """The targets of a driver's chunk sizes, by the names of the attributes.
+
+    :param store: the class, as ``module:qualified.name``
     :param driver: name in ``store_chunk_sizes``
-    :param default: bytes where neither a setting nor the operator says otherwise
     :param option: glance_store's option that ``configure_add`` copies into the instance's attribute
     """
 
-    def make(wrapped: Any, hook: Any) -> Any:
+    def make(stock: Any, hook: Any) -> Any:
         """The descriptor that has fastio's chunk size while the patch is on."""
-        return ChunkSize(wrapped, hook, hook.attribute.name, driver, default, option)
+        name = hook.attribute.name
+        return ChunkSize(stock, hook, name, driver, sizes[name].ours, option)
 
-    return make
+    return tuple(Target(f"{store}.{name}", make, size.readers, stock=size.stock) for name, size in sizes.items())

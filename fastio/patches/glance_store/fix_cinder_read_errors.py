@@ -8,33 +8,30 @@ before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
+
+from wrapt import ObjectProxy
 
 from fastio.patching.registry import Layer, Patch, Target
 
 
-class _Noting:
+class _Noting(ObjectProxy):  # type: ignore[misc]
     """An iterator that remembers the exception that ended it."""
 
-    def __init__(self, iterator: Iterator[bytes]) -> None:
-        self._iterator = iterator
-        self.error: Exception | None = None
+    _self_error: Exception | None = None
 
     def __iter__(self) -> _Noting:
         return self
 
     def __next__(self) -> bytes:
         try:
-            return next(self._iterator)
+            return next(self.__wrapped__)
         except StopIteration:
             raise
         except Exception as error:
-            self.error = error
+            self._self_error = error
             raise
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._iterator, name)
 
 
 def make_next(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -50,8 +47,8 @@ def make_next(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
             return wrapped(self)
         finally:
             self._iterator = iterator
-            if noting.error is not None:
-                self._fastio_error = noting.error
+            if noting._self_error is not None:
+                self._fastio_error = noting._self_error
 
     return __next__
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patches.glance_store import _sheepdog
+from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Layer, Patch, Target
 
 
@@ -40,5 +40,5 @@ PATCH = Patch(
     summary="glance_store's sheepdog (up to 1.0.1): images are read as bytes on Python 3, and not as text",
     layer=Layer.FIX,
     targets=(Target("glance_store._drivers.sheepdog:SheepdogImage._run_command", make, ("read",)),),
-    requires=(_sheepdog.REQUIRES,),
+    requires=(_stores.WITH_SHEEPDOG,),
 )

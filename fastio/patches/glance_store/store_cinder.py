@@ -32,21 +32,19 @@ def make_open(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     return _open_cinder_volume
 
 
-_make_chunk_size = _stores.make_chunk_size("cinder", CHUNK)
-
+_STORE = "glance_store._drivers.cinder.store:Store"
 
 PATCH = Patch(
     __name__,
     summary="glance_store's cinder: chunk size, device reads and writes that leave the hub to others",
     layer=Layer.REPLACE,
     targets=(
-        Target(
-            "glance_store._drivers.cinder.store:Store.READ_CHUNKSIZE",
-            _make_chunk_size,
-            ("get", "_cinder_volume_data_iterator"),
-            stock=4 * MIB,
+        *_stores.chunk_sizes(
+            _STORE,
+            "cinder",
+            READ_CHUNKSIZE=_stores.Size(CHUNK, 4 * MIB, ("get", "_cinder_volume_data_iterator")),
+            WRITE_CHUNKSIZE=_stores.Size(CHUNK, 4 * MIB, ("add",)),
         ),
-        Target("glance_store._drivers.cinder.store:Store.WRITE_CHUNKSIZE", _make_chunk_size, ("add",), stock=4 * MIB),
-        Target("glance_store._drivers.cinder.store:Store._open_cinder_volume", make_open),
+        Target(f"{_STORE}._open_cinder_volume", make_open),
     ),
 )

@@ -51,31 +51,22 @@ def _opens(wrap: Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Callabl
     return lambda open: lambda *args, **kwargs: wrap(open(*args, **kwargs))
 
 
-_OPTION = _stores.Option("filesystem_store_chunk_size")
-
-
-_make_chunk_size = _stores.make_chunk_size("filesystem", CHUNK, _OPTION)
-
+_STORE = "glance_store._drivers.filesystem:Store"
 
 PATCH = Patch(
     __name__,
     summary="glance_store's filesystem: chunk size, file reads and writes that leave the hub to others",
     layer=Layer.REPLACE,
     targets=(
-        Target("glance_store._drivers.filesystem:Store.configure_add", _stores.make_configure_add),
-        Target(
-            "glance_store._drivers.filesystem:Store.READ_CHUNKSIZE",
-            _make_chunk_size,
-            ("get", "configure_add"),
-            stock=4 * MIB,
-        ),
-        Target(
-            "glance_store._drivers.filesystem:Store.WRITE_CHUNKSIZE",
-            _make_chunk_size,
-            ("add", "configure_add"),
-            stock=4 * MIB,
+        Target(f"{_STORE}.configure_add", _stores.make_configure_add),
+        *_stores.chunk_sizes(
+            _STORE,
+            "filesystem",
+            _stores.Option("filesystem_store_chunk_size"),
+            READ_CHUNKSIZE=_stores.Size(CHUNK, 4 * MIB, ("get", "configure_add")),
+            WRITE_CHUNKSIZE=_stores.Size(CHUNK, 4 * MIB, ("add", "configure_add")),
         ),
         Target("glance_store._drivers.filesystem:ChunkedFile.__init__", make_init, ("__iter__", "close")),
-        Target("glance_store._drivers.filesystem:Store.add", make_add),
+        Target(f"{_STORE}.add", make_add),
     ),
 )

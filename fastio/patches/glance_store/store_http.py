@@ -32,11 +32,8 @@ PATCH = Patch(
     summary="glance_store's http: the chunk size is a setting, and a chunk takes few wake-ups",
     layer=Layer.REPLACE,
     targets=(
-        Target(
-            "glance_store._drivers.http:Store.READ_CHUNKSIZE",
-            _stores.make_chunk_size("http", READ_CHUNK),
-            ("get",),
-            stock=4 << 20,
+        *_stores.chunk_sizes(
+            "glance_store._drivers.http:Store", "http", READ_CHUNKSIZE=_stores.Size(READ_CHUNK, 4 << 20, ("get",))
         ),
         Target("glance_store._drivers.http:http_response_iterator", make_iterator),
     ),

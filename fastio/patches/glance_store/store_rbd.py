@@ -23,6 +23,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from wrapt import ObjectProxy
+
 from fastio.concurrency import current, offload
 from fastio.config import MIB
 from fastio.io import sparse
@@ -48,18 +50,15 @@ AHEAD_BYTES = 4 * MIB
 BEHIND_BYTES = 4 * MIB
 
 
-class _Library:
+class _Library(ObjectProxy):  # type: ignore[misc]
     """The module ``rbd``, whose images are of a class of ours."""
 
     def __init__(self, library: Any, image: Callable[[Any], Any]) -> None:
-        self._library = library
-        self._image = image
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._library, name)
+        super().__init__(library)
+        self._self_image = image
 
     def Image(self, *args: Any, **kwargs: Any) -> Any:
-        return self._image(self._library.Image(*args, **kwargs))
+        return self._self_image(self.__wrapped__.Image(*args, **kwargs))
 
 
 def _with_images(image: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -110,15 +109,24 @@ class _OpenImage:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._wrapped, name)
 
+    def _settle(self) -> None:
+        """Wait until nothing is under way; what has failed raises."""
+        raise NotImplementedError
+
     def __enter__(self) -> _OpenImage:
         self._wrapped.__enter__()
         return self
 
-    def __exit__(self, *exc_info: Any) -> Any:
-        # Perhaps the garbage collector ends a generator, and nothing may switch greenlets then.
-        while self._under_way:
-            self._under_way.popleft().wait_natively()
-        return self._wrapped.__exit__(*exc_info)
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> Any:
+        try:
+            if kind is None:
+                self._settle()
+        finally:
+            # Perhaps the garbage collector ends a generator, and nothing may switch greenlets then.
+            while self._under_way:
+                self._under_way.popleft().wait_natively()
+            closed = self._wrapped.__exit__(kind, error, traceback)
+        return closed
 
 
 class ReadAhead(_OpenImage):
@@ -138,10 +146,10 @@ class ReadAhead(_OpenImage):
         # Where a thread would wait for librbd the data is asked for in this one: what the C library allocates for
         # another thread it gives back to the system after each chunk, and gets it again page by page.
         if flags or not length or not ahead and current.hub() is None:
-            self._forget()
+            self._settle()
             return self._wrapped.read(offset, length, *flags)
         if not self._under_way or (self._under_way[0].offset, self._under_way[0].length) != (offset, length):
-            self._forget()
+            self._settle()
             self._ask(offset, length)
         while len(self._under_way) <= ahead and self._next_ahead < self._size:
             self._ask(self._next_ahead, min(length, self._size - self._next_ahead))
@@ -160,18 +168,10 @@ class ReadAhead(_OpenImage):
         self._under_way.append(request)
         self._next_ahead = offset + length
 
-    def _forget(self) -> None:
+    def _settle(self) -> None:
         while self._under_way:
             self._under_way[0].wait()
             self._under_way.popleft().end()
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> Any:
-        try:
-            if kind is None:
-                self._forget()
-        finally:
-            closed = super().__exit__(kind, error, traceback)
-        return closed
 
 
 class _Write(_Request):
@@ -217,13 +217,8 @@ class WriteBehind(_OpenImage):
         self._size = None
         return super().__getattr__(name)
 
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> Any:
-        try:
-            if kind is None:
-                self._finish(0)
-        finally:
-            closed = super().__exit__(kind, error, traceback)
-        return closed
+    def _settle(self) -> None:
+        self._finish(0)
 
 
 def _capable(image_class: Callable[[Any], Any], call: str) -> Callable[[Any], Any]:
@@ -236,18 +231,15 @@ def make_iter(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     return namespaces.replaced(wrapped, rbd=_with_images(_capable(ReadAhead, "aio_read")))
 
 
-class _Utils:
+class _Utils(ObjectProxy):  # type: ignore[misc]
     """The module ``glance_store.common.utils``, which cuts an image into chunks of another size."""
 
     def __init__(self, utils: Any, size: Callable[[int], int]) -> None:
-        self._utils = utils
-        self._size = size
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._utils, name)
+        super().__init__(utils)
+        self._self_size = size
 
     def chunkreadable(self, image_file: Any, chunk_size: int) -> Any:
-        return self._utils.chunkreadable(image_file, self._size(chunk_size))
+        return self.__wrapped__.chunkreadable(image_file, self._self_size(chunk_size))
 
 
 def make_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -293,11 +285,11 @@ PATCH = Patch(
     layer=Layer.REPLACE,
     targets=(
         Target("glance_store._drivers.rbd:Store.configure_add", make_configure_add),
-        Target(
-            "glance_store._drivers.rbd:Store.READ_CHUNKSIZE",
-            _stores.make_chunk_size("rbd", READ_CHUNK, _OPTION),
-            ("configure_add",),
-            stock=STOCK_CHUNK,
+        *_stores.chunk_sizes(
+            "glance_store._drivers.rbd:Store",
+            "rbd",
+            _OPTION,
+            READ_CHUNKSIZE=_stores.Size(READ_CHUNK, STOCK_CHUNK, ("configure_add",)),
         ),
         Target("glance_store._drivers.rbd:ImageIterator.__iter__", make_iter, ("__init__",)),
         Target("glance_store._drivers.rbd:Store.add", make_add, ("_resize_on_write",)),

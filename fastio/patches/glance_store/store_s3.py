@@ -18,6 +18,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from wrapt import ObjectProxy
+
 from fastio import config
 from fastio.concurrency import current
 from fastio.patches.glance_store import _stores
@@ -87,37 +89,24 @@ def _most(part: int) -> int:
     return _stores.chunk_size("s3", config.effective().yield_bytes if current.is_green() else part)
 
 
-class _Client:
+class _Client(ObjectProxy):  # type: ignore[misc]
     """The boto3 client of one upload, which tells when a part is no longer needed."""
 
     def __init__(self, client: Any, done: Callable[[], Any]) -> None:
-        self._client = client
-        self._done = done
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
+        super().__init__(client)
+        self._self_done = done
 
     def upload_part(self, **kwargs: Any) -> Any:
         try:
-            return self._client.upload_part(**kwargs)
+            return self.__wrapped__.upload_part(**kwargs)
         finally:
-            self._done()
+            self._self_done()
 
 
 def make_add_multipart(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``Store._add_multipart``."""
 
-    def _add_multipart(
-        self: Any,
-        s3_client: Any,
-        image_file: Any,
-        image_size: int,
-        bucket: str,
-        key: str,
-        loc: Any,
-        hashing_algo: str,
-        verifier: Any,
-    ) -> Any:
+    def _add_multipart(self: Any, s3_client: Any, image_file: Any, image_size: int, *args: Any, **kwargs: Any) -> Any:
         if hasattr(image_file, "read"):
             most_parts = sys.modules[_MODULE].MAX_PART_NUM  # type: ignore[attr-defined]
             part = max(self.s3_store_large_object_chunk_size, math.ceil(image_size / most_parts))
@@ -126,7 +115,7 @@ def make_add_multipart(wrapped: Callable[..., Any], hook: Any) -> Callable[..., 
             free = threading.Semaphore(self.s3_store_thread_pools + 1)
             image_file = PartReader(image_file, part, _most(part), free.acquire)
             s3_client = _Client(s3_client, free.release)
-        return wrapped(self, s3_client, image_file, image_size, bucket, key, loc, hashing_algo, verifier)
+        return wrapped(self, s3_client, image_file, image_size, *args, **kwargs)
 
     return _add_multipart
 
@@ -136,18 +125,12 @@ PATCH = Patch(
     summary="glance_store's s3: chunk sizes are settings, parts are read at once and held in bounded memory",
     layer=Layer.REPLACE,
     targets=(
-        Target(
-            "glance_store._drivers.s3:Store.READ_CHUNKSIZE",
-            _stores.make_chunk_size("s3", READ_CHUNK),
-            ("get",),
-            stock=64 << 10,
+        *_stores.chunk_sizes(
+            f"{_MODULE}:Store",
+            "s3",
+            READ_CHUNKSIZE=_stores.Size(READ_CHUNK, 64 << 10, ("get",)),
+            WRITE_CHUNKSIZE=_stores.Size(5 << 20, 5 << 20, ("_add_singlepart", "_add_multipart")),
         ),
-        Target(
-            "glance_store._drivers.s3:Store.WRITE_CHUNKSIZE",
-            _stores.make_chunk_size("s3", 5 << 20),
-            ("_add_singlepart", "_add_multipart"),
-            stock=5 << 20,
-        ),
-        Target("glance_store._drivers.s3:Store._add_multipart", make_add_multipart),
+        Target(f"{_MODULE}:Store._add_multipart", make_add_multipart),
     ),
 )

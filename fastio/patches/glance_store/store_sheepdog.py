@@ -8,38 +8,30 @@ fastio's own driver streams the data instead.
 
 from __future__ import annotations
 
-from fastio.patches.glance_store import _sheepdog, _stores
+from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Layer, Patch, Target
 
 #: Bytes; upstream's default.
 CHUNK = 64 << 20
 
-_OPTION = _stores.Option("sheepdog_store_chunk_size", unit=1 << 20)
-
+_STORE = "glance_store._drivers.sheepdog:Store"
 
 #: Upstream's is inherited from the class of all stores; configure_add() covers it with the option's.
 _STOCK = 4 << 20
-_make_chunk_size = _stores.make_chunk_size("sheepdog", CHUNK, _OPTION)
-
 
 PATCH = Patch(
     __name__,
     summary="glance_store's sheepdog (up to 1.0.1): chunk sizes are settings",
     layer=Layer.REPLACE,
     targets=(
-        Target(
-            "glance_store._drivers.sheepdog:Store.READ_CHUNKSIZE",
-            _make_chunk_size,
-            ("get", "configure_add"),
-            stock=_STOCK,
+        *_stores.chunk_sizes(
+            _STORE,
+            "sheepdog",
+            _stores.Option("sheepdog_store_chunk_size", unit=1 << 20),
+            READ_CHUNKSIZE=_stores.Size(CHUNK, _STOCK, ("get", "configure_add")),
+            WRITE_CHUNKSIZE=_stores.Size(CHUNK, _STOCK, ("add", "configure_add")),
         ),
-        Target(
-            "glance_store._drivers.sheepdog:Store.WRITE_CHUNKSIZE",
-            _make_chunk_size,
-            ("add", "configure_add"),
-            stock=_STOCK,
-        ),
-        Target("glance_store._drivers.sheepdog:Store.configure_add", _stores.make_configure_add),
+        Target(f"{_STORE}.configure_add", _stores.make_configure_add),
     ),
-    requires=(_sheepdog.REQUIRES,),
+    requires=(_stores.WITH_SHEEPDOG,),
 )

@@ -109,11 +109,10 @@ PATCH = Patch(
     summary="glance_store's swift: chunk sizes are settings, uploads go in larger blocks, downloads take few wake-ups",
     layer=Layer.REPLACE,
     targets=(
-        Target(
-            "glance_store._drivers.swift.store:BaseStore.CHUNKSIZE",
-            _stores.make_chunk_size("swift", CHUNK),
-            ("_get_object",),
-            stock=64 << 10,
+        *_stores.chunk_sizes(
+            "glance_store._drivers.swift.store:BaseStore",
+            "swift",
+            CHUNKSIZE=_stores.Size(CHUNK, 64 << 10, ("_get_object",)),
         ),
         Target("glance_store._drivers.swift.buffered:BufferedReader._buffer", make_buffer),
         Target("swiftclient.client:HTTPConnection.__init__", make_connection, requires=HTTP),

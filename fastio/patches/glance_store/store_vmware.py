@@ -46,20 +46,18 @@ def make_chunkiter(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]
     return chunkiter
 
 
-_make_chunk_size = _stores.make_chunk_size("vmware", CHUNK)
-
 PATCH = Patch(
     __name__,
     summary="glance_store's vmware: chunk sizes are settings, and uploads go in larger blocks",
     layer=Layer.REPLACE,
     targets=(
-        Target(
-            "glance_store._drivers.vmware_datastore:Store.READ_CHUNKSIZE", _make_chunk_size, ("get",), stock=4 << 20
+        *_stores.chunk_sizes(
+            f"{_MODULE}:Store",
+            "vmware",
+            READ_CHUNKSIZE=_stores.Size(CHUNK, 4 << 20, ("get",)),
+            WRITE_CHUNKSIZE=_stores.Size(CHUNK, 1 << 20, ("add",)),
         ),
-        Target(
-            "glance_store._drivers.vmware_datastore:Store.WRITE_CHUNKSIZE", _make_chunk_size, ("add",), stock=1 << 20
-        ),
-        Target("glance_store._drivers.vmware_datastore:new_session", make_new_session, requires=HTTP),
+        Target(f"{_MODULE}:new_session", make_new_session, requires=HTTP),
         Target("glance_store.common.utils:chunkiter", make_chunkiter),
     ),
 )
