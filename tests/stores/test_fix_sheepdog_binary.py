@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import importlib
 import io
-import pathlib
 import random
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,14 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fastio
-from benchmarks.backends import dog, old_sheepdog
+from benchmarks.backends import old_sheepdog
 from fastio.report import Outcome
 
 if old_sheepdog.missing():
     pytest.skip(old_sheepdog.missing(), allow_module_level=True)
 
 from glance_store import BackendException, exceptions, location  # noqa: E402
-from oslo_config import cfg  # noqa: E402
 
 MIB = 1 << 20
 NAME = "fix_sheepdog_binary"
@@ -32,24 +30,9 @@ IMAGE = random.Random(0).randbytes(2 * MIB + 17) + "äöü€🙂".encode() * 50
 
 
 @pytest.fixture
-def driver() -> Iterator[Any]:
-    """The module of the driver, imported anew."""
-    with old_sheepdog.available():
-        yield importlib.import_module(old_sheepdog.MODULE)
-
-
-@pytest.fixture
-def store(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, driver: Any) -> Any:
+def store(make_old_store: Callable[..., Any]) -> Any:
     """A single store, in chunks of 1 MiB."""
-    dog.install(tmp_path)
-    for name, value in dog.environment(tmp_path, **dog.FAST).items():
-        monkeypatch.setenv(name, value)
-    conf = cfg.ConfigOpts()
-    conf([], default_config_files=[])
-    store = driver.Store(conf)
-    conf.set_override("sheepdog_store_chunk_size", 1, group="glance_store")
-    store.configure(re_raise_bsc=True)
-    return store
+    return make_old_store(1)
 
 
 def add(store: Any, data: bytes, name: str = "a") -> Any:
@@ -132,11 +115,11 @@ def test_the_driver_is_patched_when_it_is_imported() -> None:
         assert [entry.outcome for entry in fastio.status().entries if entry.name == NAME] == [Outcome.APPLIED]
 
 
-def test_another_code_is_left_alone(driver: Any) -> None:
+def test_another_code_is_left_alone(old_driver: Any) -> None:
     def _run_command(self: Any, command: str, data: Any, *params: Any) -> Any:
         """Of a release that nobody has read."""
 
-    driver.SheepdogImage._run_command = _run_command
+    old_driver.SheepdogImage._run_command = _run_command
     with fastio.patched(NAME) as report:
         assert [entry.outcome for entry in report.entries] == [Outcome.CHANGED]
-        assert driver.SheepdogImage._run_command is _run_command
+        assert old_driver.SheepdogImage._run_command is _run_command

@@ -133,14 +133,6 @@ def test_every_driver_is_wrapped(fair: None) -> None:
     assert len(applied) == 13
 
 
-@needs_eventlet
-def test_partial_reads(store: Any, fair: None) -> None:
-    uri = write(store)
-    data, size = store.get(location(store, uri), offset=1000, chunk_size=3 * CHUNK + 5)
-    assert b"".join(data) == IMAGE[1000 : 1000 + 3 * CHUNK + 5]
-    assert size == 3 * CHUNK + 5
-
-
 @pytest.mark.skipif(MONKEY_PATCHED, reason="the process is monkey patched")
 def test_natively_nothing_is_in_between(store: Any, fair: None) -> None:
     from glance_store._drivers import filesystem

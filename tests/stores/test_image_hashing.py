@@ -27,7 +27,6 @@ from fastio.concurrency import events, native
 from fastio.concurrency.events import NativeEvent
 from fastio.io.hashing import BATCH, LIMIT, SMALL, BackgroundHash
 from fastio.io.hashing_pool import pool
-from fastio.report import Outcome
 from tests.child import tile
 from tests.concurrency.gate import Gate
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
@@ -81,21 +80,6 @@ class Verifier:
         self.seen.update(data)
 
 
-class Pieces:
-    """An image of pieces in a buffer that is used again and again, with iteration instead of ``read()``."""
-
-    def __init__(self, data: bytes, size: int) -> None:
-        self._data = data
-        self._buffer = bytearray(size)
-
-    def __iter__(self) -> Iterator[Any]:
-        for start in range(0, len(self._data), len(self._buffer)):
-            piece = self._data[start : start + len(self._buffer)]
-            self._buffer[: len(piece)] = piece
-            yield self._buffer if len(piece) == len(self._buffer) else self._buffer[: len(piece)]
-            self._buffer[:] = bytes(len(self._buffer))
-
-
 # The seam
 
 
@@ -130,13 +114,6 @@ def test_get_hasher() -> None:
     # An upload that began before unpatch() ends as it began.
     late.update(payload(MIB))
     assert late.hexdigest() == hashlib.sha512(payload(MIB) * 2).hexdigest()
-
-
-def test_it_is_applied_where_glance_store_is_known() -> None:
-    with fastio.patched("image_hashing", strict=True):
-        assert fastio.status().outcome("image_hashing") is Outcome.APPLIED
-    with fastio.patched(disabled="image_hashing"):
-        assert type(utils.get_hasher("md5", False)) is not BackgroundHash
 
 
 def test_no_thread_before_there_is_something_for_it(run_python: Callable[..., Any]) -> None:
@@ -183,33 +160,6 @@ def test_add_returns_the_same(size: int, hashing_algo: str, store: Any) -> None:
     assert verified == [hashlib.sha256(data).hexdigest()] * 4
     assert added[0].checksum == hashlib.md5(data).hexdigest()
     assert added[0].multihash == hashlib.new(hashing_algo, data).hexdigest()
-
-
-@pytest.mark.parametrize("chunk", [4096, 16 * KIB, 1_000_003, 8 * MIB])
-def test_any_chunk_size(chunk: int, open_store: Callable[..., Any], hashing_patched: None) -> None:
-    data = payload(20 * MIB + 1)
-    store = open_store("filesystem", filesystem_store_chunk_size=chunk)
-    added = store.add(data)
-    assert (added.size, added.checksum) == (len(data), hashlib.md5(data).hexdigest())
-    assert added.multihash == hashlib.sha512(data).hexdigest()
-    assert store.read(added.url) == data
-
-
-@pytest.mark.parametrize("piece", [1000, CHUNK, MIB])
-def test_pieces_in_one_buffer(piece: int, store: Any) -> None:
-    data = payload(5 * MIB + 7)
-    with fastio.patched("image_hashing", strict=True):
-        added = store.add(Pieces(data, piece), size=len(data))
-    assert (added.checksum, added.multihash) == (hashlib.md5(data).hexdigest(), hashlib.sha512(data).hexdigest())
-    assert store.read(added.url) == data
-
-
-def test_thin_provisioning(open_store: Callable[..., Any], hashing_patched: None) -> None:
-    data = bytes(3 * MIB) + payload(MIB) + bytes(2 * MIB)
-    store = open_store("filesystem", filesystem_thin_provisioning=True)
-    added = store.add(data)
-    assert (added.checksum, added.multihash) == (hashlib.md5(data).hexdigest(), hashlib.sha512(data).hexdigest())
-    assert store.read(added.url) == data
 
 
 # The same failures

@@ -148,11 +148,6 @@ def test_all_is_done_by_one_client(s3_store: Any, built: list[Any]) -> None:
     assert len(built) == 1
 
 
-def test_stock_builds_one_each_time(s3_store: Any, built: list[Any]) -> None:
-    use(s3_store)
-    assert len(built) == 4
-
-
 def test_connections_stay_open(behind_the_door: Any, door: Door) -> None:
     with patched():
         for _ in range(3):

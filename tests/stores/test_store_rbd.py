@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 pytest.importorskip("glance_store")
 
 import fastio
-from fastio.errors import FastioError
 from fastio.io import sparse
 from fastio.patches.glance_store import store_rbd
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
@@ -494,8 +493,3 @@ def test_names_are_looked_up_in_the_module(ceph_store: Any, monkeypatch: pytest.
     with fastio.patched(NAMES, strict=True):
         ceph_store.add(b"data")
     assert [line for line in told if line[0].startswith("creating image")]
-
-
-def test_bad_size_is_refused() -> None:
-    with pytest.raises(FastioError, match="store_chunk_sizes"):
-        fastio.patch(store_chunk_sizes={"rbd": "1KiB"})

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import fastio
-from fastio.patches.glance_store.store_s3 import READ_CHUNK, PartReader
+from fastio.patches.glance_store.store_s3 import PartReader
 from tests.conftest import MONKEY_PATCHED
 
 pytest.importorskip("glance_store")
@@ -63,33 +63,6 @@ def part_lengths(wire: Wire) -> list[int]:
 # What the server and the image file see.
 
 
-@pytest.mark.parametrize(
-    ("settings", "size"),
-    [
-        ({}, READ_CHUNK),
-        ({"store_chunk_sizes": {"s3": "100KiB"}}, 100 * KIB),
-        ({"store_chunk_size": "512KiB"}, 512 * KIB),
-        ({"store_chunk_size": "512KiB", "store_chunk_sizes": "s3=4MiB"}, 4 * MIB),
-        ({"store_chunk_sizes": {"rbd": "4MiB"}}, READ_CHUNK),
-    ],
-    ids=str,
-)
-def test_a_download_comes_in_chunks(s3_store: Any, settings: dict[str, Any], size: int) -> None:
-    data = DATA[: 9 * MIB + 5]
-    url = s3_store.add(data).url
-    with patched(**settings):
-        chunks, total = s3_store.get(url)
-        chunks = list(chunks)
-    assert total == len(data)
-    assert b"".join(chunks) == data
-    assert {len(chunk) for chunk in chunks[:-1]} == {size}
-
-
-def test_a_download_comes_in_64_kib_from_stock(s3_store: Any) -> None:
-    url = s3_store.add(DATA[:MIB]).url
-    assert [len(chunk) for chunk in s3_store.get(url)[0]] == [64 * KIB] * 16
-
-
 def test_a_part_is_read_at_once(in_parts: Any, wire: Wire) -> None:
     file = ImageFile(DATA[: 12 * MIB])
     with patched():
@@ -117,27 +90,12 @@ def test_an_image_in_one_piece_is_read_in_chunks_of_the_setting(s3_store: Any, w
     assert [request.length for request in wire.take() if request.method == "PUT" and request.length] == [3 * MIB]
 
 
-def test_what_stock_asks_for(in_parts: Any, s3_store: Any, driver: Any) -> None:
-    assert (driver.Store.READ_CHUNKSIZE, driver.Store.WRITE_CHUNKSIZE) == (64 * KIB, 5 * MIB)
-    for store in (in_parts, s3_store):
-        file = ImageFile(DATA[: 12 * MIB])
-        store.add(file, size=12 * MIB)
-        assert file.asked == [5 * MIB] * 4
-
-
 def test_parts_of_an_image_of_many(in_parts: Any, wire: Wire, driver: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the configured parts were too many they are larger."""
     monkeypatch.setattr(driver, "MAX_PART_NUM", 2)
     with patched():
         in_parts.add(ImageFile(DATA[: 15 * MIB + 1]), size=15 * MIB + 1)
     assert part_lengths(wire) == [7 * MIB + MIB // 2 + 1, 7 * MIB + MIB // 2]
-
-
-def test_the_classes_attributes_come_back(driver: Any) -> None:
-    before = {name: vars(driver.Store)[name] for name in ("READ_CHUNKSIZE", "WRITE_CHUNKSIZE", "_add_multipart")}
-    with patched():
-        assert driver.Store.READ_CHUNKSIZE == READ_CHUNK
-    assert {name: vars(driver.Store)[name] for name in before} == before
 
 
 def test_two_stores(open_store: Callable[..., Any], wire: Wire) -> None:
@@ -185,19 +143,6 @@ def test_sizes_around_the_parts(
         assert read == data
         seen.append((added, requests, verifier.pieces))
     assert seen[0] == seen[1]
-
-
-def test_an_image_in_one_piece(s3_store: Any, wire: Wire) -> None:
-    for size in (0, 5 * MIB, 12 * MIB + 1):
-        for known in (size, 0):
-
-            def add(store: Any, size: int = size, known: int = known) -> Any:
-                verifier = Verifier()
-                added = store.add(ImageFile(DATA[:size]), "one-piece", known, verifier=verifier)
-                store.delete(added.url)
-                return added, verifier.pieces
-
-            same(s3_store, wire, add)
 
 
 @pytest.mark.parametrize("announced", [MIB, PART, 7 * MIB, 10 * MIB, 11 * MIB, 30 * MIB])
@@ -287,18 +232,6 @@ def test_an_iterator_is_left_to_upstream(in_parts: Any, wire: Wire) -> None:
     assert len([request for request in requests if request.part]) == 3
 
 
-def test_what_is_there_already_and_what_is_not(in_parts: Any, wire: Wire) -> None:
-    from glance_store import exceptions
-
-    url = in_parts.add(b"1", image_id="there-already").url
-    (error, _), _ = same(in_parts, wire, lambda store: store.add(b"2", image_id="there-already"))
-    assert error is exceptions.Duplicate
-    in_parts.delete(url)
-    for call in (in_parts.get, in_parts.size, in_parts.delete):
-        (error, _), _ = same(in_parts, wire, lambda store, call=call: call(url))  # type: ignore[misc]
-        assert error is exceptions.NotFound
-
-
 # Memory.
 
 
@@ -318,17 +251,6 @@ def test_a_multipart_upload_reads_no_further_than_it_can_send(in_parts: Any, wir
         upload.join(60)
     assert added[0].size == len(DATA)
     assert in_parts.read(added[0].url) == DATA
-
-
-def test_stock_reads_all_of_it(in_parts: Any, wire: Wire) -> None:
-    gate = Gate()
-    wire.answer = lambda request: gate.hold() if request.part else None
-    file = ImageFile(DATA)
-    upload = threading.Thread(target=lambda: in_parts.add(file, size=len(DATA)))
-    upload.start()
-    _until(lambda: gate.arrived == 2 and file.position == len(DATA))
-    gate.open()
-    upload.join(60)
 
 
 def _until(condition: Callable[[], bool]) -> None:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 import io
-import pathlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import fastio
-from benchmarks.backends import dog, old_sheepdog
+from benchmarks.backends import old_sheepdog
 
 if old_sheepdog.missing():
     pytest.skip(old_sheepdog.missing(), allow_module_level=True)
 
 from glance_store import location  # noqa: E402
-from oslo_config import cfg  # noqa: E402
 
 MIB = 1 << 20
 NAMES = ("store_sheepdog", "fix_sheepdog_binary")
@@ -25,37 +22,11 @@ IMAGE = bytes(range(256)) * 4096 * 3
 
 
 @pytest.fixture
-def driver() -> Iterator[Any]:
-    """The module of the driver, imported anew."""
-    with old_sheepdog.available():
-        yield importlib.import_module(old_sheepdog.MODULE)
-
-
-@pytest.fixture
-def make_store(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, driver: Any) -> Callable[..., Any]:
-    """``make_store(chunk_size=None, group=None)`` is a store with that option (MiB), single or of that group."""
-    dog.install(tmp_path)
-    for name, value in dog.environment(tmp_path, **dog.FAST).items():
-        monkeypatch.setenv(name, value)
-
-    def make(chunk_size: int | None = None, group: str | None = None) -> Any:
-        conf = cfg.ConfigOpts()
-        conf([], default_config_files=[])
-        store = driver.Store(conf, backend=group)
-        if chunk_size is not None:
-            conf.set_override("sheepdog_store_chunk_size", chunk_size, group=group or "glance_store")
-        store.configure(re_raise_bsc=True)
-        return store
-
-    return make
-
-
-@pytest.fixture
-def lengths(driver: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], dict[str, list[int]]]:
+def lengths(old_driver: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], dict[str, list[int]]]:
     """``lengths(store)`` adds and gets an image: the lengths that the commands are given, in KiB, by command."""
 
     class Processutils:
-        ProcessExecutionError = driver.processutils.ProcessExecutionError
+        ProcessExecutionError = old_driver.processutils.ProcessExecutionError
 
         @staticmethod
         def execute(*words: Any, **options: Any) -> Any:
@@ -63,9 +34,9 @@ def lengths(driver: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], dic
                 seen[words[2]].append(int(words[-1]) // 1024)
             return execute(*words, **options)
 
-    execute = driver.processutils.execute
+    execute = old_driver.processutils.execute
     seen: dict[str, list[int]] = {}
-    monkeypatch.setattr(driver, "processutils", Processutils)
+    monkeypatch.setattr(old_driver, "processutils", Processutils)
 
     def measure(store: Any) -> dict[str, list[int]]:
         seen.update(read=[], write=[])
@@ -84,25 +55,25 @@ def equal(*sizes: int) -> dict[str, list[int]]:
 
 
 @pytest.mark.parametrize("group", [None, "kennel"])
-def test_chunk_sizes(make_store: Any, lengths: Any, group: str | None) -> None:
+def test_chunk_sizes(make_old_store: Any, lengths: Any, group: str | None) -> None:
     """The setting of the driver, that of all drivers, the operator's option, upstream's default."""
     with fastio.patched(NAMES, strict=True, store_chunk_sizes={"sheepdog": "1MiB"}, store_chunk_size="512KiB"):
-        assert lengths(make_store(2, group)) == equal(1024, 1024, 1024)
+        assert lengths(make_old_store(2, group)) == equal(1024, 1024, 1024)
     with fastio.patched(NAMES, strict=True, store_chunk_size="2MiB"):
-        assert lengths(make_store(1, group)) == equal(2048, 1024)
+        assert lengths(make_old_store(1, group)) == equal(2048, 1024)
     with fastio.patched(NAMES, strict=True):
-        assert lengths(make_store(2, group)) == equal(2048, 1024)
-        assert lengths(make_store(None, group)) == equal(3072)
-        assert make_store(None, group).READ_CHUNKSIZE == make_store(64, group).WRITE_CHUNKSIZE == 64 * MIB
+        assert lengths(make_old_store(2, group)) == equal(2048, 1024)
+        assert lengths(make_old_store(None, group)) == equal(3072)
+        assert make_old_store(None, group).READ_CHUNKSIZE == make_old_store(64, group).WRITE_CHUNKSIZE == 64 * MIB
 
 
-def test_of_another_driver_only(make_store: Any, lengths: Any) -> None:
+def test_of_another_driver_only(make_old_store: Any, lengths: Any) -> None:
     with fastio.patched(NAMES, strict=True, store_chunk_sizes={"rbd": "1MiB"}):
-        assert lengths(make_store(2)) == equal(2048, 1024)
+        assert lengths(make_old_store(2)) == equal(2048, 1024)
 
 
-def test_a_store_that_is_there_already(make_store: Any, lengths: Any) -> None:
-    store = make_store(2)
+def test_a_store_that_is_there_already(make_old_store: Any, lengths: Any) -> None:
+    store = make_old_store(2)
     with fastio.patched(NAMES, strict=True, store_chunk_size="1MiB"):
         assert lengths(store) == equal(1024, 1024, 1024)
         with fastio.patched(NAMES, strict=True, store_chunk_size="1536KiB"):
@@ -110,10 +81,10 @@ def test_a_store_that_is_there_already(make_store: Any, lengths: Any) -> None:
     assert store.READ_CHUNKSIZE == store.WRITE_CHUNKSIZE == 2 * MIB
 
 
-def test_the_class_is_as_it_was(driver: Any, make_store: Any) -> None:
+def test_the_class_is_as_it_was(old_driver: Any, make_old_store: Any) -> None:
     with fastio.patched(NAMES, strict=True, store_chunk_size="1MiB"):
-        assert "READ_CHUNKSIZE" in vars(driver.Store)
-        store = make_store(3)
-    assert not {"READ_CHUNKSIZE", "WRITE_CHUNKSIZE"} & set(vars(driver.Store))
-    assert driver.Store.READ_CHUNKSIZE == 4 * MIB
+        assert "READ_CHUNKSIZE" in vars(old_driver.Store)
+        store = make_old_store(3)
+    assert not {"READ_CHUNKSIZE", "WRITE_CHUNKSIZE"} & set(vars(old_driver.Store))
+    assert old_driver.Store.READ_CHUNKSIZE == 4 * MIB
     assert store.READ_CHUNKSIZE == store.WRITE_CHUNKSIZE == 3 * MIB
