@@ -1,10 +1,9 @@
 """Errors as glance, its stores, its database and its middleware really word them land in their categories."""
 
-# ruff: noqa: E501 - texts as they are worded
-
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -16,98 +15,16 @@ from fastio.trace import redaction
 from fastio.trace.analysis import rules
 from fastio.trace.analysis.analysis import analyse
 
-IMAGE = "5f3c9a4e-0d6b-4c39-9b52-3d7a6a1f9c11"
-
-#: (component, text, category)
+#: (component, category, text)
 WORDED = [
-    # oslo.db and what is below it
-    ("glance", "DBError: (sqlite3.OperationalError) database is locked [SQL: UPDATE images SET status=?]", "database locked"),
-    ("glance", "DBDeadlock: (pymysql.err.OperationalError) (1213, 'Deadlock found when trying to get lock; try "
-               "restarting transaction')", "database locked"),
-    ("glance", "DBDeadlock: (pymysql.err.InternalError) (1205, 'Lock wait timeout exceeded; try restarting "
-               "transaction')", "database locked"),
-    ("glance", "DBDeadlock: (psycopg2.errors.DeadlockDetected) deadlock detected", "database locked"),
-    ("glance", "OperationalError: (sqlite3.OperationalError) database is locked (from OperationalError: database is "
-               "locked)", "database locked"),
-    ("glance", "DBConnectionError: (pymysql.err.OperationalError) (2003, \"Can't connect to MySQL server on 'db' "
-               "([Errno 111] ECONNREFUSED)\")", "database down"),
-    ("glance", "DBConnectionError: (pymysql.err.OperationalError) (2013, 'Lost connection to MySQL server during "
-               "query')", "database down"),
-    ("glance", "TimeoutError: QueuePool limit of size 5 overflow 50 reached, connection timed out, timeout 30.00",
-     "database pool exhausted"),
-    # keystonemiddleware and keystoneauth
-    ("glance", "HTTP 401 Unauthorized", "authentication failure"),
-    ("glance", "InvalidToken: Token authorization failed", "authentication failure"),
-    ("glance", "HTTPUnauthorized: The request you have made requires authentication.", "authentication failure"),
-    ("glance", f"HTTPUnauthorized: Authentication error - the token may have expired during file upload. Deleting image "
-               f"data for {IMAGE}.", "authentication failure"),
-    ("glance", "NotAuthenticated: You are not authenticated.", "authentication failure"),
-    ("client", "HTTPUnauthorized: HTTP 401 Unauthorized: This server could not verify that you are authorized to access "
-               "the document you requested.", "authentication failure"),
-    ("store.swift", "ClientException: Authorization Failure. Authorization failed: Unauthorized (HTTP 401)",
-     "authentication failure"),
-    ("store.s3", "ClientError: An error occurred (InvalidAccessKeyId) when calling the HeadObject operation: The AWS "
-                 "Access Key Id you provided does not exist in our records.", "authentication failure"),
-    ("glance", "ServiceError: Failed to fetch token data from identity server", "identity service down"),
-    ("glance", "ServiceError: Identity server rejected authorization necessary to fetch token data",
-     "identity service down"),
-    ("glance", "HTTPForbidden: You are not authorized to complete upload_image action.", "not allowed"),
-    # glance_store
-    ("store.filesystem", "StorageFull: There is not enough disk space on the image storage media. (from OSError: [Errno "
-                         "28] No space left on device)", "disk full"),
-    ("glance", "HTTPRequestEntityTooLarge: Image storage media is full: There is not enough disk space on the image "
-               "storage media.", "disk full"),
-    ("store.filesystem", "StorageFull: There is no enough disk space left on the image storage media. requested=16777216",
-     "disk full"),
-    ("store.filesystem", "OSError: [Errno 122] Disk quota exceeded", "disk full"),
-    ("store.s3", "ClientError: An error occurred (XMinioStorageFull) when calling the PutObject operation", "disk full"),
-    ("glance", "HTTPRequestEntityTooLarge: Denying attempt to upload image because it exceeds the quota: The size of "
-               "the data 17 will exceed the limit. 3 bytes remaining.", "quota exceeded"),
-    ("store.filesystem", "StorageWriteDenied: Permission to write image storage media denied. (from PermissionError: "
-                         "[Errno 13] Permission denied: '/var/lib/glance/images/x')", "no permission on the store"),
-    ("store.http", "RemoteServiceUnavailable: Remote server where the image is present is unavailable.", "store down"),
-    ("store.http", "ConnectionError: HTTPConnectionPool(host='127.0.0.1', port=8081): Max retries exceeded with url: "
-                   "/x (Caused by NewConnectionError('<urllib3.connection.HTTPConnection object at 0x7f3a>: Failed to "
-                   "establish a new connection: [Errno 111] Connection refused'))", "store down"),
-    ("store.swift", "ClientException: Object GET failed: http://127.0.0.1:8080/v1/AUTH_test/glance/x 503 Service "
-                    "Unavailable", "store down"),
-    ("store.swift", "ConnectionRefusedError: [Errno 111] ECONNREFUSED", "store down"),
-    ("store.s3", "EndpointConnectionError: Could not connect to the endpoint URL: \"http://127.0.0.1:9000/b/x\"",
-     "store down"),
-    ("store.rbd", "ObjectNotFound: [errno 2] RADOS object not found (error connecting to the cluster)", "store down"),
-    ("store.rbd", "BackendException: Error in store configuration: error connecting to the cluster", "store down"),
-    ("store.swift", "ClientException: Connection reset by peer", "store down"),
-    ("store.http", "ReadTimeout: HTTPConnectionPool(host='store', port=80): Read timed out. (read timeout=60)",
-     "time-out"),
-    ("store.filesystem", "TimeoutError: Operation timed out after 30s. Check storage health and connectivity.",
-     "time-out"),
-    ("store.filesystem", f"NotFound: Image /var/lib/glance/images/{IMAGE} not found", "image not found"),
-    ("glance", f"HTTPNotFound: Failed to find image {IMAGE}. HTTP 404", "image not found"),
-    ("store.filesystem", f"Duplicate: Image /srv/{IMAGE} already exists", "conflict"),
-    # The client, as eventlet's server, uWSGI, webob and glance_store see it
-    ("glance", "BrokenPipeError: [Errno 32] Broken pipe", "client gone"),
-    ("glance", "ConnectionResetError: [Errno 104] Connection reset by peer", "client gone"),
-    ("glance", "OSError: write error", "client gone"),
-    ("glance", "OSError: unable to receive chunked part", "client gone"),
-    ("store.filesystem", "OSError: error during read(65536) on wsgi.input", "client gone"),
-    ("glance", "DisconnectionError: The client disconnected while sending the body (1024 more bytes were expected)",
-     "client gone"),
-    ("store.filesystem", "Invalid: Size mismatch: expected 16777216 bytes, got 4194304 bytes", "client gone"),
-    ("store.filesystem", "ConnectionResetError: [Errno 104] Connection reset by peer [request aborted]", "client gone"),
-    ("glance", "aborted: the client has gone", "client gone"),
-    ("client", "CommunicationError: Error finding address for http://127.0.0.1:9292: [Errno 111] Connection refused",
-     "server not reached"),
-    ("client", "OSError: Corrupt image download. Hash was 1 expected 2", "wrong data"),
-    ("glance", "OSError: [Errno 24] Too many open files", "out of resources"),
-    ("glance", "ProcessExecutionError: Unexpected error while running command. Command: qemu-img Exit code: 1",
-     "child process failed"),
-    ("glance", "HTTPInternalServerError: The server has either erred or is incapable of performing the requested "
-               "operation. HTTP 500", "internal error"),
-    ("glance", "something that nobody has seen before", "other"),
-]  # fmt: skip
+    line.split(" | ", 2)
+    for line in Path(__file__).with_name("errors.txt").read_text(encoding="utf-8").splitlines()
+    if line and not line.startswith("#")
+]
+worded = pytest.mark.parametrize("component, category, text", WORDED, ids=[text[:40] for *_, text in WORDED])
 
 
-@pytest.mark.parametrize("component, text, category", WORDED, ids=[f"{text[:40]}" for _, text, _ in WORDED])
+@worded
 def test_category(component, text, category):
     assert rules.load().category(component, text) == category
 
@@ -118,7 +35,7 @@ def recorded(text):
     return f"{cls}: {redaction.text(message)}" if colon and " " not in cls else str(redaction.text(text))
 
 
-@pytest.mark.parametrize("component, text, category", WORDED, ids=[f"{text[:40]}" for _, text, _ in WORDED])
+@worded
 def test_category_of_what_is_recorded(component, text, category):
     """What is known to be harmless is enough to tell what went wrong."""
     assert rules.load().category(component, recorded(text)) == category
