@@ -69,7 +69,7 @@ IN_THE_HUB = {
     ("patches/glance_store/store_rbd.py:_Request.wait",
      "offload.run(self.completion.wait_for_complete_and_cb)"): "a worker's",
     ("patches/glance_store/store_rbd.py:ReadAhead.read", "request.wait()"): "a worker's",
-    ("patches/glance_store/store_rbd.py:ReadAhead._forget", "self._under_way[0].wait()"): "a worker's",
+    ("patches/glance_store/store_rbd.py:ReadAhead._settle", "self._under_way[0].wait()"): "a worker's",
     ("patches/glance_store/store_rbd.py:WriteBehind._finish", "request.wait()"): "a worker's",
     ("trace/recorder.py:_InHub.yield_when_due", "self.sleep(0)"): "eventlet's",
     ("trace/recorder.py:_InHub.sleep", "sys.modules['eventlet'].sleep(seconds)"): "eventlet's",
