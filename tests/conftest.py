@@ -41,7 +41,7 @@ import pytest
 
 import fastio
 from fastio import config, counters
-from fastio.patching import patcher, registry
+from fastio.patching import patcher, registry, state
 from fastio.report import Outcome, Report
 from tests.targets import attributes, import_targets
 
@@ -170,8 +170,8 @@ def leaves_nothing_patched(request: pytest.FixtureRequest, monkeypatch: pytest.M
     if also:
         monkeypatch.setenv("FASTIO_ALSO", ",".join(also))
     # What was patched in earlier tests is reported otherwise than what was never asked for.
-    patcher._past.clear()
-    patcher._begun.clear()
+    state.forget()
+    patcher._asked.clear()
     before = attributes()
     yield
     # Settings outlive unpatch(); the next test has those of its own environment.

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import sys
 from collections import deque
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fastio.concurrency import native
 
+LOG = logging.getLogger("fastio")
 T = TypeVar("T")
 
 _thread = native.module("_thread")
@@ -22,6 +25,8 @@ class Exclusive:
     it has the import lock of a module. They :meth:`leave` their work to the one that is at it, who does it before it
     lets go. What runs inside neither imports nor logs nor calls what may wait for anybody.
 
+    Handlers of logging take locks of their own, so what is to be told meanwhile is logged once nobody is inside.
+
     It is a lock of the operating system's, with native threads for owners, under ``eventlet.monkey_patch()``, too.
     An RLock would not do: eventlet looks for those and makes them green.
     """
@@ -34,6 +39,8 @@ class Exclusive:
         #: interrupts them there
         self._inside: set[int] = set()
         self._left: deque[Callable[[], object]] = deque()
+        #: what is to be logged: level, message, its arguments, exception
+        self._messages: deque[tuple[int, str, tuple[object, ...], Any]] = deque()
         os.register_at_fork(after_in_child=self._after_fork_in_child)
 
     @property
@@ -58,10 +65,34 @@ class Exclusive:
             self._inside.discard(me)
             self._settle()
 
+    def change(self, work: Callable[[], T]) -> T | None:
+        """What ``work()`` returns, as :meth:`run` does; where this thread is inside None, and it is done afterwards."""
+        if self.inside:
+            self.leave(work)
+            return None
+        try:
+            return self.run(work)
+        finally:
+            self._say()
+
+    def log(self, level: int, message: str, *arguments: object, exc_info: Any = None) -> None:
+        """Log to fastio's logger, at once or, if this thread is inside, once it is done."""
+        self._messages.append((level, message, arguments, exc_info))
+        self._say()
+
+    def _say(self) -> None:
+        while self._messages and not self.inside:
+            try:
+                level, message, arguments, exc_info = self._messages.popleft()
+            except IndexError:
+                return
+            LOG.log(level, message, *arguments, exc_info=exc_info)
+
     def leave(self, work: Callable[[], object]) -> None:
-        """Have ``work()``, which must not raise, done now or else by the thread that is inside; never waits."""
+        """Have ``work()`` done now or else by the thread that is inside; never waits. What it raises is logged."""
         self._left.append(work)
         self._settle()
+        self._say()
 
     def _settle(self) -> None:
         """Do what was left, unless somebody is inside; they look again once they have let go."""
@@ -82,7 +113,10 @@ class Exclusive:
 
     def _work_off(self) -> None:
         while self._left:
-            self._left.popleft()()
+            try:
+                self._left.popleft()()
+            except Exception:
+                self._messages.append((logging.ERROR, "fastio: a call was not done", (), sys.exc_info()))
 
     def _after_fork_in_child(self) -> None:
         me = _thread.get_ident()

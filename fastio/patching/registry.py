@@ -7,6 +7,7 @@ there. Modules whose names begin with an underscore are shared by those of their
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -41,34 +42,13 @@ Make = Callable[[Callable[..., Any], Any], Callable[..., Any]]
 #: Where the folders of patches are.
 PATCHES = "fastio.patches"
 
-#: In ``disabled``: all patches, but not those of wings.
+#: Folders of patches that are in force while a setting has a value, by that setting; none is imported before.
+#: The folder has ``begin(settings)``, called before its patches are applied and again with other settings, ``end()``,
+#: called once they are all taken back, and ``notes()``, what a report says besides.
+ON_DEMAND = {"trace": "fastio.trace.instrumentation"}
+
+#: In ``disabled``: all patches but those that a setting asks for.
 ALL = "all"
-
-
-@dataclass(frozen=True)
-class Wing:
-    """Patches that are in force only while a setting asks for them; until then nothing of them is imported.
-
-    ``package`` has a module for each of them, and ``begin(settings)``, ``end()`` and ``notes()``, which are called
-    before the first is applied, after the last was taken back, and for a report.
-    """
-
-    setting: str
-    package: str
-    modules: tuple[str, ...]
-
-    def patches(self) -> tuple[Patch, ...]:
-        return tuple(importlib.import_module(f"{self.package}.{name}").PATCH for name in self.modules)
-
-
-#: They sit on top of all other patches.
-WINGS = (
-    Wing(
-        "trace",
-        "fastio.trace.instrumentation",
-        ("trace_hub", "trace_subprocess", "trace_stores", "trace_requests", "trace_client"),
-    ),
-)
 
 
 @dataclass(frozen=True)
@@ -219,8 +199,17 @@ class Patch:
     default: bool = True
 
     @property
+    def folder(self) -> str:
+        return self.module.rpartition(".")[0]
+
+    @property
     def name(self) -> str:
         return self.module.rpartition(".")[2]
+
+    @property
+    def setting(self) -> str:
+        """The setting that asks for the patch, see ``ON_DEMAND``; empty if it is the default or the patch's name."""
+        return next((setting for setting, folder in ON_DEMAND.items() if folder == self.folder), "")
 
     def requirements(self, target: Target) -> tuple[Requirement, ...]:
         """What has to be installed for ``target``, one of the patch's.
@@ -228,7 +217,7 @@ class Patch:
         Each distribution once, in the range that is said first: by the patch, its folder, the folders of the libraries
         that the target is about, the target.
         """
-        folders = (self.module.rpartition(".")[0], *map(folder_of, target.modules))
+        folders = (self.folder, *map(folder_of, target.modules))
         texts = (*self.requires, *filter(None, map(_stated, folders)), *target.requires)
         found: dict[str, Requirement] = {}
         for requirement in map(Requirement, texts):
@@ -252,8 +241,27 @@ def _stated(folder: str) -> str:
 
 @lru_cache(maxsize=1)
 def patches() -> tuple[Patch, ...]:
-    """All patches in the order of application, those of wings left out."""
+    """All patches in the order of application, those left out that a setting asks for."""
     return in_order(importlib.import_module(name).PATCH for name in module_names())
+
+
+@cache
+def on_demand(setting: str) -> tuple[Patch, ...]:
+    """The patches that the setting asks for, which are imported, in the order of application."""
+    return in_order(importlib.import_module(f"{ON_DEMAND[setting]}.{name}").PATCH for name in _names_on_demand(setting))
+
+
+def demanded(setting: str) -> Any:
+    """The folder of the patches that the setting asks for, see ``ON_DEMAND``."""
+    return importlib.import_module(ON_DEMAND[setting])
+
+
+@cache
+def _names_on_demand(setting: str) -> tuple[str, ...]:
+    """Their names, from the files' alone."""
+    root, *parts = ON_DEMAND[setting].split(".")
+    paths = [os.path.join(path, *parts) for path in sys.modules[root].__path__]
+    return tuple(sorted(info.name for info in pkgutil.iter_modules(paths) if not info.name.startswith("_")))
 
 
 def in_order(given: Iterable[Patch]) -> tuple[Patch, ...]:
@@ -272,8 +280,8 @@ def in_order(given: Iterable[Patch]) -> tuple[Patch, ...]:
 
 
 def all_patches() -> tuple[Patch, ...]:
-    """All patches, and those of wings, in the order of application."""
-    return (*patches(), *(patch for wing in WINGS for patch in wing.patches()))
+    """All patches in the order of application, with those that a setting asks for, which are imported."""
+    return (*patches(), *(patch for setting in ON_DEMAND for patch in on_demand(setting)))
 
 
 def libraries() -> dict[str, str]:
@@ -283,7 +291,7 @@ def libraries() -> dict[str, str]:
 
 
 def module_names() -> list[str]:
-    """The modules that declare the patches, those of wings left out."""
+    """The modules that declare the patches, those left out that a setting asks for."""
     return [
         module
         for folder in _within(PATCHES)
@@ -298,13 +306,13 @@ def _within(package: str) -> list[str]:
 
 
 def names() -> tuple[str, ...]:
-    """The names of all patches in the order of application, those of wings left out."""
+    """The names of all patches in the order of application, those left out that a setting asks for."""
     return tuple(patch.name for patch in patches())
 
 
 def all_names() -> tuple[str, ...]:
-    """The names of all patches, and of those of wings, in the order of application."""
-    return (*names(), *(name for wing in WINGS for name in wing.modules))
+    """The names of all patches in the order of application, with those that a setting asks for."""
+    return (*names(), *(name for setting in ON_DEMAND for name in _names_on_demand(setting)))
 
 
 def outside_the_default() -> tuple[str, ...]:

@@ -21,7 +21,7 @@ import pytest
 import fastio
 from fastio import config, counters
 from fastio.errors import PatchError
-from fastio.patching import fingerprint, patcher, registry
+from fastio.patching import fingerprint, registry, state
 from fastio.report import Entry, Outcome
 from tests.conftest import HAS_EVENTLET, MONKEY_PATCHED, everything, needs_eventlet, needs_oslo
 from tests.targets import attributes, function_at, import_targets, missing
@@ -774,8 +774,8 @@ REACH = {
 
 def hide(monkeypatch: pytest.MonkeyPatch, distribution: str) -> None:
     """Have fastio see that it is not installed."""
-    real = patcher._version
-    monkeypatch.setattr(patcher, "_version", lambda name: None if name == distribution else real(name))
+    real = state.version
+    monkeypatch.setattr(state, "version", lambda name: None if name == distribution else real(name))
 
 
 def break_make(monkeypatch: pytest.MonkeyPatch, name: str) -> None:

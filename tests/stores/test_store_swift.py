@@ -342,10 +342,10 @@ def test_a_scheme_that_is_not_http() -> None:
 
 def test_other_versions_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """swiftclient, requests and urllib3 have versions of their own; the status names the one that is not known."""
-    from fastio.patching import patcher
+    from fastio.patching import state
 
-    version = patcher._version
-    monkeypatch.setattr(patcher, "_version", lambda name: "3.0.0" if name == "urllib3" else version(name))
+    version = state.version
+    monkeypatch.setattr(state, "version", lambda name: "3.0.0" if name == "urllib3" else version(name))
     report = fastio.patch(NAME)
     try:
         outcomes = {entry.target: (entry.outcome, entry.found) for entry in report.entries if entry.name == NAME}

@@ -11,14 +11,12 @@ from typing import Any
 import pytest
 
 import fastio
-from fastio.patching import registry
 from fastio.trace import recorder
 from tests.targets import attributes, import_targets
 from tests.trace import traces
 
 pytest.importorskip("glance_store", reason="the stores need glance_store")
 
-(WING,) = registry.WINGS
 SIZE = 3_000_001
 
 

@@ -1,4 +1,4 @@
-"""The instrumentation: the patches that record a trace, one module each, in the order of the registry's ``WINGS``."""
+"""The instrumentation: the patches that record a trace, one module each. The setting ``trace`` asks for them."""
 
 from __future__ import annotations
 

@@ -1,0 +1,87 @@
+"""The modules of targets: which are imported, which can not be, and what is done once one is."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Callable
+
+from fastio.patching.registry import Target
+
+#: why a module can not be imported, where that is so
+_absent: dict[str, str] = {}
+#: modules that somebody waits for
+_awaited: set[str] = set()
+
+
+def missing(target: Target) -> list[str]:
+    """The modules that the target needs and that are not imported yet."""
+    return [module for module in target.modules if module not in sys.modules]
+
+
+def why_absent(module: str) -> str | None:
+    """Why the module can not be imported, as far as :func:`look_for` has found; None if it can."""
+    return _absent.get(module)
+
+
+def look_for(target: Target) -> None:
+    """Note of the target's modules that are not imported why they can not be, if so."""
+    for module in missing(target):
+        if module == "subprocess":
+            importlib.import_module(module)
+        elif not _importable(module.partition(".")[0]):
+            _absent[module] = f"{module} is not installed"
+        elif not _in_package(module):
+            _absent[module] = f"{module} is not part of this release"
+        else:
+            _absent.pop(module, None)
+
+
+def _importable(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ValueError:
+        # A stub without a spec stands in sys.modules.
+        return False
+
+
+def _in_package(module: str) -> bool:
+    """Whether the packages of ``module``, the first of which is installed, have it; they are not imported for that."""
+    top, *rest = module.split(".")
+    name, spec = top, importlib.util.find_spec(top)
+    for part in rest:
+        loaded = sys.modules.get(name)
+        path = getattr(loaded, "__path__", None) or (spec.submodule_search_locations if spec else None)
+        if path is None:
+            return True
+        name = f"{name}.{part}"
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec is None and name not in sys.modules:
+            return False
+    return True
+
+
+def wait_for_imports(target: Target) -> None:
+    """If another thread is importing a module, wait until it has: half of it is no code that anybody knows."""
+    for module in target.modules:
+        spec = getattr(sys.modules.get(module), "__spec__", None)
+        if getattr(spec, "_initializing", False):
+            # What an import statement does; it gives up where that would be for ever.
+            importlib._bootstrap._lock_unlock_module(module)  # type: ignore[attr-defined]
+
+
+def await_import(module: str, imported: Callable[[str], None]) -> None:
+    """Call ``imported(module)`` once, as soon as the module is imported, with its import lock held."""
+    if module in _awaited:
+        return
+    _awaited.add(module)
+    # Imported here because it takes longer than the rest of fastio, and only waiting targets need it.
+    import wrapt
+
+    def arrived(_: object) -> None:
+        _awaited.discard(module)
+        imported(module)
+
+    wrapt.register_post_import_hook(arrived, module)

@@ -1,0 +1,194 @@
+"""The state of each target of each patch: what was asked of it, and what can be said of it now."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fastio import config
+from fastio.patching import fingerprint, hooks, modules, places, registry
+from fastio.patching.hooks import UnknownCodeError
+from fastio.patching.registry import Patch, Target
+from fastio.report import Entry, Outcome
+
+
+@dataclass
+class Record:
+    """What was asked of a target of a patch, and what came of it. What stands there is read from the live objects."""
+
+    #: asked for and not taken back, also if the target is imported later
+    wanted: bool = False
+    #: a call named the patch: it stays when ``also`` does not ask for it any more
+    named: bool = False
+    #: was applied once and taken back
+    taken_back: bool = False
+    #: why it could not be put together, empty if it could
+    failure: str = ""
+
+
+#: By the patch's name and the target's key; only one thread at a time changes it.
+_records: defaultdict[tuple[str, str], Record] = defaultdict(Record)
+
+
+def record(patch: Patch, target: Target) -> Record:
+    """The record of one of the patch's targets."""
+    return _records[patch.name, target.key]
+
+
+def records(patch: Patch) -> Iterator[Record]:
+    """Those of all its targets."""
+    return (record(patch, target) for target in patch.targets)
+
+
+def is_wanted(patch: Patch) -> bool:
+    """Whether the patch was asked for and not taken back."""
+    return any(each.wanted for each in records(patch))
+
+
+def is_named(patch: Patch) -> bool:
+    """Whether a call has named the patch since it was taken back last."""
+    return any(each.named for each in records(patch))
+
+
+def forget() -> None:
+    """Have everything as in a process that has never asked for a patch; nothing may be applied."""
+    _records.clear()
+
+
+@functools.cache
+def version(distribution: str) -> str | None:
+    """The installed version, None if there is none."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def entry(
+    patch: Patch, target: Target, outcome: Outcome, found: str, advice: str = "", in_effect: bool = False
+) -> Entry:
+    """What is said of one of the patch's targets."""
+    return Entry(patch.name, target.key, outcome, found, advice, in_effect)
+
+
+_AGAIN = "call fastio.patch() again"
+
+
+def blocked(patch: Patch, target: Target) -> Entry | None:
+    """Why the target can not even be looked at, or None."""
+    say = functools.partial(entry, patch, target)
+    versions = [(each, version(each.distribution)) for each in patch.requirements(target)]
+    for requirement, installed in versions:
+        if installed is None:
+            return say(Outcome.ABSENT, f"{requirement.distribution} is not installed")
+    for requirement, installed in versions:
+        if installed is not None and not requirement.accepts(installed):
+            found = f"{installed}; known: {requirement}"
+            return say(Outcome.UNSUPPORTED, found, f"use a version in the range, or disable {patch.name}")
+    if not fingerprint.known_python(target.keys[0]):
+        found = f"Python {fingerprint.PYTHON}: no fingerprints"
+        return say(Outcome.UNSUPPORTED, found, f"use a known Python, or disable {patch.name}")
+    for module in modules.missing(target):
+        absent = modules.why_absent(module)
+        if absent is not None:
+            return say(Outcome.ABSENT, absent)
+        return say(Outcome.WAITING, f"{module} is not imported yet")
+    if target.owner() is None:
+        if target.find_owner is None:
+            return say(Outcome.ABSENT, f"this release has no {target.attribute.rpartition('.')[0]}")
+        return say(Outcome.ABSENT, "eventlet has replaced the native class, and nobody uses it any more")
+    return None
+
+
+def look(patch: Patch, target: Target) -> Entry:
+    """What is true of a target now. The first row that holds counts::
+
+    failed                                                      failed
+    on    a function that it relies on was exchanged            reverted: patch again
+    on    our function is not found, the original stands there  reverted: patch again
+    on    our function is not found, something else is there    shadowed, perhaps not called
+    on    wrappers are on top of our function                   shadowed, in effect
+    on                                                          applied
+    wanted, but can not be looked at                            waiting, absent, unsupported
+    wanted, but the code is unknown                             changed
+    wanted                                                      reverted: patch again
+    off   taken back, and something of ours is left there       reverted, see _left_behind
+    off   can not be had                                        absent, unsupported
+    off   taken back                                            reverted
+    off                                                         off, see _why_off
+    """
+    say = functools.partial(entry, patch, target)
+    state, hook = record(patch, target), hooks.get(target)
+    if state.failure:
+        return say(Outcome.FAILED, state.failure, "report it; upstream's code is called as before")
+    if hook is not None and patch.name in hook.layers:
+        outdated, on_top, value = hook.outdated(target), hook.on_top(), hook.attribute.get()
+        if outdated is not None:
+            return say(Outcome.REVERTED, f"{outdated} was given another value since", _AGAIN)
+        if on_top is None and value is hook.original:
+            return say(Outcome.REVERTED, "somebody put the original back", _AGAIN)
+        if on_top is None:
+            found = f"{places.describe(value)} stands there, and does not show whether it calls us"
+            return say(Outcome.SHADOWED, found, "call fastio.patch() after it was put there")
+        if on_top:
+            return say(Outcome.SHADOWED, f"in effect, called through {_names(on_top)}", in_effect=True)
+        found = f"code of {fingerprint.span(hook.release)}"
+        if beneath := hook.beneath():
+            found += f", beneath {_names(beneath)}"
+        return say(Outcome.APPLIED, found, in_effect=True)
+    obstacle = blocked(patch, target)
+    if state.wanted:
+        if obstacle is not None:
+            return obstacle
+        try:
+            hooks.recognise(target)
+        except UnknownCodeError as error:
+            return say(Outcome.CHANGED, error.found, error.advice)
+        return say(Outcome.REVERTED, "the attribute was given another value since", _AGAIN)
+    if state.taken_back and hook is not None:
+        return say(Outcome.REVERTED, *_left_behind(hook))
+    if obstacle is not None and obstacle.outcome is not Outcome.WAITING:
+        return obstacle
+    if state.taken_back:
+        return say(Outcome.REVERTED, _what_is_there(target))
+    return say(Outcome.OFF, _why_off(patch))
+
+
+def _names(wrappers: tuple[object, ...]) -> str:
+    return ", ".join(map(places.describe, wrappers))
+
+
+def _left_behind(hook: hooks.Hook) -> tuple[str, str]:
+    """What of ours is at an attribute although this patch is off, and what to do about it."""
+    if hook.layers:
+        return "no longer called; still there: " + ", ".join(hook.layers), ""
+    on_top = hook.on_top()
+    if on_top is None and places.find(hook.attribute, lambda value: value is hook.original) is not None:
+        return "the original is in place", ""
+    if on_top == ():
+        return "ours is still there and passes everything through", "call fastio.unpatch() again"
+    return f"ours passes everything through; {_names(on_top or (hook.attribute.get(),))} sits on top", ""
+
+
+def _what_is_there(target: Target) -> str:
+    if missing := modules.missing(target):
+        return f"{missing[0]} is not imported"
+    try:
+        hooks.recognise(target)
+    except UnknownCodeError as error:
+        return error.found
+    return "the original is in place"
+
+
+def _why_off(patch: Patch) -> str:
+    settings = config.effective()
+    if not settings.enabled:
+        return f"switched off as a whole by {settings.sources['enabled']}"
+    if patch.name in settings.disabled or registry.ALL in settings.disabled and not patch.setting:
+        return f"disabled by {settings.sources['disabled']}"
+    if not patch.default:
+        return f"not in the default; ask for it with also={patch.name}"
+    return "not asked for"
