@@ -13,11 +13,10 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from wrapt import ObjectProxy
-
 from fastio import config
 from fastio.io import hashing, hashing_pool, image_files, paced
 from fastio.patching import namespaces
+from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Layer, Patch, Target
 
 
@@ -57,7 +56,7 @@ class _Hashlib:
         self.md5 = _in_background(hashlib.md5)
 
 
-class _Cache(ObjectProxy):  # type: ignore[misc]
+class _Cache(Proxy):
     """Stands for the cache, or its driver, the files of which are written without holding the hub."""
 
     @property

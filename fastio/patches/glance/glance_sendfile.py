@@ -21,8 +21,6 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from wrapt import ObjectProxy
-
 from fastio import counters
 from fastio.concurrency import current
 from fastio.concurrency.pace import Pace
@@ -30,6 +28,7 @@ from fastio.config import MIB
 from fastio.io import file_pieces, mapped, paced
 from fastio.patches import eventlet
 from fastio.patches.eventlet import _wsgi
+from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Layer, Patch, Target
 
 #: The least that a download sends from a mapping in a turn, in bytes, unless ``yield_bytes`` is less: a whole piece.
@@ -106,22 +105,22 @@ def make_process_v2_request(wrapped: Callable[..., Any], hook: Any) -> Callable[
     return _process_v2_request
 
 
-class _CacheFilter(ObjectProxy):  # type: ignore[misc]
+class _CacheFilter(Proxy):
     """Stands for the cache middleware, whose cache it is that a body opens its file from."""
 
     def __init__(self, wrapped: Any, opened: Opened) -> None:
         super().__init__(wrapped)
-        self._self_opened = opened
+        self._opened = opened
 
     @property
     def cache(self) -> _CacheFilter:
-        return _CacheFilter(self.__wrapped__.cache, self._self_opened)
+        return _CacheFilter(self.__wrapped__.cache, self._opened)
 
     @contextlib.contextmanager
     def open_for_read(self, image_id: Any) -> Iterator[Any]:
         with self.__wrapped__.open_for_read(image_id) as file:
             pieces = file_pieces.PieceFile(file)
-            self._self_opened.tell(pieces)
+            self._opened.tell(pieces)
             yield pieces
 
 

@@ -11,15 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from wrapt import ObjectProxy
-
+from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Layer, Patch, Target
 
 
-class _Noting(ObjectProxy):  # type: ignore[misc]
+class _Noting(Proxy):
     """An iterator that remembers the exception that ended it."""
 
-    _self_error: Exception | None = None
+    _error: Exception | None = None
 
     def __iter__(self) -> _Noting:
         return self
@@ -30,7 +29,7 @@ class _Noting(ObjectProxy):  # type: ignore[misc]
         except StopIteration:
             raise
         except Exception as error:
-            self._self_error = error
+            self._error = error
             raise
 
 
@@ -47,8 +46,8 @@ def make_next(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
             return wrapped(self)
         finally:
             self._iterator = iterator
-            if noting._self_error is not None:
-                self._fastio_error = noting._self_error
+            if noting._error is not None:
+                self._fastio_error = noting._error
 
     return __next__
 

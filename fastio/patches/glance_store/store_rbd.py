@@ -23,13 +23,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from wrapt import ObjectProxy
-
 from fastio.concurrency import current, offload
 from fastio.config import MIB
 from fastio.io import sparse
 from fastio.patches.glance_store import _stores
 from fastio.patching import namespaces
+from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Layer, Patch, Target
 
 #: Of the class that all drivers come from; ``configure_add`` assigns what the option says to the instance.
@@ -50,15 +49,15 @@ AHEAD_BYTES = 4 * MIB
 BEHIND_BYTES = 4 * MIB
 
 
-class _Library(ObjectProxy):  # type: ignore[misc]
+class _Library(Proxy):
     """The module ``rbd``, whose images are of a class of ours."""
 
     def __init__(self, library: Any, image: Callable[[Any], Any]) -> None:
         super().__init__(library)
-        self._self_image = image
+        self._image = image
 
     def Image(self, *args: Any, **kwargs: Any) -> Any:
-        return self._self_image(self.__wrapped__.Image(*args, **kwargs))
+        return self._image(self.__wrapped__.Image(*args, **kwargs))
 
 
 def _with_images(image: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -231,15 +230,15 @@ def make_iter(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     return namespaces.replaced(wrapped, rbd=_with_images(_capable(ReadAhead, "aio_read")))
 
 
-class _Utils(ObjectProxy):  # type: ignore[misc]
+class _Utils(Proxy):
     """The module ``glance_store.common.utils``, which cuts an image into chunks of another size."""
 
     def __init__(self, utils: Any, size: Callable[[int], int]) -> None:
         super().__init__(utils)
-        self._self_size = size
+        self._size = size
 
     def chunkreadable(self, image_file: Any, chunk_size: int) -> Any:
-        return self.__wrapped__.chunkreadable(image_file, self._self_size(chunk_size))
+        return self.__wrapped__.chunkreadable(image_file, self._size(chunk_size))
 
 
 def make_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:

@@ -18,11 +18,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from wrapt import ObjectProxy
-
 from fastio import config
 from fastio.concurrency import current
 from fastio.patches.glance_store import _stores
+from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Layer, Patch, Target
 
 _MODULE = "glance_store._drivers.s3"
@@ -89,18 +88,18 @@ def _most(part: int) -> int:
     return _stores.chunk_size("s3", config.effective().yield_bytes if current.is_green() else part)
 
 
-class _Client(ObjectProxy):  # type: ignore[misc]
+class _Client(Proxy):
     """The boto3 client of one upload, which tells when a part is no longer needed."""
 
     def __init__(self, client: Any, done: Callable[[], Any]) -> None:
         super().__init__(client)
-        self._self_done = done
+        self._done = done
 
     def upload_part(self, **kwargs: Any) -> Any:
         try:
             return self.__wrapped__.upload_part(**kwargs)
         finally:
-            self._self_done()
+            self._done()
 
 
 def make_add_multipart(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
