@@ -435,13 +435,18 @@ def test_the_public_method_is_wrapped() -> None:
     """``communicate`` is not replaced, but fastio relies on its code, which it must see beneath the tool."""
     import_targets()
     popen = importlib.import_module("subprocess").Popen
+    is_own = "communicate" in vars(popen)
     tool = Tool(proxy, popen, "communicate")
     tool.install()
     try:
         with fastio.patched(strict=True):
             assert (ran_communicate(popen), tool.calls) == (1, 1)
     finally:
-        tool.undo()
+        if is_own:
+            tool.undo()
+        else:
+            # The green class inherits it, and has to again.
+            del popen.communicate
 
 
 def test_a_wrapper_of_unknown_code_is_not_gone_beneath(at: At) -> None:
