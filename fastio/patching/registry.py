@@ -284,6 +284,7 @@ def all_patches() -> tuple[Patch, ...]:
     return (*patches(), *(patch for setting in ON_DEMAND for patch in on_demand(setting)))
 
 
+@cache
 def libraries() -> dict[str, str]:
     """What the folders of the libraries require, by the name of the folder; the standard library has nothing."""
     stated = {folder: _stated(folder) for folder in _within(PATCHES)}
