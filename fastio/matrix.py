@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from fastio.patching import fingerprint, registry
+from fastio.patching import catalogue, registry
 from fastio.patching.registry import Requirement, Target
 from fastio.tables import Table
 
@@ -75,16 +75,16 @@ def known_releases(target: Target, requires: Sequence[Requirement]) -> dict[str,
     for requirement in requires:
         if requirement.distribution in known:
             known[requirement.distribution] = set(filter(requirement.accepts, known[requirement.distribution]))
-    return {name: fingerprint.ordered(versions) for name, versions in known.items()}
+    return {name: catalogue.ordered(versions) for name, versions in known.items()}
 
 
 def all_releases() -> dict[str, list[str]]:
     """``{distribution: versions}`` of which some code is known."""
     known: dict[str, set[str]] = {}
-    for key in fingerprint.table():
+    for key in catalogue.table():
         for name, versions in _releases(key).items():
             known.setdefault(name, set()).update(versions)
-    return {name: fingerprint.ordered(known[name]) for name in sorted(known, key=str.lower)}
+    return {name: catalogue.ordered(known[name]) for name in sorted(known, key=str.lower)}
 
 
 @lru_cache(maxsize=1)
@@ -138,7 +138,7 @@ def tested_table() -> Table:
 
 def _releases(key: str) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
-    for hashes in fingerprint.table().get(key, {}).values():
+    for hashes in catalogue.table().get(key, {}).values():
         for releases in hashes.values():
             for release in releases.split(", "):
                 name, _, version = release.rpartition(" ")
@@ -147,7 +147,7 @@ def _releases(key: str) -> dict[str, set[str]]:
 
 
 def _span(name: str, versions: Sequence[str]) -> str:
-    return fingerprint.span(", ".join(f"{name} {version}" for version in versions)) if versions else f"{name}: none"
+    return catalogue.span(", ".join(f"{name} {version}" for version in versions)) if versions else f"{name}: none"
 
 
 def _counts(run: dict[str, int]) -> str:

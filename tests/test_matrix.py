@@ -12,7 +12,7 @@ from packaging.version import Version
 
 from benchmarks.tools import matrix as runner
 from fastio import cli, matrix
-from fastio.patching import fingerprint, registry
+from fastio.patching import catalogue, registry
 
 TARGETS = [(patch, target) for patch in registry.patches() for target in patch.targets]
 
@@ -39,7 +39,7 @@ def test_a_release_is_known_if_all_code_is() -> None:
         for name, versions in row.known.items():
             for version in versions:
                 for key in target.keys:
-                    tables = fingerprint.table()[key].values()
+                    tables = catalogue.table()[key].values()
                     releases = {each for hashes in tables for text in hashes.values() for each in text.split(", ")}
                     of_this = {release for release in releases if release.startswith(name + " ")}
                     assert not of_this or f"{name} {version}" in of_this
@@ -64,7 +64,7 @@ def test_what_was_tested_is_what_fastio_is_for() -> None:
     classifiers = (pathlib.Path(runner.ROOT) / "setup.cfg").read_text(encoding="utf-8")
     pythons = {pins.python for pins in runner.MATRIX}
     assert {python for python in pythons if f"Programming Language :: Python :: {python}\n" in classifiers} == pythons
-    assert pythons == {minor for known in fingerprint.table().values() for minor in known}
+    assert pythons == {minor for known in catalogue.table().values() for minor in known} - {catalogue.SOURCE}
     newest = {name: versions[-1] for name, versions in matrix.all_releases().items()}
     requirements = {requirement for patch, target in TARGETS for requirement in patch.requirements(target)}
     for name in matrix.DISTRIBUTIONS:

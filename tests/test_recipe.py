@@ -63,9 +63,9 @@ SETUP = """
     fastio.patches.__path__.append(str(root / "patches"))
     from benchmarks.tools import fingerprints
     fingerprints.TABLE = root / "table.json"
-    from fastio.patching import fingerprint
+    from fastio.patching import catalogue
     if fingerprints.TABLE.exists():
-        fingerprint.table = lambda: json.loads(fingerprints.TABLE.read_text())
+        catalogue.table = lambda: json.loads(fingerprints.TABLE.read_text())
 """
 
 

@@ -5,14 +5,14 @@
 
 The functions are those that the patches declare. Each interpreter hashes its own standard library, the given releases
 of the libraries that are patched (downloaded with pip; an option for each folder of ``fastio.patches``) and further
-versions of the standard library of its minor version given by ``--stdlib VERSION=DIRECTORY``. A new release is added
+versions of the standard library of its minor version given by ``--stdlib VERSION=DIRECTORY``: the bytecode that it
+makes of them, and their sources, which are the same whichever interpreter reads them. A new release is added
 only after somebody has read what changed in it; the file is merged, never started anew, unless ``--fresh`` is given.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
 import json
 import os
 import pathlib
@@ -21,23 +21,22 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import tokenize
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from types import CodeType
 from typing import NamedTuple
 
 from packaging.requirements import Requirement as PEP508
 
-from fastio.patching import registry
-from fastio.patching.fingerprint import NOT_PLAIN, PYTHON, Defaults, digest, spell
+from fastio.patching import registry, syntax
+from fastio.patching.catalogue import CPYTHON, PYTHON, SOURCE
+from fastio.patching.fingerprint import Defaults, digest
 from fastio.patching.registry import Requirement
 
 TABLE = pathlib.Path(__file__).resolve().parents[2] / "fastio" / "patching" / "fingerprints.json"
-#: ``{key: {minor version of Python: {fingerprint: releases}}}``
+#: ``{key: {minor version of Python, or SOURCE: {fingerprint: releases}}}``
 Table = dict[str, dict[str, dict[str, str]]]
-#: What the standard library is called in the table.
-CPYTHON = "CPython"
 
 
 class Wanted(NamedTuple):
@@ -103,52 +102,27 @@ def without_defaults() -> frozenset[str]:
     return frozenset(target.keys[0] for target in targets if target.without_defaults)
 
 
-def functions(code: CodeType, prefix: str = "") -> Iterator[tuple[str, CodeType]]:
-    """Every function and method of a module's code, with its qualified name; a later definition follows an earlier."""
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            name = prefix + constant.co_name
-            yield name, constant
-            yield from functions(constant, name + ".")
+def hashes(root: pathlib.Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str, str]]:
+    """``(key, PYTHON or SOURCE, fingerprint)`` of the wanted functions below ``root``.
 
-
-def all_defaults(tree: ast.AST) -> dict[tuple[str, int], Defaults]:
-    """The defaults of every function, by its name and the line that its code begins on."""
-    found = {}
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            line = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-            keyword = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
-            found[node.name, line] = Defaults(
-                tuple(map(spelled, node.args.defaults)),
-                {argument.arg: spelled(value) for argument, value in keyword if value is not None},
-            )
-    return found
-
-
-def spelled(default: ast.expr) -> str:
-    """What ``fingerprint.spell`` makes of the default's value, if that can be told without running the module."""
-    try:
-        return spell(eval(compile(ast.Expression(default), "", "eval"), {"__builtins__": {}}))
-    except NameError:
-        return NOT_PLAIN
-
-
-def hashes(root: pathlib.Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
-    """``(key, fingerprint)`` of the wanted functions below ``root``, as compiled at each optimisation level."""
+    The bytecode is what the running Python makes of it at each level of optimisation.
+    """
     for module, names in wanted.items():
         place = root.joinpath(*module.split("."))
         path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
         if not path.exists():
             continue
-        defaults = all_defaults(ast.parse(path.read_bytes()))
+        with tokenize.open(path) as file:
+            text = file.read()
+        last = {name.rpartition(".")[2] for name in names}
         for level in (0, 1, 2):
-            code = compile(path.read_bytes(), str(path), "exec", optimize=level, dont_inherit=True)
-            for name, function in functions(code):
-                if name in names:
-                    key = f"{module}:{name}"
-                    its = defaults[function.co_name, function.co_firstlineno]
-                    yield key, digest(function, Defaults() if key in without_defaults() else its)
+            for name, source in syntax.functions(text, str(path), last, level):
+                if name not in names:
+                    continue
+                key = f"{module}:{name}"
+                defaults = Defaults() if key in without_defaults() else source.defaults
+                yield key, PYTHON, digest(source.code, defaults)
+                yield key, SOURCE, syntax.fingerprint(source.tree, defaults)
 
 
 def download(distribution: str, version: str, into: pathlib.Path) -> pathlib.Path | None:
@@ -166,13 +140,13 @@ def download(distribution: str, version: str, into: pathlib.Path) -> pathlib.Pat
     return into / "unpacked"
 
 
-def collect(arguments: argparse.Namespace) -> dict[str, list[tuple[str, str]]]:
-    """``{key: [(fingerprint, release)]}`` for the running interpreter."""
-    found: dict[str, list[tuple[str, str]]] = {}
+def collect(arguments: argparse.Namespace) -> dict[str, list[tuple[str, str, str]]]:
+    """``{key: [(PYTHON or SOURCE, fingerprint, release)]}``, as the running interpreter has them."""
+    found: dict[str, list[tuple[str, str, str]]] = {}
 
     def add(root: pathlib.Path, wanted: Mapping[str, Sequence[str]], release: str) -> None:
-        for key, value in hashes(root, wanted):
-            found.setdefault(key, []).append((value, release))
+        for key, kind, value in hashes(root, wanted):
+            found.setdefault(key, []).append((kind, value, release))
 
     def add_stdlib(root: pathlib.Path, version: str) -> None:
         add(root, wanted_of(CPYTHON, version), f"{CPYTHON} {version}")
@@ -216,8 +190,8 @@ def main() -> None:
         return
     table = json.loads(TABLE.read_text()) if TABLE.exists() else {}
     for key, entries in collect(arguments).items():
-        known = table.setdefault(key, {}).setdefault(PYTHON, {})
-        for value, release in entries:
+        for kind, value, release in entries:
+            known = table.setdefault(key, {}).setdefault(kind, {})
             names = releases(known.get(value, ""))
             if release not in names:
                 known[value] = ", ".join([*names, release])

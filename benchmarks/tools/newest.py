@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from packaging.version import Version
 
 from benchmarks.tools import fingerprints
-from fastio.patching import fingerprint, registry
+from fastio.patching import catalogue, registry
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,13 @@ def examine(
     wanted: Mapping[str, Sequence[str]],
     refused: Sequence[str] = (),
 ) -> Finding:
-    """Compare the functions ``wanted`` of the modules below ``root`` with the table, for the running Python."""
+    """Compare the sources of the functions ``wanted`` of the modules below ``root`` with the table."""
     found: dict[str, set[str]] = {}
-    for key, value in fingerprints.hashes(root, wanted):
-        found.setdefault(key, set()).add(value)
+    for key, kind, value in fingerprints.hashes(root, wanted):
+        if kind == catalogue.SOURCE:
+            found.setdefault(key, set()).add(value)
     keys = [f"{module}:{name}" for module, names in wanted.items() for name in names]
-    tables = {key: fingerprint.table().get(key, {}).get(fingerprint.PYTHON, {}) for key in keys}
+    tables = {key: catalogue.table().get(key, {}).get(catalogue.SOURCE, {}) for key in keys}
     known = [key for key in keys if key in found and found[key] <= set(tables[key])]
     expected = _keys_of_newest(distribution, tables)
     return Finding(

@@ -12,15 +12,9 @@ from __future__ import annotations
 
 import dis
 import hashlib
-import json
-import sys
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
-
-#: Minor version of the running Python, the second key of the table: bytecode differs from one to the next.
-PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
 class Defaults(NamedTuple):
@@ -49,14 +43,24 @@ def fingerprint(function: FunctionType) -> str:
 
     Names of files and line numbers do not count.
     """
+    return digest(function.__code__, defaults(function))
+
+
+def defaults(function: FunctionType) -> Defaults:
+    """The defaults that the function has now."""
     keyword = {name: spell(value) for name, value in (function.__kwdefaults__ or {}).items()}
-    return digest(function.__code__, Defaults(tuple(map(spell, function.__defaults__ or ())), keyword))
+    return Defaults(tuple(map(spell, function.__defaults__ or ())), keyword)
 
 
 def digest(code: CodeType, defaults: Defaults) -> str:
     """The fingerprint of a function with this code and these defaults."""
     hashed = hashlib.sha256()
     _feed(hashed, code)
+    return with_defaults(hashed, defaults)
+
+
+def with_defaults(hashed: Any, defaults: Defaults) -> str:
+    """The fingerprint of what has been hashed of a function, with the defaults of its arguments."""
     hashed.update(repr((tuple(defaults.positional), sorted(defaults.keyword.items()))).encode())
     return hashed.hexdigest()[:16]
 
@@ -97,37 +101,3 @@ def _feed_constant(hashed: Any, constant: Any) -> None:
         hashed.update(repr(sorted(map(repr, constant))).encode())
     else:
         hashed.update(repr(constant).encode())
-
-
-@lru_cache(maxsize=1)
-def table() -> dict[str, dict[str, dict[str, str]]]:
-    """``{"module:qualified.name": {python minor: {fingerprint: releases}}}``, as generated."""
-    from importlib.resources import files
-
-    return json.loads(files("fastio.patching").joinpath("fingerprints.json").read_text(encoding="utf-8"))
-
-
-def known_python(key: str) -> bool:
-    """Whether the table has anything for ``key`` under the running Python."""
-    return PYTHON in table().get(key, {})
-
-
-def recognise(key: str, function: Any) -> str | None:
-    """The upstream releases in which ``key`` has exactly this code, or None."""
-    # type() and not isinstance(): a proxy around a function claims to be one.
-    if type(function) is not FunctionType:
-        return None
-    return table().get(key, {}).get(PYTHON, {}).get(fingerprint(function))
-
-
-def ordered(versions: Iterable[str]) -> list[str]:
-    """Versions such as ``4.10.1``, the oldest first."""
-    return sorted(versions, key=lambda version: [int(number) for number in version.split(".")])
-
-
-def span(releases: str) -> str:
-    """A list of releases as people read it: ``eventlet 0.34.3 to 0.41.3``."""
-    listed = [release.rpartition(" ") for release in releases.split(", ")]
-    name = listed[0][0]
-    versions = ordered(version for _, _, version in listed)
-    return f"{name} {versions[0]}" if len(versions) == 1 else f"{name} {versions[0]} to {versions[-1]}"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from fastio.patching import fingerprint, places, registry
+from fastio.patching import catalogue, places, registry
 from fastio.patching.registry import Patch, Target
 
 
@@ -205,7 +205,7 @@ def _recognise_elsewhere(key: str) -> FunctionType:
     function = _function_at(key)
     if function is None:
         raise UnknownCodeError(f"{key} does not exist", _REPORT_IT)
-    if fingerprint.recognise(key, function) is None:
+    if catalogue.recognise(key, function) is None:
         module = key.partition(":")[0]
         if _defined_in((module,), function):
             raise UnknownCodeError(f"{key} has unknown code", _REPORT_IT)
@@ -243,11 +243,9 @@ def _release(key: str, value: Any) -> str:
     for hook in list(_hooks.values()):
         if value is hook.function:
             return hook.release
-    return fingerprint.recognise(key, value) or ""
+    return catalogue.recognise(key, value) or ""
 
 
 def _known(key: str, value: Any) -> bool:
     """Whether ``value`` is upstream's function of known code, or ours in its place."""
-    return (
-        any(value is hook.function for hook in list(_hooks.values())) or fingerprint.recognise(key, value) is not None
-    )
+    return any(value is hook.function for hook in list(_hooks.values())) or catalogue.recognise(key, value) is not None

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fastio import config
-from fastio.patching import fingerprint, hooks, modules, places, registry
+from fastio.patching import catalogue, hooks, modules, places, registry
 from fastio.patching.hooks import UnknownCodeError
 from fastio.patching.registry import Patch, Target
 from fastio.report import Entry, Outcome
@@ -88,8 +88,8 @@ def blocked(patch: Patch, target: Target) -> Entry | None:
         if installed is not None and not requirement.accepts(installed):
             found = f"{installed}; known: {requirement}"
             return say(Outcome.UNSUPPORTED, found, f"use a version in the range, or disable {patch.name}")
-    if not fingerprint.known_python(target.keys[0]):
-        found = f"Python {fingerprint.PYTHON}: no fingerprints"
+    if not catalogue.known_python(target.keys[0]):
+        found = f"Python {catalogue.PYTHON}: no fingerprints"
         return say(Outcome.UNSUPPORTED, found, f"use a known Python, or disable {patch.name}")
     for module in modules.missing(target):
         absent = modules.why_absent(module)
@@ -135,7 +135,7 @@ def look(patch: Patch, target: Target) -> Entry:
             return say(Outcome.SHADOWED, found, "call fastio.patch() after it was put there")
         if on_top:
             return say(Outcome.SHADOWED, f"in effect, called through {_names(on_top)}", in_effect=True)
-        found = f"code of {fingerprint.span(hook.release)}"
+        found = f"code of {catalogue.span(hook.release)}"
         if beneath := hook.beneath():
             found += f", beneath {_names(beneath)}"
         return say(Outcome.APPLIED, found, in_effect=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -72,6 +73,11 @@ def test_stdin_closed_by_the_caller_in_between(patched: Any, sp: ModuleType, gat
     assert popen.communicate() == (digest(data(1, popen._input_offset)), b"")
 
 
+#: What upstream does itself it does in its own way.
+waits_for_all = pytest.mark.skipif(sys.version_info >= (3, 13, 6), reason="upstream waits until all of it is sent")
+
+
+@waits_for_all
 def test_a_process_left_behind_holds_stdin(patched: Any, sp: ModuleType, gate: Gate) -> None:
     """Upstream returns once the outputs have ended and the child has exited."""
     popen = sp.Popen(command("close:1", "close:2", gate.grandchild, gate.tell, gate.wait), pass_fds=gate.fds, **PIPES)
@@ -87,6 +93,7 @@ def test_a_process_left_behind_holds_stdin(patched: Any, sp: ModuleType, gate: G
     gate.open()
 
 
+@waits_for_all
 def test_a_process_left_behind_by_a_shell(patched: Any, sp: ModuleType) -> None:
     script = "exec 3<&0; sleep 600 <&3 >/dev/null 2>&1 & echo x; wait"
     popen = sp.Popen(["/bin/sh", "-c", script], start_new_session=True, **PIPES)
@@ -132,4 +139,6 @@ def test_without_the_patches_beneath(sp: ModuleType, gate: Gate, disabled: list[
             popen.communicate(data(1, BIG), timeout=0.2)
         gate.open()
         assert popen.communicate() == (digest(data(1, BIG)), b"")
-        assert counters.exchanges == (1 if disabled else 2)
+        # Later releases than 3.13.5 do by themselves what the patch does.
+        alone = 0 if sys.version_info >= (3, 13, 6) else 1
+        assert counters.exchanges == (alone if disabled else 2)

@@ -21,7 +21,7 @@ import pytest
 import fastio
 from fastio import config, counters
 from fastio.errors import PatchError
-from fastio.patching import fingerprint, registry, state
+from fastio.patching import catalogue, registry, state
 from fastio.report import Entry, Outcome
 from tests.conftest import HAS_EVENTLET, MONKEY_PATCHED, everything, needs_eventlet, needs_oslo
 from tests.targets import attributes, function_at, import_targets, missing
@@ -450,7 +450,7 @@ def test_an_unsupported_version_of_one_target_only(tmp_path: pathlib.Path, run_p
 
 
 def test_a_python_that_nobody_has_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fingerprint, "PYTHON", "3.99")
+    monkeypatch.setattr(catalogue, "PYTHON", "3.99")
     originals = attributes()
     with pytest.raises(PatchError, match=r"3\.99"):
         fastio.patch(strict=True)
@@ -741,7 +741,7 @@ def reach_changed() -> Entry:
 
 
 def reach_unsupported(monkeypatch: pytest.MonkeyPatch) -> Entry:
-    monkeypatch.setattr(fingerprint, "PYTHON", "3.99")
+    monkeypatch.setattr(catalogue, "PYTHON", "3.99")
     return fastio.patch(COMMUNICATE).entries[0]
 
 

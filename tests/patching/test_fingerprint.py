@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import fastio
 from benchmarks.tools import fingerprints as generator
-from fastio.patching import fingerprint
+from fastio.patching import catalogue, fingerprint
 
 RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -112,7 +112,8 @@ def functions_of(source: str, names: list[str], path: pathlib.Path) -> tuple[dic
         for part in name.split("."):
             value = inspect.getattr_static(value, part)
         live[f"library:{name}"] = fingerprint.fingerprint(value)
-    return dict(generator.hashes(path, {"library": names})), live
+    read = generator.hashes(path, {"library": names})
+    return {key: value for key, kind, value in read if kind == catalogue.PYTHON}, live
 
 
 DEFAULTS = [
@@ -159,8 +160,9 @@ class C:
     expected: dict[str, set[str]] = {name: set() for name in ("f", "C.f", "C.g", "C.D.f")}
     path = tmp_path / "library.py"
     path.write_text(source)
-    for key, value in generator.hashes(tmp_path, {"library": list(expected)}):
-        expected[key.partition(":")[2]].add(value)
+    for key, kind, value in generator.hashes(tmp_path, {"library": list(expected)}):
+        if kind == catalogue.PYTHON:
+            expected[key.partition(":")[2]].add(value)
     assert {name: len(found) for name, found in expected.items()} == {"f": 2, "C.f": 1, "C.g": 1, "C.D.f": 1}
     assert len(set().union(*expected.values())) == 5
 
@@ -324,20 +326,20 @@ def native(name: str) -> Any:
 
 def test_recognise() -> None:
     save_input = native("_save_input")
-    releases = fingerprint.recognise(KEY, save_input)
+    releases = catalogue.recognise(KEY, save_input)
     assert releases
     assert "CPython" in releases
-    assert fingerprint.recognise("subprocess:Popen._wait", save_input) is None
-    assert fingerprint.recognise("subprocess:Popen.nothing", save_input) is None
+    assert catalogue.recognise("subprocess:Popen._wait", save_input) is None
+    assert catalogue.recognise("subprocess:Popen.nothing", save_input) is None
     copy = types.FunctionType(save_input.__code__, {})
-    assert fingerprint.recognise(KEY, copy) == releases
+    assert catalogue.recognise(KEY, copy) == releases
     copy.__defaults__ = (None,)
-    assert fingerprint.recognise(KEY, copy) is None
+    assert catalogue.recognise(KEY, copy) is None
 
 
 @pytest.mark.parametrize("value", [None, 3, "text", len, functools.partial(native("_save_input")), staticmethod(busy)])
 def test_what_is_no_function_is_not_recognised(value: Any) -> None:
-    assert fingerprint.recognise(KEY, value) is None
+    assert catalogue.recognise(KEY, value) is None
 
 
 def test_a_proxy_is_not_recognised() -> None:
@@ -345,14 +347,14 @@ def test_a_proxy_is_not_recognised() -> None:
     wrapt = pytest.importorskip("wrapt")
     proxy = wrapt.FunctionWrapper(native("_save_input"), lambda wrapped, *rest: wrapped(*rest[1]))
     assert isinstance(proxy, types.FunctionType)
-    assert fingerprint.recognise(KEY, proxy) is None
+    assert catalogue.recognise(KEY, proxy) is None
 
 
 def test_known_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert fingerprint.known_python(KEY)
-    assert not fingerprint.known_python("subprocess:Popen.nothing")
-    monkeypatch.setattr(fingerprint, "PYTHON", "3.99")
-    assert not fingerprint.known_python(KEY)
+    assert catalogue.known_python(KEY)
+    assert not catalogue.known_python("subprocess:Popen.nothing")
+    monkeypatch.setattr(catalogue, "PYTHON", "3.99")
+    assert not catalogue.known_python(KEY)
 
 
 @pytest.mark.parametrize(
@@ -365,28 +367,28 @@ def test_known_python(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_span(releases: str, text: str) -> None:
-    assert fingerprint.span(releases) == text
+    assert catalogue.span(releases) == text
 
 
 def test_the_shape_of_the_table() -> None:
-    table = fingerprint.table()
+    table = catalogue.table()
     assert table
     for key, pythons in table.items():
         assert key.count(":") == 1
         for python, known in pythons.items():
-            assert python.startswith("3.")
+            assert python.startswith("3.") or python == catalogue.SOURCE
             for value, releases in known.items():
                 assert len(value) == 16
                 assert set(value) <= set("0123456789abcdef")
-                assert fingerprint.span(releases)
-    path = pathlib.Path(fingerprint.__file__).with_name("fingerprints.json")
+                assert catalogue.span(releases)
+    path = pathlib.Path(catalogue.__file__).with_name("fingerprints.json")
     assert path.read_text(encoding="utf-8") == json.dumps(table, indent=1, sort_keys=True) + "\n"
 
 
 def test_the_table_has_what_the_patches_declare() -> None:
     """Nothing is missing, and nothing is there that is looked up by nobody."""
-    assert set(fingerprint.table()) == {wanted.key for wanted in generator.declared()}
-    assert generator.looked_up(fingerprint.table()) == fingerprint.table()
+    assert set(catalogue.table()) == {wanted.key for wanted in generator.declared()}
+    assert generator.looked_up(catalogue.table()) == catalogue.table()
 
 
 def test_every_key_belongs_to_a_library() -> None:
@@ -411,8 +413,9 @@ def test_the_generator_sees_what_the_running_python_has() -> None:
     """It compiles the source files; what is looked up are the functions as they were loaded."""
     stdlib = pathlib.Path(sysconfig.get_path("stdlib"))
     generated: dict[str, set[str]] = {}
-    for key, value in generator.hashes(stdlib, STDLIB):
-        generated.setdefault(key, set()).add(value)
+    for key, kind, value in generator.hashes(stdlib, STDLIB):
+        if kind == catalogue.PYTHON:
+            generated.setdefault(key, set()).add(value)
     names = [name.removeprefix("Popen.") for name in STDLIB["subprocess"] if name.startswith("Popen.")]
     assert "_communicate" in names
     for name in names:
@@ -428,7 +431,7 @@ def test_all_that_the_generator_finds_here_is_in_the_table() -> None:
     stdlib = pathlib.Path(sysconfig.get_path("stdlib"))
     unknown = {
         key
-        for key, value in generator.hashes(stdlib, STDLIB)
-        if value not in fingerprint.table().get(key, {}).get(fingerprint.PYTHON, {})
+        for key, kind, value in generator.hashes(stdlib, STDLIB)
+        if value not in catalogue.table().get(key, {}).get(kind, {})
     }
     assert unknown == set()

@@ -19,13 +19,13 @@ from packaging.version import Version
 import fastio
 from fastio.errors import UnknownPatchError
 from fastio.patches import HTTP
-from fastio.patching import fingerprint, registry
+from fastio.patching import catalogue, registry
 from fastio.patching.registry import Requirement, Target
 from tests.conftest import HAS_EVENTLET, HAS_OSLO, everything
 from tests.targets import function_at, import_targets, missing
 
 TARGETS = [(patch, target) for patch in registry.all_patches() for target in patch.targets]
-PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 
 
 def identify(value: Any) -> str:
@@ -78,7 +78,7 @@ def test_every_target_is_guarded(patch: registry.Patch, target: Target) -> None:
         assert re.fullmatch(r"[\w.]+:[\w.]+", key)
         assert key.rpartition(".")[2].rpartition(":")[2] in (attribute, "open")
         for python in PYTHONS:
-            assert fingerprint.table()[key].get(python), f"no release of {key} is known under Python {python}"
+            assert catalogue.table()[key].get(python), f"no release of {key} is known under Python {python}"
 
 
 @pytest.mark.parametrize(("patch", "target"), TARGETS, ids=identify)
@@ -90,7 +90,7 @@ def test_what_is_installed_here_is_known(patch: registry.Patch, target: Target) 
     for attribute, key in target.beside.items():
         function = function_at(target, attribute, key)
         assert function, f"{key} has unknown code"
-        assert fingerprint.recognise(key, function), f"{key} is not as upstream has it"
+        assert catalogue.recognise(key, function), f"{key} is not as upstream has it"
     if target.stock is not None:
         assert inspect.getattr_static(target.owner(), target.name) == target.stock
     if reason := missing(patch, target):
@@ -137,7 +137,7 @@ def test_a_requirement_is_stated_once() -> None:
 def test_declared_ranges_are_those_that_somebody_has_read() -> None:
     """From a release in the table to the newest one, and the oldest one is in the range of some patch."""
     read: dict[str, list[Version]] = {}
-    for known in fingerprint.table().values():
+    for known in catalogue.table().values():
         for releases in (releases for hashes in known.values() for releases in hashes.values()):
             for release in releases.split(", "):
                 name, _, version = release.rpartition(" ")
@@ -185,7 +185,7 @@ def test_a_release_candidate_is_not_its_release() -> None:
 
 
 #: Modules that read the table: to look up what targets declare, and for reports.
-LOOK_UP = {"patching/hooks.py", "patching/state.py", "matrix.py", "patching/fingerprint.py"}
+LOOK_UP = {"patching/hooks.py", "patching/state.py", "matrix.py"}
 
 
 def names_used(path: pathlib.Path) -> set[str]:
@@ -206,9 +206,9 @@ def test_nobody_relies_on_code_that_is_not_declared() -> None:
     """All code is looked up for a target's attribute and ``relies_on``, so the report tells when it changes."""
     root = pathlib.Path(fastio.__file__).parent
     users = {path.relative_to(root).as_posix() for path in root.rglob("*.py")
-             if names_used(path) & {"fingerprint", "recognise"}}  # fmt: skip
+             if names_used(path) & {"catalogue", "recognise"}}  # fmt: skip
     assert users == LOOK_UP
-    assert [name for name in users if "fingerprint.recognise(" in (root / name).read_text()] == ["patching/hooks.py"]
+    assert [name for name in users if "catalogue.recognise(" in (root / name).read_text()] == ["patching/hooks.py"]
 
 
 @pytest.mark.parametrize("name", fastio.names())

@@ -1,6 +1,6 @@
 """``Popen._communicate`` on top of the I/O core: what the native and the green replacement have in common.
 
-Everything around the moving of bytes is as in CPython 3.10 to 3.13 (the fingerprints say exactly
+Everything around the moving of bytes is as in CPython 3.10 to 3.14 (the fingerprints say exactly
 which code): when stdin is flushed and closed, what ``_fileobj2output``, ``_input`` and
 ``_input_offset`` hold, when time-outs are looked at, and in which order streams are closed, the
 child is waited for and text is decoded. In what the releases differ is a

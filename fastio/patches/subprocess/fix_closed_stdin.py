@@ -1,6 +1,6 @@
 """``fix_closed_stdin``: ``communicate()`` after ``stdin.close()`` returns the outputs.
 
-CPython up to 3.14 raises ``ValueError: flush of closed file``. CPython 3.15 returns the outputs, too.
+CPython up to 3.13.5 raises ``ValueError: flush of closed file``. Later releases return the outputs, too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 
 PATCH = Patch(
     __name__,
-    summary="communicate() after stdin.close() returns the outputs, as CPython 3.15 does",
+    summary="communicate() after stdin.close() returns the outputs, as CPython 3.13.6 does",
     layer=Layer.FIX,
     after=("fix_input_resume",),
     targets=(_popen.native_target(make), _popen.green_target(make)),

@@ -1,0 +1,70 @@
+"""The upstream code that fastio knows.
+
+The private code that fastio replaces changes without notice. A function is looked up in ``fingerprints.json``, which
+``python -m benchmarks.tools.fingerprints`` writes from upstream's releases: by its bytecode, which is quick, and where
+another compiler made it, by its source. A function that is not there is code that nobody has read: the target is then
+left alone.
+
+Only :mod:`fastio.patching.hooks` looks code up, for the functions that a target declares.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from functools import cache
+from types import FunctionType
+from typing import Any
+
+from fastio.patching import fingerprint
+
+#: Minor version of the running Python, the second key of the table: bytecode differs from one to the next.
+PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
+#: The second key of the table for fingerprints of sources, which are the same for every Python.
+SOURCE = "source"
+#: What the standard library is called in the table.
+CPYTHON = "CPython"
+
+
+@cache
+def table() -> dict[str, dict[str, dict[str, str]]]:
+    """``{"module:qualified.name": {python minor or SOURCE: {fingerprint: releases}}}``, as generated."""
+    from importlib.resources import files
+
+    return json.loads(files("fastio.patching").joinpath("fingerprints.json").read_text(encoding="utf-8"))
+
+
+def known_python(key: str) -> bool:
+    """Whether the table has anything for ``key`` that may be met under the running Python."""
+    known = table().get(key, {})
+    return PYTHON in known or SOURCE in known and any(PYTHON in others for others in table().values())
+
+
+def recognise(key: str, function: Any) -> str | None:
+    """The upstream releases in which ``key`` has exactly this code, or None."""
+    # type() and not isinstance(): a proxy around a function claims to be one.
+    if type(function) is not FunctionType or not known_python(key):
+        return None
+    found = table()[key].get(PYTHON, {}).get(fingerprint.fingerprint(function))
+    if found is None:
+        # Imported here because few need it: compilers whose bytecode is in the table are the rule.
+        from fastio.patching import syntax
+
+        names = {key.rpartition(":")[2].rpartition(".")[2] for key in table()}
+        source = syntax.of_function(function, fingerprint.defaults(function), names)
+        found = None if source is None else table()[key].get(SOURCE, {}).get(source)
+    return found
+
+
+def ordered(versions: Iterable[str]) -> list[str]:
+    """Versions such as ``4.10.1``, the oldest first."""
+    return sorted(versions, key=lambda version: [int(number) for number in version.split(".")])
+
+
+def span(releases: str) -> str:
+    """A list of releases as people read it: ``eventlet 0.34.3 to 0.41.3``."""
+    listed = [release.rpartition(" ") for release in releases.split(", ")]
+    name = listed[0][0]
+    versions = ordered(version for _, _, version in listed)
+    return f"{name} {versions[0]}" if len(versions) == 1 else f"{name} {versions[0]} to {versions[-1]}"

@@ -1,0 +1,152 @@
+"""Recognising upstream code by its source.
+
+Two compilers make different bytecode of the same source: Python 3.13.1 compiles comprehensions otherwise than
+Python 3.13.0 does. A function that :mod:`fastio.patching.fingerprint` does not know by its bytecode is therefore looked
+up by its syntax tree, which is the same for all of them.
+
+The file is believed only where the running Python makes of it the very code that the function has: it may have been
+replaced since it was imported.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import linecache
+from collections.abc import Collection, Iterator
+from functools import lru_cache
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple
+
+from fastio.patching.fingerprint import NOT_PLAIN, Defaults, digest, spell, with_defaults
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+#: Fields of nodes that do not change what a function does, or that only some versions of Python have.
+_IGNORED = frozenset({"annotation", "returns", "type_comment", "type_params", "kind", "ctx"})
+
+
+class Source(NamedTuple):
+    """A function in a source file."""
+
+    #: of its syntax tree, without the defaults of its arguments
+    tree: str
+    defaults: Defaults
+    code: CodeType
+
+
+def fingerprint(tree: str, defaults: Defaults) -> str:
+    """Sixteen hexadecimal digits that stand for what a function with this source and these defaults does."""
+    return with_defaults(hashlib.sha256(tree.encode()), defaults)
+
+
+def of_function(function: FunctionType, defaults: Defaults, names: Collection[str]) -> str | None:
+    """The fingerprint of the function's source; None where there is none, or the function is not made of it.
+
+    :param defaults: those that the function has now
+    :param names: of the functions that are ever looked for: no others are read
+    """
+    code = function.__code__
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    found = _read("".join(lines), code.co_filename, frozenset(names)).get((code.co_name, code.co_firstlineno))
+    if found is None or digest(found.code, Defaults()) != digest(code, Defaults()):
+        return None
+    return fingerprint(found.tree, defaults)
+
+
+@lru_cache(maxsize=64)
+def _read(text: str, path: str, names: frozenset[str]) -> dict[tuple[str, int], Source]:
+    try:
+        return {(source.code.co_name, source.code.co_firstlineno): source for _, source in functions(text, path, names)}
+    except (SyntaxError, ValueError):
+        return {}
+
+
+def functions(text: str, path: str, names: Collection[str], optimize: int = -1) -> Iterator[tuple[str, Source]]:
+    """The functions of a module with one of these names, each with its qualified name.
+
+    :raises SyntaxError: if the running Python can not compile the module
+    """
+    tree = ast.parse(text)
+    nodes = {(node.name, _first_line(node)): node for node in ast.walk(tree) if isinstance(node, Function)}
+    for name, code in _codes(compile(tree, path, "exec", optimize=optimize, dont_inherit=True)):
+        node = nodes.get((code.co_name, code.co_firstlineno))
+        if code.co_name in names and node is not None:
+            yield name, Source(_function(node, its_defaults=False), _defaults(node.args), code)
+
+
+def _codes(code: CodeType, prefix: str = "") -> Iterator[tuple[str, CodeType]]:
+    """All code of a module, with qualified names; a later definition follows an earlier one."""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            name = prefix + constant.co_name
+            yield name, constant
+            yield from _codes(constant, name + ".")
+
+
+def _first_line(node: Function) -> int:
+    """The line on which the compiler has the function begin."""
+    return min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+
+
+def _defaults(arguments: ast.arguments) -> Defaults:
+    keyword = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return Defaults(
+        tuple(map(_default, arguments.defaults)),
+        {argument.arg: _default(value) for argument, value in keyword if value is not None},
+    )
+
+
+def _default(expression: ast.expr) -> str:
+    """What :func:`fastio.patching.fingerprint.spell` makes of the value, if the source alone tells it."""
+    try:
+        # Names have no meaning here, so that nothing but literals and their arithmetic can be evaluated.
+        return spell(eval(compile(ast.Expression(expression), "", "eval"), {"__builtins__": {}}))
+    except Exception:
+        return NOT_PLAIN
+
+
+def _function(node: Function, its_defaults: bool) -> str:
+    """The function as text: its arguments and its body, but neither its decorators nor its documentation."""
+    arguments = node.args
+    if not its_defaults:
+        fields = {**dict(ast.iter_fields(arguments)), "defaults": [], "kw_defaults": []}
+        arguments = ast.arguments(**fields)
+    return f"{type(node).__name__}({_spell(arguments)},{_spell(_without_docstring(node.body))})"
+
+
+def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
+    first = body[0]
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        return body[1:]
+    return body
+
+
+def _spell(value: Any) -> str:
+    """A syntax tree as text that is the same in every version of Python."""
+    if isinstance(value, list):
+        return f"[{','.join(map(_spell, value))}]"
+    if not isinstance(value, ast.AST):
+        return ascii(value)
+    fields = {name: field for name, field in ast.iter_fields(value) if name not in _IGNORED}
+    if isinstance(value, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        fields["body"] = _without_docstring(value.body)
+    elif isinstance(value, ast.JoinedStr):
+        fields["values"] = _merged(value.values)
+    if not fields.get("is_lazy"):
+        # Only Python 3.15 and later say of an import that it is not lazy.
+        fields.pop("is_lazy", None)
+    spelled = [f"{name}={_spell(field)}" for name, field in fields.items() if field is not None and field != []]
+    return f"{type(value).__name__}({','.join(spelled)})"
+
+
+def _merged(parts: list[ast.expr]) -> list[Any]:
+    """The parts of an f-string, of which Python 3.12 and later split the text in more places."""
+    merged: list[Any] = []
+    for part in parts:
+        text = part.value if isinstance(part, ast.Constant) else None
+        if isinstance(text, str) and merged and isinstance(merged[-1], str):
+            merged[-1] += text
+        else:
+            merged.append(part if text is None else text)
+    return [part for part in merged if part != ""]

@@ -1,0 +1,154 @@
+"""Fingerprints of sources: the same for the same source, whichever Python reads it, and only for code made of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import pathlib
+import subprocess
+import sys
+import types
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fastio.patching import catalogue, fingerprint, syntax
+from tests.patching.test_fingerprint import KEY, STDLIB, native
+
+SOURCE = (
+    "def f(a, b=1, *, c=2):\n    for d in a:\n        if d in {'x', 'y'}:\n            return g(d, b, f'{c}: {d!r}')\n"
+)
+
+
+def tree(source: str) -> str:
+    """The fingerprint of the function ``f`` of a module."""
+    found = dict(syntax.functions(source, "somewhere.py", {"f"}))["f"]
+    return syntax.fingerprint(found.tree, found.defaults)
+
+
+@pytest.fixture
+def module(tmp_path: pathlib.Path) -> Iterator[Any]:
+    """``module(source)`` imports it from a file, again if it is called again."""
+
+    def load(source: str = SOURCE, path: pathlib.Path = tmp_path / "library.py") -> types.ModuleType:
+        path.write_text(source, encoding="utf-8")
+        spec = importlib.util.spec_from_file_location("library", path)
+        assert spec is not None and spec.loader is not None
+        found = importlib.util.module_from_spec(spec)
+        # Compiled here: a file of bytecode is found by a time that two writes may share.
+        exec(compile(source, str(path), "exec", dont_inherit=True), found.__dict__)
+        return found
+
+    yield load
+
+
+def of(function: Any) -> str | None:
+    return syntax.of_function(function, fingerprint.defaults(function), {"f"})
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("b=1", "b=2"), ("c=2", "c=3"), ("b=1", "b"), ("*, c", "c"), ("'y'", "'z'"), ("g(", "h("), ("d, b", "b, d"),
+     ("return", "yield"), ("!r", "!s"), (": {", ":{"), ("    for", "    a = iter(a)\n    for"), ("def", "async def"),
+     ("d in {", "d not in {"), ("b=1", "b=True"), ("b=1", "b=1.0"), ("b=1", "b=print")],
+)  # fmt: skip
+def test_other_code_has_another_fingerprint(old: str, new: str) -> None:
+    assert tree(SOURCE.replace(old, new)) != tree(SOURCE)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("def", "\n\n# a comment\ndef"), ("(a,", "(a: int,"), ("):\n", ") -> str:\n"), ("'x'", '"x"'),
+     ("    for", "    'what it does'\n    for"), ("f'{c}: {d!r}'", "f'{c}' ': ' f'{d!r}'"), ("def", "@print\ndef"),
+     ("b=1", "b=2 - 1"), ("(d, b", "(\n d,\n b")],
+)  # fmt: skip
+def test_what_the_code_does_not_do_does_not_count(old: str, new: str) -> None:
+    assert tree(SOURCE.replace(old, new, 1)) == tree(SOURCE)
+
+
+def test_a_function_that_was_made_of_its_file(module: Any) -> None:
+    assert of(module().f) == tree(SOURCE) == of(module("\n\n" + SOURCE).f)
+    assert of(module(SOURCE.replace("b=1", "b=2")).f) != tree(SOURCE)
+
+
+def test_a_file_that_was_replaced_since(module: Any) -> None:
+    old = module().f
+    module(SOURCE.replace("'y'", "'z'"))
+    assert of(old) is None
+
+
+def test_a_file_that_is_gone_or_unreadable(module: Any, tmp_path: pathlib.Path) -> None:
+    function = module().f
+    (tmp_path / "library.py").write_text("def f(:\n")
+    assert of(function) is None
+    (tmp_path / "library.py").unlink()
+    assert of(function) is None
+    assert of(types.FunctionType(compile(SOURCE, "<string>", "exec"), {})) is None
+
+
+def test_defaults_that_were_changed_at_run_time_count(module: Any) -> None:
+    function = module().f
+    function.__defaults__ = (5,)
+    assert of(function) == tree(SOURCE.replace("b=1", "b=5"))
+
+
+def test_a_module_in_an_archive(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with zipfile.ZipFile(tmp_path / "library.zip", "w") as archive:
+        archive.writestr("zipped_library.py", SOURCE)
+    monkeypatch.syspath_prepend(str(tmp_path / "library.zip"))
+    assert of(importlib.import_module("zipped_library").f) == tree(SOURCE)
+
+
+@pytest.mark.parametrize("name", [name for name in STDLIB["subprocess"] if name.startswith("Popen.")])
+def test_the_standard_library_as_an_unknown_compiler_makes_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its releases are told by the source alone, as they are by the bytecode."""
+    key, function = f"subprocess:{name}", native(name.removeprefix("Popen."))
+    by_bytecode = catalogue.recognise(key, function)
+    assert by_bytecode
+    others = {key: {**known, catalogue.PYTHON: {}} for key, known in catalogue.table().items()}
+    monkeypatch.setattr(catalogue, "table", lambda: others)
+    by_source = catalogue.recognise(key, function)
+    assert by_source and set(by_bytecode.split(", ")) <= set(by_source.split(", "))
+    copy = types.FunctionType(function.__code__.replace(co_consts=(*function.__code__.co_consts, 1)), {})
+    assert catalogue.recognise(KEY, copy) is None
+
+
+PROGRAM = """
+import sys, pathlib, hashlib, warnings
+warnings.simplefilter("ignore")
+sys.path.insert(0, sys.argv[1])
+from fastio.patching import syntax
+import ast
+for path in map(pathlib.Path, sys.argv[2:]):
+    text = path.read_text(encoding="utf-8")
+    names = {node.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)}
+    for name, source in syntax.functions(text, "x.py", names):
+        print(path.name, name, hashlib.sha256((source.tree + repr(source.defaults)).encode()).hexdigest())
+"""
+
+
+def pythons() -> list[str]:
+    """The Pythons beside the running one, as pyenv keeps them; one of each minor version."""
+    beside = pathlib.Path(sys.base_prefix).parent
+    found = {
+        path.name: str(path) for path in sorted(beside.glob("*/bin/python3.[0-9][0-9]")) if "config" not in path.name
+    }
+    own = f"python{catalogue.PYTHON}"
+    return [path for name, path in found.items() if name != own]
+
+
+def test_every_python_reads_the_same(tmp_path: pathlib.Path) -> None:
+    """All functions of some large modules of this one's standard library, as each of them reads them."""
+    others = pythons()
+    if not others:
+        pytest.skip(f"no other Python beside {sys.base_prefix}")
+    root = str(pathlib.Path(syntax.__file__).parents[2])
+    library = pathlib.Path(subprocess.__file__).parent
+    modules = [str(library / name) for name in ("subprocess.py", "_pyio.py", "argparse.py", "inspect.py")]
+    found = {}
+    for python in (sys.executable, *others):
+        result = subprocess.run([python, "-c", PROGRAM, root, *modules], stdout=subprocess.PIPE, text=True, check=True)
+        found[python] = result.stdout
+    assert found[sys.executable].count("\n") > 500
+    assert set(found.values()) == {found[sys.executable]}

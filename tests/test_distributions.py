@@ -1,0 +1,91 @@
+"""Debian in a directory: what the tool says and copies without making one. CI runs it with a real one."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+
+import pytest
+
+from benchmarks.tools import distributions
+from benchmarks.tools.distributions import Distribution, DistributionError
+
+
+@pytest.fixture
+def root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/sbin/{name}")
+
+
+def test_only_root_can(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert distributions.main([]) == 0
+    assert capsys.readouterr().out == "distributions: skipped: only root can make a distribution in a directory\n"
+
+
+def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert distributions.main([]) == 0
+    assert "skipped: not here: debootstrap, unshare (apt-get install" in capsys.readouterr().out
+
+
+def test_the_project_is_copied(tmp_path: pathlib.Path) -> None:
+    distribution = Distribution("sid", tmp_path)
+    old = distribution.root / distributions.PROJECT / "old.py"
+    old.parent.mkdir(parents=True)
+    old.touch()
+    distribution.copy_project()
+    copied = {str(path.relative_to(old.parent)) for path in old.parent.rglob("*") if path.is_file()}
+    listed = subprocess.run(["git", "ls-files"], cwd=distributions.ROOT, capture_output=True, text=True, check=True)
+    assert copied == {name for name in listed.stdout.splitlines() if (distributions.ROOT / name).is_file()}
+
+
+@pytest.mark.parametrize("if_possible", [False, True])
+def test_what_can_not_be_made(
+    root: None, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    if_possible: bool,
+) -> None:  # fmt: skip
+    """It is a failure, unless that is only tried, and the next suite has its turn."""
+
+    def fail(command: list[str], **options: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess(command, 1, stdout="E: no such suite\n")
+
+    monkeypatch.setattr(distributions.subprocess, "run", fail)
+    words = ["--directory", str(tmp_path), "--suites", "one", "two", *(["--if-possible"] if if_possible else [])]
+    assert distributions.main(words) == (0 if if_possible else 1)
+    told = capsys.readouterr().err
+    assert told.count("E: no such suite") == 2 and "one: debootstrap --variant=minbase" in told
+    assert ("not passed: one, two" in told) is not if_possible
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_what_is_run(root: None, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, status: int) -> None:
+    """The packages, the environment with that Python and those extras, the status, and the tests in both modes."""
+    commands = []
+
+    def note(command: list[str], **options: object) -> subprocess.CompletedProcess[str]:
+        commands.append(" ".join(command))
+        return subprocess.CompletedProcess(command, status if "pytest" in command else 0, stdout="")
+
+    def make(self: Distribution) -> None:
+        self.root.mkdir()
+
+    monkeypatch.setattr(distributions.subprocess, "run", note)
+    monkeypatch.setattr(Distribution, "make", make)
+    words = ["--directory", str(tmp_path), "--packages", "glance-api", "--python", "python3.14", "--extras", "test"]
+    assert distributions.main([*words, "--", "tests/io"]) == status
+    inside = [command.partition(f"{tmp_path}/sid ")[2] for command in commands]
+    assert inside[0].startswith("apt-get") and inside[0].endswith("update")
+    assert inside[1].endswith("install -y --no-install-recommends glance-api")
+    assert any(command.startswith("python3.14 -m venv --clear --system-site-packages") for command in inside)
+    assert any(command.endswith("pip install -q -e /opt/fastio[test]") for command in inside)
+    assert [("TEST_EVENTLET=0" in each, each.endswith("tests/io")) for each in inside if "pytest" in each] == [
+        (True, True),
+        (False, True),
+    ]
+
+
+def test_a_command_that_fails_is_shown(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(DistributionError, match=r"^sid: false: exit status 1"):
+        Distribution("sid", tmp_path)._checked(["false"])
