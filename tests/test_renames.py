@@ -87,10 +87,10 @@ def test_old_names_for_the_command(option: str, tmp_path: Path) -> None:
 
 
 def test_status_of_the_command_warns(run_python: RunPython) -> None:
-    code = "from fastio import cli; cli.main(['status'])"
+    code = "import fastio.cli; print(fastio.settings().disabled); fastio.cli.main(['status'])"
     result = run_python(code, env={"FASTIO_DISABLED": "store_hashing"}, check=False)
     assert "is now called 'image_hashing'" in result.stderr
-    assert "disabled by environment FASTIO_DISABLED" in result.stdout
+    assert result.stdout.startswith("('image_hashing',)\n")
 
 
 def test_an_old_name_warns_once_and_tells_where_it_was_given() -> None:
