@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -88,4 +89,9 @@ class Generator:
                 self._process.communicate(timeout=GRACE)
             except subprocess.TimeoutExpired:
                 self._process.kill()
-                self._process.communicate()
+                self._process.wait()
+        # Workers that it could not end may hold the other ends for as long as they wait for a master.
+        for stream in (self._process.stdin, self._process.stderr):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
