@@ -67,7 +67,8 @@ def test_every_row(tmp_path, monkeypatch) -> None:
         assert run["verified"] is True and run["failed"] == 0
         assert ("fastio" in row.details) == title.endswith("fastio")
         assert run["swift_cpu_ms"] > 0 or title.startswith("disk")
-        assert run["generator_cpu"] > 0
+        # Counted in ticks of 10 ms, and twenty requests may take less.
+        assert run["generator_cpu"] >= 0
         assert run.get("server_cpu_ms", 0) > 0 or title == DIRECT
         for column in (*case.columns, case.value):
             assert column in run or (column, title) == ("server_cpu_ms", DIRECT)
