@@ -1,9 +1,9 @@
 """The upstream code that fastio knows.
 
-The private code that fastio replaces changes without notice. A function is looked up in ``fingerprints.json``, which
-``python -m benchmarks.tools.fingerprints`` writes from upstream's releases: by its bytecode, which is quick, and where
-another compiler made it, by its source. A function that is not there is code that nobody has read: the target is then
-left alone.
+The private code that fastio replaces changes without notice. So each function is looked up in ``fingerprints.json``,
+which ``python -m benchmarks.tools.fingerprints`` writes from upstream's releases. Its bytecode is looked up first, as
+that is quick, and its source if another compiler made the bytecode. If neither is there, nobody has read this code, and
+the target is left alone.
 
 Only :mod:`fastio.patching.hooks` looks code up, for the functions that a target declares.
 """
@@ -52,7 +52,7 @@ def recognise(key: str, function: Any) -> str | None:
         from fastio.patching import syntax
 
         names = {key.rpartition(":")[2].rpartition(".")[2] for key in table()}
-        source = syntax.of_function(function, fingerprint.defaults(function), names)
+        source = syntax.of_function(function, names)
         found = None if source is None else table()[key].get(SOURCE, {}).get(source)
     return found
 

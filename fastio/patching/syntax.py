@@ -1,11 +1,11 @@
 """Recognising upstream code by its source.
 
-Two compilers make different bytecode of the same source: Python 3.13.1 compiles comprehensions otherwise than
-Python 3.13.0 does. A function that :mod:`fastio.patching.fingerprint` does not know by its bytecode is therefore looked
-up by its syntax tree, which is the same for all of them.
+Two compilers can make different bytecode of the same source. Python 3.13.0 and 3.13.1 differ in comprehensions, for
+example. So a function whose bytecode is not in the table is looked up by its syntax tree, which is the same for all
+compilers.
 
-The file is believed only where the running Python makes of it the very code that the function has: it may have been
-replaced since it was imported.
+The file may have been replaced since it was imported. It counts only if the running Python compiles it to exactly the
+code that the function has.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from fastio.patching.fingerprint import NOT_PLAIN, Defaults, digest, spell, with_defaults
+from fastio.patching.fingerprint import defaults as current_defaults
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 #: Fields of nodes that do not change what a function does, or that only some versions of Python have.
@@ -39,11 +40,12 @@ def fingerprint(tree: str, defaults: Defaults) -> str:
     return with_defaults(hashlib.sha256(tree.encode()), defaults)
 
 
-def of_function(function: FunctionType, defaults: Defaults, names: Collection[str]) -> str | None:
-    """The fingerprint of the function's source; None where there is none, or the function is not made of it.
+def of_function(function: FunctionType, names: Collection[str]) -> str | None:
+    """The fingerprint of the function's source, with the defaults that its arguments have now.
 
-    :param defaults: those that the function has now
-    :param names: of the functions that are ever looked for: no others are read
+    None where there is no source, or it does not compile to the function's code.
+
+    :param names: names of functions that may be looked up: no others are read from a file
     """
     code = function.__code__
     linecache.checkcache(code.co_filename)
@@ -51,7 +53,7 @@ def of_function(function: FunctionType, defaults: Defaults, names: Collection[st
     found = _read("".join(lines), code.co_filename, frozenset(names)).get((code.co_name, code.co_firstlineno))
     if found is None or digest(found.code, Defaults()) != digest(code, Defaults()):
         return None
-    return fingerprint(found.tree, defaults)
+    return fingerprint(found.tree, current_defaults(function))
 
 
 @lru_cache(maxsize=64)
@@ -72,7 +74,7 @@ def functions(text: str, path: str, names: Collection[str], optimize: int = -1) 
     for name, code in _codes(compile(tree, path, "exec", optimize=optimize, dont_inherit=True)):
         node = nodes.get((code.co_name, code.co_firstlineno))
         if code.co_name in names and node is not None:
-            yield name, Source(_function(node, its_defaults=False), _defaults(node.args), code)
+            yield name, Source(_function(node), _defaults(node.args), code)
 
 
 def _codes(code: CodeType, prefix: str = "") -> Iterator[tuple[str, CodeType]]:
@@ -106,12 +108,9 @@ def _default(expression: ast.expr) -> str:
         return NOT_PLAIN
 
 
-def _function(node: Function, its_defaults: bool) -> str:
-    """The function as text: its arguments and its body, but neither its decorators nor its documentation."""
-    arguments = node.args
-    if not its_defaults:
-        fields = {**dict(ast.iter_fields(arguments)), "defaults": [], "kw_defaults": []}
-        arguments = ast.arguments(**fields)
+def _function(node: Function) -> str:
+    """The function as text: its arguments without their defaults, and its body without the docstring."""
+    arguments = ast.arguments(**{**dict(ast.iter_fields(node.args)), "defaults": [], "kw_defaults": []})
     return f"{type(node).__name__}({_spell(arguments)},{_spell(_without_docstring(node.body))})"
 
 

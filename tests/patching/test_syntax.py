@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fastio.patching import catalogue, fingerprint, syntax
+from fastio.patching import catalogue, syntax
 from tests.patching.test_fingerprint import KEY, STDLIB, native
 
 SOURCE = (
@@ -44,7 +44,7 @@ def module(tmp_path: pathlib.Path) -> Iterator[Any]:
 
 
 def of(function: Any) -> str | None:
-    return syntax.of_function(function, fingerprint.defaults(function), {"f"})
+    return syntax.of_function(function, {"f"})
 
 
 @pytest.mark.parametrize(
