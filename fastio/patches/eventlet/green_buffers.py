@@ -23,11 +23,11 @@ from fastio.patching.registry import Layer, Patch, Target
 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of the ``_open`` behind ``GreenPipe``."""
+    # From CPython 3.14 on, upstream's own buffers hold 128 KiB.
+    if io.DEFAULT_BUFFER_SIZE >= pipes.DEFAULT_CAPACITY:
+        return wrapped
 
     def _open(file: Any, mode: str, buffering: int, *rest: Any) -> Any:
-        # CPython 3.14 has buffers of 128 KiB itself.
-        if io.DEFAULT_BUFFER_SIZE >= pipes.DEFAULT_CAPACITY:
-            return wrapped(file, mode, buffering, *rest)
         # Only for reading: a larger buffer would keep what is written from the other side for longer.
         reads_only = not set(mode) & set("wax+")
         if buffering != -1 or not reads_only or not isinstance(file, int):
