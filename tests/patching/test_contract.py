@@ -8,8 +8,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-import json
-import os
 import pathlib
 import types
 from collections.abc import Callable, Iterator
@@ -23,6 +21,7 @@ from fastio.patching import hooks, places, registry
 from fastio.patching.registry import Layer, Patch, Target
 from fastio.report import Entry, Outcome, Report
 from tests.conftest import everything
+from tests.forked import told_by_a_fork
 from tests.targets import attributes, import_targets, missing
 
 #: None of these is in force only because somebody asks for another.
@@ -284,21 +283,14 @@ def test_it_fails_and_takes_nothing_with_it(case: Case) -> None:
 def test_a_forked_child_has_it_and_is_patched_on_its_own(case: Case) -> None:
     case.apply()
     ours = attributes()
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            found = [in_effect() == {case.name}]
-            fastio.unpatch()
-            found += [in_effect() == set()]
-            case.apply()
-            found += [in_effect() == {case.name}]
-            os.write(writer, json.dumps(found).encode())
-        finally:
-            os._exit(0)
-    os.close(writer)
-    with open(reader, "rb") as file:
-        assert json.loads(file.read()) == [True, True, True]
-    os.waitpid(pid, 0)
+
+    def child() -> list[bool]:
+        found = [in_effect() == {case.name}]
+        fastio.unpatch()
+        found += [in_effect() == set()]
+        case.apply()
+        return [*found, in_effect() == {case.name}]
+
+    assert told_by_a_fork(child) == [True, True, True]
     assert attributes() == ours
     assert in_effect() == {case.name}

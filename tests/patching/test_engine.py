@@ -24,6 +24,7 @@ from fastio.errors import PatchError
 from fastio.patching import catalogue, registry, state
 from fastio.report import Entry, Outcome
 from tests.conftest import HAS_EVENTLET, MONKEY_PATCHED, everything, needs_eventlet, needs_oslo
+from tests.forked import told_by_a_fork
 from tests.targets import attributes, function_at, import_targets, missing
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
@@ -849,24 +850,18 @@ def test_what_is_off_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_forked_child_is_patched_on_its_own() -> None:
     fastio.patch(strict=True)
     originals = attributes()
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            # eventlet's hub is not for a child of fork; native reading shows as much.
-            found = [in_effect() != set()]
-            fastio.unpatch()
-            found += [in_effect() == set()]
-            fastio.patch(strict=True)
-            found += [in_effect() != set()]
-            fastio.unpatch()
-            os.write(writer, json.dumps(found).encode())
-        finally:
-            os._exit(0)
-    os.close(writer)
-    with open(reader, "rb") as file:
-        assert json.loads(file.read()) == [True, True, True]
-    os.waitpid(pid, 0)
+
+    def child() -> list[bool]:
+        # eventlet's hub is not for a child of fork; native reading shows as much.
+        found = [in_effect() != set()]
+        fastio.unpatch()
+        found += [in_effect() == set()]
+        fastio.patch(strict=True)
+        found += [in_effect() != set()]
+        fastio.unpatch()
+        return found
+
+    assert told_by_a_fork(child) == [True, True, True]
     assert attributes() == originals
     assert round_trip() == 1
 

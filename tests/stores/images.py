@@ -105,3 +105,13 @@ def outcome(call: Callable[[], Any]) -> Any:
         return call()
     except Exception as error:
         return type(error), str(error)
+
+
+class OddFile:
+    """An image file whose reads give these values one after the other, whatever size is asked for."""
+
+    def __init__(self, *values: Any) -> None:
+        self.left = list(values)
+
+    def read(self, size: int) -> Any:
+        return self.left.pop(0) if self.left else b""

@@ -19,7 +19,7 @@ hypothesis = pytest.importorskip("hypothesis")
 from hypothesis import strategies as st  # noqa: E402
 
 from tests.stores import s3_wire  # noqa: E402
-from tests.stores.images import MIB, ImageFile, Verifier  # noqa: E402
+from tests.stores.images import MIB, ImageFile, OddFile, Verifier  # noqa: E402
 from tests.stores.s3_wire import Wire  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_client")
@@ -95,15 +95,8 @@ def test_an_image_of_another_size_than_announced(s3_store: Any, wire: Wire, anno
 
 @pytest.mark.parametrize("data", ["text", None, bytearray(b"1234"), memoryview(b"12345"), 5, b"", [1]], ids=repr)
 def test_an_image_file_of_something_else(s3_store: Any, wire: Wire, data: Any) -> None:
-    class Odd:
-        def __init__(self) -> None:
-            self.left = [b"before", data, b"after"]
-
-        def read(self, size: int) -> Any:
-            return self.left.pop(0) if self.left else b""
-
     def add(store: Any) -> Any:
-        added = store.add(Odd(), "odd")
+        added = store.add(OddFile(b"before", data, b"after"), "odd")
         store.delete(added.url)
         return added
 

@@ -23,7 +23,7 @@ hypothesis = pytest.importorskip("hypothesis")
 from hypothesis import strategies as st  # noqa: E402
 
 from tests.stores import s3_wire  # noqa: E402
-from tests.stores.images import KIB, MIB, ImageFile, Verifier, outcome  # noqa: E402
+from tests.stores.images import KIB, MIB, ImageFile, OddFile, Verifier, outcome  # noqa: E402
 from tests.stores.s3_wire import MULTIPART, PART, Gate, Wire, refusal  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_client")
@@ -206,15 +206,8 @@ def test_an_image_file_that_fails(in_parts: Any, wire: Wire, fails_at: int) -> N
 
 @pytest.mark.parametrize("data", ["text", None, bytearray(b"1234"), memoryview(b"12345"), 5, b""], ids=repr)
 def test_an_image_file_of_something_else(in_parts: Any, wire: Wire, data: Any) -> None:
-    class Odd:
-        def __init__(self) -> None:
-            self.left = [data, b"more", data]
-
-        def read(self, size: int) -> Any:
-            return self.left.pop(0) if self.left else b""
-
     def add(store: Any) -> Any:
-        added = store.add(Odd(), "odd")
+        added = store.add(OddFile(data, b"more", data), "odd")
         store.delete(added.url)
         return added
 
