@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import io
 from collections.abc import Callable
@@ -24,6 +25,23 @@ def is_plain(connection: Any) -> bool:
     from eventlet.greenio import GreenSocket
 
     return type(connection) is GreenSocket and "send" not in vars(connection)
+
+
+def handling(wrapped: Callable[..., Any], respond: Callable[..., Any]) -> Callable[..., Any]:
+    """An ``HttpProtocol.handle_one_response`` whose application is called by ``respond``.
+
+    :param respond: is given the handler, the application, and the application's two arguments; returns the body
+    """
+
+    def handle_one_response(self: Any) -> Any:
+        application = self.application
+        self.application = functools.partial(respond, self, application)
+        try:
+            return wrapped(self)
+        finally:
+            self.application = application
+
+    return handle_one_response
 
 
 class Response:

@@ -24,21 +24,12 @@ from fastio.patching.registry import Layer, Patch, Target
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``HttpProtocol.handle_one_response``."""
 
-    def handle_one_response(self: Any) -> Any:
-        application = self.application
+    def respond(handler: Any, application: Callable[..., Any], environ: Any, start_response: Any) -> Any:
+        upstreams = _wsgi.cells(start_response)["write"]
+        upstreams.cell_contents = _make_write(upstreams.cell_contents, handler)
+        return application(environ, start_response)
 
-        def run(environ: Any, start_response: Any) -> Any:
-            upstreams = _wsgi.cells(start_response)["write"]
-            upstreams.cell_contents = _make_write(upstreams.cell_contents, self)
-            return application(environ, start_response)
-
-        self.application = run
-        try:
-            return wrapped(self)
-        finally:
-            self.application = application
-
-    return handle_one_response
+    return _wsgi.handling(wrapped, respond)
 
 
 def _make_write(upstreams: Callable[[Any], None], handler: Any) -> Callable[[Any], None]:

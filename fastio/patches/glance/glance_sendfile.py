@@ -127,23 +127,14 @@ class _CacheFilter(Proxy):
 def make_handle_one_response(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``HttpProtocol.handle_one_response``."""
 
-    def handle_one_response(self: Any) -> Any:
-        application = self.application
+    def respond(handler: Any, application: Callable[..., Any], environ: Any, start_response: Any) -> Any:
+        response = _wsgi.Response(start_response)
+        body = application(environ, start_response)
+        if _source(body) is not None and _may_send(handler, response) and _start(body):
+            return Body(body, handler.connection, response)
+        return body
 
-        def run(environ: Any, start_response: Any) -> Any:
-            response = _wsgi.Response(start_response)
-            body = application(environ, start_response)
-            if _source(body) is not None and _may_send(self, response) and _start(body):
-                return Body(body, self.connection, response)
-            return body
-
-        self.application = run
-        try:
-            return wrapped(self)
-        finally:
-            self.application = application
-
-    return handle_one_response
+    return _wsgi.handling(wrapped, respond)
 
 
 def _may_send(handler: Any, response: _wsgi.Response) -> bool:
