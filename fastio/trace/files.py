@@ -91,6 +91,8 @@ class Files:
         self._prefix = f"{_plain(self._host)}-{os.getpid()}-{time.time_ns() // 1_000_000}"
         self._number = 0
         self._fd: int | None = None
+        #: the file that a writer has begun to open
+        self._opening = ""
         self._written = 0
         #: full files: path, bytes, events
         self._full: deque[tuple[str, int, int]] = deque()
@@ -155,12 +157,16 @@ class Files:
             component = self._component or ("glance-api" if "glance.common.wsgi" in sys.modules else program)
             self._about = {"component": component, "program": program, "boot": boot_id()}
         while True:
+            path = self._path()
+            left, self._opening = self._opening, path
             try:
-                fd = mode.open(self._path(), _FLAGS, _PERMISSIONS)
+                fd = mode.open(path, _FLAGS, _PERMISSIONS)
                 break
             except FileExistsError:
-                # By a writer that was left meanwhile.
+                # By a writer that was left meanwhile. If it was at this very point, nothing but a head is in the file.
                 self._number += 1
+                if left == path:
+                    mode.unlink(path)
         about = {
             "fastio-trace": 1,
             "host": self._host,
@@ -178,11 +184,11 @@ class Files:
             try:
                 if isinstance(error, OSError):
                     # A file without its first line could not be read.
-                    mode.unlink(self._path())
+                    mode.unlink(path)
             finally:
                 mode.close(fd)
             raise
-        self._written, self._events, self._fd = len(head), 0, fd
+        self._written, self._events, self._fd, self._opening = len(head), 0, fd, ""
 
     def _write_all(self, fd: int, data: bytes, offset: int, mode: Native) -> None:
         done = 0

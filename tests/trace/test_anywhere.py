@@ -296,6 +296,30 @@ def test_what_may_wait_for_a_disk_is_not_done_in_the_hub(recording, tmp_path):
     assert {"python", "fastio", "eventlet"} <= set(traces.read(tmp_path)[0].head["versions"])
 
 
+ENDS_AT_ITS_OPEN = """
+recorder.start(directory, LIMITS)
+calls, open_file, run = [], libc.open_file, offload.run
+def call(*args):
+    calls.append(open_file(*args))
+    return calls[-1]
+def run_and_wait(function, *args):
+    result = run(function, *args)
+    if calls and function is calls[0][0]:
+        eventlet.sleep(60)
+    return result
+libc.open_file, offload.run = call, run_and_wait
+spans.point("test.event", None, {})
+until(lambda: os.listdir(directory))
+"""
+
+
+@needs_eventlet
+def test_a_process_that_ends_as_its_file_is_opened_leaves_no_empty_one(recording, tmp_path):
+    recording(ENDS_AT_ITS_OPEN)
+    (file,) = traces.read(tmp_path)
+    assert file.ended and [event.name for event in file.events].count("test.event") == 1
+
+
 FULL_DISK = """
 import resource
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
