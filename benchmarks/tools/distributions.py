@@ -3,14 +3,15 @@
     python -m benchmarks.tools.distributions [--suites trixie …] [--python python3.14] [--packages glance-api …] [tests]
 
 Only root can: debootstrap makes each directory, once, and the tests run in it with a mount namespace of their own. A
-copy of the files that git knows goes into it; the machine itself stays as it is. ``--packages`` names what the
-distribution is to install; what the tests need and it does not have comes from PyPI. First comes the summary of
-``fastio status``, then the tests, natively and with ``eventlet.monkey_patch()``.
+copy of the checkout, without what git ignores, goes into it; the machine itself stays as it is. ``--packages`` names
+what the distribution is to install; what the tests need and it does not have comes from PyPI. First comes the summary
+of ``fastio status``, then the tests, natively and with ``eventlet.monkey_patch()``.
 """
 
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import os
 import pathlib
 import shutil
@@ -82,14 +83,20 @@ class Distribution:
         self._checked(self.inside(["env", "DEBIAN_FRONTEND=noninteractive", *command]))
 
     def copy_project(self) -> None:
-        """Copy what git knows of this checkout."""
+        """Copy this checkout without what git ignores; git itself may not be here, or refuse another user's files."""
+        patterns = [".git", *(line.rstrip("/") for line in (ROOT / ".gitignore").read_text().splitlines())]
+
+        def ignored(directory: str, names: list[str]) -> list[str]:
+            def matches(name: str, pattern: str) -> bool:
+                if "/" in pattern:
+                    return pathlib.Path(directory, name) == ROOT / pattern.lstrip("/")
+                return fnmatch.fnmatch(name, pattern)
+
+            return [name for name in names if any(matches(name, pattern) for pattern in patterns)]
+
         project = self.root / PROJECT
         shutil.rmtree(project, ignore_errors=True)
-        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
-        for name in filter(None, listed.stdout.split("\0")):
-            if (ROOT / name).is_file():
-                (project / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(ROOT / name, project / name)
+        shutil.copytree(ROOT, project, ignore=ignored)
 
     def make_environment(self, python: str, extras: str) -> None:
         """An environment that sees the distribution's packages; pip adds what of ``extras`` they do not have.
