@@ -19,6 +19,7 @@ from benchmarks.logserver import markup, paths
 from benchmarks.logserver.inflate import BadGzip, inflate
 from benchmarks.logserver.paths import BadPath, name_of
 from benchmarks.logserver.sources import Disk, Unreachable
+from tests.descriptors import descriptors
 
 
 def wire(text: str) -> str:
@@ -101,20 +102,20 @@ def test_what_is_no_file_of_the_disk(root, name, monkeypatch) -> None:
     (root / "link").symlink_to(root.parent / "secret")
     (root / "linked").symlink_to(root.parent, target_is_directory=True)
     os.mkfifo(root / "pipe")
-    before = os.listdir("/proc/self/fd")
+    before = descriptors()
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("socket")
         assert Disk(str(root), 4).open(name) is None
-    assert len(os.listdir("/proc/self/fd")) == len(before)
+    assert not descriptors() - before
 
 
 def test_an_unused_log_is_closed(root) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before = descriptors()
     log = Disk(str(root), 4).open("a/log")
     assert log is not None
-    assert len(os.listdir("/proc/self/fd")) == before + 1
+    assert len(descriptors() - before) == 1
     log.chunks.close()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert not descriptors() - before
 
 
 def test_a_log_that_grows_or_shrinks(root) -> None:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from fastio.io import mapped
 from tests.conftest import MONKEY_PATCHED
+from tests.descriptors import descriptors
 from tests.io.conftest import connection
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the sockets are the system's")
@@ -136,14 +137,13 @@ def test_truncated_once_it_is_mapped(ends: Ends, tmp_path: Path, monkeypatch: py
 def test_nothing_stays_open(file: int, ends: Ends) -> None:
     near, far = ends
 
-    def held() -> tuple[int, int]:
-        with open("/proc/self/maps") as maps:
-            return len(os.listdir("/proc/self/fd")), sum("/mapped0/" in line for line in maps)
+    def maps() -> int:
+        return Path("/proc/self/maps").read_text().count("/mapped0/")
 
-    before = held()
-    assert before[1] == 0
+    before = descriptors()
+    assert not maps()
     for _ in range(3):
         received(far, send(near, file, 5, PAGE))
     with pytest.raises(mapped.NotMapped):
         mapped.send(near.fileno(), file, len(DATA), 1)
-    assert held() == before
+    assert not descriptors() - before and not maps()

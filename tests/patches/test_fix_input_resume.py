@@ -94,12 +94,14 @@ def test_a_process_left_behind_holds_stdin(patched: Any, sp: ModuleType, gate: G
 
 
 @waits_for_all
-def test_a_process_left_behind_by_a_shell(patched: Any, sp: ModuleType) -> None:
-    script = "exec 3<&0; sleep 600 <&3 >/dev/null 2>&1 & echo x; wait"
-    popen = sp.Popen(["/bin/sh", "-c", script], start_new_session=True, **PIPES)
+def test_a_process_left_behind_by_a_shell(patched: Any, sp: ModuleType, gate: Gate) -> None:
+    told = gate.tell.partition(":")[2]
+    script = f"exec 3<&0; sleep 600 <&3 >/dev/null 2>&1 & echo x; printf '!' >/dev/fd/{told}; wait"
+    popen = sp.Popen(["/bin/sh", "-c", script], pass_fds=gate.fds, start_new_session=True, **PIPES)
     try:
+        gate.reached()
         with pytest.raises(sp.TimeoutExpired):
-            popen.communicate(data(1, BIG), timeout=0.5)
+            popen.communicate(data(1, BIG), timeout=0.2)
         popen.kill()
         assert popen.communicate() == (b"x\n", b"")
         popen.stdin.close()
