@@ -133,12 +133,18 @@ def discarded(said: bytes | str) -> int:
 
 
 def read_all(command: list[str], pipe_size: int) -> bytes:
-    """The limit for one bytes object: the standard library's C loop on a pipe of ``pipe_size``."""
+    """The limit for one bytes object: the standard library's C loop on a pipe of ``pipe_size``.
+
+    :raises subprocess.CalledProcessError: if the command fails: what it has said then is not all
+    """
     import subprocess
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, bufsize=0, pipesize=pipe_size) as child:
         assert isinstance(child.stdout, io.FileIO)
-        return child.stdout.readall()
+        output = child.stdout.readall()
+    if child.returncode:
+        raise subprocess.CalledProcessError(child.returncode, command)
+    return output
 
 
 def write_all(child: subprocess.Popen[bytes], payload: bytes, chunk_size: int) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import benchmarks
 from benchmarks.harness import worker
-from benchmarks.harness.modes import MODES, discard_command, discarded
+from benchmarks.harness.modes import MODES, discard_command, discarded, read_all
 from benchmarks.suites.commands import workload as commands
 from benchmarks.suites.communicate import workload as communicate
 from benchmarks.suites.fairness import workload as fairness
@@ -332,3 +332,9 @@ def test_the_sweep_recommends_of_what_had_the_right_data() -> None:
     for row in case.variants.values():
         row.runs[0]["p99_ms"] = 11.0
     assert "at 10.0 ms or less" in sweep.table(result).notes[0]
+
+
+def test_a_limit_whose_command_fails_is_no_result() -> None:
+    assert read_all(["echo", "all"], 1 << 16) == b"all\n"
+    with pytest.raises(subprocess.CalledProcessError):
+        read_all(["sh", "-c", "echo part; exit 3"], 1 << 16)
