@@ -94,4 +94,5 @@ def test_all_that_is_installed_is_looked_at() -> None:
     assert found[0] == "CPython"
     assert set(found[1:]) <= set(fingerprints.distributions().values())
     for finding in newest.findings():
-        assert finding.known or finding.new
+        wanted = fingerprints.wanted_of(finding.distribution, finding.version)
+        assert bool(finding.known or finding.new) == bool(wanted)

@@ -3,8 +3,3 @@
 The folder says in ``REQUIRES`` which releases its patches are for, as a requirement of PEP 508. All patches in it need
 that, and all targets in the library, whichever patch they belong to.
 """
-
-from __future__ import annotations
-
-#: What libraries that speak HTTP stand on. Of both only what they document is used.
-HTTP = ("requests >= 2.25, < 3", "urllib3 >= 1.26, < 3")

@@ -18,7 +18,7 @@ from packaging.version import Version
 
 import fastio
 from fastio.errors import UnknownPatchError
-from fastio.patches import HTTP
+from fastio.patches import requests
 from fastio.patching import catalogue, registry
 from fastio.patching.registry import Requirement, Target
 from tests.conftest import HAS_EVENTLET, HAS_OSLO, everything
@@ -143,8 +143,8 @@ def test_declared_ranges_are_those_that_somebody_has_read() -> None:
                 name, _, version = release.rpartition(" ")
                 read.setdefault(name, []).append(Version(version))
     requirements = {requirement for patch, target in TARGETS for requirement in patch.requirements(target)}
-    # Of these only what they document is used, no code of theirs is replaced.
-    requirements -= set(map(Requirement, HTTP))
+    # Of these only what they document is used.
+    requirements -= set(map(Requirement, requests.WITH_URLLIB3))
     assert requirements
     minimums: dict[str, list[Version]] = {}
     for requirement in requirements:
@@ -228,7 +228,7 @@ def test_select_keeps_the_order_of_the_table() -> None:
 
 
 def test_what_is_not_in_the_default() -> None:
-    """The patches that can not hold what upstream's users rely on."""
+    """The patches that cannot hold what upstream's users rely on."""
     outside = registry.outside_the_default()
     assert outside == ("green_buffers", "fix_green_buffering")
     assert [patch.name for patch in registry.select(None)] == [name for name in fastio.names() if name not in outside]

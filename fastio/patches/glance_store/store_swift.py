@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patches import HTTP
+from fastio.patches import requests
 from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Layer, Patch, Target
 
@@ -115,8 +115,8 @@ PATCH = Patch(
             CHUNKSIZE=_stores.Size(CHUNK, 64 << 10, ("_get_object",)),
         ),
         Target("glance_store._drivers.swift.buffered:BufferedReader._buffer", make_buffer),
-        Target("swiftclient.client:HTTPConnection.__init__", make_connection, requires=HTTP),
-        Target("swiftclient.client:HTTPConnection.getresponse", make_getresponse, requires=HTTP),
+        Target("swiftclient.client:HTTPConnection.__init__", make_connection, requires=requests.WITH_URLLIB3),
+        Target("swiftclient.client:HTTPConnection.getresponse", make_getresponse, requires=requests.WITH_URLLIB3),
         Target("swiftclient.client:Connection.put_object", make_put_object),
     ),
 )

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patches import HTTP
+from fastio.patches import requests
 from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Layer, Patch, Target
 
@@ -57,7 +57,7 @@ PATCH = Patch(
             READ_CHUNKSIZE=_stores.Size(CHUNK, 4 << 20, ("get",)),
             WRITE_CHUNKSIZE=_stores.Size(CHUNK, 1 << 20, ("add",)),
         ),
-        Target(f"{_MODULE}:new_session", make_new_session, requires=HTTP),
+        Target(f"{_MODULE}:new_session", make_new_session, requires=requests.WITH_URLLIB3),
         Target("glance_store.common.utils:chunkiter", make_chunkiter),
     ),
 )

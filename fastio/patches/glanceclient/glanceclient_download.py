@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patches import HTTP
+from fastio.patches import requests
 from fastio.patching.registry import Layer, Patch, Target
 
 
@@ -38,5 +38,5 @@ PATCH = Patch(
     __name__,
     summary="glanceclient: downloads take few wake-ups, and yield to others after yield_bytes under eventlet",
     layer=Layer.REPLACE,
-    targets=(Target("glanceclient.common.http:_close_after_stream", make, requires=HTTP),),
+    targets=(Target("glanceclient.common.http:_close_after_stream", make, requires=requests.WITH_URLLIB3),),
 )
