@@ -24,6 +24,7 @@ from benchmarks.harness import engine, machine, results, servers, worker
 from benchmarks.harness.engine import Case, CaseError, Options, Progress, Variant
 from tests.benchmarks.running import work
 from tests.conftest import needs_eventlet, needs_oslo
+from tests.eventually import until
 
 ROOT = engine.ROOT
 #: Seconds after which a test gives up on a process; none takes even a few.
@@ -169,14 +170,11 @@ def alive(pid: int) -> bool:
         return False
 
 
-def gone(note: Path) -> bool:
-    """Whether the processes that a hanging run has noted end, now that they should."""
+def wait_for_the_end(note: Path) -> None:
+    """Wait until the processes that a hanging run has noted end, now that they should."""
     pids = [int(pid) for pid in note.read_text().split()]
     assert len(pids) == 2
-    deadline = time.monotonic() + PATIENCE
-    while any(map(alive, pids)) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return not any(map(alive, pids))
+    until(lambda: not any(map(alive, pids)), f"the end of {pids}")
 
 
 def test_a_run_that_hangs_ends_with_its_children(run, tmp_path):
@@ -184,7 +182,7 @@ def test_a_run_that_hangs_ends_with_its_children(run, tmp_path):
     # Enough for the others to end, and for this one to start what it starts.
     case = run("hangs", "a", parameters={"note": str(note)}, timeout=10, rounds=2)
     assert case.variants["hangs"].failure["reason"] == "no result after 10 s"
-    assert gone(note)
+    wait_for_the_end(note)
     assert len(case.figures("a")) == 2
 
 
@@ -213,16 +211,14 @@ def test_an_interrupted_run_leaves_what_it_has_measured(script, tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE
     )
-    deadline = time.monotonic() + PATIENCE
-    while not (note.exists() and len(note.read_text().split()) == 2) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: note.exists() and len(note.read_text().split()) == 2, "the run that hangs")
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode != 0 and b"KeyboardInterrupt" in errors
     case = results.read(path).case("case")
     assert not case.complete
     assert len(case.variants["a"].runs) >= 1
-    assert gone(note)
+    wait_for_the_end(note)
 
 
 @pytest.mark.parametrize(

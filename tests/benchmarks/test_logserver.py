@@ -23,6 +23,7 @@ from benchmarks.load.content import Content
 from benchmarks.load.exchange import Exchange
 from benchmarks.suites.disk_swift import workload as disk_swift
 from tests.backends.required import usable
+from tests.eventually import until
 from tests.trace import traces
 
 LOG = b"2014-10-01 12:00:00.1 7 DEBUG a\n2014-10-01 12:00:01.2 7 ERROR b <c>\n"
@@ -192,10 +193,7 @@ def test_its_requests_are_traced(tmp_path: Path, fastio: str) -> None:
     with LogServer(root=str(root), fastio=fastio, trace="on") as running:
         assert ask(running, "/large.bin")[:2] == (200, LARGE)
         assert ask(running, "/none.txt")[0] == 404
-        deadline = time.monotonic() + 30
-        while len(found := asked(running)) < 2:
-            assert time.monotonic() < deadline, found
-            time.sleep(0.05)
+        found = until(lambda: each if len(each := asked(running)) >= 2 else None, "both requests")
         (body,) = traces.ends(running.traces, "log-server.body", writing=True)
     told = [(each["path"], each["status"], each["outcome"], each["bytes"]) for each in found]
     # The names of logs may say anything, so none is recorded.

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -18,6 +18,7 @@ from fastio.drivers._process import Child
 from fastio.io import pipes
 from tests.conftest import MONKEY_PATCHED
 from tests.descriptors import descriptors, forgotten, unread
+from tests.eventually import until
 from tests.tracer import deathless
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -100,13 +101,6 @@ def reaped(pid: int) -> bool:
     with Child(["true"]):
         pass
     return not os.path.exists(f"/proc/{pid}")
-
-
-def until(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("thrown_away", [False, True])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from benchmarks.backends.base import ROOT
 from benchmarks.backends.glance import PATIENT_SQLITE
 from benchmarks.backends.glance_api import Api
 from benchmarks.backends.glance_service import KINDS, Service
+from tests.eventually import until
 from tests.glance import counting
 from tests.glance.usable import usable
 
@@ -44,9 +44,7 @@ class Sending:
 
     def expect_notifications(self, expected: list[tuple[str, int]]) -> None:
         """Wait for these: they are sent when the client has all it will get."""
-        deadline = time.monotonic() + 20
-        while len(self.notifications()) < len(expected) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        until(lambda: len(self.notifications()) >= len(expected), f"{expected}")
         assert self.notifications() == expected
 
     def notifications(self) -> list[tuple[str, int]]:

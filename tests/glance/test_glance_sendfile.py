@@ -8,7 +8,6 @@ import os
 import random
 import socket
 import ssl
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ import pytest
 from benchmarks.backends.base import HOST
 from benchmarks.backends.glance_api import ELSEWHERE, Api
 from benchmarks.backends.glance_service import Service
+from tests.eventually import until
 from tests.glance.sending import Sending, start_sending
 
 MIB = 1 << 20
@@ -133,10 +133,7 @@ def test_a_client_that_goes_away(start: Callable[..., Sending], way: str) -> Non
     sending.api.abort_download(image, 5 * MIB)
     assert sending.api.download(image, Range="bytes=0-9").body == DATA[:10]
     # Nobody is told of the one that was not sent to the end, and its file is closed.
-    deadline = time.monotonic() + 20
-    while open_images(sending.service) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not open_images(sending.service)
+    until(lambda: not open_images(sending.service), "the file to be closed")
     sending.expect_notifications([("INFO", 10)])
 
 

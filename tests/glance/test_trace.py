@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from benchmarks.backends.base import HOST
 from benchmarks.backends.glance_api import Api
 from benchmarks.backends.glance_service import RELEASES, Service
 from tests.conftest import MONKEY_PATCHED
+from tests.eventually import until
 from tests.glance.sending import start_sending
 from tests.glance.usable import usable
 from tests.trace import traces
@@ -52,14 +52,6 @@ def requests(service: Service, identity: str) -> list[dict[str, Any]]:
 def so_far(service: Service) -> list[traces.File]:
     """The files of a service that runs."""
     return traces.read(service.traces, writing=True)
-
-
-def until(found: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + 30
-    while not (result := found()):
-        assert time.monotonic() < deadline, "it is not in the trace"
-        time.sleep(0.05)
-    return result
 
 
 def the_one(service: Service, identity: str, method: str, number: int = 0) -> dict[str, Any]:

@@ -12,7 +12,6 @@ import signal
 import stat
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -24,6 +23,7 @@ from hypothesis import strategies as st
 from benchmarks.backends import dog
 from tests.conftest import MONKEY_PATCHED
 from tests.descriptors import descriptors
+from tests.eventually import until
 from tests.tracer import deathless
 
 pytest.importorskip("glance_store", reason="glance_store is not installed: pip install fastio[sheepdog]")
@@ -106,7 +106,7 @@ class Cluster:
             return
         store = self.store()
         for name in self.made:
-            # A name that can not be has made no image either.
+            # A name that cannot be has made no image either.
             with contextlib.suppress(exceptions.NotFound, exceptions.BadStoreUri):
                 store.delete(self.located(self.uri(name), store))
 
@@ -134,13 +134,6 @@ def leaves_no_child() -> Iterator[None]:
 def until_all_have_ended() -> None:
     """Each command that starts reaps those that could not be waited for when they were killed."""
     until(lambda: _process._reap() or children() == [])  # type: ignore[func-returns-value]
-
-
-def until(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.01)
 
 
 def pids() -> list[pathlib.Path]:
@@ -607,7 +600,7 @@ def test_the_clean_up_is_given_up(
 
 
 @stand_in_only
-@pytest.mark.skipif(not MONKEY_PATCHED, reason="a thread can not be interrupted")
+@pytest.mark.skipif(not MONKEY_PATCHED, reason="a thread cannot be interrupted")
 def test_a_time_out_does_not_wait_for_the_clean_up(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -629,7 +622,7 @@ def test_a_time_out_does_not_wait_for_the_clean_up(
 
 
 @stand_in_only
-@pytest.mark.skipif(not MONKEY_PATCHED, reason="a thread can not be interrupted")
+@pytest.mark.skipif(not MONKEY_PATCHED, reason="a thread cannot be interrupted")
 def test_a_time_out_during_the_clean_up(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -718,7 +711,7 @@ def test_a_dog_that_has_gone(cluster: Cluster) -> None:
     store = cluster.store()
     for program in dog.PROGRAMS:
         (cluster.directory / "bin" / program).unlink()
-    with pytest.raises(exceptions.BackendException, match="dog can not be started: .*No such file"):
+    with pytest.raises(exceptions.BackendException, match="dog cannot be started: .*No such file"):
         cluster.add(b"data", store=store)
 
 
@@ -799,7 +792,7 @@ def test_the_command_ends_when_the_consumer_goes_away(cluster: Cluster) -> None:
 
 
 @stand_in_only
-@pytest.mark.skipif(not MONKEY_PATCHED, reason="a thread can not be interrupted")
+@pytest.mark.skipif(not MONKEY_PATCHED, reason="a thread cannot be interrupted")
 @pytest.mark.parametrize("operation", ["read", "add"])
 def test_a_daemon_that_hangs_holds_up_nobody_else(
     cluster: Cluster, operation: str, monkeypatch: pytest.MonkeyPatch

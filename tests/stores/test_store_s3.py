@@ -22,6 +22,7 @@ hypothesis = pytest.importorskip("hypothesis")
 
 from hypothesis import strategies as st  # noqa: E402
 
+from tests.eventually import until  # noqa: E402
 from tests.stores import s3_wire  # noqa: E402
 from tests.stores.images import KIB, MIB, ImageFile, OddFile, Verifier, outcome  # noqa: E402
 from tests.stores.s3_wire import MULTIPART, PART, Gate, Wire, refusal  # noqa: E402
@@ -200,7 +201,7 @@ def test_an_image_file_that_fails(in_parts: Any, wire: Wire, fails_at: int) -> N
         return store.add(ImageFile(DATA[: 12 * MIB], short=MIB, fails_at=fails_at), "failed", 12 * MIB)
 
     with patched(store_chunk_sizes={"s3": MIB}):
-        assert outcome(lambda: add(in_parts)) == (OSError, "the image can not be read")
+        assert outcome(lambda: add(in_parts)) == (OSError, "the image cannot be read")
     assert part_lengths(wire) == [PART] * (fails_at // PART)
 
 
@@ -236,7 +237,7 @@ def test_a_multipart_upload_reads_no_further_than_it_can_send(in_parts: Any, wir
     with patched():
         upload = threading.Thread(target=lambda: added.append(in_parts.add(file, size=len(DATA))))
         upload.start()
-        _until(lambda: gate.arrived == 2 and file.position == 3 * PART)
+        until(lambda: gate.arrived == 2 and file.position == 3 * PART)
         # Two parts on their way, one ready. Stock would go on to the end.
         time.sleep(0.3)
         assert (gate.arrived, file.position) == (2, 3 * PART)
@@ -244,13 +245,6 @@ def test_a_multipart_upload_reads_no_further_than_it_can_send(in_parts: Any, wir
         upload.join(60)
     assert added[0].size == len(DATA)
     assert in_parts.read(added[0].url) == DATA
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "it never came to that"
-        time.sleep(0.01)
 
 
 # The reader by itself.

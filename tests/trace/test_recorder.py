@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -20,6 +19,7 @@ from hypothesis import strategies as st
 from fastio.trace import recorder, resources, spans
 from fastio.trace.recorder import Limits, Recorder
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
+from tests.eventually import until
 from tests.trace import traces
 
 LIMITS = Limits(buffer=1 << 16, file_size=64 << 20, total_size=1 << 30)
@@ -53,12 +53,8 @@ def stopped(directory: pathlib.Path) -> traces.File:
     return file
 
 
-def wait_until_written(directory: pathlib.Path, text: bytes = b"test.event", pause: float = 0.01) -> None:
-    deadline = time.monotonic() + 20
-    while not any(text in path.read_bytes() for path in directory.iterdir()):
-        assert time.monotonic() < deadline
-        if pause:
-            time.sleep(pause)
+def wait_until_written(directory: pathlib.Path, text: bytes = b"test.event") -> None:
+    until(lambda: any(text in path.read_bytes() for path in directory.iterdir()), repr(text))
 
 
 def test_what_is_recorded_is_in_the_file(start, tmp_path):
@@ -111,7 +107,7 @@ def test_the_writer_is_a_thread_of_the_operating_system(start, tmp_path):
     before = set(os.listdir("/proc/self/task"))
     start()
     put(1)
-    wait_until_written(tmp_path, pause=0)
+    wait_until_written(tmp_path)
     assert len(set(os.listdir("/proc/self/task")) - before) == 1
 
 
