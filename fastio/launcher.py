@@ -112,7 +112,7 @@ def _find(program: str) -> str:
     if not os.path.exists(path):
         raise ProgramError(f"there is no file {path!r}")
     if not os.access(path, os.R_OK):
-        raise ProgramError(f"{path!r} can not be read")
+        raise ProgramError(f"{path!r} cannot be read")
     if not path.endswith((".py", ".pyz")) and not os.path.isdir(path) and not os.access(path, os.X_OK):
         raise ProgramError(f"{path!r} is not executable; a script has to be, or its name to end in .py or .pyz")
     return path

@@ -62,7 +62,7 @@ _LAST_LEVEL = 6
 
 
 class PageError(FastioError, ValueError):
-    """Something that can not be shown in a page; the message says what and why."""
+    """Something that cannot be shown in a page; the message says what and why."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Plot:
     #: what it shows, in a few words
     name: str
     svg: str
-    #: what can be seen in it, for those who can not see it: a line each
+    #: what can be seen in it, for those who cannot see it: a line each
     text: Sequence[str]
 
 
@@ -298,7 +298,7 @@ def _notes(lines: Sequence[str]) -> str:
 
 
 def _scrolling(inner: str, name: str, wide: bool) -> str:
-    # A region that scrolls needs the focus, or the keyboard can not scroll it.
+    # A region that scrolls needs the focus, or the keyboard cannot scroll it.
     reached = f' role="region" aria-labelledby="{name}" tabindex="0"' if wide else ""
     return f'<div class="scroll"{reached}>{inner}</div>\n'
 
@@ -407,7 +407,7 @@ def _clean(root: ElementTree.Element, name: str) -> None:
             elif kind == "style":
                 raise PageError(f"plot {name!r}: a style sheet in it would count for the whole page: use attributes")
             elif kind in ("script", "foreignObject"):
-                raise PageError(f"plot {name!r}: <{kind}> can not be part of it")
+                raise PageError(f"plot {name!r}: <{kind}> cannot be part of it")
 
 
 def _attributes(element: ElementTree.Element, prefix: str, name: str) -> Iterator[tuple[str, str]]:

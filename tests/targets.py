@@ -36,7 +36,7 @@ def not_installed(patch: Patch, target: Target) -> str:
 
 
 def missing(patch: Patch, target: Target) -> str:
-    """Why the target can not be here, empty if it is; call ``import_targets()`` first."""
+    """Why the target cannot be here, empty if it is; call ``import_targets()`` first."""
     if reason := not_installed(patch, target):
         return reason
     if target.module not in sys.modules:

@@ -100,7 +100,7 @@ class Backend:
         return f"{cls.name}: {', '.join(missing)} not installed; install with: {cls.install}" if missing else None
 
     def why_not(self) -> str:
-        """Why it can not be started here with its parameters; empty if it can."""
+        """Why it cannot be started here with its parameters; empty if it can."""
         return self.available() or ""
 
     def launch(self) -> None:
@@ -242,7 +242,7 @@ class Backend:
             }
         )
         if "error" in answer:
-            raise BackendError(f"{command[0]} can not be run: {answer['error']}")
+            raise BackendError(f"{command[0]} cannot be run: {answer['error']}")
         self._servers[name] = answer["pid"]
         return answer["pid"]
 

@@ -121,7 +121,7 @@ class Ceph(Backend):
     @classmethod
     @contextlib.contextmanager
     def in_client(cls, access: Mapping[str, Any]) -> Iterator[None]:
-        """Debian's modules are importable; they stay so, an extension module can not be unloaded."""
+        """Debian's modules are importable; they stay so, an extension module cannot be unloaded."""
         modules = [import_binding(name) for name in ("rados", "rbd")]
         driver: Any = sys.modules.get("glance_store._drivers.rbd")
         if driver is not None and driver.rbd is None:
@@ -139,7 +139,7 @@ class Ceph(Backend):
 def import_binding(name: str) -> ModuleType:
     """The module ``rados`` or ``rbd``: this environment's, else Debian's, which is on no virtual environment's path.
 
-    Raises ImportError if it can not be loaded.
+    Raises ImportError if it cannot be loaded.
     """
     if name in sys.modules or importlib.util.find_spec(name) is not None:
         return importlib.import_module(name)

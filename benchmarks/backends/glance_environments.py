@@ -86,13 +86,13 @@ ENVIRONMENTS = {
 def set_up(environment: Environment, directory: Path) -> Path:
     """Make the environment in ``directory`` unless it is there; returns its interpreter.
 
-    :raises SetupError: if it can not be made here
+    :raises SetupError: if it cannot be made here
     """
     python = directory / "bin" / "python"
     if not _works(python, environment):
         make(sys.executable, directory, [*environment.requirements, "-e", f"{ROOT}[{environment.extras}]"])
         if not _works(python, environment):
-            raise SetupError(f"{python} can not import what it was given")
+            raise SetupError(f"{python} cannot import what it was given")
     return python
 
 

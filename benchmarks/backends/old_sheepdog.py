@@ -27,7 +27,7 @@ _directory = os.environ.get(VARIABLE, "")
 
 
 def missing() -> str:
-    """Why the driver can not be had; empty if it can."""
+    """Why the driver cannot be had; empty if it can."""
     for needed in ("glance_store", "six", "oslo_concurrency"):
         if importlib.util.find_spec(needed) is None:
             return f"{needed} is not installed: pip install {needed.replace('oslo_', 'oslo.')}"

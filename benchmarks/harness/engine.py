@@ -33,7 +33,7 @@ KEPT = ("records", "bottleneck")
 
 
 class CaseError(ValueError):
-    """A case that can not be run as it is written."""
+    """A case that cannot be run as it is written."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class Variant:
     :param rounds: more or fewer than the case's, for rows that cost little or much; tables mark them
     :param warmup: unmeasured runs before the first round
     :param python: another interpreter for this variant
-    :param script: ``python script NAME JSON`` is run instead of the worker, for interpreters that can not import that
+    :param script: ``python script NAME JSON`` is run instead of the worker, for interpreters that cannot import that
     :param against: title of the variant that this one is compared with, if it is not the case's baseline
-    :param skip: why this variant can not run here; it is then shown as skipped, with this reason
+    :param skip: why this variant cannot run here; it is then shown as skipped, with this reason
     """
 
     name: str
@@ -87,7 +87,7 @@ class Case:
     :param backend: name of the backend of :mod:`benchmarks.backends` that runs while the case does
     :param backend_parameters: of the backend
     :param beside: further backends that run meanwhile: what the runs know each by, its name and its parameters; one
-        that can not be had is left out, and the variants that use it say so themselves (``skip``); of one that does not
+        that cannot be had is left out, and the variants that use it say so themselves (``skip``); of one that does not
         start the runs are told why, as ``failed``
     :param needs: packages that the workload imports beside those that every workload does
     :param prepare: variant that is run once before all others, and not measured; they are told its result
@@ -135,7 +135,7 @@ class Case:
             raise CaseError(f"case {self.name}: baseline {self.baseline!r} is not one of {', '.join(titles)}")
 
     def why_not(self) -> str:
-        """Why the case can not be run here; empty if it can."""
+        """Why the case cannot be run here; empty if it can."""
         missing = [name for name in self.needs if find_spec(name) is None]
         if missing:
             return f"not installed: {', '.join(missing)}"
@@ -454,7 +454,7 @@ def _outcome(variant: VariantResult, timeout: float, told: Mapping[str, Any]) ->
     except subprocess.TimeoutExpired as expired:
         return _fail(variant, f"no result after {timeout:g} s", None, expired.stderr or b"")
     except OSError as error:
-        return _fail(variant, f"it can not be started: {error}", None, b"")
+        return _fail(variant, f"it cannot be started: {error}", None, b"")
     if status:
         return _fail(variant, f"exit status {status}", status, errors)
     try:

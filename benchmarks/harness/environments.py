@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class SetupError(Exception):
-    """The environment can not be made here."""
+    """The environment cannot be made here."""
 
 
 def run(command: list[str]) -> None:
@@ -27,7 +27,7 @@ def run(command: list[str]) -> None:
 def make(base: str, directory: Path, requirements: Iterable[str]) -> None:
     """Make an environment of the interpreter ``base`` with what pip is given, in place of what is in ``directory``.
 
-    :raises SetupError: if it can not be made here
+    :raises SetupError: if it cannot be made here
     """
     if directory.exists():
         shutil.rmtree(directory)

@@ -73,7 +73,7 @@ class Drawing:
 
     :param caption: what it shows
     :param figure: draws it; None if the result does not have what is drawn
-    :param lines: what can be seen in it, for those who can not see it
+    :param lines: what can be seen in it, for those who cannot see it
     """
 
     caption: str

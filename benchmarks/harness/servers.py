@@ -25,7 +25,7 @@ NEED_ATTRIBUTES = ("swift", "s3")
 
 
 def why_not(name: str, parameters: Mapping[str, Any] | None = None) -> str:
-    """Why the backend can not run here and how to install it; empty if it can, or if no backend is named."""
+    """Why the backend cannot run here and how to install it; empty if it can, or if no backend is named."""
     if not name:
         return ""
     if name not in {**BACKENDS, **SERVICES}:

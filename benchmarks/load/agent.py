@@ -32,7 +32,7 @@ LONGEST_LINE = 1 << 16
 
 
 class AgentError(Failed):
-    """An agent that can not be reached, or that gives no samples."""
+    """An agent that cannot be reached, or that gives no samples."""
 
 
 class _Handler(socketserver.StreamRequestHandler):
@@ -166,7 +166,7 @@ def monitored(
 ) -> Iterator[list[Remote]]:
     """Have the agents sample while the block goes on; their samples are in ``directory``.
 
-    :raises AgentError: if one can not be reached
+    :raises AgentError: if one cannot be reached
     """
     with contextlib.ExitStack() as stack:
         remotes = []

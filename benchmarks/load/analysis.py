@@ -39,7 +39,7 @@ PHASES = {
 
 
 class RunError(Wrong):
-    """A directory that does not hold a run, or one that this program can not read."""
+    """A directory that does not hold a run, or one that this program cannot read."""
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """Which resource of which process kept a load from being faster, and the figures that say so.
 
-A resource that is used to :data:`SATURATED` of what there is can not give much more. Several may be at once; what is
+A resource that is used to :data:`SATURATED` of what there is cannot give much more. Several may be at once; what is
 named first is what explains the others: who asks (the load generator), what was limited on purpose (a path's rate, a
 quota), a process that is one thread, the cores, then disk, network and memory. If none is, more clients or a shorter
 way is what would make it faster, and the figures of the nearest one are given.

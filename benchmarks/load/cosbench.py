@@ -55,7 +55,7 @@ _CHILDREN = {
 
 
 class WorkloadError(Wrong):
-    """A file that is no workload, or one that can not be run here."""
+    """A file that is no workload, or one that cannot be run here."""
 
 
 class _Element:
@@ -101,8 +101,8 @@ class _Element:
 def read(path: Path | str) -> Workload:
     """The workload in a file.
 
-    :raises WorkloadError: if there is none in it, or one that can not be run here
-    :raises OSError: if it can not be read
+    :raises WorkloadError: if there is none in it, or one that cannot be run here
+    :raises OSError: if it cannot be read
     """
     path = Path(path)
     return _workload(_parsed(path, path.read_bytes()))
@@ -118,7 +118,7 @@ def _parsed(path: Path, data: bytes) -> _Element:
         allowed = _CHILDREN.get(stack[-1].tag, ()) if stack else ("workload",)
         if tag not in allowed:
             where = f"in {stack[-1].tag}" if stack else "at the top"
-            raise element.error(f"it can not be {where}; allowed there: {', '.join(allowed) or 'nothing'}")
+            raise element.error(f"it cannot be {where}; allowed there: {', '.join(allowed) or 'nothing'}")
         for name in attributes:
             if name not in _ATTRIBUTES[tag]:
                 known = ", ".join(_ATTRIBUTES[tag])
@@ -277,7 +277,7 @@ def _other(
 def _containers(element: _Element, names: Names) -> tuple[str, ...]:
     chosen = selector(names.selector)
     if chosen.kind != "r":
-        raise element.error(f"config: containers={names.selector} can not be scanned; allowed: r(LOW,HIGH)")
+        raise element.error(f"config: containers={names.selector} cannot be scanned; allowed: r(LOW,HIGH)")
     return tuple(names.name(number) for number in range(chosen.low, chosen.high + 1))
 
 

@@ -26,7 +26,7 @@ ROOT = Path("/sys/fs/cgroup")
 
 
 class LimitError(Failed):
-    """A limit that can not be set here."""
+    """A limit that cannot be set here."""
 
 
 @contextlib.contextmanager
@@ -66,7 +66,7 @@ def quota(pids: Collection[int], processors: float, means: str = "auto") -> Iter
     """Let the processes use so many processors, all together; yields by which means.
 
     :param means: ``cgroup``, ``signals``, or ``auto``: the first of these that can be had
-    :raises LimitError: if it can not
+    :raises LimitError: if it cannot
     """
     if processors <= 0:
         raise LimitError(f"a quota of {processors:g} processors: it must be more than 0")

@@ -216,7 +216,7 @@ def _answers(link: socket.socket) -> Iterator[tuple[int, tuple[int, int]]]:
             if kind == _DONE or length < 16:
                 return
             if kind == _ERROR:
-                raise OSError(-struct.unpack_from("=i", data, offset + 16)[0], "sockets can not be listed")
+                raise OSError(-struct.unpack_from("=i", data, offset + 16)[0], "sockets cannot be listed")
             message = memoryview(data)[offset + 16 : offset + length]
             inode = struct.unpack_from("=I", message, _INODE)[0]
             counted = _information(message)

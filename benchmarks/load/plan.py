@@ -26,7 +26,7 @@ CONTENTS = ("random", "log")
 
 
 class PlanError(Wrong):
-    """A plan that can not be carried out as it is written."""
+    """A plan that cannot be carried out as it is written."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Operation:
             except SelectorError as error:
                 raise PlanError(f"{self.kind}: {what}: {error}") from error
             if self.scan and chosen.kind != "r":
-                raise PlanError(f"{self.kind}: {what}: {names.selector!r} can not be scanned, only r(LOW,HIGH)")
+                raise PlanError(f"{self.kind}: {what}: {names.selector!r} cannot be scanned, only r(LOW,HIGH)")
         if self.sizes:
             try:
                 selectors.size_selector(self.sizes)
@@ -226,7 +226,7 @@ def read(path: Path | str) -> Plan:
     """The plan in a JSON file.
 
     :raises PlanError: if there is none in it
-    :raises OSError: if it can not be read
+    :raises OSError: if it cannot be read
     """
     return parse(str(path), Path(path).read_bytes())
 

@@ -194,7 +194,7 @@ class Master:
     def carry_out(self) -> None:
         """Have the workers that are present do the plan, no more of them than users; returns when all is gathered.
 
-        :raises LoadError: if it can not be done
+        :raises LoadError: if it cannot be done
         """
         clients = self.present[: self._plan.users]
         self._runner.environment.dispatcher_class = _only(frozenset(clients))
@@ -298,7 +298,7 @@ def run_with_workers(
     try:
         runner: MasterRunner = environment.create_master_runner(host, port)
     except (RPCError, SystemExit) as error:
-        raise LoadError(f"workers can not connect to {host}:{port}: {error}") from error
+        raise LoadError(f"workers cannot connect to {host}:{port}: {error}") from error
     master = Master(runner, plan, directory)
     master.check = start(runner.server.port)
     try:

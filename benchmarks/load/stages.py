@@ -63,8 +63,8 @@ def carry_out(workload: Workload, output: Path, settings: Settings | None = None
     """Carry out a workload; ``output`` is a new directory.
 
     :raises WorkloadFailed: if a stage has failed; what cleans up has been done by then
-    :raises agent.AgentError: if an agent can not be reached, before anything is done
-    :raises PlanError: if a work can not be done by the service, likewise
+    :raises agent.AgentError: if an agent cannot be reached, before anything is done
+    :raises PlanError: if a work cannot be done by the service, likewise
     """
     settings = settings or Settings()
     _check(workload)
@@ -184,7 +184,7 @@ def _do(work: Work, directory: Path, stop: threading.Event, found: dict[str, Any
 
 
 def _containers(work: Work, what: str) -> None:
-    """Make or remove them all, even if one can not be."""
+    """Make or remove them all, even if one cannot be."""
     if not work.containers:
         return
     assert work.plan is not None

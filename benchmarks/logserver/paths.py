@@ -16,7 +16,7 @@ def name_of(path: str) -> str:
 
     :param path: ``PATH_INFO`` of WSGI: unquoted, its bytes as ISO-8859-1
     :raises BadPath: if it is not a plain relative name in UTF-8: no empty, ``.`` or ``..`` part, no backslash and
-        nothing that can not be printed
+        nothing that cannot be printed
     """
     try:
         text = path.encode("iso-8859-1").decode("utf-8")
@@ -28,7 +28,7 @@ def name_of(path: str) -> str:
     if len(name.encode()) > MOST:
         raise BadPath(f"longer than {MOST} bytes")
     if not name.isprintable():
-        raise BadPath("a character that can not be printed")
+        raise BadPath("a character that cannot be printed")
     if "\\" in name:
         raise BadPath("a backslash")
     for part in name.split("/"):

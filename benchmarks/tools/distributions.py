@@ -32,7 +32,7 @@ INSIDE = 'mount -t proc proc "$0/proc" && mount -t tmpfs tmpfs "$0/dev/shm" && e
 
 
 class DistributionError(Exception):
-    """A distribution can not be made here; the message says why."""
+    """A distribution cannot be made here; the message says why."""
 
 
 def why_not() -> str | None:
@@ -72,7 +72,7 @@ class Distribution:
     def install(self, packages: Sequence[str]) -> None:
         """Have the distribution install its ``packages``.
 
-        :raises DistributionError: if one of them can not be installed
+        :raises DistributionError: if one of them cannot be installed
         """
         if not packages:
             return
@@ -147,7 +147,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--python", default="python3", help="the command in the distribution (%(default)s)")
     parser.add_argument("--packages", nargs="*", default=[], help="what the distribution is to install")
     parser.add_argument("--extras", default="eventlet,oslo,test", help="of fastio, by pip (%(default)s)")
-    parser.add_argument("--if-possible", action="store_true", help="what can not be made is said, and is no failure")
+    parser.add_argument("--if-possible", action="store_true", help="what cannot be made is said, and is no failure")
     parser.add_argument("tests", nargs="*", default=list(TESTS))
     arguments = parser.parse_args(argv)
     if reason := why_not():

@@ -92,7 +92,7 @@ def pins_of(environment: Environment) -> Pins:
 def set_up(pins: Pins, base: str, directory: pathlib.Path) -> pathlib.Path:
     """Make the environment in ``directory`` unless it is there; returns its interpreter.
 
-    :raises SetupError: if it can not be made here
+    :raises SetupError: if it cannot be made here
     """
     python = directory / "bin" / "python"
     done = directory / "complete"

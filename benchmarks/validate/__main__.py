@@ -1,6 +1,6 @@
 """``python -m benchmarks.validate``: the command line. ``fastio validate`` starts it in a checkout.
 
-Exit status: 0 if nothing newly fails, 1 if something does, 2 if it can not be run as asked, 130 after an interruption.
+Exit status: 0 if nothing newly fails, 1 if something does, 2 if it cannot be run as asked, 130 after an interruption.
 """
 
 from __future__ import annotations

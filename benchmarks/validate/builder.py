@@ -53,7 +53,7 @@ class Builder:
     def stock(self) -> Variant:
         """The release.
 
-        :raises ValidateError: if it can not be installed
+        :raises ValidateError: if it cannot be installed
         """
 
         def fill(made: Environment) -> None:
@@ -78,7 +78,7 @@ class Builder:
     def candidate(self, stock: Variant, candidate: Candidate) -> Variant:
         """The candidate.
 
-        :raises ValidateError: if it can not be applied or installed
+        :raises ValidateError: if it cannot be applied or installed
         """
         fill = self._fills[candidate.kind]
 

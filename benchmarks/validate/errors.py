@@ -2,4 +2,4 @@
 
 
 class ValidateError(Exception):
-    """The validation can not be made as it was asked for; the message says why and what is allowed."""
+    """The validation cannot be made as it was asked for; the message says why and what is allowed."""

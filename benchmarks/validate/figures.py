@@ -43,7 +43,7 @@ MEASURED = {
 def measure(name: str) -> None:
     """Validate a candidate by its benchmarks alone, and keep what they have measured.
 
-    :raises SystemExit: if that can not be done
+    :raises SystemExit: if that cannot be done
     """
     project, cases, options = MEASURED[name]
     candidate = str(CANDIDATES / f"{name}.patch")

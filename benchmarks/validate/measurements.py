@@ -138,7 +138,7 @@ def _rows(case: CaseResult) -> Iterator[Row]:
         trouble = _trouble(variant)
         if trouble:
             row.verdict = trouble
-            # What stock can not do either, or what nobody can do here, is not to blame on the variant.
+            # What stock cannot do either, or what nobody can do here, is not to blame on the variant.
             row.failure = not variant.skipped and not _trouble(stock)
         elif _trouble(stock):
             row.verdict = f"stock: {_trouble(stock)}"

@@ -60,7 +60,7 @@ class Compared:
     def verdict(self, difference: Difference) -> str:
         """How a difference is called, one of :data:`WORDS`."""
         if self.variant == CANDIDATE and difference.patched.outcome == "missing":
-            # A candidate brings tests of its own. One that can not be loaded is an error; one less is up to a reviewer.
+            # A candidate brings tests of its own. One that cannot be loaded is an error; one less is up to a reviewer.
             return WORDS["changed"]
         return WORDS[difference.verdict]
 

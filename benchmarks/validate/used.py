@@ -1,4 +1,4 @@
-"""Whether what a diff changes is used at all: what nobody imports can not be judged by running it."""
+"""Whether what a diff changes is used at all: what nobody imports cannot be judged by running it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .variants import Variant
 LIMIT = 120
 
 #: Runs in the candidate's environment: imports what the suites import, and tells the files. The hook knows those that
-#: can not be imported, too: one that the candidate has broken is used all the same.
+#: cannot be imported, too: one that the candidate has broken is used all the same.
 _PROBE = """\
 import importlib, json, sys
 job = json.load(open(sys.argv[1]))

@@ -60,7 +60,7 @@ class Validation:
     def run(self) -> Outcome:
         """Do all of it, and write the reports.
 
-        :raises ValidateError: if an environment can not be made
+        :raises ValidateError: if an environment cannot be made
         """
         options = self._options
         outcome = Outcome(self._project, self._candidate, self._given, machine.describe(), _now())
@@ -149,7 +149,7 @@ def _check_runs_alike(project: Project, release: str) -> None:
         newest = projects.find(project.name)
         assert newest.older is not None
         raise ValidateError(
-            f"--candidate {release}: {project.name} {release} runs otherwise than stock does, so the two can not be "
+            f"--candidate {release}: {project.name} {release} runs otherwise than stock does, so the two cannot be "
             f"compared; give it a --stock on the same side of {project.name} {newest.older[0]}"
         )
 

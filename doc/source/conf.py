@@ -26,7 +26,7 @@ nitpicky = False
 
 
 def write_patches(app):
-    """The page of all patches, from the registry, so that it can not differ from what is applied."""
+    """The page of all patches, from the registry, so that it cannot differ from what is applied."""
     lines = []
     for patch in registry.patches():
         text = inspect.getdoc(sys.modules[patch.module])

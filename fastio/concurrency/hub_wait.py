@@ -15,7 +15,7 @@ from fastio.concurrency import child_exit
 if TYPE_CHECKING:
     import subprocess
 
-#: Seconds between two looks at a child where the kernel can not tell of its end.
+#: Seconds between two looks at a child where the kernel cannot tell of its end.
 _LOOKS = 0.01
 
 

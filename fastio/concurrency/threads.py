@@ -77,7 +77,7 @@ class Worker:
     """One thread and what it has to do, in the order in which it was submitted.
 
     :param start: ``_thread.start_new_thread`` of the system
-    :raises RuntimeError: the thread can not be started
+    :raises RuntimeError: the thread cannot be started
     """
 
     def __init__(self, start: Callable[..., Any]) -> None:

@@ -6,7 +6,7 @@
 ``delete``
     always exits with 0: whatever it says is why the image is still there, at least in part.
 ``list``
-    passes over images that it can not read: what it says may be about another one, and what it lists is right. If it
+    passes over images that it cannot read: what it says may be about another one, and what it lists is right. If it
     does not list ours, ``read`` has to tell whether that is missing.
 ``create``, ``resize``, ``read``, ``write``
     fail with 1 or 2 whenever the cluster, or the connection to it, does.
@@ -206,7 +206,7 @@ class Vdi:
         try:
             return Child(arguments, feeds=feeds, limit=limit)
         except OSError as error:
-            raise exceptions.BackendException(f"{self.program} can not be started: {error}") from error
+            raise exceptions.BackendException(f"{self.program} cannot be started: {error}") from error
 
     def _run(self, command: str, *operands: str, limit: float | None = None) -> tuple[bytes, str]:
         """What a command has put out, and what it has said."""

@@ -68,7 +68,7 @@ class Child:
     itself.
 
     :param limit: seconds after which :meth:`chunks` and :meth:`finish` raise TimeoutError rather than wait on
-    :raises OSError: if it can not be started
+    :raises OSError: if it cannot be started
     """
 
     def __init__(self, arguments: list[str], *, feeds: bool = False, limit: float | None = None) -> None:

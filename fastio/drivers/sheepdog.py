@@ -30,8 +30,8 @@ LOG = logging.getLogger(__name__)
 
 MIB = 1 << 20
 
-#: An image of unknown size grows by so many bytes at a time, which are in memory until they are written: ``dog`` can
-#: not make an image smaller, and throws away what is written past its end.
+#: An image of unknown size grows by so many bytes at a time, which are in memory until they are written: ``dog``
+#: cannot make an image smaller, and throws away what is written past its end.
 SEGMENT = 64 * MIB
 
 #: Seconds for which whoever was cancelled waits until the rest of an image is deleted, which then goes on by itself.

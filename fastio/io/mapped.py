@@ -15,7 +15,7 @@ import posix  # os.write may have been replaced by a green one, which waits
 
 
 class NotMapped(Exception):
-    """The bytes can not be sent from a mapping: the file allows none, has not so many, or could not be read there."""
+    """The bytes cannot be sent from a mapping: the file allows none, has not so many, or could not be read there."""
 
 
 def send(out: int, file: int, position: int, count: int) -> int:

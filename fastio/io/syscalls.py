@@ -20,7 +20,7 @@ _REFUSALS = frozenset({
 
 
 def refused(error: BaseException) -> bool:
-    """Whether ``error`` says that the call can not be made here, and not what came of it.
+    """Whether ``error`` says that the call cannot be made here, and not what came of it.
 
     NotImplementedError is what Python raises where the C library has not got the call (``preadv2`` with musl).
     """
@@ -28,7 +28,7 @@ def refused(error: BaseException) -> bool:
 
 
 def is_blocking(fd: int) -> bool:
-    """``os.get_blocking(fd)``; True, which is always safe to believe, where that can not be asked."""
+    """``os.get_blocking(fd)``; True, which is always safe to believe, where that cannot be asked."""
     try:
         return os.get_blocking(fd)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Work that only one thread does at a time, and that those who can not wait leave to the one that is at it."""
+"""Work that only one thread does at a time, and that those who cannot wait leave to the one that is at it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Exclusive:
     """A lock that can be wanted anywhere: in a signal handler, a finalizer, an import hook, after a fork.
 
     Whoever can wait calls :meth:`run`. Who is inside already, and is called again before it is done (by a signal
-    handler, a finalizer or another greenlet), can not: it finds the state half changed. An import hook can not, because
+    handler, a finalizer or another greenlet), cannot: it finds the state half changed. An import hook cannot, because
     it has the import lock of a module. They :meth:`leave` their work to the one that is at it, who does it before it
     lets go. What runs inside neither imports nor logs nor calls what may wait for anybody.
 
@@ -45,7 +45,7 @@ class Exclusive:
 
     @property
     def inside(self) -> bool:
-        """Whether this thread is at it already, so that it can not wait."""
+        """Whether this thread is at it already, so that it cannot wait."""
         return _thread.get_ident() in self._inside
 
     def run(self, work: Callable[[], T]) -> T:

@@ -25,7 +25,7 @@ class Defaults(NamedTuple):
     keyword: Mapping[str, str] = {}
 
 
-#: Stands for a default that is not a plain value. The writer of the table reads sources and can not know it.
+#: Stands for a default that is not a plain value. The writer of the table reads sources and cannot know it.
 NOT_PLAIN = "<object>"
 
 

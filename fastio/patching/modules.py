@@ -1,4 +1,4 @@
-"""The modules of targets: which are imported, which can not be, and what is done once one is."""
+"""The modules of targets: which are imported, which cannot be, and what is done once one is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from fastio.patching.registry import Target
 
-#: why a module can not be imported, where that is so
+#: why a module cannot be imported, where that is so
 _absent: dict[str, str] = {}
 #: modules that somebody waits for
 _awaited: set[str] = set()
@@ -22,12 +22,12 @@ def missing(target: Target) -> list[str]:
 
 
 def why_absent(module: str) -> str | None:
-    """Why the module can not be imported, as far as :func:`look_for` has found; None if it can."""
+    """Why the module cannot be imported, as far as :func:`look_for` has found; None if it can."""
     return _absent.get(module)
 
 
 def look_for(target: Target) -> None:
-    """Note of the target's modules that are not imported why they can not be, if so."""
+    """Note of the target's modules that are not imported why they cannot be, if so."""
     for module in missing(target):
         if module == "subprocess":
             importlib.import_module(module)

@@ -288,7 +288,7 @@ def _remove(patch: Patch, target: Target, hook: Hook) -> None:
 
 
 def _prepare(patches: Sequence[Patch]) -> None:
-    """All that can not be done with the lock held: what is imported, or looks for what can be."""
+    """All that cannot be done with the lock held: what is imported, or looks for what can be."""
     for patch in patches:
         for target in patch.targets:
             modules.wait_for_imports(target)

@@ -78,7 +78,7 @@ _AGAIN = "call fastio.patch() again"
 
 
 def blocked(patch: Patch, target: Target) -> Entry | None:
-    """Why the target can not even be looked at, or None."""
+    """Why the target cannot even be looked at, or None."""
     say = functools.partial(entry, patch, target)
     versions = [(each, version(each.distribution)) for each in patch.requirements(target)]
     for requirement, installed in versions:
@@ -112,11 +112,11 @@ def look(patch: Patch, target: Target) -> Entry:
     on    our function is not found, something else is there    shadowed, perhaps not called
     on    wrappers are on top of our function                   shadowed, in effect
     on                                                          applied
-    wanted, but can not be looked at                            waiting, absent, unsupported
+    wanted, but cannot be looked at                            waiting, absent, unsupported
     wanted, but the code is unknown                             changed
     wanted                                                      reverted: patch again
     off   taken back, and something of ours is left there       reverted, see _left_behind
-    off   can not be had                                        absent, unsupported
+    off   cannot be had                                        absent, unsupported
     off   taken back                                            reverted
     off                                                         off, see _why_off
     """

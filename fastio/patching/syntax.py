@@ -67,7 +67,7 @@ def _read(text: str, path: str, names: frozenset[str]) -> dict[tuple[str, int], 
 def functions(text: str, path: str, names: Collection[str], optimize: int = -1) -> Iterator[tuple[str, Source]]:
     """The functions of a module with one of these names, each with its qualified name.
 
-    :raises SyntaxError: if the running Python can not compile the module
+    :raises SyntaxError: if the running Python cannot compile the module
     """
     tree = ast.parse(text)
     nodes = {(node.name, _first_line(node)): node for node in ast.walk(tree) if isinstance(node, Function)}

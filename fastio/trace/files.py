@@ -233,7 +233,7 @@ def _release(distribution: str) -> str | None:
 
 
 def look_up_releases() -> None:
-    """Read from files what a writer has to know: in a hub it can not wait for that."""
+    """Read from files what a writer has to know: in a hub it cannot wait for that."""
     for distribution in _DISTRIBUTIONS.values():
         _release(distribution)
 

@@ -1,6 +1,6 @@
 """The recorder of a process: a bounded buffer, and a writer that empties it to files.
 
-Who records an event appends to the buffer and goes on. If the writer can not keep up, or the disk is full, events are
+Who records an event appends to the buffer and goes on. If the writer cannot keep up, or the disk is full, events are
 lost and counted; the service never waits. A forked child begins anew with its first event: with a file, a writer and
 a buffer of its own.
 

@@ -113,7 +113,7 @@ def _one(exception: BaseException) -> str:
     try:
         message = _message(exception)
     except Exception:
-        message = "its text can not be had"
+        message = "its text cannot be had"
     return f"{name}: {message}" if message else name
 
 

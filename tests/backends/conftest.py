@@ -21,7 +21,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.fixture(name="usable")
 def usable_backend() -> Callable[[str], type[Backend]]:
-    """``usable(name)`` is the class of a backend; the test is skipped where it can not be started."""
+    """``usable(name)`` is the class of a backend; the test is skipped where it cannot be started."""
     return usable
 
 

@@ -189,7 +189,7 @@ def test_a_program_that_can_not_be_run(tmp_path):
         def launch(self) -> None:
             self.spawn("nothing", ["/no/such/program"])
 
-    with pytest.raises(BackendError, match="/no/such/program can not be run"):
+    with pytest.raises(BackendError, match="/no/such/program cannot be run"):
         Nothing(tmp_path).start()
     assert list(tmp_path.iterdir()) == []
 

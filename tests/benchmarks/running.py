@@ -52,6 +52,6 @@ def work(
 
 
 def needs(*backends: str) -> None:
-    """Skip the test where one of these can not run."""
+    """Skip the test where one of these cannot run."""
     for name in backends:
         usable(name)

@@ -1,4 +1,4 @@
-"""COSBench's workload files: what they mean here, and what is said of those that can not be run."""
+"""COSBench's workload files: what they mean here, and what is said of those that cannot be run."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_a_plan_with_selectors_is_the_same_after_json() -> None:
         ({"kind": "list", "containers": Names("c(1)"), "objects": Names("c(1)")}, "has no objects"),
         ({"kind": "write", "containers": Names("c(1)"), "objects": Names("c(1)")}, "needs sizes"),
         ({"kind": "read", "containers": Names("c(1)"), "objects": Names("z(1)")}, "objects: 'z.1.' is not one of c"),
-        ({"kind": "read", "containers": Names("c(1)"), "objects": Names("c(1)"), "scan": True}, "can not be scanned"),
+        ({"kind": "read", "containers": Names("c(1)"), "objects": Names("c(1)"), "scan": True}, "cannot be scanned"),
         ({"kind": "read", "containers": Names("c(1)"), "objects": Names("c(1)"), "weight": 1.5}, "whole number"),
         (
             {"kind": "read", "containers": Names("c(1)"), "objects": Names("c(1)"), "division": "x"},
@@ -321,7 +321,7 @@ WRONG = [
     ("operation", operation(f"{BOTH};content=zero"), "content=zero is not supported; allowed: random"),
     ("operation", operation(f"{BOTH};chunked=true"), "chunked=true is not supported"),
     ("operation", operation(BOTH, "list"), "objects=c(1) is not supported for list"),
-    ("operation", "<thing/>", "thing: it can not be in work; allowed there: storage, auth, operation"),
+    ("operation", "<thing/>", "thing: it cannot be in work; allowed there: storage, auth, operation"),
     ("operation", "<operation", "not XML"),
 ]  # fmt: skip
 PREPARE = 'type="prepare" config="containers={};objects=r(1,2);sizes=c(1)KB{}"'
@@ -343,9 +343,9 @@ def test_what_can_not_be_run_is_told(tmp_path, part, text, message) -> None:
 @pytest.mark.parametrize(
     ("work", "message"),
     [
-        (PREPARE.format("u(1,2)", ""), "can not be scanned, only r(LOW,HIGH)"),
+        (PREPARE.format("u(1,2)", ""), "cannot be scanned, only r(LOW,HIGH)"),
         (PREPARE.format("r(1,2)", ";createContainer=maybe"), "createContainer=maybe is not one of true, false"),
-        ('type="init" config="containers=c(1)"', "containers=c(1) can not be scanned"),
+        ('type="init" config="containers=c(1)"', "containers=c(1) cannot be scanned"),
     ],
 )
 def test_what_can_not_be_prepared_is_told(tmp_path, work, message) -> None:
@@ -361,7 +361,7 @@ def test_a_service_that_is_not_there_or_not_known_is_told(tmp_path) -> None:
 def test_other_files(tmp_path) -> None:
     path = tmp_path / "x.xml"
     for text, message in {
-        "<a/>": "a: it can not be at the top; allowed there: workload",
+        "<a/>": "a: it cannot be at the top; allowed there: workload",
         "": "not XML",
         '<workload name="w"/>': "it has 0 elements workflow instead of 1",
         '<workload name="w"><workflow/></workload>': "it has no workstage",

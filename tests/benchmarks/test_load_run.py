@@ -281,7 +281,7 @@ def test_a_service_that_refuses(tmp_path) -> None:
     wrong = dataclasses.replace(plan(), protocol="swift", server={"url": "x"})
     with pytest.raises(client.LoadFailed, match="server of swift: needs user, key"):
         client.carry_out(wrong, tmp_path / "run")
-    with pytest.raises(client.LoadFailed, match="logs can not write, only read"):
+    with pytest.raises(client.LoadFailed, match="logs cannot write, only read"):
         client.carry_out(plan(operations=(Operation("write"),)), tmp_path / "run")
 
 

@@ -1,4 +1,4 @@
-"""Results keep every figure, survive interruption, and refuse what they can not read."""
+"""Results keep every figure, survive interruption, and refuse what they cannot read."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ HANGS = {
     "asleep": ("time.sleep(1000)", "Timeout (", "in test_it\n"),
     "holds the GIL": ("ctypes.PyDLL(None).sleep(1000)", "Timeout (", "in test_it\n"),
     "spins": ("while True: pass", "Timeout (", "in test_it\n"),
-    "stopped": ("os.kill(os.getpid(), signal.SIGSTOP)", "Python's stacks can not be had", "T (stopped)"),
+    "stopped": ("os.kill(os.getpid(), signal.SIGSTOP)", "Python's stacks cannot be had", "T (stopped)"),
 }
 
 

@@ -139,7 +139,7 @@ def test_the_example_without_a_service(tmp_path) -> None:
     ("arguments", "message"),
     [
         (["none.xml"], "none.xml"),
-        (["wrong.xml", "-o", "x"], r"wrong.xml:1: a: it can not be at the top"),
+        (["wrong.xml", "-o", "x"], r"wrong.xml:1: a: it cannot be at the top"),
         (["mock.xml"], "--output DIRECTORY is needed"),
         (["mock.xml", "-o", "x", "--watch", "("], "is not NAME=PATTERN"),
         (["mock.xml", "-o", "x", "--agent", "127.0.0.1:1"], "agent 127.0.0.1:1: .*refused"),
@@ -273,7 +273,7 @@ def killed_meanwhile(
 
 
 def test_a_server_that_dies(tmp_path) -> None:
-    """It is gone for good: the run ends, tells the truth, and what can not be cleaned up is told."""
+    """It is gone for good: the run ends, tells the truth, and what cannot be cleaned up is told."""
     with running("s3") as server:
         what = workload(tmp_path / "s3.xml", short("s3.xml", server.access(), seconds=4))
         with killed_meanwhile(tmp_path, server, server.pids, 0.1) as killed:

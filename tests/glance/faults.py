@@ -155,7 +155,7 @@ def small_file_system(directory: Path, size: int) -> Iterator[Path]:
         ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(directory)], capture_output=True, text=True
     )
     if done.returncode:
-        raise OSError(f"a small tmpfs can not be mounted here: {done.stderr.strip()}")
+        raise OSError(f"a small tmpfs cannot be mounted here: {done.stderr.strip()}")
     try:
         yield directory
     finally:

@@ -65,7 +65,7 @@ class Seeded:
         """An image, and the status of the upload of its data."""
         image = self.api.create(name=store)
         headers = {**BINARY, "X-Image-Meta-Store": store}
-        # A service that can not take the data answers before it has read all of it, and closes.
+        # A service that cannot take the data answers before it has read all of it, and closes.
         with contextlib.suppress(ConnectionError):
             return image, self.api.ask("PUT", f"/v2/images/{image}/file", bytes(size), headers).status
         return image, 0

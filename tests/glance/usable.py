@@ -7,7 +7,7 @@ from tests.backends.required import missing
 
 
 def usable(name: str) -> type[Service]:
-    """The class of a release; the test is skipped, or fails, where it can not be started."""
+    """The class of a release; the test is skipped, or fails, where it cannot be started."""
     reason = RELEASES[name].available()
     if reason:
         missing(name, reason)

@@ -1,4 +1,4 @@
-"""``fastio.io.mapped``: what a socket gets is what is in the file, and what can not be sent is told."""
+"""``fastio.io.mapped``: what a socket gets is what is in the file, and what cannot be sent is told."""
 
 from __future__ import annotations
 

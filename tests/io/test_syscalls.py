@@ -1,4 +1,4 @@
-"""What of a system call's failures means that it can not be made here."""
+"""What of a system call's failures means that it cannot be made here."""
 
 from __future__ import annotations
 

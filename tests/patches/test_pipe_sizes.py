@@ -152,7 +152,7 @@ os.setresgid(64323, 64323, 64323)
 os.setresuid(64323, 64323, 64323)
 gate = Gate()
 wait, tell = gate.fds
-# Python itself may be where this user can not go.
+# Python itself may be where this user cannot go.
 script = f"head -c 3000000 /dev/zero; printf ! >&{tell}; head -c 1 <&{wait}"
 children = [
     subprocess.Popen(["/bin/sh", "-c", script], stdout=-1, stderr=-1, pass_fds=gate.fds) for _ in range(70)

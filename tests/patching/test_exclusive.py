@@ -24,7 +24,7 @@ def test_one_thread_waits_for_the_other() -> None:
 
     def first() -> None:
         second.start()
-        # It can not end before this one does.
+        # It cannot end before this one does.
         second.join(0.5)
         log.append("first")
 

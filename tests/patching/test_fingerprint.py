@@ -135,7 +135,7 @@ def test_defaults_count_and_the_generator_reads_them_from_the_source(tmp_path: p
 
 @pytest.mark.parametrize("default", ["print", "CONSTANT.real.real", "[]", "{}", "object()", "frozenset({1})", "Error"])
 def test_defaults_that_are_no_plain_values_are_alike(default: str, tmp_path: pathlib.Path) -> None:
-    """What they are can not be told from the source."""
+    """What they are cannot be told from the source."""
     source = "class CONSTANT:\n    real = int\nclass Error(Exception):\n    pass\ndef f(a, b=%s): return a\n"
     read, live = functions_of(source % default, ["f"], tmp_path)
     assert read == live

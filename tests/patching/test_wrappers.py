@@ -142,7 +142,7 @@ def ran_communicate(popen: Any) -> int:
 
 def ran_wait(popen: Any) -> int:
     real, seen = child_exit.until_exit, []
-    # It can not end before it is waited for, as one that sleeps might: then there would be nothing to wait for.
+    # It cannot end before it is waited for, as one that sleeps might: then there would be nothing to wait for.
     process = popen(["cat"], stdin=-1)
     child_exit.until_exit = lambda *args: [seen.append(args), real(*args)][1]  # type: ignore[func-returns-value]
     try:
@@ -361,7 +361,7 @@ def test_between(at: At, below: Function, above: Function) -> None:
 
 @pytest.mark.parametrize("style", OPAQUE)
 def test_below_and_opaque(at: At, style: Function) -> None:
-    """It can not be seen what it calls, so that attribute is left alone, and only that one."""
+    """It cannot be seen what it calls, so that attribute is left alone, and only that one."""
     tool = at.tool(style)
     tool.install()
     before = attributes()
@@ -391,7 +391,7 @@ def test_below_and_opaque(at: At, style: Function) -> None:
 
 @pytest.mark.parametrize("style", OPAQUE)
 def test_above_and_opaque(at: At, style: Function) -> None:
-    """It may or may not call us; it is never thrown out, and the status says that it can not tell."""
+    """It may or may not call us; it is never thrown out, and the status says that it cannot tell."""
     fastio.patch(strict=True)
     tool = at.tool(style)
     tool.install()
@@ -470,7 +470,7 @@ def test_wrappers_in_a_circle_end(at: At) -> None:
     assert fastio.status()
 
 
-#: The real tools, in a process of their own: they can not be undone altogether.
+#: The real tools, in a process of their own: they cannot be undone altogether.
 REAL = """
 import io, json, subprocess, sys, warnings
 warnings.simplefilter("ignore")

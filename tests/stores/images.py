@@ -39,7 +39,7 @@ class ImageFile:
         self._file = io.BytesIO(data)
         self._short = short
         self._fails_at = fails_at
-        self._error = error or OSError("the image can not be read")
+        self._error = error or OSError("the image cannot be read")
         self._before = before
         #: what each read asked for
         self.asked: list[int] = []

@@ -317,7 +317,7 @@ def hub() -> Iterator[Any]:
 
 @needs_eventlet
 def test_other_greenlets_run_while_an_upload_waits(store: Any, gate: Gate, hub: Any, waits: list[Any]) -> None:
-    """The upload can not go on before the other greenlet has had its turns: a hub that is blocked never comes back."""
+    """The upload cannot go on before the other greenlet has had its turns: a hub that is blocked never comes back."""
     import eventlet
 
     data = payload(2 * LIMIT)

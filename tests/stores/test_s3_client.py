@@ -405,7 +405,7 @@ def test_no_secret_is_told(open_store: Callable[..., Any], caplog: pytest.LogCap
     assert secret not in caplog.text
 
 
-# What can not be.
+# What cannot be.
 
 
 def test_errors_are_as_from_stock(open_store: Callable[..., Any], built: list[Any]) -> None:

@@ -380,7 +380,7 @@ def test_every_page_of_a_range_is_looked_at(
 @pytest.mark.parametrize(
     ("error", "given_up"),
     [
-        (OSError(errno.EIO, "a block that can not be read"), False),
+        (OSError(errno.EIO, "a block that cannot be read"), False),
         (OSError(errno.EOPNOTSUPP, "not on this file system"), True),
         (OSError(errno.EPERM, "a filter"), True),
         (NotImplementedError("not in this C library"), True),

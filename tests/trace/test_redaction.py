@@ -264,7 +264,7 @@ def test_an_error_whose_text_can_not_be_had() -> None:
         def __str__(self) -> str:
             raise ValueError
 
-    assert redaction.error(OddError()) == "OddError: its text can not be had"
+    assert redaction.error(OddError()) == "OddError: its text cannot be had"
 
 
 def test_errors_in_a_cycle_end() -> None:

@@ -28,7 +28,7 @@ CLIENTS = {
 
 
 class Refused(Failed):
-    """The service has refused what a load can not do without: a login, a container."""
+    """The service has refused what a load cannot do without: a login, a container."""
 
 
 class Client:
@@ -55,7 +55,7 @@ class Client:
             raise PlanError(f"server of {plan.protocol}: needs {', '.join(missing)}; it has {', '.join(plan.server)}")
         for operation in plan.operations:
             if operation.kind not in cls.kinds:
-                raise PlanError(f"{plan.protocol} can not {operation.kind}, only {', '.join(cls.kinds)}")
+                raise PlanError(f"{plan.protocol} cannot {operation.kind}, only {', '.join(cls.kinds)}")
 
     @classmethod
     def required(cls, plan: Plan) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ class Glance(Client):
         created = self.connection.exchange("POST", "/v2/images", headers, lambda: [request], len(request))
         if created.status != 201:
             found.status, found.end = created.status, created.end
-            return f"the image can not be created: {failure(created)}"
+            return f"the image cannot be created: {failure(created)}"
         headers = self._headers() | {"Content-Type": "application/octet-stream"}
         return self.put(f"/v2/images/{image['id']}/file", step, found, headers, 204)
 

@@ -60,7 +60,7 @@ class WrongData(Exception):
 
 
 class NotServed(Exception):
-    """There is no such server, or it can not be given an image."""
+    """There is no such server, or it cannot be given an image."""
 
 
 class Glance:

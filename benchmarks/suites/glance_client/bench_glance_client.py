@@ -27,7 +27,7 @@ PYTHON = ENVIRONMENTS["glance32"].python()
 
 
 def _why_not(name: str) -> str:
-    """Why a row can not be run here; empty if it can."""
+    """Why a row cannot be run here; empty if it can."""
     if name == "curl":
         return why_not("http")
     if PYTHON and not os.access(Path(PYTHON).parent / "glance", os.X_OK):

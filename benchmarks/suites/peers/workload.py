@@ -47,7 +47,7 @@ def missing(variant: str) -> list[str]:
 
 
 def why_not(variant: str) -> str:
-    """Why a variant can not run here, and what to do; empty if it can."""
+    """Why a variant cannot run here, and what to do; empty if it can."""
     names = missing(variant)
     return f"not installed: {', '.join(names)} (the extra 'peers' has them)" if names else ""
 

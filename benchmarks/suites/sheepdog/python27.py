@@ -23,7 +23,7 @@ REQUIREMENTS = ("eventlet==0.17.4", "oslo.concurrency==3.7.1")
 def set_up(directory: Path) -> Path:
     """Make the environment in ``directory`` unless it is there; returns its interpreter.
 
-    :raises SetupError: if it can not be made here
+    :raises SetupError: if it cannot be made here
     """
     python = directory / "bin" / "python"
     if _works(python):
@@ -35,7 +35,7 @@ def set_up(directory: Path) -> Path:
     run([sys.executable, "-m", "virtualenv", "--quiet", "--python", interpreter, str(directory)])
     run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *REQUIREMENTS])
     if not _works(python):
-        raise SetupError(f"{python} can not import what it was given")
+        raise SetupError(f"{python} cannot import what it was given")
     return python
 
 

@@ -1,7 +1,7 @@
 # ruff: noqa: UP004, UP010, UP024, UP031
 """The sheepdog case as it was in 2016: ``python2.7 script_py27.py VARIANT JSON``, with eventlet 0.17.4.
 
-A script of its own, because Python 2.7 can not import the rest; it keeps to the protocol of
+A script of its own, because Python 2.7 cannot import the rest; it keeps to the protocol of
 benchmarks/harness/worker.py. What it needs of the rest (payload, stand-in) a Python 3 prepares, which the parameter
 ``python3`` names.
 """

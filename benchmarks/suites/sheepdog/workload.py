@@ -209,7 +209,7 @@ VARIANTS = variants(
 
 
 def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """What the script for Python 2.7, which can not import this module, needs: payload, commands, environment."""
+    """What the script for Python 2.7, which cannot import this module, needs: payload, commands, environment."""
     if choice(parameters, "task", "cat", "read") == "cat":
         payload = random_payload(parameters["size"])
         return {"sha256": payload.sha256, "commands": [f"cat {shlex.quote(str(payload.path))}"], "environment": {}}

@@ -134,7 +134,7 @@ VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
 
 
 def why_not(variant: str) -> str:
-    """Why the variant can not run here; empty if it can."""
+    """Why the variant cannot run here; empty if it can."""
     if variant.endswith("old"):
         return old_sheepdog.missing()
     if variant.endswith("fastio") and importlib.util.find_spec("glance_store") is None:

@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"--jobs must be at least 1, not {given.jobs}")
     unknown = sorted(set(given.denial) - set(filters.DENIALS))
     if unknown:
-        parser.error(f"{', '.join(unknown)} can not be forbidden; --list shows what can")
+        parser.error(f"{', '.join(unknown)} cannot be forbidden; --list shows what can")
     if given.list:
         print("\n".join(filters.DENIALS))
         return 0

@@ -1,6 +1,6 @@
 """Forbidding a system call, with an error of one's choice, to this process and all that it starts.
 
-It can not be taken back. It holds for the thread that asks for it, and for those that this one starts later on.
+It cannot be taken back. It holds for the thread that asks for it, and for those that this one starts later on.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class Mutant:
     python: str = "3.10"
 
     def why_not(self) -> str:
-        """Why its tests can not be run here; empty if they can."""
+        """Why its tests cannot be run here; empty if they can."""
         if sys.version_info[:2] < tuple(map(int, self.python.split("."))):
             return f"only Python {self.python} and later show it"
         missing = [name for name in self.needs if importlib.util.find_spec(name) is None]

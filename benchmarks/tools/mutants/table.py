@@ -16,7 +16,7 @@ KEPT = Path(__file__).with_name("killed.json")
 FORMAT = "fastio-mutants"
 VERSION = 1
 
-#: Of a mutant that a test has seen, and of one that can not be tried here. Whatever else it is, no test has seen it.
+#: Of a mutant that a test has seen, and of one that cannot be tried here. Whatever else it is, no test has seen it.
 KILLED, SKIPPED = "killed", "skipped"
 
 

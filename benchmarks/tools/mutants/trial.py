@@ -27,7 +27,7 @@ _PATIENCE = 600
 #: A line of pytest's summary, or of the one that ends a run which is stuck: the test, and what is said of it.
 _FAILED = re.compile(r"^(FAILED|ERROR) ([^\[\n]*?(?:\[.*?\])?)(?: - (.*))?$", re.MULTILINE)
 
-#: Exceptions which say that the mutant can not be run at all, and not that a test has seen it.
+#: Exceptions which say that the mutant cannot be run at all, and not that a test has seen it.
 _BROKEN = re.compile(r'File "|(Syntax|Indentation|Import|ModuleNotFound|Name|UnboundLocal)Error\b')
 
 

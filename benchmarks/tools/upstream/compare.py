@@ -127,7 +127,7 @@ Alone = Callable[[bool, str], Outcome]
 
 
 def confirm(alone: Alone, difference: Difference) -> None:
-    """Run a test alone, in stock and on the other side in turn; a module's or class's fixture can not be."""
+    """Run a test alone, in stock and on the other side in turn; a module's or class's fixture cannot be."""
     if difference.test.endswith(")"):
         return
     for _ in range(RERUNS):

@@ -40,7 +40,7 @@ LEAD = 1.0
 #: Seconds after a test's limit at which a worker that has not ended itself is killed.
 GRACE = 10.0
 
-#: Workers in a row that may end without having run any test, before the suite is taken for one that can not be run.
+#: Workers in a row that may end without having run any test, before the suite is taken for one that cannot be run.
 BARREN = 2
 
 #: What faulthandler writes first when a test's time is up.
@@ -106,7 +106,7 @@ class Runner:
 
         :param slack: how many times its usual limit a test may take
         :raises Unavailable: if something that the suite needs is missing
-        :raises SuiteError: if it can not be run to its end
+        :raises SuiteError: if it cannot be run to its end
         """
         directory = suite.find()
         run = Run(patched)

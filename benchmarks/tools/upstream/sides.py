@@ -33,7 +33,7 @@ class Runs(Protocol):
     def suite(self, name: str, side: Any) -> Suite: ...
 
     def missing(self, name: str, side: Any) -> str:
-        """Why the suite can not be run there; empty if it can."""
+        """Why the suite cannot be run there; empty if it can."""
 
     def run(self, name: str, side: Any, **options: Any) -> Run: ...
 
@@ -135,7 +135,7 @@ class Sides:
         before, after = ran[name, stock.name], ran[name, other.name]
         for side, run in ((stock, before), (other, after)):
             if isinstance(run, str):
-                comparison.faults.append(f"{side.name} can not be run to its end: {run}")
+                comparison.faults.append(f"{side.name} cannot be run to its end: {run}")
         if isinstance(before, str) or isinstance(after, str):
             return
         comparison.stock, comparison.patched = before, after

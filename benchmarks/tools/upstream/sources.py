@@ -63,7 +63,7 @@ def unpack(archive: Path, directory: Path) -> Path:
             safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
             tar.extractall(directory, **safely)
     except (OSError, tarfile.TarError) as error:
-        raise Unavailable(f"{archive} can not be unpacked: {error}") from None
+        raise Unavailable(f"{archive} cannot be unpacked: {error}") from None
     trees = [path for path in directory.iterdir() if path.is_dir()]
     if len(trees) != 1:
         raise Unavailable(f"{archive} is no sdist: it holds {len(trees)} directories and not one")

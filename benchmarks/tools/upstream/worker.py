@@ -213,7 +213,7 @@ def _holds(mark: Any) -> bool:
 
 
 def load(modules: Iterable[str], functions: bool) -> Iterator[Any]:
-    """All tests of the modules, in order; those of a module that can not be imported are one that fails."""
+    """All tests of the modules, in order; those of a module that cannot be imported are one that fails."""
     for name in modules:
         yield from flatten(unittest.defaultTestLoader.loadTestsFromName(name))
         if functions and name in sys.modules:

@@ -1,6 +1,6 @@
 """A pytest plugin: every test has a time limit, which ends the whole run and names the test.
 
-A test that hangs can not be made to fail: an exception that a signal raises would arrive inside eventlet's hub, and a
+A test that hangs cannot be made to fail: an exception that a signal raises would arrive inside eventlet's hub, and a
 process that holds the GIL or is stopped runs no handler. So :mod:`benchmarks.tools.watchdog.process` watches from
 outside. It is told which test begins and how long it may take. When the time is up, faulthandler's thread, which needs
 no GIL, writes the stacks to it. It prints them with the name of the test. Then it ends pytest and every process that

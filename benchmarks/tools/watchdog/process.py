@@ -116,7 +116,7 @@ class Watch:
         # The same word as in pytest's own summary.
         _say(f"\n\n{'=' * 20} time limit {'=' * 20}")
         _say(f"FAILED {self._name} - not ended within its limit of {self._seconds:g} s")
-        _say(stacks or "Python's stacks can not be had: nothing runs in the process.")
+        _say(stacks or "Python's stacks cannot be had: nothing runs in the process.")
         _say("What the kernel tells of its threads:")
         for line in threads:
             _say(f"  {line}")
@@ -151,7 +151,7 @@ class Watch:
         while left := [pid for pid in {*pids, *self._started()} if state_and_parent(pid)[0] not in "ZX"]:
             late = time.monotonic() - deadline
             if late > _GRACE:
-                _say(f"processes {left} can not be ended")
+                _say(f"processes {left} cannot be ended")
                 return
             for pid in left:
                 if late > 0 or pid not in told:

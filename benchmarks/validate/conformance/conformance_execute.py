@@ -41,7 +41,7 @@ class Execute(Case):
         self.assertEqual(len(made), 3)
 
     def test_time_out(self):
-        # A release without the argument can not be asked for it.
+        # A release without the argument cannot be asked for it.
         try:
             found = time_out(processutils.execute, "sleep", "60", timeout=1)
         except processutils.UnknownArgumentError:

@@ -46,7 +46,7 @@ def chosen_by_operator(store: Any, option: Option) -> bool:
         group, _ = _where(store, option)
         location = store.conf.get_location(option.name, group)
     except Exception:
-        # Where that can not be told the value stays what the store took it for.
+        # Where that cannot be told the value stays what the store took it for.
         return True
     return location is not None and location.location.name != "opt_default"
 

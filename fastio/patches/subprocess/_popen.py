@@ -108,7 +108,7 @@ class _Communication:
 
 
 def plain_bytes(data: Any) -> bool:
-    """Whether ``data`` can be sliced by bytes; the standard library's own code keeps what can not."""
+    """Whether ``data`` can be sliced by bytes; the standard library's own code keeps what cannot."""
     try:
         view = memoryview(data)
     except TypeError:

@@ -1,4 +1,4 @@
-"""One time for all hosts: offset and drift of their clocks, from what can not have happened before what.
+"""One time for all hosts: offset and drift of their clocks, from what cannot have happened before what.
 
 Each clock's wall time, as its files tell it, is corrected by a straight line: ``offset + drift * (time - middle)``. A
 message from one clock to another says that a difference of two such lines is not negative, so all messages together are
@@ -78,7 +78,7 @@ class Contradiction:
     message: Message
     #: by how much it arrives too early, in ns
     by: int
-    #: messages that it can not be true together with
+    #: messages that it cannot be true together with
     against: list[Message] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -316,7 +316,7 @@ class _Problem:
         return self._matrix(constraints) @ solution + gaps if constraints else gaps
 
     def _sift(self) -> tuple[list[_Constraint], list[_Constraint], Any]:
-        """The messages that can be true together, those that can not, and corrections that show it."""
+        """The messages that can be true together, those that cannot, and corrections that show it."""
         near = [self._constraint(each) for each in self.near]
         for count in (1, _LAYERS):
             chosen = [each for own in self._directions(self.near).values() for each in layers(own, count)]
@@ -403,7 +403,7 @@ class _Problem:
         return self.optimize.linprog(cost, A_ub=rows, b_ub=limits, bounds=bounds, method="highs").x
 
     def _against(self, wrong: _Constraint, constraints: Sequence[_Constraint], solution: Any) -> list[Message]:
-        """The messages on the shortest way back, which say that ``wrong`` can not be."""
+        """The messages on the shortest way back, which say that ``wrong`` cannot be."""
         best: dict[tuple[int, int], tuple[float, Message]] = {}
         for each, length in zip(constraints, self._lengths(constraints, solution), strict=True):
             known = best.get((each.sender, each.receiver))

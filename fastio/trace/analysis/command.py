@@ -21,7 +21,7 @@ MOST_PRINTED = 20
 def main(arguments: Sequence[str]) -> int:
     """Run ``fastio trace`` with these arguments; returns the exit status.
 
-    :raises TraceError: if there is nothing to analyse, something is missing, or a file can not be written
+    :raises TraceError: if there is nothing to analyse, something is missing, or a file cannot be written
     """
     chosen = _parser().parse_args(arguments)
     analysis = analyse(chosen.directory, chosen.rules)

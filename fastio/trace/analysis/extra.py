@@ -17,5 +17,5 @@ def needed(module: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise TraceError(
-            f"this needs {module.partition('.')[0]}, which can not be imported ({error}): pip install 'fastio[trace]'"
+            f"this needs {module.partition('.')[0]}, which cannot be imported ({error}): pip install 'fastio[trace]'"
         ) from error

@@ -1,6 +1,6 @@
-"""What can not have happened before what: the messages between processes, and what is wrong within one of them.
+"""What cannot have happened before what: the messages between processes, and what is wrong within one of them.
 
-A message is two moments on the clocks of two processes of which the first can not be later. Two sources:
+A message is two moments on the clocks of two processes of which the first cannot be later. Two sources:
 
 - points ``message.sent`` and ``message.received`` with the same ``message``;
 - a ``client.request`` and the request of a server that has the same ``global`` id: the server begins after the client

@@ -18,7 +18,7 @@ class TraceError(FastioError):
 
 @dataclass(frozen=True)
 class Problem:
-    """Something in a file that could not be read, or that can not be right."""
+    """Something in a file that could not be read, or that cannot be right."""
 
     file: str
     #: counted from 1; 0 if it is about the whole file

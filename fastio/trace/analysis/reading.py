@@ -1,6 +1,6 @@
 """Read the files of many processes and hosts, whatever state they are in.
 
-Files may come in any order, twice, cut off or damaged: a line that can not be read is told with its file and number and
+Files may come in any order, twice, cut off or damaged: a line that cannot be read is told with its file and number and
 left out, and the rest counts. A line that is there twice counts once.
 """
 
@@ -121,7 +121,7 @@ def _read(path: Path, trace: Trace) -> _File:
     except (OSError, EOFError, zlib.error) as error:
         # Of a damaged or cut off .gz all that came before counts.
         trace.counts["truncated files" if isinstance(error, EOFError) else "unreadable files"] += 1
-        _report(trace, made, line + 1, f"can not be read on from here: {type(error).__name__}: {error}")
+        _report(trace, made, line + 1, f"cannot be read on from here: {type(error).__name__}: {error}")
     return made
 
 

@@ -13,7 +13,7 @@ _EVENT = 512
 def begin(settings: Settings) -> None:
     """Record into the directory that the setting names.
 
-    :raises fastio.errors.SettingError: if it can not be made
+    :raises fastio.errors.SettingError: if it cannot be made
     """
     assert settings.trace is not None
     limits = recorder.Limits(settings.trace_buffer // _EVENT, settings.trace_file_size, settings.trace_total_size)

@@ -143,7 +143,7 @@ COMMENT = changed("madeup/counting.py", "# As it is.", "# As it was.")
 @pytest.mark.parametrize(
     ("after", "status", "said", "summary"),
     [
-        (changed("madeup/counting.py", "sum(numbers)", "sum(numbers"), 1, "candidate can not be run to its end", ""),
+        (changed("madeup/counting.py", "sum(numbers)", "sum(numbers"), 1, "candidate cannot be run to its end", ""),
         (changed("madeup/counting.py", "[-1]", "[0]"), 0, "Nothing newly fails", "| newly passes |"),
         (COMMENT, 0, "No difference from stock", ""),
         ({**COMMENT, TESTS: SOURCE[TESTS] + MORE}, 1, "checks.counting_test.Counting.test_more: missing -> fail", ""),

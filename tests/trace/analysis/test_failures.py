@@ -42,7 +42,7 @@ def test_category_of_what_is_recorded(component, text, category):
 
 
 def test_every_word_that_is_looked_for_is_recorded():
-    """A pattern can not find what never is in a trace; names of classes are always recorded."""
+    """A pattern cannot find what never is in a trace; names of classes are always recorded."""
     patterns = [pattern.pattern for category in rules.load().categories for pattern in category.patterns]
     literal = re.sub(r"\\[a-zA-Z]|\\[.*?\\]", " ", " ".join(patterns))
     words = set(re.findall(r"[A-Za-z]{4,}", literal))

@@ -200,7 +200,7 @@ def test_a_damaged_gz_counts_up_to_the_damage(files, tmp_path):
     trace = reading.read([path])
     assert trace.counts["events"] > 0
     assert trace.counts["truncated files"] == 1
-    assert "can not be read on from here: EOFError" in str(trace.problems[0])
+    assert "cannot be read on from here: EOFError" in str(trace.problems[0])
 
 
 def test_many_bad_lines_are_counted_but_not_all_listed(files, tmp_path):
