@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import subprocess
@@ -15,27 +14,16 @@ pytest.importorskip("psutil", reason="the engine needs the extra 'bench'")
 from benchmarks.harness import engine
 from benchmarks.suites.sheepdog import bench_sheepdog, python27
 from benchmarks.suites.sheepdog import workload as sheepdog
-from tests.benchmarks.running import PATIENCE, measured, work
+from tests.benchmarks.running import PATIENCE, work
 from tests.conftest import needs_eventlet, needs_oslo
 
 pytestmark = [needs_oslo, needs_eventlet, pytest.mark.usefixtures("cache")]
 
 SIZE = 1 << 20
 
-#: Two whole chunks and a rest; neither they nor the rest are whole objects of 4 MiB.
-QUICK = {"size": 5 << 19, "chunk": 1 << 20}
-
 
 def cases() -> dict[str, engine.Case]:
     return {case.name: case for case in bench_sheepdog.CASES}
-
-
-@pytest.mark.parametrize("name", cases())
-def test_every_row_runs_with_the_right_data(name):
-    case = cases()[name]
-    case = dataclasses.replace(case, quick={**case.parameters, **QUICK})
-    for title, row in measured(case, engine.Options(quick=True)).variants.items():
-        assert row.skipped or row.runs[0]["bytes"] == QUICK["size"], title
 
 
 def test_the_rows_are_those_that_were_promised():
