@@ -54,8 +54,8 @@ MONKEY_PATCHED = os.environ.get("TEST_EVENTLET", "0") == "1"
 #: runs programs in processes of their own.
 NATIVELY_ONLY = (
     "backends", "benchmarks", "upstream", "test_cli.py", "test_launcher.py", "test_layers.py", "test_matrix.py",
-    "test_newest.py", "test_packaging.py", "test_page.py", "test_readme.py", "test_recipe.py", "test_results.py",
-    "test_tables.py", "trace/analysis/test_clocks.py", "trace/analysis/test_command.py",
+    "test_newest.py", "test_packaging.py", "test_page.py", "test_ranges.py", "test_readme.py", "test_recipe.py",
+    "test_results.py", "test_tables.py", "trace/analysis/test_clocks.py", "trace/analysis/test_command.py",
     "trace/analysis/test_exports.py", "trace/analysis/test_failures.py", "trace/analysis/test_messages.py",
     "trace/analysis/test_reading.py", "trace/analysis/test_requests.py",
 )  # fmt: skip

@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "fastio"
+SCHEDULE = ROOT / ".github" / "workflows" / "newest.yml"
 
 #: Directories that tox, or what it runs, makes.
 MADE = ("results/", "doc/build/")
@@ -53,6 +54,27 @@ def test_what_is_run_is_there(name: str) -> None:
         path = module.replace(".", "/")
         assert (ROOT / f"{path}.py").exists() or (ROOT / path / "__main__.py").exists(), module
     assert [path for path in paths if not path.startswith(MADE) and not (ROOT / path).exists()] == []
+
+
+def test_the_schedule_runs_what_there_is() -> None:
+    """Daily, on all Pythons, by environments of tox; GitHub reads the file, so nothing else would tell."""
+    workflow = pytest.importorskip("yaml").safe_load(SCHEDULE.read_text(encoding="utf-8"))
+    # "on" is a word for "true" in YAML.
+    (schedule,) = workflow[True]["schedule"]
+    assert re.fullmatch(r"\d+ \d+ \* \* \*", schedule["cron"])
+    tox, setup = configparser.ConfigParser(), configparser.ConfigParser()
+    tox.read(ROOT / "tox.ini", encoding="utf-8")
+    setup.read(ROOT / "setup.cfg", encoding="utf-8")
+    pythons = re.findall(r"Python :: (3\.\d+)$", setup["metadata"]["classifiers"], re.MULTILINE)
+    run = []
+    for job in workflow["jobs"].values():
+        commands = [step["run"] for step in job["steps"] if "run" in step]
+        run += [name for command in commands for name in re.findall(r"tox -e (\S+)", command)]
+        assert job.get("strategy", {}).get("matrix", {}).get("python", pythons) == pythons
+        for step in job["steps"]:
+            assert ("run" in step) != ("uses" in step)
+    assert sorted(run) == ["distributions", "matrix", "newest", "newest-debian"]
+    assert all(f"testenv:{name}" in tox for name in run)
 
 
 def test_what_runs_natively_only_exists():

@@ -21,6 +21,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import textwrap
 import tokenize
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +30,7 @@ from typing import NamedTuple
 
 from packaging.requirements import Requirement as PEP508
 
+from benchmarks.tools import known
 from fastio.patching import registry, syntax
 from fastio.patching.catalogue import CPYTHON, PYTHON, SOURCE
 from fastio.patching.fingerprint import Defaults, digest
@@ -51,13 +53,13 @@ class Wanted(NamedTuple):
 @cache
 def declared() -> list[Wanted]:
     """All that patches declare: what they replace and what they rely on."""
-    known = distributions()
+    of_folder = distributions()
     found = []
     for patch in registry.all_patches():
         for target in patch.targets:
             ranges = {requirement.distribution: requirement for requirement in patch.requirements(target)}
             for key in target.keys:
-                distribution = known.get(key.partition(":")[0].partition(".")[0], CPYTHON)
+                distribution = of_folder.get(key.partition(":")[0].partition(".")[0], CPYTHON)
                 found.append(Wanted(key, ranges.get(distribution)))
     return found
 
@@ -76,7 +78,7 @@ def wanted_of(distribution: str, version: str) -> dict[str, list[str]]:
     """
     found: dict[str, dict[str, None]] = {}
     for key, requirement in declared():
-        if (requirement.distribution if requirement else CPYTHON) == distribution and _reaches(requirement, version):
+        if (requirement.distribution if requirement else CPYTHON) == distribution and reaches(requirement, version):
             module, _, name = key.partition(":")
             found.setdefault(module, {})[name] = None
     return {module: list(names) for module, names in found.items()}
@@ -90,7 +92,8 @@ def is_wanted(key: str, release: str) -> bool:
     return name in wanted_of(distribution, version).get(module, ())
 
 
-def _reaches(requirement: Requirement | None, version: str) -> bool:
+def reaches(requirement: Requirement | None, version: str) -> bool:
+    """Whether ``version`` is not older than what is required."""
     bounds = PEP508(str(requirement)).specifier if requirement else ()
     return all(bound.contains(version, prereleases=True) for bound in bounds if bound.operator == ">=")
 
@@ -102,10 +105,21 @@ def without_defaults() -> frozenset[str]:
     return frozenset(target.keys[0] for target in targets if target.without_defaults)
 
 
-def hashes(root: pathlib.Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str, str]]:
-    """``(key, PYTHON or SOURCE, fingerprint)`` of the wanted functions below ``root``.
+class Function(NamedTuple):
+    """A function of a release."""
 
-    The bytecode is what the running Python makes of it at each level of optimisation.
+    key: str
+    #: what counts of the defaults of its arguments
+    defaults: Defaults
+    source: syntax.Source
+    #: without the indentation of its class
+    text: str
+
+
+def functions(root: pathlib.Path, wanted: Mapping[str, Sequence[str]], optimize: int = 0) -> Iterator[Function]:
+    """The wanted functions below ``root``; several of a name that is defined more than once.
+
+    :raises SyntaxError: if a module is not for the running Python
     """
     for module, names in wanted.items():
         place = root.joinpath(*module.split("."))
@@ -115,14 +129,23 @@ def hashes(root: pathlib.Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[
         with tokenize.open(path) as file:
             text = file.read()
         last = {name.rpartition(".")[2] for name in names}
-        for level in (0, 1, 2):
-            for name, source in syntax.functions(text, str(path), last, level):
-                if name not in names:
-                    continue
+        for name, source in syntax.functions(text, str(path), last, optimize):
+            if name in names:
                 key = f"{module}:{name}"
                 defaults = Defaults() if key in without_defaults() else source.defaults
-                yield key, PYTHON, digest(source.code, defaults)
-                yield key, SOURCE, syntax.fingerprint(source.tree, defaults)
+                lines = text.splitlines(keepends=True)[source.code.co_firstlineno - 1 : source.node.end_lineno]
+                yield Function(key, defaults, source, textwrap.dedent("".join(lines)))
+
+
+def hashes(root: pathlib.Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str, str]]:
+    """``(key, PYTHON or SOURCE, fingerprint)`` of the wanted functions below ``root``.
+
+    The bytecode is what the running Python makes of it at each level of optimisation.
+    """
+    for level in (0, 1, 2):
+        for key, defaults, source, _ in functions(root, wanted, level):
+            yield key, PYTHON, digest(source.code, defaults)
+            yield key, SOURCE, syntax.fingerprint(source.tree, defaults)
 
 
 def download(distribution: str, version: str, into: pathlib.Path) -> pathlib.Path | None:
@@ -147,6 +170,8 @@ def collect(arguments: argparse.Namespace) -> dict[str, list[tuple[str, str, str
     def add(root: pathlib.Path, wanted: Mapping[str, Sequence[str]], release: str) -> None:
         for key, kind, value in hashes(root, wanted):
             found.setdefault(key, []).append((kind, value, release))
+        for function in functions(root, wanted):
+            known.add(function.key, function.text, release)
 
     def add_stdlib(root: pathlib.Path, version: str) -> None:
         add(root, wanted_of(CPYTHON, version), f"{CPYTHON} {version}")
@@ -188,13 +213,19 @@ def main() -> None:
         for python in arguments.python:
             subprocess.run([python, "-m", "benchmarks.tools.fingerprints", *rest], check=True)
         return
+    merge(collect(arguments))
+    known.write()
+
+
+def merge(found: Mapping[str, Sequence[tuple[str, str, str]]]) -> None:
+    """Write what :func:`collect` has found into the table, beside what is there."""
     table = json.loads(TABLE.read_text()) if TABLE.exists() else {}
-    for key, entries in collect(arguments).items():
+    for key, entries in found.items():
         for kind, value, release in entries:
-            known = table.setdefault(key, {}).setdefault(kind, {})
-            names = releases(known.get(value, ""))
+            prints = table.setdefault(key, {}).setdefault(kind, {})
+            names = releases(prints.get(value, ""))
             if release not in names:
-                known[value] = ", ".join([*names, release])
+                prints[value] = ", ".join([*names, release])
     TABLE.write_text(json.dumps(looked_up(table), indent=1, sort_keys=True) + "\n")
 
 
@@ -202,8 +233,8 @@ def looked_up(table: Table) -> Table:
     """``table`` without what no patch declares any more, and without releases from before a patch's range."""
     kept: Table = {}
     for key, pythons in table.items():
-        for python, known in pythons.items():
-            for value, text in known.items():
+        for python, prints in pythons.items():
+            for value, text in prints.items():
                 names = [release for release in releases(text) if is_wanted(key, release)]
                 if names:
                     kept.setdefault(key, {}).setdefault(python, {})[value] = ", ".join(names)

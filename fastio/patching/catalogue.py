@@ -11,6 +11,7 @@ Only :mod:`fastio.patching.hooks` looks code up, for the functions that a target
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable
 from functools import cache
@@ -58,8 +59,8 @@ def recognise(key: str, function: Any) -> str | None:
 
 
 def ordered(versions: Iterable[str]) -> list[str]:
-    """Versions such as ``4.10.1``, the oldest first."""
-    return sorted(versions, key=lambda version: [int(number) for number in version.split(".")])
+    """Versions such as ``4.10.1`` or ``4.10.1+2.deb13u1``, the oldest first."""
+    return sorted(versions, key=lambda version: [int(number) for number in re.findall(r"\d+", version)])
 
 
 def span(releases: str) -> str:

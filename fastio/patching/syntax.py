@@ -33,6 +33,7 @@ class Source(NamedTuple):
     tree: str
     defaults: Defaults
     code: CodeType
+    node: Function
 
 
 def fingerprint(tree: str, defaults: Defaults) -> str:
@@ -74,7 +75,7 @@ def functions(text: str, path: str, names: Collection[str], optimize: int = -1) 
     for name, code in _codes(compile(tree, path, "exec", optimize=optimize, dont_inherit=True)):
         node = nodes.get((code.co_name, code.co_firstlineno))
         if code.co_name in names and node is not None:
-            yield name, Source(_function(node), _defaults(node.args), code)
+            yield name, Source(_function(node), _defaults(node.args), code, node)
 
 
 def _codes(code: CodeType, prefix: str = "") -> Iterator[tuple[str, CodeType]]:

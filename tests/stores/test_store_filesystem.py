@@ -26,7 +26,8 @@ from fastio.patches.glance_store import store_filesystem
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
 from tests.stores.images import KIB, MIB, ImageFile, Ticker
 
-CHUNK = 16 * KIB
+#: More than a file gathers before it writes.
+CHUNK = 2 * io.DEFAULT_BUFFER_SIZE
 NAMES = ("store_filesystem", "image_fairness")
 
 
