@@ -1,4 +1,4 @@
-"""Runs commands side by side, one for each processor.
+"""Runs commands side by side: one more than there are processors, as tests often wait for something else.
 
     python -m benchmarks.tools.side_by_side COMMAND… [// COMMAND…]…
 
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # tox ends what it runs so.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     commands = split(sys.argv[1:] if arguments is None else arguments)
-    statuses = run(commands, len(os.sched_getaffinity(0)), sys.stdout.buffer)
+    statuses = run(commands, len(os.sched_getaffinity(0)) + 1, sys.stdout.buffer)
     for command, status in zip(commands, statuses, strict=True):
         if status:
             print(f"exit status {status} of {shlex.join(command)}")
