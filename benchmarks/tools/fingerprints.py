@@ -125,6 +125,9 @@ def functions(root: pathlib.Path, wanted: Mapping[str, Sequence[str]], optimize:
         place = root.joinpath(*module.split("."))
         path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
         if not path.exists():
+            # What is a package now was one module in earlier releases.
+            path = place.parent.with_suffix(".py")
+        if not path.exists():
             continue
         with tokenize.open(path) as file:
             text = file.read()

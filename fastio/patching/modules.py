@@ -55,7 +55,8 @@ def _in_package(module: str) -> bool:
         loaded = sys.modules.get(name)
         path = getattr(loaded, "__path__", None) or (spec.submodule_search_locations if spec else None)
         if path is None:
-            return True
+            # A module that is there has no others in it; of a stub in sys.modules nothing is known.
+            return spec is None
         name = f"{name}.{part}"
         spec = importlib.machinery.PathFinder.find_spec(name, path)
         if spec is None and name not in sys.modules:

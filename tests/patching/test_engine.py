@@ -21,7 +21,8 @@ import pytest
 import fastio
 from fastio import config, counters
 from fastio.errors import PatchError
-from fastio.patching import catalogue, registry, state
+from fastio.patching import catalogue, modules, registry, state
+from fastio.patching.registry import Target
 from fastio.report import Entry, Outcome
 from tests.conftest import HAS_EVENTLET, MONKEY_PATCHED, everything, needs_eventlet, needs_oslo
 from tests.forked import told_by_a_fork
@@ -510,6 +511,27 @@ def test_absence_is_quiet_also_when_a_hook_fires(
         assert fastio.status().outcome("oslo_spawn").value == "absent"
         """
     assert run_python(code, options=("-W", "ignore")).stderr == ""
+
+
+def test_a_module_that_an_earlier_release_has_in_another(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module has no others in it: nothing is to be waited for."""
+    package = tmp_path / "fastio_library"
+    package.mkdir()
+    for name in ("__init__.py", "driver.py"):
+        (package / name).touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    target = Target("fastio_library.driver.store:Store.get", lambda wrapped, hook: wrapped)
+    modules.look_for(target)
+    assert modules.why_absent(target.module) == "fastio_library.driver.store is not part of this release"
+    (package / "driver.py").unlink()
+    (package / "driver").mkdir()
+    for name in ("__init__.py", "store.py"):
+        (package / "driver" / name).touch()
+    importlib.invalidate_caches()
+    modules.look_for(target)
+    assert modules.why_absent(target.module) is None
 
 
 @pytest.mark.parametrize("stub", ["types.ModuleType('eventlet')", "unittest.mock.MagicMock()", "None"])

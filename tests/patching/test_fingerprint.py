@@ -116,6 +116,16 @@ def functions_of(source: str, names: list[str], path: pathlib.Path) -> tuple[dic
     return {key: value for key, kind, value in read if kind == catalogue.PYTHON}, live
 
 
+def test_what_was_one_module_in_earlier_releases(tmp_path: pathlib.Path) -> None:
+    """It is known by where the package of today has it."""
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library" / "driver.py").write_text("def f(a):\n    return a\n")
+    one = list(generator.hashes(tmp_path, {"library.driver.store": ["f"]}))
+    (tmp_path / "library" / "driver").mkdir()
+    (tmp_path / "library" / "driver.py").rename(tmp_path / "library" / "driver" / "store.py")
+    assert one and one == list(generator.hashes(tmp_path, {"library.driver.store": ["f"]}))
+
+
 DEFAULTS = [
     "b=1", "b=2", "b=None", "b=''", "b=b''", "b=True", "b=1.0", "b=-1", "b=...", "b=(1, 'a', (None,))", "b=()", "b=2j",
     "b=64 * 1024", "b=65537", "*, b=1", "*, b=2", "*, b", "b", "b=1, *, c=2", "b=1, *, c=3", "b=1, c=2", "/, b=1",

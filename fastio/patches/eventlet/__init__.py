@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 #: Releases whose code has been read. Within the range the fingerprint of each function decides.
-REQUIRES = "eventlet >= 0.34.3, < 0.42"
+REQUIRES = "eventlet >= 0.30.2, < 0.42"

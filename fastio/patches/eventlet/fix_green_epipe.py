@@ -1,8 +1,8 @@
 """``fix_green_epipe``: eventlet's green ``os.write`` raises BrokenPipeError instead of looping for ever.
 
-Upstream (seen in eventlet 0.34 to 0.41) treats EPIPE as "try again". If a child exits without reading all of its
+Upstream (seen in eventlet 0.35 to 0.41) treats EPIPE as "try again". If a child exits without reading all of its
 input, ``communicate(input)`` never returns and keeps a processor busy. Natively, ``os.write`` raises BrokenPipeError.
-With this patch, the green one raises it, too.
+With this patch, the green one raises it, too, as it did up to eventlet 0.34.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``green_sendall``: eventlet's ``GreenSocket.sendall`` sends the rest of a buffer without copying it, and is fair.
 
-The kernel takes at most what its buffer has room for. After each partial send, upstream (seen in eventlet 0.34 to
+The kernel takes at most what its buffer has room for. After each partial send, upstream (seen in eventlet 0.30 to
 0.41) slices off the rest, so most of a buffer of many MiB is copied again and again. With this patch, the rest is sent
 in place. This applies to ``bytes`` and ``bytearray``. A slice of a memoryview is no copy in any case, and everything
 else is sent by upstream's code. Nothing holds the buffer while other greenlets run, so a bytearray can still be

@@ -1,6 +1,6 @@
 """``green_wsgi_chunked``: eventlet's WSGI server sends the chunks of a chunked response without copying them.
 
-Upstream (seen in eventlet 0.34 to 0.41) joins the length, the chunk and the line end into a new bytes object. This
+Upstream (seen in eventlet 0.30 to 0.41) joins the length, the chunk and the line end into a new bytes object. This
 copies each chunk twice, and makes chunks of 4 MiB slower than chunks of 64 KiB. With this patch, one ``sendmsg()``
 sends the three parts: the same bytes, in the same chunks. TLS has no such call. There, only the beginning of a large
 chunk is copied, to fill one buffer together with the length.

@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 #: Releases whose code has been read. Within the range the fingerprint of each function decides.
-REQUIRES = "glance >= 28.0, < 34"
+REQUIRES = "glance >= 24.0, < 34"

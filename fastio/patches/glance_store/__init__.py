@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 #: Releases whose code has been read. Within the range the fingerprint of each function decides.
-REQUIRES = "glance_store >= 4.5, < 6"
+REQUIRES = "glance_store >= 3.0, < 6"

@@ -20,6 +20,15 @@ from fastio.patching.registry import Target
 WITH_SHEEPDOG = "glance_store >= 0.28, < 6"
 
 
+def code_of(key: str) -> str:
+    """Where upstream has a driver's attribute from, see ``Target.code``; empty if it is from there itself.
+
+    The cinder driver was one module up to 4.2. It is a package since, which takes everything from its ``store``.
+    """
+    code = key.replace("._drivers.cinder:", "._drivers.cinder.store:")
+    return "" if code == key else code
+
+
 def explicit(driver: str) -> int | None:
     """The chunk size in bytes that fastio's own settings give for ``driver``; None if they give none."""
     settings = config.effective()
@@ -152,4 +161,7 @@ def chunk_sizes(store: str, driver: str, option: Option | None = None, **sizes: 
         name = hook.attribute.name
         return ChunkSize(stock, hook, name, driver, sizes[name].ours, option)
 
-    return tuple(Target(f"{store}.{name}", make, size.readers, stock=size.stock) for name, size in sizes.items())
+    return tuple(
+        Target(f"{store}.{name}", make, size.readers, code=code_of(f"{store}.{name}"), stock=size.stock)
+        for name, size in sizes.items()
+    )

@@ -9,10 +9,11 @@ drivers as well as for drivers that another patch has changed. On native threads
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from fastio.io import paced
+from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Layer, Patch, Target
 
 
@@ -41,21 +42,23 @@ _CLASSES = {
     "swift.store": "BaseStore",
     "s3": "Store",
     "rbd": "Store",
-    "cinder.store": "Store",
+    "cinder": "Store",
     "vmware_datastore": "Store",
 }
 _READ_ONLY = ("http",)
+
+
+def _targets() -> Iterator[Target]:
+    for name, cls in _CLASSES.items():
+        path = f"glance_store._drivers.{name}:{cls}"
+        yield Target(f"{path}.get", make_get, code=_stores.code_of(f"{path}.get"))
+        if name not in _READ_ONLY:
+            yield Target(f"{path}.add", make_add, code=_stores.code_of(f"{path}.add"))
+
 
 PATCH = Patch(
     __name__,
     summary="glance_store under eventlet: images yield to other requests after their share of yield_bytes",
     layer=Layer.FAIR,
-    targets=(
-        *(Target(f"glance_store._drivers.{name}:{cls}.get", make_get) for name, cls in _CLASSES.items()),
-        *(
-            Target(f"glance_store._drivers.{name}:{cls}.add", make_add)
-            for name, cls in _CLASSES.items()
-            if name not in _READ_ONLY
-        ),
-    ),
+    targets=tuple(_targets()),
 )

@@ -32,7 +32,8 @@ def make_open(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     return _open_cinder_volume
 
 
-_STORE = "glance_store._drivers.cinder.store:Store"
+_STORE = "glance_store._drivers.cinder:Store"
+_OPEN = f"{_STORE}._open_cinder_volume"
 
 PATCH = Patch(
     __name__,
@@ -45,6 +46,6 @@ PATCH = Patch(
             READ_CHUNKSIZE=_stores.Size(CHUNK, 4 * MIB, ("get", "_cinder_volume_data_iterator")),
             WRITE_CHUNKSIZE=_stores.Size(CHUNK, 4 * MIB, ("add",)),
         ),
-        Target(f"{_STORE}._open_cinder_volume", make_open),
+        Target(_OPEN, make_open, code=_stores.code_of(_OPEN)),
     ),
 )

@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 #: Releases whose code has been read. Within the range the fingerprint of each function decides.
-REQUIRES = "python-swiftclient >= 4.0.1, < 5"
+REQUIRES = "python-swiftclient >= 3.13, < 5"

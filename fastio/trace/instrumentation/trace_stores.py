@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Layer, Patch, Target
 from fastio.trace import redaction, spans
 from fastio.trace.spans import current
@@ -116,7 +117,7 @@ _DRIVERS = {
     "swift": ("swift.store", "BaseStore"),
     "s3": ("s3", "Store"),
     "rbd": ("rbd", "Store"),
-    "cinder": ("cinder.store", "Store"),
+    "cinder": ("cinder", "Store"),
     "vmware": ("vmware_datastore", "Store"),
 }
 _READ_ONLY = ("http",)
@@ -124,11 +125,12 @@ _READ_ONLY = ("http",)
 
 def _targets() -> Iterator[Target]:
     for name, (module, cls) in _DRIVERS.items():
-        path = f"glance_store._drivers.{module}:{cls}"
-        yield Target(f"{path}.get", _make_get(name))
+        made = {"get": _make_get(name)}
         if name not in _READ_ONLY:
-            yield Target(f"{path}.add", _make_add(name))
-            yield Target(f"{path}.delete", _make_delete(name))
+            made |= {"add": _make_add(name), "delete": _make_delete(name)}
+        for method, make in made.items():
+            key = f"glance_store._drivers.{module}:{cls}.{method}"
+            yield Target(key, make, code=_stores.code_of(key))
 
 
 PATCH = Patch(
