@@ -9,25 +9,27 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
+import subprocess
 import sys
-from subprocess import Popen as NativePopen  # before monkey_patch(), as some modules of a service do
+import types
 from typing import Any
 
 import eventlet
 
 faulthandler.dump_traceback_later(100, exit=True)
+NATIVE = types.SimpleNamespace(**vars(subprocess))
 eventlet.monkey_patch()
 
+import hashlib  # noqa: E402
 import pathlib  # noqa: E402
 import socket  # noqa: E402
-import subprocess  # noqa: E402
-import tempfile  # noqa: E402
 
 import fastio  # noqa: E402
 from fastio.concurrency import offload  # noqa: E402
 from fastio.io import hashing, hashing_pool, image_files, libc, paced  # noqa: E402
 from fastio.patching import registry  # noqa: E402
-from tests.child import command, data, err, out  # noqa: E402
+from tests import programs  # noqa: E402
+from tests.programs import DATA  # noqa: E402
 from tests.waits import AT_ONCE  # noqa: E402
 
 ROOT = os.path.dirname(fastio.__file__) + os.sep
@@ -56,100 +58,38 @@ def profile(frame: Any, event: str, function: Any) -> None:
         seen.add(f"{place}:{frame.f_code.co_name} calls {kind}.{function.__name__}")
 
 
-def native_popen() -> None:
-    popen = NativePopen(command("sleep:0.1", "exit:3"))
-    assert popen.wait(timeout=50) == 3
-    popen = NativePopen(command("echo", err(1, 1000)), stdin=-1, stdout=-1, stderr=-1)
-    assert popen.communicate(data(2, 300_000), timeout=50) == (data(2, 300_000), data(1, 1000))
-    popen = NativePopen(command("in:-1"), stdin=-1, stdout=-1)
-    try:
-        popen.communicate(data(1, 3_000_000), timeout=0)
-    except subprocess.TimeoutExpired:
-        pass
-    popen.kill()
-    popen.communicate()
-
-
-def green_popen() -> None:
-    popen = subprocess.Popen(command("echo", err(1, 1000)), stdin=-1, stdout=-1, stderr=-1)
-    assert popen.communicate(data(2, 3_000_000), timeout=50) == (data(2, 3_000_000), data(1, 1000))
-    assert subprocess.Popen(command("sleep:0.1", "exit:3")).wait(timeout=50) == 3
-    popen = subprocess.Popen(command("in:-1"), stdin=-1, stdout=-1)
-    try:
-        popen.communicate(data(1, 3_000_000), timeout=0)
-    except Exception as error:
-        assert "timed out" in str(error)
-    popen.kill()
-    popen.communicate()
-
-
-def pipeline() -> None:
-    first = subprocess.Popen(command(out(1, 300_000)), stdout=-1)
-    second = subprocess.Popen(command("echo"), stdin=first.stdout, stdout=-1)
-    first.stdout.close()
-    assert second.communicate()[0] == data(1, 300_000)
-    first.wait()
-
-
-def pipes() -> None:
-    popen = subprocess.Popen(command("echo"), stdin=-1, stdout=-1)
-    writer = eventlet.spawn(lambda: (popen.stdin.write(data(1, 3_000_000)), popen.stdin.close()))
-    buffer = bytearray(100_000)
-    output: Any = popen.stdout
-    got = [output.read(70_000), bytes(buffer[: output.readinto(buffer)]), output.read()]
-    writer.wait()
-    assert b"".join(got) == data(1, 3_000_000)
-    popen.wait()
-
-
 def sockets() -> None:
     near, far = socket.socketpair()
 
     def send() -> None:
-        near.sendall(data(1, 5_000_000))
+        near.sendall(DATA)
         near.close()
 
     sender = eventlet.spawn(send)
-    assert b"".join(iter(lambda: far.recv(100_000), b"")) == data(1, 5_000_000)
+    assert b"".join(iter(lambda: far.recv(100_000), b"")) == DATA
     sender.wait()
     far.close()
 
 
-def threads() -> None:
-    import hashlib
-
+def much_to_hash() -> None:
     hashed = hashing.BackgroundHash(hashlib.sha512(), hashing_pool.pool)
-    for _ in range(40):
-        hashed.update(data(1, 1 << 20))
-    assert hashed.hexdigest() == hashlib.sha512(data(1, 1 << 20) * 40).hexdigest()
-    with tempfile.TemporaryFile(dir=os.environ["DIRECTORY"]) as raw:
-        call = libc.pread(raw.fileno(), 100, 0)
-        assert call is not None and offload.run(*call) == 0
+    for _ in range(20):
+        hashed.update(DATA)
+    assert hashed.hexdigest() == hashlib.sha512(DATA * 20).hexdigest()
 
 
-def files() -> None:
+def cold_files() -> None:
     path = pathlib.Path(os.environ["DIRECTORY"]) / "file"
     with image_files.wrap(open(path, "wb")) as file:
-        for _ in range(10):
-            file.write(data(1, 1 << 20))
+        for _ in range(3):
+            file.write(DATA)
     with open(path, "rb") as raw:
         os.posix_fadvise(raw.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         file = image_files.wrap(raw)
-        assert b"".join(iter(lambda: file.read(1 << 20), b"")) == data(1, 1 << 20) * 10
+        assert b"".join(iter(lambda: file.read(1 << 20), b"")) == DATA * 3
+        call = libc.pread(raw.fileno(), 100, 0)
+        assert call is not None and offload.run(*call) == 100
     assert list(paced.wrap(iter([b"x" * (1 << 20)] * 3))) == [b"x" * (1 << 20)] * 3
-
-
-def driver() -> None:
-    from fastio.drivers._process import Child
-
-    with Child(command(out(1, 3_000_000))) as child:
-        assert b"".join(child.chunks(1 << 20)) == data(1, 3_000_000)
-        assert child.finish()[0] == 0
-    with Child(command("in:-1", "exit:4"), feeds=True) as child:
-        child.write(data(1, 3_000_000))
-        assert child.finish()[0] == 4
-    with Child(command("sleep:100")):
-        pass
 
 
 def commands() -> None:
@@ -157,7 +97,7 @@ def commands() -> None:
         from oslo_concurrency import processutils
     except ImportError:
         return
-    assert processutils.execute("cat", process_input=data(1, 300_000), binary=True)[0] == data(1, 300_000)
+    assert processutils.execute("cat", process_input=DATA, binary=True)[0] == DATA
 
 
 def http() -> None:
@@ -172,9 +112,9 @@ def http() -> None:
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)
-            self.send_header("Content-Length", "3000000")
+            self.send_header("Content-Length", str(len(DATA)))
             self.end_headers()
-            self.wfile.write(data(1, 3_000_000))
+            self.wfile.write(DATA)
 
         def log_message(self, *args: Any) -> None:
             pass
@@ -186,11 +126,20 @@ def http() -> None:
         session.trust_env = False
         response = session.get(f"http://127.0.0.1:{server.server_port}/", stream=True, timeout=timeout)
         http_bodies.read_unbuffered(response)
-        assert b"".join(response.iter_content(1 << 20)) == data(1, 3_000_000)
+        assert b"".join(response.iter_content(1 << 20)) == DATA
     serving.kill()
 
 
-OPERATIONS = (native_popen, green_popen, pipeline, pipes, sockets, threads, files, driver, commands, http)
+def program(function: Any, module: Any) -> Any:
+    return lambda: list(function(module) or ())
+
+
+#: with the native class as well, as some modules of a service have it from before
+OPERATIONS = (
+    *(program(each, subprocess) for each in [*programs.OF_UPSTREAM, *programs.OF_FASTIO, *programs.GREEN]),
+    *(program(each, NATIVE) for each in (programs.communicate, programs.communicate_times_out, programs.waits)),
+    sockets, much_to_hash, cold_files, commands, http,
+)  # fmt: skip
 
 
 def main() -> None:
