@@ -7,7 +7,7 @@ launchers that :func:`benchmarks.backends.dog.install` makes do that.
 
 It knows what drivers use: ``vdi create``, ``write``, ``read``, ``list -r``, ``resize`` and ``delete``, with ``-a`` and
 ``-p``. Known differences: ``-r`` is accepted by all of them, and ``list`` does not need it; sizes are whole numbers of
-bytes; help and usage have other words; there are no snapshots, and any address reaches the daemon.
+bytes; what it does not know is refused in words of its own; there are no snapshots, and any address reaches the daemon.
 
 Environment, beside ``DOG_STATE``; all times are in milliseconds:
 
@@ -34,7 +34,7 @@ import io
 import os
 import sys
 import time
-from _collections_abc import Callable, Iterator, Mapping
+from _collections_abc import Callable, Mapping
 
 OBJECT = 4 << 20
 MAX_SIZE = OBJECT << 20
@@ -44,8 +44,6 @@ MAX_NAME = 255
 ORPHAN = ".orphan"
 
 OK, FAILURE, SYSTEM_FAILURE, USAGE = 0, 1, 2, 64
-TRY = "Try 'dog --help' for more information."
-
 # Seconds from exec to the launcher's first line: what /bin/sh takes to start.
 LAUNCHER_START = 0.0005
 
@@ -68,6 +66,8 @@ OPERANDS = {
     "read": "<vdiname> [<offset> [<len>]]",
     "write": "<vdiname> [<offset> [<len>]]",
 }
+#: of the operands
+LEAST = {"create": 2, "delete": 1, "list": 0, "resize": 2, "read": 1, "write": 1}
 
 
 class Exit(Exception):
@@ -357,66 +357,40 @@ def read_in(piece: memoryview) -> int:
 # --- the command line
 
 
-def usage(command: str) -> str:
-    return f"Usage: dog vdi {command} [-a address] [-p port] [-r] {OPERANDS[command]}\n"
-
-
-def options(program: str, words: list[str], operands: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield (letter, argument) as getopt(3) does; the other words, wherever they stand, go to *operands*."""
+def parsed(words: list[str], operands: list[str]) -> tuple[str, int]:
+    """The address and the port of ``-a`` and ``-p``; words that are no options go to *operands*."""
+    address, port = "127.0.0.1", PORT
     left = iter(words)
     for word in left:
-        letter, argument = word[1:], ""
-        if word == "--":
+        if word == "-a":
+            address = next(left)
+        elif word == "-p":
+            port = number(next(left))
+        elif word == "--":
             operands += left
-        elif word == "-" or not word.startswith("-"):
+        elif word != "-r":
             operands.append(word)
-        elif letter not in ("a", "p", "r"):
-            raise Exit(USAGE, f"{program}: invalid option -- '{letter[0]}'", TRY)
-        else:
-            if letter != "r" and not (argument := next(left, "")):
-                raise Exit(USAGE, f"{program}: option requires an argument -- '{letter}'", TRY)
-            yield letter, argument
+    return address, port
 
 
-def parse_port(word: str) -> int:
-    if not (word.isascii() and word.isdigit() and 0 < int(word) < 65536):
-        raise Exit(USAGE, f"Invalid port number '{word}'")
-    return int(word)
-
-
-def parse_size(word: str, command: str) -> int:
+def number(word: str) -> int:
     if not (word.isascii() and word.isdigit()):
-        raise Exit(USAGE, f"Invalid size '{word}'", text=usage(command))
+        raise Exit(USAGE, f"Invalid size '{word}'")
     return int(word)
 
 
 # --- the commands
 
 
-def required(command: str, operands: list[str]) -> tuple[bytes, list[str]]:
-    """The image's name, and the operands after it."""
-    if not operands:
-        raise Exit(USAGE, text=usage(command))
-    return os.fsencode(operands[0]), operands[1:]
-
-
 def create(daemon: Daemon, operands: list[str]) -> None:
     if not daemon.connect():
         raise Exit(SYSTEM_FAILURE, "Failed to get node list")
-    name, numbers = required("create", operands)
-    if not numbers:
-        raise Exit(USAGE, "Please specify the VDI size", text=usage("create"))
-    size = parse_size(numbers[0], "create")
+    name, size = os.fsencode(operands[0]), number(operands[1])
     failed = f"Failed to create VDI {os.fsdecode(name)}"
     if not daemon.formatted:
         raise Exit(FAILURE, f"{failed}: Waiting for cluster to be formatted")
     if size > MAX_SIZE:
-        raise Exit(
-            USAGE,
-            f"VDI size is larger than {MAX_SIZE} bytes, please use '-y' to create a hyper volume"
-            f" with size up to {1 << 54} bytes or use '-z' to create larger object size volume",
-            text=usage("create"),
-        )
+        raise Exit(USAGE, f"VDI size is larger than {MAX_SIZE} bytes, please use '-y' to create a hyper volume")
     lost = Exit(SYSTEM_FAILURE, "failed to read a response")
     if daemon.settings.cut == "create":
         raise lost
@@ -432,22 +406,18 @@ def create(daemon: Daemon, operands: list[str]) -> None:
 
 
 def resize(daemon: Daemon, operands: list[str]) -> None:
-    name, numbers = required("resize", operands)
-    if not numbers:
-        raise Exit(USAGE, "Please specify the new size for the VDI", text=usage("resize"))
-    size = parse_size(numbers[0], "resize")
-    image = daemon.open_inode(name, os.O_RDWR)
+    size = number(operands[1])
+    image = daemon.open_inode(os.fsencode(operands[0]), os.O_RDWR)
     if size > MAX_SIZE:
-        line = f"New VDI size is too large. This volume's max size is {MAX_SIZE}"
-        raise Exit(USAGE, line, text=usage("resize"))
+        raise Exit(USAGE, f"New VDI size is too large. This volume's max size is {MAX_SIZE}")
     if size < image.size:
-        raise Exit(USAGE, "Shrinking VDIs is not implemented", text=usage("resize"))
+        raise Exit(USAGE, "Shrinking VDIs is not implemented")
     os.ftruncate(image.fd, size)
     image.keep_creation_time()
 
 
 def delete(daemon: Daemon, operands: list[str]) -> None:
-    name, _ = required("delete", operands)
+    name = os.fsencode(operands[0])
     lost = "failed to read a response"
     try:
         image = daemon.open(name, os.O_RDWR)
@@ -470,9 +440,8 @@ def delete(daemon: Daemon, operands: list[str]) -> None:
 
 
 def read(daemon: Daemon, operands: list[str]) -> None:
-    name, numbers = required("read", operands)
-    wanted = [parse_size(number, "read") for number in numbers[:2]]
-    image = daemon.open_inode(name, os.O_RDONLY)
+    wanted = [number(word) for word in operands[1:3]]
+    image = daemon.open_inode(os.fsencode(operands[0]), os.O_RDONLY)
     # Clearing the buffer takes a millisecond, which belongs to the start.
     buffer = memoryview(bytearray(OBJECT))
     daemon.load_inode()
@@ -493,9 +462,8 @@ def read(daemon: Daemon, operands: list[str]) -> None:
 
 
 def write(daemon: Daemon, operands: list[str]) -> None:
-    name, numbers = required("write", operands)
-    wanted = [parse_size(number, "write") for number in numbers[:2]]
-    image = daemon.open_inode(name, os.O_RDWR)
+    wanted = [number(word) for word in operands[1:3]]
+    image = daemon.open_inode(os.fsencode(operands[0]), os.O_RDWR)
     # Clearing the buffer takes a millisecond, which belongs to the start.
     buffer = memoryview(bytearray(OBJECT))
     daemon.load_inode()
@@ -552,17 +520,10 @@ def run(program: str, words: list[str], started: float) -> None:
     known = [f"  vdi {command} {operands}" for command, operands in OPERANDS.items()]
     if not words:
         raise Exit(OK, text="\n".join(["A stand-in for sheepdog's dog command. It knows:", *known, ""]))
-    if words[0] != "vdi":
-        raise Exit(USAGE, f"Invalid command '{words[0]}'", TRY)
-    if len(words) < 2 or words[1] not in OPERANDS:
-        raise Exit(USAGE, f"Invalid command '{' '.join(words[:2])}'", "Available vdi commands:", *known)
-    address, port = "127.0.0.1", PORT
     operands: list[str] = []
-    for letter, argument in options(program, words[2:], operands):
-        if letter == "a":
-            address = argument
-        elif letter == "p":
-            port = parse_port(argument)
+    address, port = parsed(words[2:], operands)
+    if words[0] != "vdi" or len(operands) < LEAST.get("".join(words[1:2]), len(words)):
+        raise Exit(USAGE, f"the stand-in does not know {' '.join(words)}", *known)
     try:
         settings = Settings(os.environ)
     except ValueError as error:

@@ -24,7 +24,6 @@ NO_VDI = b"Failed to open VDI %s (snapshot id: 0 snapshot tag: ): %s"
 DOWN = b"failed to connect to 127.0.0.1:7000: Connection refused\n" * 2
 REFUSED = DOWN.replace(b"7000", b"7999")
 UNFORMATTED = b"Waiting for cluster to be formatted\n"
-TRY = b"Try 'dog --help' for more information.\n"
 #: Commands that look the image up first, and their exit codes if they do not find it.
 OPENING = [("read img1", 1), ("read img1 0 0", 1), ("write img1", 1), ("resize img1 2000000", 1), ("delete img1", 0)]
 
@@ -157,58 +156,14 @@ def plain(sheep, *words):
 def test_help_has_images_in_it(unchanged):
     code, out, err = plain(unchanged)
     assert (code, err) == (0, b"") and b"vdi" in out
-
-
-@pytest.mark.parametrize(
-    "words, start",
-    [
-        (["vdi"], b"Invalid command 'vdi'\nAvailable vdi commands:\n  vdi "),
-        (["vdi", "bogus"], b"Invalid command 'vdi bogus'\nAvailable vdi commands:\n  vdi "),
-        (["bogus", "x"], b"Invalid command 'bogus'\n" + TRY),
-        (["vdi", "read", "img1", "-5"], b"collie: invalid option -- '5'\n" + TRY),
-        (["vdi", "read", "img1", "-p"], b"collie: option requires an argument -- 'p'\n" + TRY),
-        *((["vdi", "read", "-p", port, "img1"], f"Invalid port number '{port}'\n".encode())
-          for port in ("0", "abc", "65536", "70 00")),
-    ],
-)  # fmt: skip
-def test_words_that_it_does_not_know(unchanged, words, start):
-    code, out, err = plain(unchanged, *words)
-    assert (code, out) == (64, b"") and err.startswith(start)
-
-
-@pytest.mark.parametrize("words", [["-r", "-a", "h", "-p", "7000", "img1"], ["img1", "-p", "7000"], ["--", "img1"]])
-def test_options_may_stand_anywhere(unchanged, words):
-    code, out, err = unchanged("list", *words)
-    assert (code, err) == (0, b"") and out.startswith(b"= img1 0 1048576 ")
-
-
-@pytest.mark.parametrize(
-    "words, message",
-    [
-        (["create"], ""),
-        (["create", "new"], "Please specify the VDI size\n"),
-        (["create", "new", "1K"], "Invalid size '1K'\n"),
-        (["create", "new", "5000000000000"], "VDI size is larger than 4398046511104 bytes, please use '-y' "),
-        (["read"], ""),
-        (["read", "img1", "0", "abc"], "Invalid size 'abc'\n"),
-        (["write"], ""),
-        (["resize"], ""),
-        (["resize", "img1"], "Please specify the new size for the VDI\n"),
-        (["resize", "img1", "1024"], "Shrinking VDIs is not implemented\n"),
-        (["resize", "img1", "4398046511105"], "New VDI size is too large. This volume's max size is 4398046511104\n"),
-        (["delete"], ""),
-    ],
-)
-def test_usage_goes_to_standard_output(unchanged, words, message):
-    code, out, err = unchanged(*words)
-    assert (code, out[:20]) == (64, f"Usage: dog vdi {words[0]} -"[:20].encode())
-    assert err.startswith(message.encode()) and bool(err) == bool(message)
+    for words in (["vdi"], ["vdi", "bogus"], ["bogus"], ["vdi", "create", "new"], ["vdi", "read"]):
+        code, _, err = plain(unchanged, *words)
+        assert code == 64 and err.startswith(b"the stand-in does not know " + " ".join(words).encode())
 
 
 REFUSALS = [
     ({"daemon": "down"}, "list -r img1", 2, DOWN),
     ({"daemon": "down"}, "create new 1000", 2, DOWN + b"Failed to get node list\n"),
-    ({"daemon": "down"}, "create new", 2, DOWN + b"Failed to get node list\n"),
     ({"daemon": "unformatted"}, "list -r img1", 0, b""),
     ({"daemon": "unformatted"}, "create img1 1000", 1, b"Failed to create VDI img1: " + UNFORMATTED),
     *(({"daemon": "down"}, words, code, DOWN + NO_VDI % (b"img1", b"I/O error\n")) for words, code in OPENING),
@@ -224,6 +179,7 @@ REFUSALS = [
     ({}, "write img1 1048576", 0, b""),
     ({}, "write img1 0 0", 0, b""),
     ({}, "resize img1 1048576", 0, b""),
+    ({}, "resize img1 1024", 64, b"Shrinking VDIs is not implemented\n"),
 ]
 
 
@@ -288,14 +244,6 @@ def test_any_name(sheep, locale, name, monkeypatch):
     assert sheep("list", "-r")[1].count(b"\n") == 1
 
 
-def test_names_are_cut_at_255_bytes(sheep):
-    assert sheep("create", "x" * 300, "1000") == (0, b"", b"")
-    assert sheep("read", "x" * 255, "0", "1") == (0, b"\0", b"")
-    assert sheep("read", "x" * 256, "0", "1") == (0, b"\0", b"")
-    assert sheep("list", "-r", "x" * 255)[1].count(b"\n") == 1
-    assert sheep("list", "-r", "x" * 256) == (0, b"", b"")
-
-
 def test_list_shows_all_images_by_id(sheep):
     for name in ("img2", "big", "img1"):
         sheep.image(name, 0)
@@ -352,13 +300,6 @@ class TestRead:
         with sheep.running("read", "img", stdout=writer, settings={pause: ENDLESS_MS}) as child:
             asleep(child, sheep.file("img"))
             assert unread(reader.fileno()) == 0
-
-    def test_a_pause_for_each_fetched_object_only(self, sheep):
-        """Objects never written cost nothing, and a part costs its share."""
-        sheep.image("empty", 3 * OBJECT)
-        assert sheep("read", "empty", settings={"fetch_ms": ENDLESS_MS}) == (0, bytes(3 * OBJECT), b"")
-        sheep.image("img", pattern(OBJECT))
-        assert sheep("read", "img", "0", "4", settings={"fetch_ms": ENDLESS_MS}) == (0, pattern(OBJECT)[:4], b"")
 
     @pytest.mark.parametrize("ignored", [False, True])
     def test_nobody_reads_any_more(self, sheep, ignored):
@@ -461,12 +402,6 @@ class TestWrite:
                 until(lambda: os.pread(file.fileno(), 10, OBJECT - 10) == pattern(OBJECT)[-10:], "the object")
             asleep(child, sheep.file("img"))
             assert unread(reader.fileno()) == len("next object")
-
-    def test_a_new_object_has_a_pause_of_its_own(self, sheep):
-        sheep.image("img", OBJECT)
-        for data, other in ((b"a" * OBJECT, "store_ms"), (b"b" * OBJECT, "new_ms")):
-            assert sheep("write", "img", stdin=data, settings={other: ENDLESS_MS}) == (0, b"", b"")
-            assert sheep.file("img").read_bytes() == data
 
 
 # --- faults
@@ -630,15 +565,6 @@ class TestFaults:
 
 
 class TestHelpers:
-    def test_launchers_survive_a_blank_in_their_path(self, tmp_path):
-        sheep = Dog(tmp_path / "with 'a quote' and $blanks")
-        assert sheep("create", "$HOME 'x'", "1") == (0, b"", b"")
-
-    def test_installing_again_keeps_the_images(self, sheep):
-        sheep.image("img", b"content")
-        assert dog.install(sheep.directory) == Path(sheep.directory, "bin")
-        assert sheep("read", "img") == (0, b"content", b"")
-
     def test_create_image(self, sheep, tmp_path):
         content = pattern(OBJECT + 4097)
         source = tmp_path / "source"
