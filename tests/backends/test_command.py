@@ -112,14 +112,6 @@ def test_bad_parameters(capsys, parameter, message):
     assert capsys.readouterr().err.startswith(message)
 
 
-def test_an_unknown_backend(capsys):
-    with pytest.raises(SystemExit) as caught:
-        main(["up", "floppy"])
-
-    assert caught.value.code == 2
-    assert "invalid choice: 'floppy'" in capsys.readouterr().err
-
-
 def test_list(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("BENCHMARK_SWIFT", str(tmp_path))
 

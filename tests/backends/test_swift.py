@@ -73,18 +73,6 @@ def test_wrong_credentials(access, wrong):
     assert body["error"]["code"] == 401
 
 
-@pytest.mark.parametrize("wrong", [b"not JSON", {}, {"auth": {"identity": {"methods": ["token"]}}}])
-def test_what_is_no_login(access, wrong):
-    assert login(access, wrong)[0] == 400
-
-
-def test_the_versions_of_keystone(access):
-    with urllib.request.urlopen(access["auth_v3"], timeout=60) as answer:
-        assert json.load(answer)["version"]["id"] == "v3.14"
-    with pytest.raises(urllib.error.HTTPError, match="404"):
-        urllib.request.urlopen(access["auth_v3"] + "/users", timeout=60)
-
-
 def test_the_cache(monkeypatch):
     now = [1000.0]
     monkeypatch.setattr("benchmarks.backends.swift_filters.time.time", lambda: now[0])

@@ -40,10 +40,6 @@ def test_faster_slower_and_noise(unit):
     assert row(SPREAD, times(1.01), unit=unit).verdict == "noise"
 
 
-def test_one_outlier_is_noise():
-    assert row(SPREAD, [*SPREAD[:-1], 5.0]).verdict == "noise"
-
-
 def test_three_rounds_can_not_tell():
     found = row([0.5, 0.51, 0.52], [0.1, 0.11, 0.12])
     assert found.verdict == "noise (too few rounds to tell)"

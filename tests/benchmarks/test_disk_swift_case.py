@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import io
-import json
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,6 @@ import numpy
 
 from benchmarks.harness import engine, results, servers, statistics, worker
 from benchmarks.harness.engine import Progress
-from benchmarks.harness.tables import EMPTY
 from benchmarks.load.content import Content
 from benchmarks.suites.disk_swift import records
 from benchmarks.suites.disk_swift import tables as disk_swift_tables
@@ -208,15 +206,6 @@ def test_a_p99_that_has_grown_everywhere_is_told(tmp_path, monkeypatch) -> None:
     assert goals["3 scenarios: response p99, disk"][-2:] == ["1 x stock at least", "yes"]
 
 
-def test_rows_that_a_scenario_does_not_have_are_not_asked_for(tmp_path, monkeypatch) -> None:
-    few = {title: ROWS[title] for title in ("swift-stock", "swift-fastio")}
-    rows = disk_swift_tables.goals(made(tmp_path, monkeypatch, few)).rows
-    assert [row[0].partition(": ")[2] for row in rows] == [
-        "transfer from Swift, ms, swift-fastio", "whole request from Swift, ms, swift-fastio", "response p99, ms, swift"
-    ]  # fmt: skip
-    assert all(row[-1] != EMPTY for row in rows)
-
-
 def test_the_tables_are_of_the_result_alone(tmp_path, monkeypatch) -> None:
     result = made(tmp_path, monkeypatch, ROWS)
     monkeypatch.setattr(engine, "ROOT", tmp_path / "elsewhere")
@@ -302,12 +291,3 @@ def test_rolling() -> None:
     assert list(statistics.rolling([1, 2, 3, 4], 2)) == [1.5, 2.5, 3.5]
     assert list(statistics.rolling([1, 3], 20)) == [2]
     assert list(statistics.rolling([], 3)) == []
-
-
-def test_a_result_keeps_where_the_records_are(tmp_path) -> None:
-    path = tmp_path / "result.json"
-    row = samples.variant([1.0])
-    row.runs[1]["records"] = "results/records/x"
-    samples.result(samples.case({"a": row})).write(path)
-    assert results.read(path).cases[0].variants["a"].runs[1]["records"] == "results/records/x"
-    assert "records" in engine.KEPT and json.loads(path.read_text())

@@ -306,11 +306,6 @@ def test_worker_counts_hub_waits_and_what_fastio_does():
     assert {each["name"]: each["outcome"] for each in fast["fastio"]["patches"]}["green_communicate"] == "applied"
 
 
-def test_worker_names_what_there_is():
-    with pytest.raises(ValueError, match="no variant 'nothing', only .*native-stock"):
-        worker.variant("sheepdog", "nothing")
-
-
 def test_measuring_leaves_no_trace():
     before = os.read, os.readv
     with worker.measure() as measured:
@@ -330,14 +325,6 @@ def test_measuring_sees_memory_that_is_gone_at_the_end():
     with worker.measure() as measured:
         pass
     assert measured.peak_memory < 8 << 20
-
-
-def test_a_result_lacks_what_was_not_seen():
-    with worker.measure() as measured:
-        pass
-    result = measured.result(verified=True, bytes=0, p50=1.5)
-    assert result["p50"] == 1.5
-    assert not {"reads", "waits"} & result.keys()
 
 
 @pytest.mark.parametrize("make", [worker.random_payload, worker.text_payload])
@@ -588,11 +575,6 @@ def test_a_case_that_can_not_be_prepared(fake, told):
         assert row.runs == []
 
 
-def test_a_backend_that_does_not_exist():
-    assert servers.why_not("nothing") == "there is no backend 'nothing'"
-    assert servers.why_not("") == ""
-
-
 def test_where_a_backend_keeps_its_files(monkeypatch, tmp_path):
     monkeypatch.setattr(worker, "MEMORY", tmp_path)
     monkeypatch.setenv(worker.CACHE_VARIABLE, str(tmp_path / "cache"))
@@ -603,13 +585,3 @@ def test_where_a_backend_keeps_its_files(monkeypatch, tmp_path):
     assert servers.data_directory("filesystem", 1) == tmp_path
     monkeypatch.setattr(worker, "MEMORY", tmp_path / "nowhere")
     assert servers.data_directory("filesystem", 1) == tmp_path / "cache"
-
-
-def test_attributes_are_tried(tmp_path, monkeypatch):
-    def refuse(*_):
-        raise OSError
-
-    assert servers._has_attributes(tmp_path) in (True, False)
-    monkeypatch.setattr(os, "setxattr", refuse)
-    assert servers._has_attributes(tmp_path) is False
-    assert list(tmp_path.iterdir()) == []

@@ -219,12 +219,6 @@ def test_requests_that_fail(port: int) -> None:
         requests.stop()
 
 
-def test_requests_that_can_not_start(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(RuntimeError, match="did not start"), Requests(1, "/"):
-        pass
-    assert "Connect" in capfd.readouterr().err
-
-
 # --- the commands of the clients
 
 
@@ -244,10 +238,6 @@ def test_a_command_is_timed(cache: Path) -> None:
 def test_a_command_that_fails(cache: Path) -> None:
     with pytest.raises(RuntimeError, match="exit status 3\nno such luck"):
         glance_client.timed(["sh", "-c", "echo no such luck >&2; exit 3"])
-
-
-def test_the_load_of_samples() -> None:
-    assert glance_client.load([(0, 0), (1, 0.5), (1, 0.5), (3, 2.5)]) == [[1, 50], [3, 100]]
 
 
 # --- the suites

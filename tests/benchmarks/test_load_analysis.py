@@ -176,15 +176,6 @@ def test_a_generator_may_be_busy_in_a_few_seconds(tmp_path, busy, limited) -> No
     assert any("LIMITED BY THE LOAD GENERATOR" in note for note in report.notes(found)) == limited
 
 
-def test_a_suite_marks_it_too() -> None:
-    from tests.benchmarks import samples
-
-    row = samples.variant([1.0] * 7)
-    row.runs[3]["generator_cpu"] = 0.95
-    (note,) = tables.table(samples.case({"x": row})).notes[1:]
-    assert "LIMITED BY THE LOAD GENERATOR" in note
-
-
 def test_a_lost_worker_is_told(tmp_path) -> None:
     found = analysis.read(run_of(tmp_path / "run", steady(0, 100), about={"lost": True}))
     assert report.figures(found)["verified"] is False
@@ -254,8 +245,3 @@ def test_sampling() -> None:
             time.sleep(0.01)
     assert samples.seconds == [float(number) for number in range(len(samples.seconds))]
     assert samples.moments == sorted(samples.moments)
-
-
-def test_the_command_says_what_it_can_not_read(tmp_path, capsys) -> None:
-    assert command.main(["analyze", str(tmp_path)]) == 2
-    assert "no run of a load" in capsys.readouterr().err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 
@@ -66,13 +65,6 @@ def test_the_examples_of_the_documentation() -> None:
     assert "benchmarks.load worker {{ load_master }} --keep" in str(play)
 
 
-def test_a_file_that_is_none(tmp_path) -> None:
-    path = tmp_path / "plan.json"
-    path.write_text("{")
-    with pytest.raises(PlanError, match="plan.json"):
-        plans.read(path)
-
-
 OPERATIONS = st.lists(
     st.builds(
         Operation, kind=st.sampled_from(plans.KINDS), weight=st.floats(0.1, 100), first=st.integers(0, 50),
@@ -130,14 +122,6 @@ def test_any_part_of_an_object_is_that_part_of_it(content, data) -> None:
     assert made.at(number, offset, length) == whole[offset : offset + length]
 
 
-@pytest.mark.parametrize("content", plans.CONTENTS)
-def test_a_part_may_be_many_blocks(content) -> None:
-    made = Content(plan(size=5_000_001, content=content))
-    whole = b"".join(made.pieces(3))
-    assert made.at(3, 0, 5_000_001) == whole
-    assert made.at(3, 1_234_567, 3_700_000) == whole[1_234_567 : 1_234_567 + 3_700_000]
-
-
 def test_objects_differ() -> None:
     made = Content(plan(size=4096))
     assert len({made.at(number, 0, 4096) for number in range(200)}) == 200
@@ -185,8 +169,3 @@ def test_only_the_number_of_bytes_if_that_is_asked_for() -> None:
     assert check.problem() == ""
     check.add(b"d")
     assert check.problem() == "4 bytes instead of 3"
-
-
-def test_plans_are_frozen() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        plan().users = 4  # type: ignore[misc]

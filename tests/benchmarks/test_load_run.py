@@ -27,7 +27,7 @@ pytest.importorskip("numpy", reason="the analysis needs the extra 'bench'")
 
 from benchmarks.backends import SERVICES
 from benchmarks.load import analysis, client, protocols, report
-from benchmarks.load.plan import Operation, Plan, PlanError
+from benchmarks.load.plan import Operation, Plan
 from tests.backends.required import usable
 from tests.benchmarks import object_server
 from tests.conftest import with_services
@@ -72,11 +72,6 @@ def test_one_process(tmp_path) -> None:
     assert figures["verified"] and figures["success_ratio"] == 1 and 0 < figures["generator_cpu"] <= 1.1
     assert list(tmp_path.iterdir()) == [tmp_path / "run"]
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["run.json", "worker-0.csv.gz"]
-
-
-def test_a_connection_for_each_operation(tmp_path) -> None:
-    _, objects = carried_out(tmp_path, plan(keep_alive=False, total=20))
-    assert len(objects.connections) == 20
 
 
 def test_a_time_instead_of_a_number(tmp_path) -> None:
@@ -229,13 +224,6 @@ def test_a_server_that_drips(tmp_path) -> None:
     assert len(found.operations) == 3
 
 
-def test_nobody_listens(tmp_path) -> None:
-    directory = client.carry_out(plan(f"http://127.0.0.1:{free_port()}", total=5), tmp_path / "run")
-    found = read(directory)
-    assert found.operations.failed.all() and len(found.operations) == 5
-    assert all("refused" in error.lower() for error in found.errors)
-
-
 def test_a_worker_that_dies_is_lost_and_the_run_ends(tmp_path) -> None:
     begun = threading.Event()
 
@@ -293,13 +281,6 @@ def test_records_are_not_overwritten(tmp_path) -> None:
     assert (tmp_path / "run" / "kept").exists()
 
 
-def test_a_generator_that_is_not_used_ends(tmp_path) -> None:
-    with client.Generator(tmp_path / "run") as generator:
-        pass
-    assert generator._process.returncode != 0
-    assert not (tmp_path / "run").exists()
-
-
 @pytest.mark.parametrize("how", ["stop", "longest"])
 def test_a_load_that_is_stopped_ends(tmp_path, how) -> None:
     begun = threading.Event()
@@ -315,12 +296,6 @@ def test_a_load_that_is_stopped_ends(tmp_path, how) -> None:
         running = dataclasses.replace(chosen, server={"url": url})
         with pytest.raises(client.LoadFailed, match="the load was stopped|did not end in 3 s"):
             client.carry_out(running, tmp_path / "run", **ways[how])
-
-
-def test_a_bad_variable_is_named(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("FASTIO_LOAD_PROCESSES", "many")
-    with pytest.raises(client.LoadFailed, match="FASTIO_LOAD_PROCESSES=many: 'many' is not a number"):
-        client.carry_out(plan(), tmp_path / "run")
 
 
 def test_only_the_generators_processes_are_patched() -> None:
@@ -407,8 +382,3 @@ def test_init_and_dispose_tell_what_is_wrong(tmp_path) -> None:
         process = start(what, path)
         assert "refused" in process.communicate(timeout=60)[1].lower()
         assert process.returncode == 2
-
-
-def test_a_plan_for_nobody() -> None:
-    with pytest.raises(PlanError, match="needs auth_v1 or auth_v3"):
-        protocols.make_container(dataclasses.replace(plan(), protocol="swift", server={"user": "a:b", "key": "c"}))

@@ -16,7 +16,6 @@ import pytest
 pytest.importorskip("eventlet", reason="the log server needs the extra 'eventlet'")
 pytest.importorskip("swiftclient", reason="the log server needs the extra 'stores'")
 
-from benchmarks.backends.base import BackendError
 from benchmarks.backends.logserver import LogServer
 from benchmarks.load import protocols
 from benchmarks.load.content import Content
@@ -172,11 +171,6 @@ def test_it_can_be_open_to_others(tmp_path: Path) -> None:
     with LogServer(root=str(tmp_path), host="127.0.0.2") as running:
         assert running.access()["url"].startswith("http://127.0.0.2:")
         assert ask(running, "/log.txt")[:2] == (200, LOG)
-
-
-def test_its_parameters_are_checked(tmp_path: Path) -> None:
-    with pytest.raises(BackendError, match="fastio='maybe' is not one of on, off"):
-        LogServer(tmp_path, fastio="maybe").start()
 
 
 def asked(running: LogServer) -> list[dict[str, Any]]:

@@ -73,11 +73,6 @@ def test_what_is_refused(path, why) -> None:
         name_of(path)
 
 
-def test_what_is_taken() -> None:
-    assert name_of("/12/34/gate-tempest/console.html.gz") == "12/34/gate-tempest/console.html.gz"
-    assert name_of(wire("/日本/ä b")) == "日本/ä b"
-
-
 @pytest.fixture
 def root(tmp_path) -> Path:
     directory = tmp_path / "root"

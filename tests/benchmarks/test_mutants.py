@@ -225,10 +225,6 @@ def test_new_survivors(before: str | None, now: str | None, said: str) -> None:
     assert table.new_survivors(then, since, list(since)) == [said] * bool(said)
 
 
-def test_one_that_is_not_tried_is_no_new_survivor() -> None:
-    assert table.new_survivors(rows(m="killed"), {}, ["m"]) == []
-
-
 def test_a_run_that_is_interrupted_keeps_what_it_has(
     checkout: Path, run: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -131,11 +131,6 @@ def test_against_another_row(path, capsys):
     assert "there are only the rows stock, fast|io, slow" in capsys.readouterr().err
 
 
-def test_no_such_file(tmp_path, capsys):
-    assert tables.main([str(tmp_path / "missing.json")]) == 2
-    assert "missing.json" in capsys.readouterr().err
-
-
 def test_plots(path, tmp_path, capsys):
     pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
     from benchmarks.harness import plots
@@ -149,14 +144,3 @@ def test_plots(path, tmp_path, capsys):
     for expected in ("200 MiB of random data", "stock", "fast|io", "1258 (3 x)", "latency", "less is better"):
         assert f"{expected}" in drawn
     assert "broken" not in drawn
-
-
-def test_nothing_to_plot(tmp_path, capsys):
-    pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
-    from benchmarks.harness import plots
-
-    path = tmp_path / "empty.json"
-    samples.result(samples.case({"broken": samples.variant([], failure=FAILURE)}), suite="sheepdog").write(path)
-    assert plots.main([str(path), "-o", str(tmp_path)]) == 1
-    assert "no figures" in capsys.readouterr().err
-    assert not list(tmp_path.glob("*.svg"))

@@ -171,12 +171,6 @@ def test_a_task_that_can_not_be(start: Start, variant: str, task: str) -> None:
     assert f"parameter task {task!r}: allowed are " in done.stderr
 
 
-def test_nothing_is_left_in_the_store(moves: Moves, told: Mapping[str, Any]) -> None:
-    for variant in ("native-fastio", "limit"):
-        moves(variant, "add")
-    assert list(Path(told["access"]["options"]["filesystem_store_datadir"]).iterdir()) == []
-
-
 def test_the_time_of_servers() -> None:
     with subprocess.Popen(["sh", "-c", "i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; echo; read x"],
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:  # fmt: skip

@@ -42,13 +42,6 @@ def test_rows_are_compared_with_their_own():
     assert {row[5] for row in table.rows} == {"1.02"}
 
 
-def test_against_wins(tmp_path, capsys):
-    path = tmp_path / "stores.json"
-    samples.result(modes(2, 3), suite="stores").write(path)
-    assert tables.main([str(path), "--against", "limit", "--markdown"]) == 0
-    assert "| x limit |" in capsys.readouterr().out
-
-
 def test_overview():
     add = modes(1.5, 1.25, name="add", panel="add 200 MiB")
     add.variants["no-hashing"] = samples.variant([0.5] * 3)

@@ -141,24 +141,6 @@ def test_a_thread_that_nobody_ends(run: Run) -> None:
     assert "FAILED pytest, after its tests - not ended within its limit of 5 s" in done.stderr, done
 
 
-def test_a_limit_of_its_own(run: Run) -> None:
-    code = """
-        import time
-        import pytest
-
-        @pytest.mark.limit(1200)
-        def test_longer():
-            time.sleep(4)
-
-        @pytest.mark.limit(60)
-        def test_it():
-            time.sleep(1000)
-    """
-    done = run(code, TEST_LIMIT="3")
-    assert "FAILED test_it.py::test_it - not ended within its limit of 1.5 s" in done.stderr, done
-    assert done.stdout.startswith(".")
-
-
 def test_a_run_that_ends_leaves_no_process(run: Run, tmp_path: Path) -> None:
     code = f"""
         import os

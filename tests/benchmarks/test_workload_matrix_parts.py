@@ -7,7 +7,6 @@ import contextlib
 import gzip
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -78,12 +77,6 @@ def test_processes_are_found_by_their_command_line_and_named() -> None:
         assert {pid: name for pid, (name, _) in found.items()} == {process.pid: "it"}
     assert Watched({"gone": [process.pid]}).processes() == {}
     assert monitor.title(psutil.Process()) not in ("", "?")
-
-
-def test_patterns() -> None:
-    assert monitor.patterns(["swift=swift-.*server", "rclone"]) == {"swift": "swift-.*server", "rclone": "rclone"}
-    with pytest.raises(ValueError, match="'x=.' is not NAME=PATTERN"):
-        monitor.patterns(["x=("])
 
 
 def test_the_bytes_of_a_connection_are_those_of_its_process() -> None:
@@ -384,15 +377,6 @@ def test_a_quota_holds_and_ends(means) -> None:
     assert not list(limits.ROOT.glob(f"**/fastio-{os.getpid()}-*"))
 
 
-def test_who_needs_less_than_its_quota_is_never_stopped(monkeypatch) -> None:
-    told: list[int] = []
-    real = os.kill
-    monkeypatch.setattr(os, "kill", lambda pid, number: told.append(number) or real(pid, number))  # type: ignore[func-returns-value]
-    with burning("import time; time.sleep(60)") as process, limits.quota([process.pid], 0.5, "signals"):
-        time.sleep(0.4)
-    assert signal.SIGSTOP not in told
-
-
 # --- the path
 
 
@@ -419,10 +403,6 @@ async def _through(path: paths.Path, size: int) -> tuple[int, int]:
                 pass
             writer.close()
     return come, path.resets
-
-
-def test_a_path_carries_everything() -> None:
-    assert asyncio.run(_through(paths.Path("", 0, paths.Conditions()), 3_000_001)) == (3_000_001, 0)
 
 
 def test_a_path_is_no_faster_than_its_rate() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import pathlib
 import re
-import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 
 import benchmarks
 from benchmarks.harness import worker
-from benchmarks.harness.modes import MODES, discard_command, discarded, read_all
+from benchmarks.harness.modes import MODES, read_all
 from benchmarks.suites.commands import workload as commands
 from benchmarks.suites.communicate import workload as communicate
 from benchmarks.suites.fairness import workload as fairness
@@ -217,24 +216,6 @@ def test_parameters_that_can_not_be(workload: str, variant: str, parameters: dic
     else:
         with pytest.raises(ValueError, match=re.escape(message)):
             worker.variant(workload, variant)(parameters)
-
-
-def test_the_reader_says_what_it_got() -> None:
-    done = subprocess.run(discard_command(), input=b"x" * SIZE, capture_output=True, check=True)
-    assert discarded(done.stderr) == SIZE
-
-
-def test_missing_peers_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers, "find_spec", lambda name: None if name == "trio" else object())
-    assert peers.missing("anyio-trio") == ["trio"]
-    assert peers.missing("anyio-asyncio") == []
-    assert peers.missing("asyncio") == []
-    assert peers.why_not("anyio-trio") == "not installed: trio (the extra 'peers' has them)"
-    assert peers.why_not("asyncio") == ""
-
-
-def test_every_need_is_of_a_variant() -> None:
-    assert set(peers.NEEDS) <= set(peers.VARIANTS)
 
 
 def test_latencies() -> None:

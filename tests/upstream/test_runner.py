@@ -307,31 +307,6 @@ def test_a_test_that_is_only_slow_does_not_hang(python, make_suite) -> None:
     assert comparison.failures() == []
 
 
-def test_a_patched_run_that_never_reaches_fastio_fails(python, make_suite) -> None:
-    source = "import unittest\n\nclass Idle(unittest.TestCase):\n    def test_idle(self):\n        pass\n"
-    suite = make_suite(source, applied=("communicate", "green_communicate"))
-    (comparison,) = command.run_all(Runner(python, LIMIT), [suite], jobs=1, screen=Screen())
-    assert comparison.differences == []
-    # eventlet is not imported in it
-    assert "patch green_communicate is not applied at the end" in comparison.failures()
-    assert "no exchange went through fastio: the patched run tested the stock code" in comparison.failures()
-
-
-def test_a_patched_run_whose_patch_was_reverted_fails(python, make_suite) -> None:
-    source = """
-        import subprocess, sys, unittest
-
-        class Meddler(unittest.TestCase):
-            def test_meddle(self):
-                subprocess.run([sys.executable, "-c", ""], capture_output=True)
-                if "fastio" in sys.modules:
-                    sys.modules["fastio"].unpatch("communicate")
-    """
-    suite = make_suite(source, applied=("communicate", "wait"))
-    run = Runner(python, LIMIT).run(suite, patched=True)
-    assert "patch communicate is not applied at the end" in compare.faults(suite, run)
-
-
 def test_a_suite_runs_with_the_python_of_its_environment(make_suite, tmp_path, monkeypatch) -> None:
     other = environment.create(tmp_path / "other")
     monkeypatch.setenv("BENCHMARK_GLANCE32", str(other))
@@ -399,6 +374,12 @@ def test_tests_that_only_one_run_knows_are_missing_in_the_other() -> None:
 
 
 def test_goals_of_a_suite() -> None:
+    run = Run(True, {}, {"patches": []})
+    assert compare.faults(Suite("goals", (), applied=("communicate", "wait")), run) == [
+        "patch communicate is not applied at the end",
+        "patch wait is not applied at the end",
+        "no exchange went through fastio: the patched run tested the stock code",
+    ]
     suite = Suite("goals", (), at_most=1, never_hang=("communicate",))
     status: dict[str, Any] = {"patches": []}
     run = Run(True, {"a.test_communicate_epipe": Outcome("hang"), "b": Outcome("skip")}, status, exchanges=1)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pathlib
 import subprocess
-import sys
 
 import pytest
 
@@ -65,10 +63,3 @@ def test_an_installer_that_is_not_there(monkeypatch):
     monkeypatch.setattr(installers.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ValidateError, match="neither uv nor pip is installed here"):
         installers.choose("")
-
-
-def test_an_installation_that_fails_says_why(tmp_path):
-    with pytest.raises(ValidateError, match="no_such_wheel"):
-        installers.Pip().install(
-            pathlib.Path(sys.executable), ["--no-index", str(tmp_path / "no_such_wheel-1-py3-none-any.whl")]
-        )

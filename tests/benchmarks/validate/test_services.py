@@ -39,11 +39,6 @@ def test_each_row_of_stock_is_a_case():
     assert "glance-33-upload-chunked" in sizes
 
 
-def test_other_cases_stay_as_they_are():
-    case = engine.Case("cat", "communicate", ("native-stock",))
-    assert list(services.split(case)) == [case]
-
-
 def test_every_variant_has_a_server():
     ((suite, case),) = projects.GLANCE.choose_cases(["glance/glance-33-download-5-requests"])
     variants = [variant(name) for name in ("stock", "candidate", "fastio")]
