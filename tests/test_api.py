@@ -8,7 +8,6 @@ import pathlib
 import subprocess
 import types
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -164,14 +163,3 @@ def test_auto_twice_is_once(run_python: RunPython) -> None:
     """uWSGI's ``import =`` and a .pth file may both be there."""
     code = "import importlib, fastio.auto\nimportlib.reload(fastio.auto)\n" + AUTO.replace("\n    ", "\n")
     assert run_python(code).stdout.startswith("1 ")
-
-
-def test_what_a_report_prints_is_what_it_says() -> None:
-    import_targets()
-    with fastio.patched():
-        report: Any = fastio.status()
-        text = str(report)
-        for entry in report.entries:
-            assert [line for line in text.splitlines() if entry.name in line and entry.target in line]
-        for name, version in report.versions.items():
-            assert f"{name} {version}" in text

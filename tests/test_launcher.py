@@ -66,12 +66,6 @@ def test_a_script_sees_what_it_would_see_if_started_directly(script: Callable[..
     assert (found["outcome"], found["chunk_size"]) == ("applied", 65536)
 
 
-def test_a_program_is_looked_up_in_path(script: Callable[..., pathlib.Path]) -> None:
-    path = script(REPORT, "my-service")
-    done = run("my-service", env=environment(PATH=f"{path.parent}:{os.environ['PATH']}"))
-    assert json.loads(done.stdout)["argv"] == [str(path)]
-
-
 def test_a_module(tmp_path: pathlib.Path) -> None:
     (tmp_path / "my_module.py").write_text(REPORT)
     done = run("-m", "my_module", "-x", "y", cwd=tmp_path)

@@ -113,7 +113,3 @@ def test_the_table_says_what_to_do_once() -> None:
     quiet = str(report(APPLIED))
     assert "What to do" not in quiet
     assert "Late holders" not in quiet
-
-
-def test_an_empty_table() -> None:
-    assert "patch" in str(report())

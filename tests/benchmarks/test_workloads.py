@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pathlib
 import re
+import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -41,16 +41,6 @@ def test_the_kernel_gathers(ends: tuple[socket.socket, socket.socket]) -> None:
     assert level(near) == 1
 
 
-def test_what_the_buffer_holds_comes_first(ends: tuple[socket.socket, socket.socket]) -> None:
-    near, far = ends
-    far.sendall(b"head\n" + b"body" * 1000)
-    with near.makefile("rb") as below:
-        assert below.readline() == b"head\n"
-        file = unbuffered.reader(unbuffered.Gathered(below, readable))
-        far.sendall(b"rest")
-        assert file.read(4004) == b"body" * 1000 + b"rest"
-
-
 class Timed(socket.SocketIO):
     """Notes the time-out that each read has."""
 

@@ -26,7 +26,6 @@ from glanceclient.v2 import client as v2  # noqa: E402
 import fastio  # noqa: E402
 import tests.green_ssl  # noqa: E402, F401
 from fastio.io import unbuffered  # noqa: E402
-from fastio.report import Outcome  # noqa: E402
 from tests.conftest import MONKEY_PATCHED  # noqa: E402
 from tests.patches.image_api import Image, ImageServer, client, content, image_api, outcome  # noqa: E402
 
@@ -333,11 +332,3 @@ def test_the_command(images: dict[str, Image], tmp_path: pathlib.Path) -> None:
         damaged = glance("image-download", "bad", "--file", "image")
         assert damaged.returncode == 1
         assert b"Corrupt image download" in damaged.stderr
-
-
-def test_it_is_applied_and_taken_back() -> None:
-    before = http._close_after_stream
-    with fastio.patched(NAME, strict=True):
-        assert fastio.status().outcome(NAME) is Outcome.APPLIED
-        assert http._close_after_stream is not before
-    assert http._close_after_stream is before

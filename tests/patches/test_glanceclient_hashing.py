@@ -20,7 +20,6 @@ import fastio  # noqa: E402
 from fastio.concurrency import native  # noqa: E402
 from fastio.io.hashing import BATCH, LIMIT  # noqa: E402
 from fastio.io.hashing_pool import pool  # noqa: E402
-from fastio.report import Outcome  # noqa: E402
 from tests.conftest import MONKEY_PATCHED  # noqa: E402
 from tests.patches.image_api import Image, client, content, image_api, outcome  # noqa: E402
 
@@ -233,13 +232,3 @@ def test_the_hub_is_free_meanwhile() -> None:
         greenlet.kill()
     assert sink.getvalue() == whole
     assert turns > 10
-
-
-def test_it_is_applied_and_taken_back() -> None:
-    before = [getattr(utils, kind) for kind in KINDS]
-    with fastio.patched(NAME, strict=True):
-        assert fastio.status().outcome(NAME) is Outcome.APPLIED
-        for kind, stock in zip(KINDS, before, strict=True):
-            assert inspect.signature(getattr(utils, kind)) == inspect.signature(stock)
-            assert getattr(utils, kind) is not stock
-    assert [getattr(utils, kind) for kind in KINDS] == before

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import array
-import mmap
 import socket as plain_socket
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -93,16 +92,6 @@ def test_the_bytes_arrive(patched: Any, hub: Any, pair: Any, kind: str, size: in
     assert one.sendall(b"end") is None
     one.close()
     assert reader.wait() == data(1, size) + b"end"
-
-
-def test_a_mapped_file(patched: Any, hub: Any, pair: Any, tmp_path: Any) -> None:
-    (tmp_path / "file").write_bytes(data(1, 3_000_001))
-    one, two = pair
-    reader = received(two)
-    with open(tmp_path / "file", "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-        one.sendall(mapped)
-    one.close()
-    assert reader.wait() == data(1, 3_000_001)
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray])

@@ -227,7 +227,8 @@ def test_another_tool_wraps_it(case: Case, wrap: Callable[[Any], Any]) -> None:
     for entry in case.entries(case.apply(strict=wrap is shown)):
         if entry.target in ours:
             assert entry.left_alone is (wrap is hidden)
-    fastio.unpatch()
+    report = fastio.unpatch()
+    assert case.entries(report) == case.entries()
     for entry in case.entries():
         if entry.target in ours:
             assert entry.outcome is Outcome.REVERTED

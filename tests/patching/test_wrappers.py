@@ -211,14 +211,6 @@ def at(request: pytest.FixtureRequest) -> Iterator[At]:
     setattr(at.popen, at.name, at.original)
 
 
-def test_unwrapped(at: At) -> None:
-    """What the other tests see is true without any other tool."""
-    assert at.ran() == 0
-    with fastio.patched(strict=True):
-        assert at.ran() == 1
-    assert at.ran() == 0
-
-
 @pytest.mark.parametrize("style", OPEN)
 def test_below(at: At, style: Function) -> None:
     tool = at.tool(style)
@@ -387,39 +379,6 @@ def test_below_and_opaque(at: At, style: Function) -> None:
     assert "fastio.patch()" in entry.advice
     fastio.patch(strict=True)
     assert at.ran() == 1
-
-
-@pytest.mark.parametrize("style", OPAQUE)
-def test_above_and_opaque(at: At, style: Function) -> None:
-    """It may or may not call us; it is never thrown out, and the status says that it cannot tell."""
-    fastio.patch(strict=True)
-    tool = at.tool(style)
-    tool.install()
-    entry = at.entry()
-    assert entry.outcome is Outcome.SHADOWED
-    assert entry.left_alone
-    assert OPAQUE[style] in entry.found
-    assert entry.advice
-    assert at.entry(fastio.patch()).left_alone
-    assert at.live() is tool.wrapper
-    assert (at.ran(), tool.calls) == (1, 1)
-
-    fastio.unpatch()
-    entry = at.entry()
-    assert entry.outcome is Outcome.REVERTED
-    assert OPAQUE[style] in entry.found
-    assert at.live() is tool.wrapper
-    assert (at.ran(), tool.calls) == (0, 2)
-
-
-@pytest.mark.parametrize("style", [proxy, default_argument])
-def test_the_report_of_unpatch_says_what_is_true_when_it_returns(at: At, style: Function) -> None:
-    fastio.patch(strict=True)
-    tool = at.tool(style)
-    tool.install()
-    assert list(fastio.unpatch().entries) == list(fastio.status().entries)
-    tool.undo()
-    assert list(fastio.unpatch().entries) == list(fastio.status().entries)
 
 
 def test_several_above_are_named_outermost_first(at: At) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import random
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -18,14 +17,11 @@ pytest.importorskip("glance_store._drivers.swift.store")
 
 import fastio  # noqa: E402
 from fastio.report import Outcome  # noqa: E402
+from tests.stores.images import Verifier, content  # noqa: E402
 
 #: What ``swift_store_large_object_chunk_size`` = 1 comes to.
 SEGMENT = 1000 * 1024
 NAME = "fix_swift_last_segment"
-
-
-def content(size: int) -> bytes:
-    return random.Random(size).randbytes(size)
 
 
 @pytest.fixture
@@ -65,16 +61,6 @@ def objects(store: Any, image_id: str) -> dict[str, int]:
     finally:
         connection.close()
     return {entry["name"].removeprefix(image_id): entry["bytes"] for entry in listing}
-
-
-class Verifier:
-    """Collects what it is given."""
-
-    def __init__(self) -> None:
-        self.seen = b""
-
-    def update(self, data: bytes) -> None:
-        self.seen += data
 
 
 @pytest.mark.parametrize(

@@ -117,14 +117,6 @@ def test_a_session_can_be_pickled() -> None:
     assert set(body.asked) == {256 * KIB}
 
 
-def test_connections_are_used_again() -> None:
-    with serving(ok) as server, requests.Session() as session:
-        http_bodies.enlarge_blocks(session, 256 * KIB)
-        for _ in range(3):
-            session.put(server.url, data=Body(MIB))
-        assert [request.connection for request in server.requests] == [0, 0, 0]
-
-
 def test_blocks_of_urllib3_1(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its pool managers know no block size, but its connections do."""
     made: list[dict[str, Any]] = []

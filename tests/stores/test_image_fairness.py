@@ -239,18 +239,6 @@ def test_what_can_not_be_read_stays_itself(wrap: Callable[[Any], Any], data: Any
 
 
 @needs_eventlet
-def test_errors_come_at_the_same_call(wrap: Callable[[Any], Any]) -> None:
-    def chunks() -> Iterator[bytes]:
-        yield b"a"
-        raise OSError(5, "Input/output error")
-
-    stand_in = wrap(chunks())
-    assert next(stand_in) == b"a"
-    with pytest.raises(OSError, match="Input/output error"):
-        next(stand_in)
-
-
-@needs_eventlet
 def test_time_out_while_others_run_loses_nothing(fair: None) -> None:
     """The time-out comes before bytes are moved, so that a reader who goes on gets all of them."""
     import eventlet

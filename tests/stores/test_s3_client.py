@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import gc
-import hashlib
 import importlib
 import logging
 import os
@@ -24,6 +23,7 @@ from tests.conftest import MONKEY_PATCHED
 pytest.importorskip("glance_store")
 boto3 = pytest.importorskip("boto3")
 
+from tests.forked import told_by_a_fork  # noqa: E402
 from tests.stores.images import outcome  # noqa: E402
 
 patched = functools.partial(fastio.patched, ["s3_client"], strict=True)
@@ -276,15 +276,6 @@ def test_what_the_client_is_made_from_is_what_stock_makes_it_from(open_store: Ca
         assert looks(client_of(store)) == stock
 
 
-def test_two_stores(open_store: Callable[..., Any]) -> None:
-    one, other = open_store("s3", identifier="one"), open_store("s3", identifier="other", s3_store_bucket="others")
-    with patched():
-        assert client_of(one) is client_of(one)
-        assert client_of(one) is not client_of(other)
-        use(one)
-        use(other)
-
-
 def test_the_environment_changes(s3_store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with patched():
         first = client_of(s3_store)
@@ -357,20 +348,9 @@ def test_a_client_is_not_shared_with_a_child(behind_the_door: Any, door: Door, b
     with patched():
         url = behind_the_door.add(data).url
         before = client_of(behind_the_door)
-        receiving, sending = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            try:
-                digest = hashlib.sha256(behind_the_door.read(url)).hexdigest()
-                own = client_of(behind_the_door) is not before
-                os.write(sending, f"{digest} {own} {len(built)}".encode())
-            finally:
-                os._exit(0)
-        os.close(sending)
-        told = os.read(receiving, 1000).decode()
-        os.close(receiving)
-        os.waitpid(pid, 0)
-        assert told == f"{hashlib.sha256(data).hexdigest()} True 2"
+        assert told_by_a_fork(
+            lambda: [behind_the_door.read(url) == data, client_of(behind_the_door) is not before, len(built)]
+        ) == [True, True, 2]
         # The child's is one, and the parent's goes on.
         assert door.connections == 2
         assert behind_the_door.read(url) == data

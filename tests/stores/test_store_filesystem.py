@@ -21,7 +21,7 @@ import fastio
 from fastio import counters
 from fastio.concurrency import budget, offload
 from fastio.config import parse_size
-from fastio.io import image_files, libc, sparse
+from fastio.io import image_files, libc
 from fastio.patches.glance_store import store_filesystem
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
 from tests.stores.images import KIB, MIB, ImageFile, Ticker
@@ -88,16 +88,6 @@ def test_chunks_at_the_file(filesystem_store: Any, files: Files, chunk: str | No
         # Of smaller ones, as the last one is, the file object gathers some. A thread goes past it.
         assert files.written[: len(expected) - 1] == expected[:-1]
         assert [count for count in files.read if count >= size] == expected[:-1]
-
-
-def test_partial_reads_at_the_file(filesystem_store: Any) -> None:
-    """``chunk_size`` of ``get()`` is a length; it does not change what is read at a time."""
-    data = os.urandom(5 * CHUNK)
-    with fastio.patched(NAMES, strict=True, store_chunk_sizes={"filesystem": CHUNK}):
-        url = filesystem_store.add(data).url
-        part, size = filesystem_store.get(url, offset=10, chunk_size=2 * CHUNK + 5)
-        assert [len(chunk) for chunk in part] == [CHUNK, CHUNK, 5]
-        assert size == 2 * CHUNK + 5
 
 
 @pytest.mark.parametrize("after", [0, 1, 3])
@@ -171,18 +161,6 @@ def test_thin_provisioning(thin_store: Any, parts: list[tuple[bool, int]], known
     assert patched.st_blocks * 512 <= stock.st_blocks * 512 + 64 * KIB
     for path in paths:
         path.unlink()
-
-
-def test_thin_file_of_other_data() -> None:
-    written: list[Any] = []
-
-    class File:
-        def write(self, data: Any) -> int:
-            written.append(data)
-            return len(data)
-
-    assert image_files.Thin(File()).write(bytearray(5)) == 5
-    assert written == [bytearray(5)]
 
 
 # --- Under eventlet
@@ -329,16 +307,6 @@ def test_file_systems_in_memory(tmp_path: pathlib.Path) -> None:
             device = os.stat(directory).st_dev
             assert image_files._in_memory(device) is (kinds[directory] in ("tmpfs", "ramfs", "hugetlbfs"))
     assert not image_files._in_memory(os.makedev(4095, 1))
-
-
-def test_zeros_are_as_any_has_it() -> None:
-    for length in (0, 1, sparse.GRAIN - 1, sparse.GRAIN, sparse.GRAIN + 1, 3 * sparse.GRAIN):
-        assert not sparse.any_set(bytes(length))
-        for at in {0, length // 2, length - 1} if length else ():
-            data = bytearray(length)
-            data[at] = 1
-            assert sparse.any_set(bytes(data))
-    assert sparse.any_set([0, 1]) and not sparse.any_set([0])
 
 
 # --- What is in memory

@@ -22,10 +22,7 @@ NAME = "store_http"
 DEFAULT = MIB
 
 
-def test_the_kernel_gathers_a_chunk(http_store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    marks: list[int] = []
-    mark = lowwater.mark
-    monkeypatch.setattr(lowwater, "mark", lambda size, left: marks.append(mark(size, left)) or marks[-1])  # type: ignore[func-returns-value]
+def test_the_kernel_gathers_a_chunk(http_store: Any, marks: list[int]) -> None:
     url = http_store.place(content(8 * MIB))
     with fastio.patched(NAME):
         http_store.read(url)
@@ -68,7 +65,6 @@ def outcome(store: Any, answer: Callable[[Request], Answer]) -> Any:
 
 
 BODY = content(3 * MIB)
-MOVED = {"Location": "/elsewhere"}
 
 ANSWERS = {
     "broken off at once": lambda: [Answer(body=BODY, breaks_off=0)],

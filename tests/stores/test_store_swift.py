@@ -19,8 +19,7 @@ import requests  # noqa: E402
 
 import fastio  # noqa: E402
 from fastio.io import http_bodies, lowwater  # noqa: E402
-from fastio.report import Outcome  # noqa: E402
-from tests.stores.http_server import Answer, Request, in_turn, serving, stock_block  # noqa: E402
+from tests.stores.http_server import Answer, in_turn, serving, stock_block  # noqa: E402
 from tests.stores.images import KIB, MIB, ImageFile, content, sizes  # noqa: E402
 
 NAME = "store_swift"
@@ -129,11 +128,8 @@ def test_the_rest_of_an_image(swift_store: Any, start: int) -> None:
     assert [len(piece) for piece in pieces] == sizes(len(data) - start, 100_000)
 
 
-def test_the_kernel_gathers_a_chunk(swift_store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kernel_gathers_a_chunk(swift_store: Any, marks: list[int]) -> None:
     url = swift_store.add(content(8 * MIB)).url
-    marks: list[int] = []
-    mark = lowwater.mark
-    monkeypatch.setattr(lowwater, "mark", lambda size, left: marks.append(mark(size, left)) or marks[-1])  # type: ignore[func-returns-value]
     with fastio.patched(NAME):
         swift_store.read(url)
     assert marks[:8] == [lowwater.MOST] * 7 + [0]
@@ -283,19 +279,6 @@ def test_an_upload_that_is_refused_before_its_end() -> None:
         assert outcome() == upstream
 
 
-def test_chunks_on_the_wire() -> None:
-    """As the server sees them, where a body of unknown size goes in chunked encoding."""
-
-    def chunks() -> list[int]:
-        with serving(in_turn([Answer("201 Created", ETAG)])) as server:
-            connect(server.url).put_object("c", "o", ImageFile(content(600_000)))
-            return server.requests[0].chunks
-
-    with fastio.patched(NAME, store_chunk_size="256KiB"):
-        assert chunks() == sizes(600_000, 256 * KIB)
-    assert chunks() == sizes(600_000, STOCK)
-
-
 def test_the_connection_is_used_again() -> None:
     def numbers() -> list[int]:
         answers = [Answer("201 Created", ETAG), Answer(headers=ETAG, body=BODY), Answer("204 No Content")]
@@ -333,36 +316,3 @@ def test_what_swiftclient_is_told_is_kept() -> None:
         assert {type(adapter) for adapter in other.adapters.values()} == {requests.adapters.HTTPAdapter}
     session = swiftclient.client.HTTPConnection("http://host/").request_session
     assert {type(adapter) for adapter in session.adapters.values()} == {requests.adapters.HTTPAdapter}
-
-
-def test_a_scheme_that_is_not_http() -> None:
-    with fastio.patched(NAME), pytest.raises(swiftclient.ClientException, match="Unsupported scheme"):
-        swiftclient.client.HTTPConnection("ftp://host/")
-
-
-def test_other_versions_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """swiftclient, requests and urllib3 have versions of their own; the status names the one that is not known."""
-    from fastio.patching import state
-
-    version = state.version
-    monkeypatch.setattr(state, "version", lambda name: "3.0.0" if name == "urllib3" else version(name))
-    report = fastio.patch(NAME)
-    try:
-        outcomes = {entry.target: (entry.outcome, entry.found) for entry in report.entries if entry.name == NAME}
-        assert outcomes["swiftclient.client:HTTPConnection.__init__"] == (
-            Outcome.UNSUPPORTED, "3.0.0; known: urllib3 >= 1.26, < 3",
-        )  # fmt: skip
-        assert outcomes["glance_store._drivers.swift.store:BaseStore.CHUNKSIZE"][0] is Outcome.APPLIED
-    finally:
-        fastio.unpatch()
-
-
-def test_answers_without_a_body(monkeypatch: pytest.MonkeyPatch) -> None:
-    def ask(request: Request) -> Answer:
-        return Answer("204 No Content") if request.method != "HEAD" else Answer(headers={"X-Thing": "1"}, body=BODY)
-
-    with fastio.patched(NAME), serving(ask) as server:
-        connection = connect(server.url)
-        assert connection.head_object("c", "o")["content-length"] == str(len(BODY))
-        connection.post_object("c", "o", {})
-        assert [request.connection for request in server.requests] == [0, 0]
