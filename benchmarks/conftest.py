@@ -8,8 +8,6 @@ A suite has ``CASES``, a list of :class:`benchmarks.harness.engine.Case`, and on
 it. What its figures say (:class:`benchmarks.harness.suites.Suite`) is shown below them unless the run was a quick one.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from contextlib import AbstractContextManager
 from pathlib import Path

@@ -13,8 +13,6 @@ and of all results of candidates together there is ``candidates.rst``.
 ``python -m benchmarks.documentation results/NAME.json …`` keeps results, without what names this machine's directories.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys

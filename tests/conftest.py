@@ -5,8 +5,6 @@ The suite is run twice: with ``TEST_EVENTLET=1`` everything is monkey patched be
 ``TEST_DENIED`` is a system call and an error, such as ``pwritev2:EPERM``: the call fails so in all tests.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Generator
 

@@ -1,7 +1,5 @@
 """The descriptors of a process: whether any stays open, and who gets the number of one that was closed."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

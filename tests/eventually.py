@@ -1,7 +1,5 @@
 """Waiting for what will come: a condition, never a time."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

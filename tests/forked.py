@@ -1,7 +1,5 @@
 """Forked children of a test."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

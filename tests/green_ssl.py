@@ -4,8 +4,6 @@ A plugin of pytest, such as requests-mock, imports it before tests/conftest.py c
 it then holds recurses for ever, since its super() asks for the class of that name in ``ssl``, which is the green one.
 """
 
-from __future__ import annotations
-
 import ssl
 import sys
 

@@ -4,8 +4,6 @@ Each call of a C function that may wait is seen by a profile function of the hub
 makes, be it through the standard library's selectors, is told. Run by ``tests/test_hub.py``.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import json
 import os

@@ -3,8 +3,6 @@
 Its own profile has a limit of 200 ms for each example, which a pause of the machine exceeds.
 """
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

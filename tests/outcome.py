@@ -1,7 +1,5 @@
 """What a caller sees of ``communicate()``, as plain data that two implementations can be compared by."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType

@@ -5,8 +5,6 @@ case's name in place of the title it is the median of the runs, in all its digit
 fit, ``A : B`` is a ratio, and ``A = B`` is said of both. A number that is quoted twice has two sources.
 """
 
-from __future__ import annotations
-
 _ADD = "stores | *: add of 256 MiB"
 _GET_SWIFT = "stores | swift: get of 256 MiB"
 _GLANCE32, _GLANCE33 = "glance | glance-32: download of 1 GiB", "glance | glance-33: download of 1 GiB"

@@ -1,7 +1,5 @@
 """The public functions: what they take and return, and that what the documentation shows is true."""
 
-from __future__ import annotations
-
 import configparser
 import inspect
 import pathlib

@@ -1,7 +1,5 @@
 """The command line: ``fastio status`` in processes of its own."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import os

@@ -1,7 +1,5 @@
 """The settings: what is accepted, which source wins, and how clear the errors are."""
 
-from __future__ import annotations
-
 import pickle
 import re
 from typing import Any

@@ -3,8 +3,6 @@
 Small programs in a process each, once per call and error.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import json

@@ -1,7 +1,5 @@
 """Debian in a directory: what the tool says and copies without making one. CI runs it with a real one."""
 
-from __future__ import annotations
-
 import pathlib
 import shutil
 import subprocess

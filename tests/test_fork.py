@@ -1,7 +1,5 @@
 """Forked children use the patched code, also where their parent was in the middle of something."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Many greenlets at once, each with its own bytes."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from typing import Any

@@ -8,8 +8,6 @@ The scenarios are about ``subprocess`` and eventlet. The patches of glance_store
 stay out of it, their ``fix_`` patches too: those need servers, and tests of their own.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import os

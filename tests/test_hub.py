@@ -1,7 +1,5 @@
 """In a process with a hub nothing of fastio's waits in the kernel on the hub's thread."""
 
-from __future__ import annotations
-
 import json
 import os
 import pathlib

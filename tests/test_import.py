@@ -1,7 +1,5 @@
 """What importing and patching leave behind in a process: few modules, no threads, no descriptors, no children."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import json

@@ -1,7 +1,5 @@
 """Nothing is left behind: no descriptor, no zombie, no memory, no object."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import os

@@ -1,7 +1,5 @@
 """Every lock and every thread of fastio's has been looked at: who may want it, and what may run meanwhile."""
 
-from __future__ import annotations
-
 import ast
 import pathlib
 from collections import Counter

@@ -1,7 +1,5 @@
 """``fastio status --matrix``, and that what it says was tested."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import pathlib

@@ -1,7 +1,5 @@
 """The options of oslo.config: the service's configuration files reach the settings."""
 
-from __future__ import annotations
-
 import pathlib
 import subprocess
 import sys

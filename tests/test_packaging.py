@@ -1,7 +1,5 @@
 """What ``pip install`` puts beside the modules, and what tox and CI run, is there."""
 
-from __future__ import annotations
-
 import configparser
 import re
 from fnmatch import fnmatch

@@ -1,7 +1,5 @@
 """Pages: what is in them, whatever text they are given, and that nothing else is needed to read them."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """The contributor's page, "Adding a patch", followed for a library that is made up: what it says is enough."""
 
-from __future__ import annotations
-
 import json
 import pathlib
 import subprocess

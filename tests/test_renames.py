@@ -1,7 +1,5 @@
 """Old names of patches go on working wherever the name of a patch can be given, and say once that they are old."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import warnings

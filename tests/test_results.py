@@ -1,7 +1,5 @@
 """The figures in the documentation and in README.rst are those of the results that are kept."""
 
-from __future__ import annotations
-
 import functools
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The one table, in each way in which it is printed."""
 
-from __future__ import annotations
-
 import io
 import re
 

@@ -1,7 +1,5 @@
 """A child that does not seem to die, as one does not that the kernel holds in a system call."""
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 import sys

@@ -4,8 +4,6 @@ A wait in the kernel on a thread that has a hub stops every greenlet of it, so e
 fails ``tests/test_hub.py`` until it is on one of these lists, with its reason.
 """
 
-from __future__ import annotations
-
 import ast
 import pathlib
 from collections.abc import Iterator

@@ -7,8 +7,6 @@
 ``up`` prints how to reach it and runs until Ctrl-C or SIGTERM; then nothing of it is left.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import signal

@@ -1,7 +1,5 @@
 """The filesystem store: a directory."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from benchmarks.backends.base import Backend

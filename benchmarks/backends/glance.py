@@ -10,8 +10,6 @@ parameter ``chunk_size`` gives another.
 uWSGI. The server does not count as started unless its log then has fastio's summary.
 """
 
-from __future__ import annotations
-
 import configparser
 import contextlib
 import json

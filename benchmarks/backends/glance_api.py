@@ -1,7 +1,5 @@
 """The calls of glance's API that move data, as a client makes them, and one that breaks off."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import http.client

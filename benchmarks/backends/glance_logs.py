@@ -1,7 +1,5 @@
 """What a service has logged, in a form that can be compared."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import NamedTuple

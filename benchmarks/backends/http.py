@@ -1,7 +1,5 @@
 """nginx for the http store, which only reads: files are put into the directory that nginx serves."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from benchmarks.backends import nginx

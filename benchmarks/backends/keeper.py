@@ -13,8 +13,6 @@ among them. Last it removes ``DIRECTORY``, all but what ``keep`` names in it.
 It is a script of the standard library, run in isolation, so that it starts fast and on any Python.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import json

@@ -1,7 +1,5 @@
 """The log server (:mod:`benchmarks.logserver`) on eventlet, in this Python's environment, stock or with fastio."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """nginx: for backends that are one, or have one in front of them."""
 
-from __future__ import annotations
-
 import os
 
 from benchmarks.backends.base import Backend

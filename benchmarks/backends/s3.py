@@ -3,8 +3,6 @@
 versitygw is the stricter and faster of the two; ``program`` chooses one, and ``auto`` takes it if it is there.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from benchmarks.backends.base import EXTRA, HOST, Backend, find_program, http_status

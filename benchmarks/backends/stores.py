@@ -9,8 +9,6 @@ It goes the way glance goes: ``enabled_backends`` in oslo.config's global ``CONF
 functions of :mod:`glance_store.multi_backend`, which look at no other configuration.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import uuid

@@ -7,8 +7,6 @@ glance_store 5 and later know v3 only. No memcached: the proxy keeps what it wou
 is why there is one proxy process.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import os

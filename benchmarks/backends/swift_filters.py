@@ -4,8 +4,6 @@ The proxy imports this module in Swift's own environment: it uses nothing but th
 that runs.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping

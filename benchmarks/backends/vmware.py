@@ -6,8 +6,6 @@ whether the session is alive, deleting a file) is answered by a fake of oslo.vmw
 tests; no free server speaks enough of it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import os

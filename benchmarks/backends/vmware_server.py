@@ -4,8 +4,6 @@ GET, HEAD, PUT and DELETE of ``/folder/PATH?dcPath=...&dsName=...``, as an ESX h
 chunked. Each connection has a thread. Without the session's cookie the answer is 401.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import ssl

@@ -5,8 +5,6 @@ because it explains more differences than the code does. Then, for each row of e
 its bootstrap interval, the p-value of a rank test, and whether the row became faster or slower or it is noise.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Mapping, Sequence

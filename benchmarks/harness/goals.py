@@ -1,7 +1,5 @@
 """The goals of fastio, beside what a result has: the lines of a table, for all suites that have one."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

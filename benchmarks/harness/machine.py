@@ -1,7 +1,5 @@
 """What the figures depend on beside the code: the machine, the kernel's limits, the versions."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import os
 import platform

@@ -5,8 +5,6 @@ The file is compact, since results are kept: a line for each case, the runs of a
 position).
 """
 
-from __future__ import annotations
-
 import datetime
 import json
 import os

@@ -3,8 +3,6 @@
 Medians and ranks throughout, because on a shared machine times have long tails.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 

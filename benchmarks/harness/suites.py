@@ -9,8 +9,6 @@ A suite is a folder of ``benchmarks/suites``; it does not have to be listed here
 Results that no suite makes have a module in :data:`OTHERS`, which may have ``judgement``.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Print results with what their suites say of them: ``python -m benchmarks.harness.tables RESULT… [--markdown]``."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

@@ -12,8 +12,6 @@ its output. A workload measures like this::
 This module imports next to nothing, because what a process has imported is part of what is measured.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import json

@@ -14,8 +14,6 @@ Each option of ``run`` can be given by the environment as well: ``FASTIO_LOAD_PR
 ``FASTIO_LOAD_WORKERS``, ``FASTIO_LOAD_PATIENCE``. That is how suites, which start it themselves, are distributed.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

@@ -4,8 +4,6 @@ All objects of a plan are cut from one block of about a MiB that repeats itself;
 To compare what was read with it costs far less than to hash it, so every byte of every operation is checked.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 

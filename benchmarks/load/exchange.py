@@ -4,8 +4,6 @@ http.client is used as it is: its calls are the parts (sent, head of the answer,
 wait without stopping other users.
 """
 
-from __future__ import annotations
-
 import ssl
 import time
 import urllib.parse

@@ -1,7 +1,5 @@
 """What the files of plans, runs and workloads have in common: JSON that names its format and version."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ connections as well, to see what clients make of that. It is a stand-in for a sl
 no loss and no delay beyond what the rate makes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import random

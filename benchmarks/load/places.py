@@ -1,7 +1,5 @@
 """Where the records of a suite's runs go."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import os

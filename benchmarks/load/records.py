@@ -5,8 +5,6 @@ order in which they ended. What is written can be read at once up to the last se
 killed; a file that ends in the middle of a line is read up to there, and said to be truncated.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

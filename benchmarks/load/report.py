@@ -4,8 +4,6 @@ Each second of the run is one of its rounds, so what is shown is the median seco
 by the rank test over their seconds. The seconds of warm-up and tail are there as warm-up.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The CPU time of servers while a load goes on, so that what they used in any part of it can be told."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time

@@ -4,8 +4,6 @@ So two runs of a plan do the same operations to the same objects, and workers ne
 every ``workers``-th number.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -13,8 +13,6 @@ Sizes have a unit at their end: ``B``, ``KB``, ``MB``, ``GB`` as COSBench has th
 ``MiB``, ``GiB``. Which number is the n-th follows from the seed, as everything in a plan does.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Sequence

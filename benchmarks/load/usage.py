@@ -4,8 +4,6 @@ Counters are read in between two samples in proportion, so a part may begin and 
 are put right by what the agent's clock was off.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import zlib

@@ -1,7 +1,5 @@
 """The user of Locust, for all services. Importing this module monkey patches the process (gevent)."""
 
-from __future__ import annotations
-
 import http.client
 import time
 from collections.abc import Callable, Iterator

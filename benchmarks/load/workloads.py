@@ -2,8 +2,6 @@
 used meanwhile, with the bottleneck. It reads files only, so it can be done again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -4,8 +4,6 @@ It monkey patches itself for eventlet, as services do. With fastio: ``fastio run
 requests are traced with ``fastio run --trace DIRECTORY -m benchmarks.logserver ...``.
 """
 
-from __future__ import annotations
-
 import eventlet
 
 eventlet.monkey_patch()

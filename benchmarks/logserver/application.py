@@ -1,7 +1,5 @@
 """The WSGI application: check the path, find the log, send it as it comes."""
 
-from __future__ import annotations
-
 import logging
 import urllib.parse
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """Inflate gzip as it comes."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterable, Iterator
 

@@ -1,7 +1,5 @@
 """Lines of logs: filtered by severity, and as HTML with anchors."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Iterable, Iterator

@@ -3,8 +3,6 @@
 Exit status: 0 if the report is written, 2 if not; then no file has changed.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

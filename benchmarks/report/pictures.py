@@ -1,7 +1,5 @@
 """The plots of a result, for a page. To import it matplotlib is needed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from benchmarks.harness import plots, statistics, tables

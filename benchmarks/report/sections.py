@@ -1,7 +1,5 @@
 """Results as sections of a page: the same for all suites."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import shlex

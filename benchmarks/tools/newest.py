@@ -14,8 +14,6 @@ The exit status is 1 if a function is new or gone, or if a patch is not made for
 newest`` installs the newest releases first.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib.metadata
 import os

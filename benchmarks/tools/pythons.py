@@ -1,7 +1,5 @@
 """Finds the interpreters that a user names: ``3.12``, or a path."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -8,8 +8,6 @@ have no descriptor, thread or greenlet more than at the beginning and not have g
 with the SHA-512 of what was sent. Exit status: 0 if nothing was lost, wrong or left behind, 1 otherwise.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import fcntl

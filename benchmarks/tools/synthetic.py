@@ -1,7 +1,5 @@
 """Traces of made-up hosts whose clocks are known, as the files that real processes would have written."""
 
-from __future__ import annotations
-
 import json
 import random
 import uuid

@@ -1,7 +1,5 @@
 """What a user gives as a candidate: a source tree, an sdist, a wheel, a diff, or the version of a release."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass

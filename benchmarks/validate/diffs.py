@@ -1,7 +1,5 @@
 """Applies a unified diff to a source tree, by git: strictly, and mails of ``git format-patch`` as well."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

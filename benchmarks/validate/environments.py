@@ -4,8 +4,6 @@ The first of a project is installed; the others are copies of it in which one th
 differs, and no network is needed for them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json

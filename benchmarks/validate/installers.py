@@ -4,8 +4,6 @@ Both keep what they have fetched. uv, which finds it again without a network, is
 fails it.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Candidates beside stock: the benchmarks of a validation. What ``benchmarks.report`` shows of such a result."""
 
-from __future__ import annotations
-
 from benchmarks.harness.results import Result
 from fastio.tables import Table
 

@@ -1,7 +1,5 @@
 """All that a validation has found."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The report of a validation: one HTML file that needs no other, and in short as markdown, for a review."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -3,8 +3,6 @@
 Elsewhere a row runs in a variant's environment. Here that is where its server runs; the clients are the same for all.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

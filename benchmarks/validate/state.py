@@ -1,7 +1,5 @@
 """What a validation has done so far, on disk, so that an interrupted one goes on where it was."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -4,8 +4,6 @@ It lies in a directory of the candidate's environment that comes before the stan
 what Python does not import before it looks at site-packages, ``subprocess`` among it, and in its children, too.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

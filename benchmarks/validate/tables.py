@@ -1,7 +1,5 @@
 """What a validation has found, as tables for people."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """What differs between two trees of files."""
 
-from __future__ import annotations
-
 import filecmp
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What is compared: the release (stock), the candidate, and the release with fastio, each in an environment."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Whether a backend that is missing skips its tests or fails them."""
 
-from __future__ import annotations
-
 import os
 from typing import NoReturn
 

@@ -1,7 +1,5 @@
 """``python -m benchmarks.backends``."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The real glance-api servers: they start, stock and with fastio, serve images, and leave nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 import ssl

@@ -1,7 +1,5 @@
 """What README.rst and CI say of the backends is what there is."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

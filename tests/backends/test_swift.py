@@ -1,7 +1,5 @@
 """Swift's own clients can use it, and its stand-ins for Keystone and memcached do what Swift needs."""
 
-from __future__ import annotations
-
 import json
 import urllib.error
 import urllib.request

@@ -1,7 +1,5 @@
 """The HTTPS server of VMware's backend: what glance_store's driver does not ask for by itself."""
 
-from __future__ import annotations
-
 import http.client
 import ssl
 from pathlib import Path

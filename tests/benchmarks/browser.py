@@ -1,7 +1,5 @@
 """A headless Chromium for the tests of pages, driven by selenium (the extra 'browser')."""
 
-from __future__ import annotations
-
 import base64
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An HTTP server that has the objects of a plan, and misbehaves as it is told."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import struct

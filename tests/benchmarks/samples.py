@@ -1,7 +1,5 @@
 """Results made up for the tests of what reads results."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Comparing two results: what differs comes first, and noise is told from change."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

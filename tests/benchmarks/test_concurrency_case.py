@@ -1,7 +1,5 @@
 """The tables and plots of many requests at a time, of results that are made up; a smoke run where there is a glance."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Disk against Swift, at a small size, as the engine runs it; its tables and plots; the statistics it needs."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib.util
 import io

@@ -1,7 +1,5 @@
 """The fuzzer: a seed makes the same programs, planted faults are found and made small."""
 
-from __future__ import annotations
-
 import json
 import pathlib
 import random

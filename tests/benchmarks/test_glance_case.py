@@ -1,7 +1,5 @@
 """The benchmarks of glance with little data, and what is read from their results; they notice what is wrong."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """What the records of a run say: checked on operations whose outcome is known."""
 
-from __future__ import annotations
-
 import io
 import json
 import time

@@ -1,7 +1,5 @@
 """One request and its answer: times, connections that are kept, and users that have their turn."""
 
-from __future__ import annotations
-
 import socket
 
 import pytest

@@ -1,7 +1,5 @@
 """A plan, the order of its operations, and what its objects hold."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every operation that was recorded can be read, whatever became of the worker."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The parts of the log server: paths, files, gzip and lines, with whatever anybody may send."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import socket

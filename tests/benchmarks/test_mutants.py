@@ -1,7 +1,5 @@
 """The known faults: all of them are about the code that is here, and what the command says of each kind of them."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

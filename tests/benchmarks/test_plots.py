@@ -1,7 +1,5 @@
 """What people see of a result: tables and plots."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reports: one page of any results."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Reports in a real browser: seen in light and dark, on a telephone, by keyboard, on paper."""
 
-from __future__ import annotations
-
 import os
 import re
 

@@ -1,7 +1,5 @@
 """The sheepdog case is what it says: real commands, right data, the loops of their time."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

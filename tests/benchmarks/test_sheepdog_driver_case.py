@@ -1,7 +1,5 @@
 """The suite of the sheepdog drivers: every row runs here where its driver is, with the right data."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """The stores' benchmarks on real backends, at a small size, as the engine runs them; they notice what is wrong."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What people see of the stores' results: the overview of all cases, and what chunk sizes are worth."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -3,8 +3,6 @@
 What the runs of a suite do is tested beside its workload.
 """
 
-from __future__ import annotations
-
 import importlib
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The benchmark of tracing with few events, and what is said of its figures."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """The directory of the payload files."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import tempfile

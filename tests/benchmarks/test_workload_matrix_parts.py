@@ -1,7 +1,5 @@
 """What the workload matrix is made of: samples and agents, the bottleneck, limits on servers, a slow path."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gzip

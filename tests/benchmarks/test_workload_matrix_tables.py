@@ -1,7 +1,5 @@
 """The tables and plots of the workload matrix, of results that are made up."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Every variant of every workload at a small size, in a process of its own."""
 
-from __future__ import annotations
-
 import importlib
 import pathlib
 import re

@@ -1,7 +1,5 @@
 """Workers that stand still until a test lets them go on."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fastio.concurrency import native

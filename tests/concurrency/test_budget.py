@@ -1,7 +1,5 @@
 """The budget that all transfers share."""
 
-from __future__ import annotations
-
 import pytest
 
 from fastio.concurrency.budget import FLOOR, PERIOD, Budget

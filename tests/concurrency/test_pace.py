@@ -1,7 +1,5 @@
 """The pace: shares of one budget, and when others run."""
 
-from __future__ import annotations
-
 import pytest
 
 from fastio import counters

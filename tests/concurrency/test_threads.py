@@ -1,7 +1,5 @@
 """Threads that run no Python: whatever a collection finds is not ended in them, and nothing is lost or left."""
 
-from __future__ import annotations
-
 import _socket
 import sys
 import types

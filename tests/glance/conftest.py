@@ -1,7 +1,5 @@
 """What the tests of the service share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any

@@ -4,8 +4,6 @@ Its releases have no options for that any more, but its server has: this is even
 options are those of glance-api.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

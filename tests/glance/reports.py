@@ -1,7 +1,5 @@
 """The report on the trace of a service that is still running, and writes only now and then."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fastio.trace.analysis.analysis import Analysis, analyse

@@ -1,7 +1,5 @@
 """``glance_cache``: what clients get from the cache, and what is in it, are the same as with stock."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from functools import partial

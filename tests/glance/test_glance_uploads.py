@@ -1,7 +1,5 @@
 """``glance_uploads``: what chunked uploads read is what upstream reads, and glance under uWSGI stores every byte."""
 
-from __future__ import annotations
-
 import random
 import socket
 import sys

@@ -4,8 +4,6 @@ The other host is a namespace of its own (unshare(1)): another name, and a monot
 clock is wrong, too.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -5,8 +5,6 @@ so many rounds of the hub. Where upstream has a fault that fastio mends, the sce
 patches have the faults.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import functools

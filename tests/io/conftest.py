@@ -1,7 +1,5 @@
 """What the tests of I/O share: real pipes, and no child."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

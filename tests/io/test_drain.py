@@ -1,7 +1,5 @@
 """Reading one output into one result."""
 
-from __future__ import annotations
-
 import errno
 import os
 import pathlib

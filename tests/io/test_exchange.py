@@ -1,7 +1,5 @@
 """The exchange: several drains and a feed, until all have ended."""
 
-from __future__ import annotations
-
 import errno
 import os
 import select

@@ -1,7 +1,5 @@
 """Writing one input, without waiting in the kernel."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable

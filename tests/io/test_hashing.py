@@ -1,7 +1,5 @@
 """Hash objects that threads work for: the same as those of hashlib, in bounded memory, and never stuck."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import os

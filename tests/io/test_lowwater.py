@@ -1,7 +1,5 @@
 """``fastio.io.lowwater``: the kernel gathers a chunk before it says that there is something to read."""
 
-from __future__ import annotations
-
 import socket
 
 import pytest

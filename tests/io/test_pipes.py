@@ -1,7 +1,5 @@
 """The capacity of pipes."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """``fastio.io.unbuffered``: what a socket has, in order and complete, with the time-out that it has."""
 
-from __future__ import annotations
-
 import io
 import random
 import socket

@@ -1,7 +1,5 @@
 """The orders in which a service may import, patch, unpatch and monkey patch."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

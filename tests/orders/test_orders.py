@@ -4,8 +4,6 @@ After every step everything that is imported by then is asked: patched, or not p
 patched? The answers come from the attributes and from what really happens to a child's input and output.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -3,8 +3,6 @@
 It is tests.stores.http_server, which also breaks off and stalls, here with TLS where that is asked for.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """``communicate`` and ``green_communicate``: what holds for both, with real children."""
 
-from __future__ import annotations
-
 import array
 import contextlib
 import errno

@@ -1,7 +1,5 @@
 """``fix_closed_stdin``: communicate() after stdin was closed."""
 
-from __future__ import annotations
-
 from types import ModuleType
 from typing import Any
 

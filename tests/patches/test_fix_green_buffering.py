@@ -1,7 +1,5 @@
 """``fix_green_buffering``: outputs of a green Popen are buffered by default, as natively."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

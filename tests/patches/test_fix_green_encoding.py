@@ -1,7 +1,5 @@
 """``fix_green_encoding``: encoding and errors of a green Popen."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

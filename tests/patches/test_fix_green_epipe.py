@@ -1,7 +1,5 @@
 """``fix_green_epipe``: green ``os.write`` raises where nobody reads."""
 
-from __future__ import annotations
-
 import errno
 import os
 import pathlib

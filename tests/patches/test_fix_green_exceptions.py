@@ -1,7 +1,5 @@
 """``fix_green_exceptions``: the exceptions are the ones that ``subprocess`` shows."""
 
-from __future__ import annotations
-
 import functools
 import pickle
 import subprocess

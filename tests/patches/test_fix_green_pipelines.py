@@ -1,7 +1,5 @@
 """``fix_green_pipelines``: a child that is given another's pipe gets it in blocking mode."""
 
-from __future__ import annotations
-
 import gc
 import os
 import pathlib

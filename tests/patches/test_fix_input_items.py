@@ -1,7 +1,5 @@
 """``fix_input_items``: input whose items are larger than a byte."""
 
-from __future__ import annotations
-
 import array
 import sys
 from types import ModuleType

@@ -1,7 +1,5 @@
 """``fix_input_resume``: the rest of the input is sent by the next communicate()."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

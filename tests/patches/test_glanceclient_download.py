@@ -1,7 +1,5 @@
 """``glanceclient_download``: the same bytes and errors over HTTP and HTTPS, read from the socket without a buffer."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import pathlib

@@ -1,7 +1,5 @@
 """``glanceclient_hashing``: what is downloaded is verified by threads, and the check is where upstream has it."""
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import io

@@ -1,7 +1,5 @@
 """``green_buffers``: what reads with the default buffering has a larger buffer; and what each patch of buffers does."""
 
-from __future__ import annotations
-
 import io
 import os
 import pathlib

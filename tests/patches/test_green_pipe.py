@@ -1,7 +1,5 @@
 """``green_pipe``: eventlet's GreenPipe."""
 
-from __future__ import annotations
-
 import array
 import contextlib
 import copy

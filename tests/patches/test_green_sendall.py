@@ -1,7 +1,5 @@
 """``green_sendall``: what is left of a buffer is sent in place, and a peer that always has room is no obstacle."""
 
-from __future__ import annotations
-
 import array
 import socket as plain_socket
 import tracemalloc

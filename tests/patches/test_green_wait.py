@@ -1,7 +1,5 @@
 """``green_wait``: waiting in the hub."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

@@ -1,7 +1,5 @@
 """After a time-out and a kill, ``communicate()`` waits for the outputs, and for nobody who has inherited stdin."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

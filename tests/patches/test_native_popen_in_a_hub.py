@@ -1,7 +1,5 @@
 """The native Popen in a thread that has a hub: upstream's code runs, and other greenlets do when that lets them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

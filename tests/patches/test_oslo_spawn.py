@@ -1,7 +1,5 @@
 """``oslo_spawn``: commands of oslo.concurrency without fork, and otherwise the same."""
 
-from __future__ import annotations
-
 import functools
 import gc
 import json

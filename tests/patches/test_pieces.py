@@ -1,7 +1,5 @@
 """Pieces of a file stand for its bytes: whoever counts them counts what was sent, and nothing is lost or sent twice."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """``wait`` and ``green_wait``: what holds for both."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json

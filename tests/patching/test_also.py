@@ -1,7 +1,5 @@
 """Patches outside of the default: nobody gets them who has not asked, by name or with the setting ``also``."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Callable

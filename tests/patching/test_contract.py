@@ -3,8 +3,6 @@
 Whoever adds a patch gets these tests with it, and tests only what the patch does.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import inspect

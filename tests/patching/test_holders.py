@@ -1,7 +1,5 @@
 """Finding the standard library's own Popen, and who still holds it after ``monkey_patch()``."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import types

@@ -1,7 +1,5 @@
 """Finding the reference to a function beneath wrappers, replacing it, and giving it back."""
 
-from __future__ import annotations
-
 import functools
 import types
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Settings of fastio and what children do, for Hypothesis."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

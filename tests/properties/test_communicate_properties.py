@@ -5,8 +5,6 @@ caller can see, to an unpatched one: natively stock subprocess; under eventlet s
 stock eventlet where that neither hangs nor is wrong.
 """
 
-from __future__ import annotations
-
 import subprocess
 import warnings
 from typing import Any

@@ -1,7 +1,5 @@
 """Any way of reading and writing a GreenPipe gives the same bytes."""
 
-from __future__ import annotations
-
 import io
 import os
 from typing import Any

@@ -1,7 +1,5 @@
 """Any buffers, sent in any way, arrive as they are; any chunks make upstream's response."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Iterator

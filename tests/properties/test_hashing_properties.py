@@ -1,7 +1,5 @@
 """Any sequence of calls gives what hashlib gives."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 from typing import Any

@@ -5,8 +5,6 @@ processes of their own, so they are the same whether the tests are monkey patche
 its tests, with the line that installs it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import importlib

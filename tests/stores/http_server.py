@@ -3,8 +3,6 @@
 nginx and Swift answer correctly; this one breaks off, stalls and refuses, and sees how a body was framed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

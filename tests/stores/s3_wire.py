@@ -1,7 +1,5 @@
 """What boto3 sends to the S3 server, seen where it leaves botocore."""
 
-from __future__ import annotations
-
 import io
 import threading
 from collections.abc import Callable

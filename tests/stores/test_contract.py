@@ -1,7 +1,5 @@
 """What holds for each driver alike: with fastio an image's life is upstream's, but in chunks of the configured size."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import uuid

@@ -1,7 +1,5 @@
 """``fix_sheepdog_binary``: glance_store's own sheepdog driver gives the bytes of an image on Python 3."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import io

@@ -1,7 +1,5 @@
 """``fix_swift_last_segment``: the last segment of a large image is announced with its own size."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import threading

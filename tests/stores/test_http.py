@@ -1,7 +1,5 @@
 """``fastio.io.http_bodies``: larger blocks for one session, and bodies read with few wake-ups."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import pickle

@@ -1,7 +1,5 @@
 """``image_chunks``: the chunk size of ``chunkreadable()`` and ``chunkiter()`` where the driver gives none."""
 
-from __future__ import annotations
-
 import inspect
 import io
 from typing import Any

@@ -1,7 +1,5 @@
 """Images yield to other greenlets: hub turns are counted, nothing is timed."""
 
-from __future__ import annotations
-
 import importlib
 import io
 import threading

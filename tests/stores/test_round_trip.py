@@ -1,7 +1,5 @@
 """glance_store as upstream made it, on what only some backends have."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

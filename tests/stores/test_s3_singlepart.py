@@ -1,7 +1,5 @@
 """``s3_singlepart``: an image in one piece is in memory once, and is otherwise as from stock."""
 
-from __future__ import annotations
-
 import functools
 import os
 import tracemalloc

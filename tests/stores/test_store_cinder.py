@@ -1,7 +1,5 @@
 """glance_store's cinder driver on files and loop devices: patched and unpatched side by side."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Callable, Iterator

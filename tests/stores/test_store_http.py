@@ -1,7 +1,5 @@
 """``store_http``: chunks of the configured size, from nginx and from servers that fail."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from typing import Any

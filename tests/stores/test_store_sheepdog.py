@@ -1,7 +1,5 @@
 """``store_sheepdog``: the chunk sizes of glance_store's own sheepdog driver, as the commands show them."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """``store_swift``: chunks of the configured size, in both directions, with a real Swift and with servers that fail."""
 
-from __future__ import annotations
-
 import io
 import threading
 import uuid

@@ -1,7 +1,5 @@
 """``store_vmware``: chunks of the configured size, in both directions, over HTTPS."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

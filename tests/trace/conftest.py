@@ -1,7 +1,5 @@
 """What the tests of tracing share."""
 
-from __future__ import annotations
-
 import pathlib
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """Events are recorded by finalizers, by handlers of signals and in forked children, and nothing hangs."""
 
-from __future__ import annotations
-
 import json
 import os
 import pathlib

@@ -1,7 +1,5 @@
 """The instrumentation as a whole: off unless asked for, there once it is, gone again, and not to be had by name."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import subprocess

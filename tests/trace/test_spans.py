@@ -1,7 +1,5 @@
 """Spans: which one is the current one, and what the end of one says."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Data on its way is counted, and is what it was."""
 
-from __future__ import annotations
-
 import gc
 import io
 import pathlib

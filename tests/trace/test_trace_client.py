@@ -1,7 +1,5 @@
 """The requests of glanceclient, against a real HTTP server in a thread."""
 
-from __future__ import annotations
-
 import pathlib
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The drivers of glance_store: a real filesystem store, traced, in every order of patching."""
 
-from __future__ import annotations
-
 import io
 import os
 import pathlib

@@ -1,7 +1,5 @@
 """The middleware: what a server does with the body decides how a request ended."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

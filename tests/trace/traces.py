@@ -1,7 +1,5 @@
 """Reading what was recorded, as a test needs it."""
 
-from __future__ import annotations
-
 import json
 import pathlib
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 ``tox -e validate-tests`` runs the projects' own suites with each, in the newest releases.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import importlib.util
 import os

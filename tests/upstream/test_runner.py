@@ -1,7 +1,5 @@
 """The runner itself, on small suites that do everything a test can do to it."""
 
-from __future__ import annotations
-
 import json
 import os
 import pathlib

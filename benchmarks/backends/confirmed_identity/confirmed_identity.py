@@ -3,8 +3,6 @@
 The headers are those that ``authtoken`` adds to a request whose token it has in its cache.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The log server (:mod:`benchmarks.logserver`). ``server`` has ``url``, and ``source`` to have it skip the disk."""
 
-from __future__ import annotations
-
 import urllib.parse
 
 from benchmarks.load.exchange import Exchange

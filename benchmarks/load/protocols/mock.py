@@ -4,8 +4,6 @@ It shows what the load generator itself can do, and a workload can be tried on i
 (seconds that an operation takes), ``errors`` (the part that fails, from 0 to 1) and ``size`` (bytes that are read).
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

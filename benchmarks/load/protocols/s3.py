@@ -4,8 +4,6 @@ Requests are signed by botocore (Signature Version 4); the content is not, becau
 load generator does.
 """
 
-from __future__ import annotations
-
 import urllib.parse
 from typing import Any
 

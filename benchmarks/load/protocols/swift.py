@@ -5,8 +5,6 @@ the backend has them. A token that is refused is renewed, once for all users of 
 ``token``: then there is no login. ``policy`` is that of containers that are made.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 import urllib.parse

@@ -17,8 +17,6 @@ Results: ``p50_ms`` and ``p90_ms``. For ``execute`` these are of whole commands;
 child's exit, as seen by a third process that waits for the same child (:class:`Watcher`), until Python goes on.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import os

@@ -17,8 +17,6 @@ Parameters:
     of fastio
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -5,8 +5,6 @@ identity that is already confirmed. Rows marked ``traced`` record a trace of the
 requests spent in each state. The speed of these rows is not compared.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -3,8 +3,6 @@
 A column for each release, stock and fastio on the same axes.
 """
 
-from __future__ import annotations
-
 from matplotlib import pyplot
 from matplotlib.figure import Figure
 

@@ -1,7 +1,5 @@
 """The tables of glance-api under many requests at a time: speed and success, states, saturation, and the goals."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -25,8 +25,6 @@ Results: of the part that counts (:func:`benchmarks.load.analysis.window`) bytes
 ``bottleneck``; ``trace`` if the server has one.
 """
 
-from __future__ import annotations
-
 import contextlib
 import tempfile
 import time

@@ -8,8 +8,6 @@ at a time, and with fastio all of them run with it. ``swift-direct`` has no log 
 a log server can gain.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ One row per scenario; disk and Swift, stock and fastio on the same axes. It read
 drawn as long as they are there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy

@@ -1,7 +1,5 @@
 """The requests of disk against Swift, from the records of the runs: each of them, and what they say together."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy

@@ -1,7 +1,5 @@
 """The tables of disk against Swift: those of the study, robust figures beside them, and the goals."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -22,8 +22,6 @@ Results: ``mb_s`` of all transfers together; ``p50_ms``, ``p99_ms`` and ``worst_
 a long stop as one late heartbeat, the latter by its length.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import time

@@ -5,8 +5,6 @@ its default configuration. The limit is nginx with the same file. The goals are 
 reached.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The CPU load over time: a column per case, a panel per row whose last run has the samples."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from matplotlib import pyplot

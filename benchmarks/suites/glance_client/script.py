@@ -5,8 +5,6 @@
 With ``hash`` it computes the SHA-512 of that file instead.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import resource

@@ -1,7 +1,5 @@
 """The goals of fastio in the client: figures are medians, or ratios of two medians of the same interleaved run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from benchmarks.harness.goals import Goal, goal_ratio, goal_table

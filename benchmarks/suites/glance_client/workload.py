@@ -18,8 +18,6 @@ Parameters:
     the interpreter that has glanceclient
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import os

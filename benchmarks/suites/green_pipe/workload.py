@@ -22,8 +22,6 @@ In the measured pass the pieces are only counted, by C code as far as possible, 
 they are hashed in a second pass of the same kind.
 """
 
-from __future__ import annotations
-
 import collections
 import functools
 import hashlib

@@ -16,8 +16,6 @@ Parameters:
     of fastio
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is written to a child and measured: by this suite, and by those that compare input with something else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -15,8 +15,6 @@ Parameters:
 Results: ``peak_memory`` as everywhere, and ``peak_ratio``, that divided by the payload.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ Python 2.7 had two loops, with poll and with select. eventlet's green ``select``
 the one with select, which reads 1,024 bytes at a time: two trips through eventlet's hub for each kilobyte.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 #: Bytes per read, as in Python 2.7's ``subprocess``.

@@ -3,8 +3,6 @@
 A table shows what part of the best size's throughput the default reaches.
 """
 
-from __future__ import annotations
-
 from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.modes import KIB, MIB
 from benchmarks.suites.store_chunks.tables import DEFAULT

@@ -1,7 +1,5 @@
 """What part of the best chunk size's throughput fastio's default reaches, of a result of ``bench_store_chunks.py``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from benchmarks.harness import statistics

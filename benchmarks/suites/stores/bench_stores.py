@@ -4,8 +4,6 @@ Stock is compared with fastio at its defaults, and with the limit, the backend's
 and one plot; see :func:`benchmarks.harness.tables.overview`. ``-k "not 1GiB"`` leaves out the large images.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ A client is a command that writes images to its standard output, or one that sto
 that glance_store has put there: a URL of glance_store tells where.
 """
 
-from __future__ import annotations
-
 import subprocess
 import urllib.parse
 import urllib.request

@@ -1,7 +1,5 @@
 """The grid of the sweep, and the settings that it recommends."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterable
 from typing import NamedTuple

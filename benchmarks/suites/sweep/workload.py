@@ -16,8 +16,6 @@ Results: the usual ones of the reading alone; ``input_mb_s`` and ``together_mb_s
 ``p99_ms``, ``worst_ms`` and ``arrival_p99_ms`` of the heartbeat.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

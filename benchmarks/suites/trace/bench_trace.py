@@ -4,8 +4,6 @@ The goals are 3 us for an event, including the writer's part, and 1 % of the thr
 Releases 32 (eventlet) and 33 (threads) are measured stock and with fastio, each with and without a trace, interleaved.
 """
 
-from __future__ import annotations
-
 from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.modes import MIB
 from benchmarks.suites.glance.bench_glance import RELEASES

@@ -15,8 +15,6 @@ Results: ``event_us``, microseconds of CPU, the writer's included, for each even
 ``downloads`` and ``server_ms``, milliseconds of the server's CPU for each.
 """
 
-from __future__ import annotations
-
 import http.client
 import tempfile
 import time

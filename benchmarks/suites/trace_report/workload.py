@@ -9,8 +9,6 @@ Results: ``memory_mib``, the largest resident memory of the process with all tha
 right if the report has all requests, each of them ok, and the clocks contradict nothing.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path

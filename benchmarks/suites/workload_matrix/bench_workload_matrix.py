@@ -6,8 +6,6 @@ the study's finding. The same servers run on all cores, on one core, and with a 
 cases the processors are the limit, in others they are not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -4,8 +4,6 @@ Below each other on the same axis, as in the study: where the bandwidth stops to
 processors do not. A third one has the servers with fewer processors.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from matplotlib import pyplot

@@ -1,7 +1,5 @@
 """The tables of the workload matrix: the workloads by number with their bottlenecks, and the study's finding."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 

@@ -31,8 +31,6 @@ Results: bandwidth from ``bytes`` and ``seconds``, ``operations_per_second``, ``
 as ``whole_p50_ms``, and of :func:`benchmarks.load.workloads.usage_figures` what was used; ``bottleneck`` in words.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

@@ -22,8 +22,6 @@ Results: CPU time is the server's alone; ``p99_ms`` and others of a heartbeat gr
 :mod:`benchmarks.suites.fairness.workload`.
 """
 
-from __future__ import annotations
-
 import http.client
 import itertools
 import socket

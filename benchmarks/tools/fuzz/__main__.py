@@ -9,8 +9,6 @@ natively and under each hub of eventlet. The committed programs of ``benchmarks/
 difference that no fix is there for is run again, made small, written to a file and printed; the exit status is then 1.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

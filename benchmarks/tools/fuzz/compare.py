@@ -1,7 +1,5 @@
 """What is different between what stock and patched code let a program see."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

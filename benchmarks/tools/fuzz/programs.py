@@ -16,8 +16,6 @@ What comes of a program must not be a matter of chance: what returns as much as 
 waits for all of something. And nothing is left in a pipe that may not fit into it.
 """
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

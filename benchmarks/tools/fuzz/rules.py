@@ -4,8 +4,6 @@ A rule looks at the first difference between stock and patched code in a program
 has natively, where a fix promises "as natively".
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

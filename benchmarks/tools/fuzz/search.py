@@ -1,7 +1,5 @@
 """The search: programs are made, run on all sides, compared; what differs is confirmed, made small and kept."""
 
-from __future__ import annotations
-
 import collections
 import json
 import pathlib

@@ -1,7 +1,5 @@
 """The sides of a comparison, and the processes that run programs for them."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

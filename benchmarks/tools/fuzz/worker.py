@@ -12,8 +12,6 @@ other ends of pipes, in this order. How far it had to go is part of the outcome.
 itself is blocked so that the rescuer does not run, the program hangs.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import fcntl
 import gc

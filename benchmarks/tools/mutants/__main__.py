@@ -5,8 +5,6 @@ command or the list is wrong. With ``--against`` it is 1 only for a fault that w
 that the table does not have.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

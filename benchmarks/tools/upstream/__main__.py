@@ -5,8 +5,6 @@
 Exit status: 0 if nothing is worse than stock and fastio really ran, 1 otherwise, 2 if nothing could be run.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import json

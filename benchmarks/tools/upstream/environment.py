@@ -6,8 +6,6 @@ same environment without the variable. A ``.pth`` file, unlike ``sitecustomize``
 started with ``-E`` or ``-I``.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

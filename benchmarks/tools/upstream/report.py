@@ -1,7 +1,5 @@
 """What was found, as tables for people, as markdown and as JSON."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import os
 import platform

@@ -1,7 +1,5 @@
 """The upstream suites: which modules, what comes before them, and what a patched run must show."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import importlib.util
 import subprocess

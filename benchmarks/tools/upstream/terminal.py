@@ -1,7 +1,5 @@
 """Progress and tables on the terminal: bars where it is one, and lines elsewhere, as a log wants them."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 import threading

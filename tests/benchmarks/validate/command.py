@@ -1,7 +1,5 @@
 """``fastio validate`` as users start it, in a process of its own."""
 
-from __future__ import annotations
-
 import difflib
 import json
 import os

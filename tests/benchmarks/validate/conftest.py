@@ -1,7 +1,5 @@
 """What is validated runs in processes of its own."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 
 import pytest

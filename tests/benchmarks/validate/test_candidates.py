@@ -1,7 +1,5 @@
 """What a user can give as a candidate."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks.validate import candidates

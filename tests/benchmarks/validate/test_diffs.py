@@ -1,7 +1,5 @@
 """Applying diffs to source trees, and to what is installed."""
 
-from __future__ import annotations
-
 import difflib
 import shutil
 import subprocess

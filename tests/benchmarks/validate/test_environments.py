@@ -1,7 +1,5 @@
 """Environments are made once, to their end, and copies differ from their source in nothing but their place."""
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest

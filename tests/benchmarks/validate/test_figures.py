@@ -1,7 +1,5 @@
 """The tables of what fastio's own candidates gain."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks.harness import results

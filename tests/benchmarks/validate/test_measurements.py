@@ -1,7 +1,5 @@
 """What the benchmarks say against stock."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The projects, and what can be chosen for each."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Minutes each, so only ``tox -e validate-tests`` runs them. The first run fetches
 network.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The benchmarks of a service, and what else is its own: a release that runs in another way, data of its tests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """CPython: what takes the place of a module of the standard library."""
 
-from __future__ import annotations
-
 import subprocess
 import sysconfig
 from pathlib import Path

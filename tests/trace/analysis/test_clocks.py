@@ -1,7 +1,5 @@
 """Offsets and drifts of clocks that are known are found again, as far as the messages settle them."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

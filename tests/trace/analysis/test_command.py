@@ -1,7 +1,5 @@
 """``fastio trace report`` from the outside: what it prints and writes, and its exit status."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

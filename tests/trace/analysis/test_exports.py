@@ -1,7 +1,5 @@
 """What is exported is what the formats' own readers and schemas accept, and says what the trace says."""
 
-from __future__ import annotations
-
 import base64
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """What is concluded of the order of events on two hosts, and what is not."""
 
-from __future__ import annotations
-
 import pathlib
 from typing import Any
 

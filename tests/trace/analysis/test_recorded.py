@@ -1,7 +1,5 @@
 """What the recorder writes is what the analysis reads: requests of a WSGI application, recorded and reported."""
 
-from __future__ import annotations
-
 import pathlib
 from collections.abc import Callable, Iterator
 from typing import Any

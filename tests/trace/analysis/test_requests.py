@@ -1,7 +1,5 @@
 """Requests, their states, how they ended, and where their time went, of traces that are made up."""
 
-from __future__ import annotations
-
 import pytest
 
 pytest.importorskip("scipy", reason="scipy is not installed")
