@@ -1,7 +1,5 @@
 """Commands that need a checkout of fastio, because upstream's suites and the benchmarks are not installed."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The command line: ``fastio status``, ``fastio run``, ``fastio trace``, ``fastio validate`` and ``fastio report``."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import json

@@ -5,8 +5,6 @@ service (``[fastio]``, see :mod:`fastio.opts`), and those over the defaults. The
 precedence over everything, because the operator who sets it cannot edit the service's code.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Mapping

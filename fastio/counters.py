@@ -4,8 +4,6 @@ Counts show what times on a noisy machine cannot show: that the fast path really
 needed. They are updated without a lock, so with several native threads they are close, but not exact.
 """
 
-from __future__ import annotations
-
 NAMES = ("exchanges", "reads", "writes", "bytes_in", "bytes_out", "waits", "yields")
 
 #: ``_communicate`` calls served by fastio

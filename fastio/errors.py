@@ -1,7 +1,5 @@
 """The errors that fastio raises."""
 
-from __future__ import annotations
-
 import reprlib
 from typing import Any
 

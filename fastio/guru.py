@@ -1,7 +1,5 @@
 """A section on fastio in the Guru Meditation reports of services that use oslo.reports."""
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 from collections.abc import Callable

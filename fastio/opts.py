@@ -4,8 +4,6 @@
 programs that have oslo.config import this module.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from oslo_config import cfg

@@ -1,7 +1,5 @@
 """Patches that have been renamed: their old names go on working wherever the name of a patch can be given."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 from types import FrameType

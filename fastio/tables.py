@@ -8,8 +8,6 @@
     print(waits.markdown())
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field

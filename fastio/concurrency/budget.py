@@ -9,8 +9,6 @@ itself, and so is a transfer whose thread has ended. Nobody has to report this. 
 finalizer, a signal handler or a fork could want.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

@@ -5,8 +5,6 @@ in the hub, or leaves the wait to upstream's code. In a thread without a hub the
 whatever was monkey patched.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

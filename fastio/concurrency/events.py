@@ -1,7 +1,5 @@
 """How a thread or greenlet waits for a native thread: :class:`fastio.concurrency.threads.Event`."""
 
-from __future__ import annotations
-
 import os
 import posix
 from _queue import Empty, SimpleQueue  # C, and native also where eventlet has replaced queue's

@@ -4,8 +4,6 @@ Under ``eventlet.monkey_patch()``, threads, locks and sleeps are those of greenl
 operating system asks here, at each use, because the service may monkey patch at any time.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Callable

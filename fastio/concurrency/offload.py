@@ -1,7 +1,5 @@
 """Runs calls that would block the hub until they return in native threads: see :mod:`fastio.concurrency.threads`."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Reading what a child writes, into one growing result."""
 
-from __future__ import annotations
-
 import io
 import os
 from posix import read as _read  # os.read may have been replaced by a green one, which waits

@@ -1,7 +1,5 @@
 """The exchange with a child: its outputs drained, its input fed, until all of them have ended."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Protocol
 

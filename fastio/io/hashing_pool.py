@@ -1,7 +1,5 @@
 """The threads that hash for all patches of this process."""
 
-from __future__ import annotations
-
 from fastio.concurrency import native
 from fastio.concurrency.events import new_event
 from fastio.io import hashing

@@ -4,8 +4,6 @@ See :mod:`fastio.concurrency.threads`. After a failure, the caller makes the sam
 then succeeds, or raises what upstream raises. The arguments are objects of ctypes, which the caller makes.
 """
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import os

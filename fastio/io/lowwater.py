@@ -8,8 +8,6 @@ connection wakes the reader at once. A mark beyond the last byte of a message wo
 the end.
 """
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """An image's data whose consumer yields to the hub in time, see :mod:`fastio.concurrency.pace`."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -4,8 +4,6 @@ A read returns at most what the pipe holds, so a larger chunk gains nothing on a
 ``F_SETPIPE_SZ`` in fcntl(2).
 """
 
-from __future__ import annotations
-
 import fcntl
 
 from fastio.concurrency import budget

@@ -5,8 +5,6 @@ cost 256 page faults. A buffer is lent for one read only, and never while other 
 native thread is enough.
 """
 
-from __future__ import annotations
-
 #: Buffers kept for the next borrower. More than this many threads reading at the same instant allocate their own.
 KEPT = 2
 

@@ -1,7 +1,5 @@
 """Holes: runs of zeros, which thin provisioning does not write."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 #: Bytes that are compared at a time, and the smallest hole that :func:`runs` finds.

@@ -1,7 +1,5 @@
 """Objects that stand for others. The original does what they do not do, and ``isinstance()`` sees the original."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

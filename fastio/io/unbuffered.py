@@ -8,8 +8,6 @@ that, whatever has arrived is read as it would have been without a mark, and the
 TLS, one record (16 KiB) at a time is decrypted, and nothing else is done for it.
 """
 
-from __future__ import annotations
-
 import fcntl
 import io
 import ssl

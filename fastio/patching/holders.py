@@ -1,7 +1,5 @@
 """Who goes round the patches: holders of a class that ``eventlet.monkey_patch()`` has since replaced."""
 
-from __future__ import annotations
-
 import sys
 from types import ModuleType
 from typing import Any

@@ -5,8 +5,6 @@ does: the same code runs in a namespace in which the name stands for something e
 the module at every use, as before.
 """
 
-from __future__ import annotations
-
 import builtins
 from collections.abc import Callable, Mapping
 from types import FunctionType

@@ -5,8 +5,6 @@ already, it is what the wrapper keeps: a cell of its closure (some keep it in se
 ``__wrapped__`` of a wrapt proxy. Going in beneath the wrapper keeps both in force.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator
 from types import CellType, FunctionType

@@ -1,7 +1,5 @@
 """What stands for an object of upstream's and does a few things otherwise."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

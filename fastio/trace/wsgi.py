@@ -5,8 +5,6 @@ closed the body early, because the client has gone. Within it, ``<component>.bod
 sent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

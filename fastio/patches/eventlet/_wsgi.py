@@ -1,7 +1,5 @@
 """The response that eventlet's WSGI server is about to send, as its own code sees it."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import io

@@ -5,8 +5,6 @@ it reads, and for every 512 bytes that it writes, because eventlet's green selec
 each trip moves everything that the pipe holds, up to the transfer's share of ``yield_bytes``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

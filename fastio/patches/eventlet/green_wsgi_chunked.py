@@ -11,8 +11,6 @@ with the headers, and anything that an application writes that is not ``bytes``.
 chunk stays in a buffer, where it would be sent again when the connection is closed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,8 +4,6 @@ Upstream adds each chunk to an immutable bytes object, and so copies everything 
 every image below ``s3_store_large_object_size``, and to every image of unknown size.
 """
 
-from __future__ import annotations
-
 import io
 import sys
 from collections.abc import Callable

@@ -6,8 +6,6 @@ at once, into one growing result. Input is written in slices as large as the pip
 input that cannot be sliced by bytes, and everything in a thread that has a hub.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,6 +1,4 @@
 """python-swiftclient, which glance_store's driver uses: its functions are patched with the driver's."""
 
-from __future__ import annotations
-
 #: Releases whose code has been read. Within the range the fingerprint of each function decides.
 REQUIRES = "python-swiftclient >= 3.13, < 5"

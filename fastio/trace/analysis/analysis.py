@@ -1,7 +1,5 @@
 """All of the analysis: from directories to what the views and the exports show."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

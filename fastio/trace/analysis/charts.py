@@ -1,7 +1,5 @@
 """Stacked bars as SVG, for :mod:`fastio.page`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from html import escape
 

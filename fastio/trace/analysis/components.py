@@ -8,8 +8,6 @@ together are the request's duration. Three values of spans say more:
 - ``input_ns`` of data that a store adds: waiting for what the client sends; it is the component ``input``.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 

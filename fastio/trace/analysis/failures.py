@@ -1,7 +1,5 @@
 """What failed: error texts grouped by their template, in categories, and the category of each failed request."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

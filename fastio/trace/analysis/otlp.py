@@ -4,8 +4,6 @@ A trace of OpenTelemetry is a request: its id is that of the global request id, 
 server's span is within its client's. Times are corrected. Samples of resources are not exported.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

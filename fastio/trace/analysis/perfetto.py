@@ -5,8 +5,6 @@ thread that overlap without being within each other, as a store's data and the b
 several rows. A client's request and its server's are joined by an arrow; samples of resources are counters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The requests of a trace: what client and server recorded of each, its states, and how it ended."""
 
-from __future__ import annotations
-
 import bisect
 import itertools
 from collections import Counter

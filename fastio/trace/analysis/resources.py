@@ -1,7 +1,5 @@
 """What each process used: while it had no request, while it had some, and at most."""
 
-from __future__ import annotations
-
 import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass

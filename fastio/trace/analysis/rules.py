@@ -3,8 +3,6 @@
 A file of the same form can be given to the analysis: what is in it comes before what is built in.
 """
 
-from __future__ import annotations
-
 import importlib
 import re
 import sys

@@ -1,7 +1,5 @@
 """The report: sections of text, tables and plots for :mod:`fastio.page`, which makes HTML and markdown of them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
