@@ -22,6 +22,7 @@ import pytest
 from benchmarks.backends.base import BackendError
 from benchmarks.harness import engine, machine, results, servers, worker
 from benchmarks.harness.engine import Case, CaseError, Options, Progress, Variant
+from tests.backends.conftest import alive
 from tests.benchmarks.running import work
 from tests.conftest import needs_eventlet, needs_oslo
 from tests.eventually import until
@@ -160,14 +161,6 @@ def test_an_interpreter_that_does_not_exist(run):
     case = run("a", Variant("b", python="/nowhere/python"), rounds=1)
     assert "/nowhere/python" in case.variants["b"].failure["reason"]
     assert len(case.figures("a")) == 1
-
-
-def alive(pid: int) -> bool:
-    """Whether the process runs; a zombie that nobody has waited for does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def wait_for_the_end(note: Path) -> None:

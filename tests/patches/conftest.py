@@ -2,6 +2,8 @@
 
 import gc
 import importlib
+import pathlib
+import subprocess
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -73,3 +75,19 @@ def hub() -> Any:
     yield hub
     until(lambda: not left(), settle)
     assert not left(), f"listeners left in the hub: {left()}"
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Key and certificate of localhost and 127.0.0.1 in one file."""
+    path = tmp_path_factory.mktemp("tls") / "both.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2"]
+    try:
+        result = subprocess.run(
+            [*command, "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout", "-", "-out", "-"],
+            check=True, capture_output=True,
+        )  # fmt: skip
+    except FileNotFoundError:
+        pytest.skip("openssl is not installed (Debian: apt-get install openssl)")
+    path.write_bytes(result.stdout)
+    return path

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import pathlib
 import subprocess
 from typing import Any
 
@@ -46,28 +45,6 @@ def test_a_reader_that_goes_away_while_it_waits(patched: Any, hub: Any) -> None:
     with pytest.raises(BrokenPipeError):
         waiter.wait()
     os.close(writer)
-
-
-def test_it_waits_and_writes_as_before(patched: Any, hub: Any, tmp_path: pathlib.Path) -> None:
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    filled = 0
-    with pytest.raises(BlockingIOError):
-        while True:
-            filled += __import__("posix").write(writer, bytes(65536))
-    waiter = eventlet.spawn(green_os.write, writer, b"abc")
-    eventlet.sleep(0)
-    assert not waiter.dead
-    while filled:
-        filled -= len(os.read(reader, filled))
-    assert waiter.wait() == 3
-    assert os.read(reader, 10) == b"abc"
-    os.close(reader)
-    os.close(writer)
-    fd = os.open(tmp_path / "file", os.O_WRONLY | os.O_CREAT)
-    assert green_os.write(fd, b"abc") == 3
-    os.close(fd)
-    assert (tmp_path / "file").read_bytes() == b"abc"
 
 
 def test_other_errors_are_raised_as_before(hub: Any) -> None:

@@ -98,13 +98,3 @@ def test_check_output_lets_others_run(patched: Any, hub: Any, gate: Gate) -> Non
     other = eventlet.spawn(lambda: gate.open())
     assert green.check_output(command(gate.wait, out(1, 9)), pass_fds=gate.fds) == data(1, 9)
     other.wait()
-
-
-def test_run_has_its_signature(patched: Any) -> None:
-    import inspect
-
-    assert inspect.signature(green.run) == inspect.signature(subprocess.run)
-    with pytest.raises(ValueError, match="capture_output"):
-        green.run(["true"], capture_output=True, stdout=-1)
-    with pytest.raises(ValueError, match="stdin and input"):
-        green.run(["true"], input=b"x", stdin=-1)

@@ -26,27 +26,12 @@ import tests.green_ssl  # noqa: E402, F401
 from fastio.io import unbuffered  # noqa: E402
 from tests.conftest import MONKEY_PATCHED  # noqa: E402
 from tests.patches.image_api import Image, ImageServer, client, content, image_api, outcome  # noqa: E402
+from tests.stores.images import Ticker  # noqa: E402
 
 KIB = 1 << 10
 MIB = 1 << 20
 NAME = "glanceclient_download"
 CHUNK = http.CHUNKSIZE
-
-
-@pytest.fixture(scope="session")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """Key and certificate of 127.0.0.1 in one file."""
-    path = tmp_path_factory.mktemp("tls") / "both.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2"]
-    try:
-        result = subprocess.run(
-            [*command, "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "-", "-out", "-"],
-            check=True, capture_output=True,
-        )  # fmt: skip
-    except FileNotFoundError:
-        pytest.skip("openssl is not installed (Debian: apt-get install openssl)")
-    path.write_bytes(result.stdout)
-    return path
 
 
 @pytest.fixture(autouse=True)
@@ -287,28 +272,17 @@ def test_every_size_and_end(context: Any, size: int, breaks_off: int | None, len
 @pytest.mark.skipif(not MONKEY_PATCHED, reason="there are greenlets only after monkey_patch()")
 def test_others_run_meanwhile(images: dict[str, Image], server: ImageServer) -> None:
     """The server's greenlets send, and then nothing makes the client wait: it yields by itself."""
-    import eventlet
-
     from fastio import counters
 
     images["a"] = Image(content(16 * MIB))
-    turns = 0
-
-    def other() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            eventlet.sleep(0)
-
     glance = client(server.url, insecure=True)
     with fastio.patched(NAME, strict=True, yield_bytes="64KiB"):
         body = glance.images.data("a", do_checksum=False)
         counters.reset()
-        greenlet = eventlet.spawn(other)
-        assert len(b"".join(body)) == 16 * MIB
-        greenlet.kill()
+        with Ticker() as ticker:
+            assert len(b"".join(body)) == 16 * MIB
     assert counters.yields >= 8
-    assert turns >= counters.yields
+    assert ticker.ticks >= counters.yields
 
 
 def test_the_command(images: dict[str, Image], tmp_path: pathlib.Path) -> None:

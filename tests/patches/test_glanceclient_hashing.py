@@ -2,7 +2,6 @@
 
 import hashlib
 import inspect
-import io
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +19,7 @@ from fastio.io.hashing import BATCH, LIMIT  # noqa: E402
 from fastio.io.hashing_pool import pool  # noqa: E402
 from tests.conftest import MONKEY_PATCHED  # noqa: E402
 from tests.patches.image_api import Image, client, content, image_api, outcome  # noqa: E402
+from tests.stores.images import Ticker  # noqa: E402
 
 MIB = 1 << 20
 NAME = "glanceclient_hashing"
@@ -209,24 +209,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.skipif(not MONKEY_PATCHED, reason="there are greenlets only after monkey_patch()")
 def test_the_hub_is_free_meanwhile() -> None:
     """Nothing but hashing makes the download wait, and others run whenever it does."""
-    import eventlet
-
-    turns = 0
-
-    def other() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            eventlet.sleep(0)
-
     whole = content(4 * MIB) * 16
-    greenlet = eventlet.spawn(other)
-    try:
-        with fastio.patched(NAME, strict=True):
-            sink = io.BytesIO()
-            for piece in check("serious_integrity_iter", pieces(whole, MIB), whole, True):
-                sink.write(piece)
-    finally:
-        greenlet.kill()
-    assert sink.getvalue() == whole
-    assert turns > 10
+    with fastio.patched(NAME, strict=True), Ticker() as ticker:
+        assert b"".join(check("serious_integrity_iter", pieces(whole, MIB), whole, True)) == whole
+    assert ticker.ticks > 10

@@ -17,6 +17,7 @@ from tests.conftest import MONKEY_PATCHED, needs_oslo
 from tests.descriptors import recycled
 from tests.outcome import as_upstream, outcome
 from tests.patches.conftest import timers
+from tests.stores.images import Ticker
 
 eventlet = pytest.importorskip("eventlet")
 greenlet = pytest.importorskip("greenlet")
@@ -97,23 +98,12 @@ def test_stock_needs_more(hub: Any, green: ModuleType, large_file: pathlib.Path)
 @pytest.mark.parametrize("direction", ["out", "in", "both"])
 def test_the_hub_lives_during_a_transfer(patched: Any, hub: Any, green: ModuleType, direction: str) -> None:
     """Another greenlet gets its turn at least once for every ``yield_bytes`` that are moved."""
-    turns = 0
-
-    def other() -> None:
-        nonlocal turns
-        while True:
-            eventlet.sleep(0)
-            turns += 1
-
-    other_greenlet = eventlet.spawn(other)
-    eventlet.sleep(0)
-    turns = 0
     size = 32 * MIB
     steps = {"out": [out(1, size)], "in": ["in:-1"], "both": ["echo"]}[direction]
-    stdout, _ = green.Popen(command(*steps), **PIPES).communicate(data(2, size) if direction != "out" else None)
+    with Ticker() as ticker:
+        stdout, _ = green.Popen(command(*steps), **PIPES).communicate(data(2, size) if direction != "out" else None)
     assert len(stdout) == (0 if direction == "in" else size)
-    assert turns >= counters.bytes_in // MIB + counters.bytes_out // MIB - 1
-    other_greenlet.kill()
+    assert ticker.ticks >= counters.bytes_in // MIB + counters.bytes_out // MIB - 1
 
 
 def test_many_transfers_share_one_turn(patched: Any, hub: Any, green: ModuleType) -> None:

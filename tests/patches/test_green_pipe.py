@@ -24,6 +24,7 @@ from tests.child import BIG, MIB, command, data, dump, out
 from tests.conftest import MONKEY_PATCHED, SETTINGS_VARIANTS, needs_pipe_sizes
 from tests.descriptors import recycled, unread
 from tests.outcome import as_upstream, outcome
+from tests.stores.images import Ticker
 
 eventlet = pytest.importorskip("eventlet")
 
@@ -581,54 +582,33 @@ def test_in_the_hub_itself_nothing_yields(hub: Any, pipe: Any, how: str) -> None
     assert counters.bytes_in + counters.bytes_out >= total
 
 
-def counting(turns: list[int]) -> Any:
-    """A greenlet that counts its turns in ``turns[0]``."""
-
-    def count() -> None:
-        while True:
-            turns[0] += 1
-            eventlet.sleep(0)
-
-    return eventlet.spawn(count)
-
-
 @pytest.mark.parametrize("bufsize", [0, -1])
 @pytest.mark.parametrize("style", ["read(64 KiB)", "read(1 MiB)", "read()", "readinto(1 MiB)", "iteration"])
 @pytest.mark.parametrize("fastio_settings", [{"yield_bytes": "256KiB"}], ids=str)
 def test_the_hub_lives_while_a_busy_child_is_read(patched: Any, hub: Any, green: Any, style: str, bufsize: int) -> None:
     size = MIB // 8 if style == "iteration" and bufsize == 0 else 16 * MIB
-    turns = [0]
-    other = counting(turns)
     popen = green.Popen(command(out(1, size, MIB)), stdout=-1, bufsize=bufsize)
-    assert STYLES[style](popen.stdout) == data(1, size)
-    assert turns[0] >= size // (256 * 1024) - 1
-    other.kill()
+    with Ticker() as ticker:
+        assert STYLES[style](popen.stdout) == data(1, size)
+    assert ticker.ticks >= size // (256 * 1024) - 1
     popen.wait()
 
 
 def test_a_file_that_is_always_ready_lets_others_run(patched: Any, hub: Any) -> None:
     """Its reader never waits: without yielding nobody else would ever run."""
-    turns = [0]
-    other = counting(turns)
-    eventlet.sleep(0)
-    with GreenPipe("/dev/zero", "rb", 0) as stream:
+    with GreenPipe("/dev/zero", "rb", 0) as stream, Ticker() as ticker:
         for _ in range(64):
             assert len(stream.read(MIB)) == MIB
-    assert turns[0] >= 32
-    other.kill()
+    assert ticker.ticks >= 32
 
 
 @pytest.mark.fast_path("bytes_out")
 @pytest.mark.parametrize("chunk", [1000, 65536, 16 * MIB])
 def test_the_hub_lives_while_a_fast_reader_is_written_to(patched: Any, hub: Any, chunk: int) -> None:
-    turns = [0]
-    other = counting(turns)
-    eventlet.sleep(0)
-    with GreenPipe("/dev/null", "wb", 0) as stream:
+    with GreenPipe("/dev/null", "wb", 0) as stream, Ticker() as ticker:
         for _ in range(16 * MIB // chunk):
             assert stream.write(bytes(chunk)) == chunk
-    assert turns[0] >= 8
-    other.kill()
+    assert ticker.ticks >= 8
 
 
 @pytest.mark.fast_path("bytes_in", "bytes_out")
@@ -694,28 +674,3 @@ def test_a_pipe_that_is_older_than_the_patch(pipe: Any) -> None:
     assert younger.read() == data(1, 10_000)[10:]
     writer.close()
     assert reader.readall() == b""
-
-
-def test_two_readers_of_one_pipe(patched: Any, pipe: Any, hub: Any) -> None:
-    reader, writer = pipe(bufsize=0)
-    first = eventlet.spawn(reader.read, 10)
-    eventlet.sleep(0)
-    with pytest.raises(RuntimeError, match="Second simultaneous read"):
-        reader.read(10)
-    writer.write(b"abc")
-    assert first.wait() == b"abc"
-
-
-@pytest.mark.parametrize("how", ["read", "readall", "readinto"])
-def test_an_exception_in_a_waiting_reader(patched: Any, pipe: Any, hub: Any, how: str) -> None:
-    reader, writer = pipe(bufsize=0)
-    call = {
-        "read": lambda: reader.read(9),
-        "readall": reader.readall,
-        "readinto": lambda: reader.readinto(bytearray(9)),
-    }
-    with pytest.raises(eventlet.Timeout), eventlet.Timeout(0.05):
-        call[how]()
-    assert not list(hub.get_readers()) and budget.shared.active() == 0
-    writer.write(b"abc")
-    assert reader.read(10) == b"abc"

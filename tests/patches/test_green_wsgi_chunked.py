@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import re
-import subprocess
 import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -357,27 +356,13 @@ def test_a_client_that_reads_nothing(hub: Any) -> None:
     as_upstream(errors)
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A key and a certificate for it, in one file."""
-    path = tmp_path_factory.mktemp("tls") / "localhost.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2"]
-    try:
-        subprocess.run([*command, "-keyout", str(path), "-out", str(path) + ".crt"], check=True, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("openssl is not installed (Debian: apt-get install openssl)")
-    return path, str(path) + ".crt"
-
-
 @pytest.mark.parametrize("name", CHUNKED)
 def test_tls(hub: Any, certificate: Any, name: str) -> None:
-    key, chain = certificate
-
     def exchange() -> Any:
         server_side = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        server_side.load_cert_chain(chain, key)
+        server_side.load_cert_chain(certificate)
         client_side = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        client_side.load_verify_locations(chain)
+        client_side.load_verify_locations(certificate)
         with Server(CHUNKED[name], tls=server_side) as server, server.connect() as plain:
             client = client_side.wrap_socket(plain, server_hostname="localhost")
             client.sendall(GET)

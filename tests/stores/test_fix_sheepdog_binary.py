@@ -1,7 +1,6 @@
 """``fix_sheepdog_binary``: glance_store's own sheepdog driver gives the bytes of an image on Python 3."""
 
 import hashlib
-import importlib
 import io
 import random
 from collections.abc import Callable
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 
 import fastio
 from benchmarks.backends import old_sheepdog
-from fastio.report import Outcome
 
 if old_sheepdog.missing():
     pytest.skip(old_sheepdog.missing(), allow_module_level=True)
@@ -100,24 +98,3 @@ def test_a_failure_is_as_with_stock(
     with fastio.patched(NAME, strict=True):
         assert failure(store, where, caplog) == stock
     assert stock[0] == 1
-
-
-def test_the_driver_is_patched_when_it_is_imported() -> None:
-    with fastio.patched(NAME, strict=True) as report:
-        assert [(entry.outcome, entry.found) for entry in report.entries] == [
-            (Outcome.ABSENT, f"{old_sheepdog.MODULE} is not part of this release")
-        ]
-    with old_sheepdog.available(), fastio.patched(NAME, strict=True) as report:
-        assert [entry.outcome for entry in report.entries] == [Outcome.WAITING]
-        importlib.import_module(old_sheepdog.MODULE)
-        assert [entry.outcome for entry in fastio.status().entries if entry.name == NAME] == [Outcome.APPLIED]
-
-
-def test_another_code_is_left_alone(old_driver: Any) -> None:
-    def _run_command(self: Any, command: str, data: Any, *params: Any) -> Any:
-        """Of a release that nobody has read."""
-
-    old_driver.SheepdogImage._run_command = _run_command
-    with fastio.patched(NAME) as report:
-        assert [entry.outcome for entry in report.entries] == [Outcome.CHANGED]
-        assert old_driver.SheepdogImage._run_command is _run_command

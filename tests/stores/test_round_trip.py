@@ -37,13 +37,6 @@ def test_swift_in_segments(open_store: Any) -> None:
     assert store.read(added.url) == data
 
 
-def test_two_stores_of_one_backend(open_store: Any) -> None:
-    one = open_store("filesystem", identifier="one")
-    two = open_store("filesystem", identifier="two", filesystem_store_chunk_size=4096)
-    assert one.read(one.add(DATA).url) == DATA
-    assert {len(chunk) for chunk in two.get(two.add(DATA[:MIB]).url)[0]} == {4096}
-
-
 def test_nothing_is_left_in_glance_store(running_backend: Any) -> None:
     access = running_backend("filesystem").access()
     from glance_store import location

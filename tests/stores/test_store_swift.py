@@ -21,43 +21,33 @@ from tests.stores.http_server import Answer, in_turn, serving, stock_block  # no
 from tests.stores.images import KIB, MIB, ImageFile, content, sizes  # noqa: E402
 
 NAME = "store_swift"
+CHUNK = 100_000
+SETTING: dict[str, Any] = {"store_chunk_sizes": f"swift={CHUNK}"}
 STOCK = 64 * KIB
-DEFAULT = MIB
 #: What ``swift_store_large_object_chunk_size`` = 1 comes to.
 SEGMENT = 1000 * 1024
 
-SETTINGS = [
-    ({}, DEFAULT),
-    ({"store_chunk_size": "256KiB"}, 256 * KIB),
-    ({"store_chunk_size": "8MiB", "store_chunk_sizes": "swift=100000"}, 100_000),
-]
-every_setting = pytest.mark.parametrize(("arguments", "chunk"), SETTINGS, ids=str)
 
-
-@every_setting
-def test_the_blocks_of_an_upload(swift_store: Any, sent: list[int], arguments: dict[str, Any], chunk: int) -> None:
+def test_the_blocks_of_an_upload(swift_store: Any, sent: list[int]) -> None:
     data = content(3 * MIB + 1)
-    with fastio.patched(NAME, **arguments):
+    with fastio.patched(NAME, **SETTING):
         file = ImageFile(data)
         url = swift_store.add(file, size=len(data)).url
-        assert sent == [each for each in sizes(len(data), chunk) if each >= 1000]
+        assert sent == [each for each in sizes(len(data), CHUNK) if each >= 1000]
         # Upstream looks at one byte first.
-        assert file.asked[:3] == [1, chunk - 1, chunk]
+        assert file.asked[:3] == [1, CHUNK - 1, CHUNK]
         assert swift_store.read(url) == data
     sent.clear()
     swift_store.add(data)
     assert set(sent) == {stock_block()}
 
 
-@every_setting
-def test_the_chunks_of_an_upload_of_unknown_size(
-    open_store: Any, sent: list[int], arguments: dict[str, Any], chunk: int
-) -> None:
+def test_the_chunks_of_an_upload_of_unknown_size(open_store: Any, sent: list[int]) -> None:
     store = open_store("swift", swift_store_large_object_chunk_size=1)
     data = content(SEGMENT + 300_000)
-    with fastio.patched(NAME, **arguments):
+    with fastio.patched(NAME, **SETTING):
         url = store.add(io.BytesIO(data)).url
-        pieces = [each for part in (SEGMENT, 300_000) for each in sizes(part, chunk)]
+        pieces = [each for part in (SEGMENT, 300_000) for each in sizes(part, CHUNK)]
         # requests before 2.32 sends the frame by itself.
         assert sent in (pieces, [len(b"%x\r\n\r\n" % each) + each for each in pieces])
         assert store.read(url) == data
@@ -66,22 +56,19 @@ def test_the_chunks_of_an_upload_of_unknown_size(
     assert max(sent) in (STOCK, STOCK + len(b"10000\r\n\r\n"))
 
 
-@every_setting
 @pytest.mark.parametrize("size", [0, 2 * SEGMENT], ids=["unknown size", "known size"])
-def test_the_chunks_of_buffered_segments(
-    open_store: Any, tmp_path: Any, arguments: dict[str, Any], chunk: int, size: int
-) -> None:
+def test_the_chunks_of_buffered_segments(open_store: Any, tmp_path: Any, size: int) -> None:
     store = open_store(
         "swift", swift_store_large_object_size=1, swift_store_large_object_chunk_size=1,
         swift_buffer_on_upload=True, swift_upload_buffer_dir=str(tmp_path),
     )  # fmt: skip
     data = content(2 * SEGMENT)
-    with fastio.patched(NAME, **arguments):
+    with fastio.patched(NAME, **SETTING):
         file = ImageFile(data)
         added = store.add(file, size=size)
         # Two segments, each up to its end, and (not in glance_store 4) a third one, in which there is nothing.
-        segment = [*(min(chunk, SEGMENT - at) for at in range(0, SEGMENT, chunk)), 0]
-        assert file.asked in ([*segment, *segment, min(chunk, SEGMENT)], [*segment, *segment])
+        segment = [*(min(CHUNK, SEGMENT - at) for at in range(0, SEGMENT, CHUNK)), 0]
+        assert file.asked in ([*segment, *segment, min(CHUNK, SEGMENT)], [*segment, *segment])
         assert store.read(added.url) == data
     assert added.size == len(data)
     file = ImageFile(data)

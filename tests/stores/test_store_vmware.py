@@ -18,39 +18,27 @@ from tests.stores.http_server import Answer, in_turn, serving, stock_block  # no
 from tests.stores.images import KIB, MIB, content, sizes  # noqa: E402
 
 NAME = "store_vmware"
+CHUNK = 100_000
+SETTING: dict[str, Any] = {"store_chunk_sizes": f"vmware={CHUNK}"}
 STOCK_CHUNK = 64 * KIB
 
-every_setting = pytest.mark.parametrize(
-    ("arguments", "chunk"),
-    [
-        ({}, MIB),
-        ({"store_chunk_size": "256KiB"}, 256 * KIB),
-        ({"store_chunk_size": "8MiB", "store_chunk_sizes": "vmware=100000"}, 100_000),
-    ],
-    ids=str,
-)
 
-
-@every_setting
-def test_the_blocks_of_an_upload(vmware_store: Any, sent: list[int], arguments: dict[str, Any], chunk: int) -> None:
+def test_the_blocks_of_an_upload(vmware_store: Any, sent: list[int]) -> None:
     data = content(3 * MIB + 2000)
-    with fastio.patched(NAME, **arguments):
+    with fastio.patched(NAME, **SETTING):
         url = vmware_store.add(data).url
-    assert sent == sizes(len(data), chunk)
+    assert sent == sizes(len(data), CHUNK)
     assert vmware_store.read(url) == data
     sent.clear()
     vmware_store.add(data)
     assert set(sent[:-1]) == {stock_block()}
 
 
-@every_setting
-def test_the_chunks_of_an_upload_of_unknown_size(
-    vmware_store: Any, sent: list[int], arguments: dict[str, Any], chunk: int
-) -> None:
+def test_the_chunks_of_an_upload_of_unknown_size(vmware_store: Any, sent: list[int]) -> None:
     data = content(3 * MIB + 2000)
-    with fastio.patched(NAME, **arguments):
+    with fastio.patched(NAME, **SETTING):
         url = vmware_store.add(io.BytesIO(data)).url
-    pieces = sizes(len(data), chunk)
+    pieces = sizes(len(data), CHUNK)
     # requests before 2.32 sends the frame by itself.
     assert sent in (pieces, [len(b"%x\r\n\r\n" % each) + each for each in pieces])
     assert vmware_store.read(url) == data
