@@ -44,7 +44,8 @@ def leaves_no_hub() -> Iterator[None]:
             # Its threads answer to a greenlet of this hub; the next hub gets others.
             tpool.killall()
         hub.abort(wait=True)
-        del local.hub
+        # With what tests.conftest.hide_hub() has left to make the same one again.
+        vars(local).clear()
         close = getattr(getattr(hub, "poll", None), "close", None)
         if close is not None:
             close()
