@@ -3,12 +3,16 @@
 import importlib.metadata
 import json
 import pathlib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement as PEP508
 from packaging.version import Version
 
 from benchmarks.tools import matrix as runner
+from benchmarks.tools import pythons
 from fastio import cli, matrix
 from fastio.patching import catalogue, registry
 
@@ -154,9 +158,37 @@ def test_the_runner_checks_what_is_written(fake_runs: dict[runner.Pins, matrix.E
     assert not runner.FILE.exists()
 
 
-def test_this_environment_is_described_by_its_metadata() -> None:
-    import sys
+def test_a_python_by_its_path(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its version says what of the matrix is run in it."""
+    ran: list[tuple[Sequence[runner.Pins], Mapping[str, str]]] = []
 
+    def environments(matrix: Any, directory: Any, tests: Any, interpreters: Any) -> Iterator[Any]:
+        ran.append((matrix, interpreters))
+        return iter(())
+
+    monkeypatch.setattr(runner, "environments", environments)
+    assert runner.main(["--python", sys.executable]) == 0
+    here = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    assert ran == [([pins for pins in runner.MATRIX if pins.python == here], {here: sys.executable})]
+    for wrong, told in (("3.9", "--python 3.9: not in the matrix"), ("/no/python", "--python /no/python: there is no")):
+        with pytest.raises(SystemExit):
+            runner.main(["--python", wrong])
+        assert told in capsys.readouterr().err
+
+
+def test_the_newest_micro_release_is_taken(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for version in ("3.99.5", "3.99.18", "3.99.9"):
+        python = tmp_path / version / "bin" / "python3.99"
+        python.parent.mkdir(parents=True)
+        python.write_text(f'#!/bin/sh\necho \'["{version}", "/usr"]\'\n')
+        python.chmod(0o755)
+    monkeypatch.setattr(sys, "base_prefix", str(tmp_path / "3.12.1"))
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert pythons.find("3.99").version == "3.99.18"
+    assert pythons.find("3.99.5").version == "3.99.5"
+
+
+def test_this_environment_is_described_by_its_metadata() -> None:
     for name in matrix.DISTRIBUTIONS:
         try:
             importlib.metadata.version(name)

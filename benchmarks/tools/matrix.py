@@ -1,6 +1,6 @@
 """Runs the tests in several Pythons with several releases, and writes what has passed into ``fastio/tested.json``.
 
-    python -m benchmarks.tools.matrix [--python 3.12] [--directory DIRECTORY] [--write]
+    python -m benchmarks.tools.matrix [--python 3.12|PATH] [--directory DIRECTORY] [--write]
 
 Every environment is made once and kept. The tests run there twice, natively and with ``eventlet.monkey_patch()``. With
 ``--write`` an environment in which none fails gets its entry, and one in which some fail loses it; what could not run
@@ -16,7 +16,7 @@ import os
 import pathlib
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from xml.etree import ElementTree
 
@@ -85,8 +85,7 @@ MATRIX = (
 
 def pins_of(environment: Environment) -> Pins:
     """Where in the matrix the environment belongs."""
-    minor = ".".join(environment.python.split(".")[:2])
-    return Pins(minor, tuple(environment.versions.get(name, "") for name in DISTRIBUTIONS))
+    return Pins(pythons.minor(environment.python), tuple(environment.versions.get(name, "") for name in DISTRIBUTIONS))
 
 
 def set_up(pins: Pins, base: str, directory: pathlib.Path) -> pathlib.Path:
@@ -161,12 +160,15 @@ def counts(results: pathlib.Path) -> dict[str, int]:
 
 
 def environments(
-    matrix: Sequence[Pins], directory: pathlib.Path, tests: Sequence[str]
+    matrix: Sequence[Pins], directory: pathlib.Path, tests: Sequence[str], interpreters: Mapping[str, str]
 ) -> Iterator[tuple[Pins, Environment | None]]:
-    """Each environment that can be made here, as it was tested; None for one that has failed."""
+    """Each environment that can be made here, as it was tested; None for one that has failed.
+
+    :param interpreters: paths of those that are not to be looked for, by minor version
+    """
     for pins in matrix:
         try:
-            base = pythons.find(pins.python).path
+            base = pythons.find(interpreters.get(pins.python, pins.python)).path
         except Unavailable as error:
             print(f"{pins.name} is not run: {error}", flush=True)
             continue
@@ -196,16 +198,22 @@ def merged(before: Sequence[Environment], ran: dict[Pins, Environment | None]) -
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tools.matrix", description=__doc__.splitlines()[0])
-    parser.add_argument("--python", action="append", metavar="VERSION", help="only this, such as 3.12")
+    parser.add_argument("--python", action="append", default=[], help="only this: a version such as 3.12, or a path")
     parser.add_argument("--directory", type=pathlib.Path, default=ROOT / "build" / "matrix", help="for environments")
     parser.add_argument("--write", action="store_true", help="write fastio/tested.json")
     parser.add_argument("tests", nargs="*", default=TESTS, help="of pytest, instead of " + " ".join(TESTS))
     chosen = parser.parse_args(arguments)
     if chosen.write and tuple(chosen.tests) != TESTS:
         parser.error("--write: what is written is of all tests")
-    matrix = [pins for pins in MATRIX if not chosen.python or pins.python in chosen.python]
+    try:
+        interpreters = {pythons.minor(pythons.find(text).version): text for text in chosen.python if "/" in text}
+    except Unavailable as error:
+        parser.error(str(error))
+    matrix = [pins for pins in MATRIX if not chosen.python or pins.python in {*chosen.python, *interpreters}]
+    if not matrix:
+        parser.error(f"--python {' '.join(chosen.python)}: not in the matrix")
     ran: dict[Pins, Environment | None] = {}
-    for pins, environment in environments(matrix, chosen.directory, chosen.tests):
+    for pins, environment in environments(matrix, chosen.directory, chosen.tests, interpreters):
         ran[pins] = environment
         print(f"{pins.name}: {'failed' if environment is None else 'passed'}", flush=True)
         if chosen.write:

@@ -1,6 +1,7 @@
 """Finds the interpreters that a user names: ``3.12``, or a path."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -42,15 +43,24 @@ def _candidates(text: str) -> list[str]:
         return [sys.executable]
     if _is_path(text):
         return [text]
-    command = "python" + ".".join(text.split(".")[:2])
-    # As pyenv keeps them, each in a directory of its own.
-    beside = sorted(Path(sys.base_prefix).parent.glob(f"{text}*/bin/{command}"), reverse=True)
+    command = "python" + minor(text)
+    # As pyenv keeps them, each in a directory of its own; of several micro releases the newest comes first.
+    beside = sorted(Path(sys.base_prefix).parent.glob(f"{text}*/bin/{command}"), key=_numbers, reverse=True)
     on_path = shutil.which(command)
     return [sys.executable, *([on_path] if on_path else []), *map(str, beside)]
 
 
+def minor(version: str) -> str:
+    """``3.11`` of ``3.11.7``."""
+    return ".".join(version.split(".")[:2])
+
+
 def _is_path(text: str) -> bool:
     return "/" in text
+
+
+def _numbers(path: Path) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", path.parts[-3])]
 
 
 def _matches(version: str, asked: str) -> bool:
