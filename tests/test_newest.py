@@ -7,6 +7,7 @@ import json
 import pathlib
 import shutil
 import subprocess
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -141,15 +142,36 @@ def test_a_long_difference_is_cut(library: Library) -> None:
     assert len(shown) == newest.LONGEST + 1 and shown[-1].endswith(" more lines")
 
 
-def test_real_releases(files: pathlib.Path) -> None:
+def text_of(key: str, release: str) -> str:
+    """The function as that release has it."""
+    texts = [text for several in known.texts()[key].values() for text in several]
+    return next(text for text in texts if release in releases_of(key, text))
+
+
+def releases_of(key: str, text: str) -> list[str]:
+    """Those that have this text, as the table says."""
+    name = registry.last_name(key)
+    (source,) = (source for each, source in syntax.functions(text, key, {name}) if each == name)
+    defaults = type(source.defaults)() if key in fingerprints.without_defaults() else source.defaults
+    known_as = catalogue.table()[key][catalogue.SOURCE]
+    return known_as.get(syntax.fingerprint(source.tree, defaults), "").split(", ")
+
+
+@pytest.fixture
+def texts() -> dict[str, str]:
+    """``eventlet.green.os:write()`` in three releases."""
+    versions = ("0.34.3", "0.35.2", "0.37.0")
+    return {version: text_of("eventlet.green.os:write", f"eventlet {version}") for version in versions}
+
+
+def test_real_releases(texts: dict[str, str], files: pathlib.Path) -> None:
     """``write()`` of eventlet 0.35.2, as if nobody had read it, and as if somebody had."""
     key = "eventlet.green.os:write"
-    texts = json.loads(pathlib.Path(known.__file__).with_suffix(".json").read_text(encoding="utf-8"))[key]
     module = files / "eventlet" / "green" / "os.py"
     module.parent.mkdir(parents=True)
 
     def examine(version: str) -> newest.Finding:
-        module.write_text("\n\n".join(texts[f"eventlet {version}"]))
+        module.write_text(texts[version])
         return newest.examine("eventlet", version, files, {"eventlet.green.os": ["write"]})
 
     for version in ("0.34.3", "0.37.0"):
@@ -166,12 +188,8 @@ def test_real_releases(files: pathlib.Path) -> None:
 
 def test_the_texts_are_those_of_the_table() -> None:
     for key, texts in known.texts().items():
-        name = registry.last_name(key)
         for release, text in [(release, text) for release, several in texts.items() for text in several]:
-            (source,) = (source for each, source in syntax.functions(text, key, {name}) if each == name)
-            defaults = type(source.defaults)() if key in fingerprints.without_defaults() else source.defaults
-            digest = syntax.fingerprint(source.tree, defaults)
-            assert release in catalogue.table()[key][catalogue.SOURCE][digest].split(", "), key
+            assert release in releases_of(key, text), key
 
 
 # What is taken over
@@ -275,11 +293,9 @@ def mirror(tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
     """A mirror of a suite with real packages: two of Python's library, and one of eventlet."""
     if missing := [name for name in ("apt-get", "dpkg-deb") if shutil.which(name) is None]:
         pytest.skip(f"not here: {', '.join(missing)}")
-    texts = known.texts()
-    subprocess_module = "class Popen:\n" + "".join(
-        f"    {line}" for line in texts["subprocess:Popen._wait"]["CPython 3.12.7"][0].splitlines(keepends=True)
-    )
-    os_module = texts["eventlet.green.os:write"]["eventlet 0.37.0"][0].replace("EPIPE", "EBADF")
+    wait = text_of("subprocess:Popen._wait", "CPython 3.12.7")
+    subprocess_module = f"class Popen:\n{textwrap.indent(wait, '    ')}"
+    os_module = text_of("eventlet.green.os:write", "eventlet 0.37.0").replace("EPIPE", "EBADF")
     packages = {
         ("libpython3.12-minimal", "3.12.99-1"): ("usr/lib/python3.12/subprocess.py", subprocess_module),
         ("libpython3.12-stdlib", "3.12.99-1"): ("usr/lib/python3.12/_pyio.py", ""),
@@ -324,8 +340,10 @@ def test_what_a_suite_packages(mirror: pathlib.Path, tmp_path: pathlib.Path) -> 
     assert findings["CPython"].known == ["subprocess:Popen._wait"]
     assert not findings["CPython"].new
     eventlet = findings["eventlet"]
+    text = text_of("eventlet.green.os:write", "eventlet 0.37.0")
+    nearest = next(release for release, several in known.texts()["eventlet.green.os:write"].items() if text in several)
     assert eventlet.release == "eventlet 0.41.2+4.deb99u1"
-    assert [(each.key, each.nearest) for each in eventlet.new] == [("eventlet.green.os:write", "eventlet 0.37.0")]
+    assert [(each.key, each.nearest) for each in eventlet.new] == [("eventlet.green.os:write", nearest)]
     assert "(Debian sid): functions that are known: 0, new: 1" in str(eventlet)
 
 

@@ -148,7 +148,7 @@ def why_to_read(function: fingerprints.Function) -> str:
     relying = [
         patch.name for patch in registry.all_patches() if any(function.key in target.keys for target in patch.targets)
     ]
-    return f"{', '.join(relying)} relies on its code"
+    return f"{', '.join(relying)} rely on its code"
 
 
 def _releases(table: Mapping[str, str]) -> set[str]:
