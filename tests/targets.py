@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib
 import importlib.metadata
 import importlib.util
@@ -48,7 +47,8 @@ def missing(patch: Patch, target: Target) -> str:
 
 def function_at(target: Target, attribute: str, key: str) -> Any:
     """Upstream's function of known code, or ours in its place, also beneath decorators; None if it is not found."""
-    found = places.find(places.AttributePlace(target.owner(), attribute), functools.partial(hooks._known, key))
+    place = places.AttributePlace(target.owner(), attribute)
+    found = places.find(place, lambda value: hooks._recognise(key, value) is not None)
     return None if found is None else found.places[0].get()
 
 

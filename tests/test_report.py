@@ -73,6 +73,7 @@ def test_json_round_trip() -> None:
     assert data["patches"][1] == {
         "name": "wait", "target": "subprocess:Popen._wait", "outcome": "changed upstream code",
         "found": "_wait has unknown code", "advice": "report the versions", "in_effect": False,
+        "known_by": "",
     }  # fmt: skip
     again = [Entry(**{**entry, "outcome": Outcome(entry["outcome"])}) for entry in data["patches"]]
     assert again == list(one.entries)

@@ -2,8 +2,8 @@
 
 The private code that fastio replaces changes without notice. So each function is looked up in ``fingerprints.json``,
 which ``python -m benchmarks.tools.fingerprints`` writes from upstream's releases. Its bytecode is looked up first, as
-that is quick, and its source if another compiler made the bytecode. If neither is there, nobody has read this code, and
-the target is left alone.
+that is quick, and its source if another compiler made the bytecode. If neither is there, nobody has read this code. The
+target is then left alone, unless it relies on no more than a contract; see :mod:`fastio.patching.contracts`.
 
 Only :mod:`fastio.patching.hooks` looks code up, for the functions that a target declares.
 """
@@ -16,9 +16,12 @@ import sys
 from collections.abc import Iterable
 from functools import cache
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastio.patching import fingerprint
+
+if TYPE_CHECKING:
+    from fastio.patching.syntax import Source
 
 #: Minor version of the running Python, the second key of the table: bytecode differs from one to the next.
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -42,20 +45,42 @@ def known_python(key: str) -> bool:
     return PYTHON in known or SOURCE in known and any(PYTHON in others for others in table().values())
 
 
-def recognise(key: str, function: Any) -> str | None:
+class Known(NamedTuple):
+    """Code that is known."""
+
+    #: upstream's releases that have it
+    releases: str
+    #: what has told so: ``bytecode`` or ``source``
+    by: str
+
+
+def recognise(key: str, function: Any) -> Known | None:
     """The upstream releases in which ``key`` has exactly this code, or None."""
     # type() and not isinstance(): a proxy around a function claims to be one.
     if type(function) is not FunctionType or not known_python(key):
         return None
-    found = table()[key].get(PYTHON, {}).get(fingerprint.fingerprint(function))
-    if found is None:
-        # Imported here because few need it: compilers whose bytecode is in the table are the rule.
-        from fastio.patching import syntax
+    releases = table()[key].get(PYTHON, {}).get(fingerprint.fingerprint(function))
+    if releases is not None:
+        return Known(releases, "bytecode")
+    # Imported here because few need it: compilers whose bytecode is in the table are the rule.
+    from fastio.patching import syntax
 
-        names = {key.rpartition(":")[2].rpartition(".")[2] for key in table()}
-        source = syntax.of_function(function, names)
-        found = None if source is None else table()[key].get(SOURCE, {}).get(source)
-    return found
+    digest = syntax.of_function(function, _names())
+    releases = None if digest is None else table()[key].get(SOURCE, {}).get(digest)
+    return None if releases is None else Known(releases, "source")
+
+
+def source(function: FunctionType) -> Source | None:
+    """The source of a function that has the name of one in the table; None if there is none, or of other code."""
+    from fastio.patching import syntax
+
+    return syntax.find(function, _names())
+
+
+@cache
+def _names() -> frozenset[str]:
+    """The names of all functions in the table."""
+    return frozenset(key.rpartition(":")[2].rpartition(".")[2] for key in table())
 
 
 def ordered(versions: Iterable[str]) -> list[str]:

@@ -10,6 +10,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from fastio.patching import catalogue, places, registry
+from fastio.patching.catalogue import Known
 from fastio.patching.registry import Patch, Target
 
 
@@ -25,12 +26,16 @@ class Hook:
         #: the attribute itself
         self.attribute = attribute
         found = upstream.found
+        #: what the attribute's own code was recognised by; None if it only keeps to a contract
+        self.known = upstream.known
+        #: how each patch here has recognised what it relies on, by the patch's name
+        self.upstream: dict[str, Upstream] = {}
         #: wrappers of other tools that were there before us
         self.above = found.above
         self.original = found.places[0].get()
-        #: the releases whose code this is
+        #: the releases whose code this is, empty if it only keeps to a contract
         self.release = upstream.release
-        #: functions elsewhere, of known code, that patches rely on, by key; see ``Target.relies_on``
+        #: functions elsewhere that patches rely on, by key; see ``Target.relies_on``
         self.relied_on = dict(upstream.relied_on)
         self._first_found = found.places
         self.layers: dict[str, Target] = {}
@@ -125,6 +130,8 @@ class UnknownCodeError(Exception):
 
 
 _REPORT_IT = "nothing to do now; report the versions shown, so that this code can be read and its fingerprint added"
+#: How a function is recognised that is not known, but keeps to what the target relies on.
+BY_CONTRACT = "contract"
 _hooks: dict[str, Hook] = {}
 
 
@@ -156,64 +163,142 @@ def open_hook(patch: Patch, target: Target) -> Hook:
     upstream = recognise(target)
     if hook is not None and in_place:
         hook.relied_on.update(upstream.relied_on)
-        return hook
-    if hook is not None:
-        # Somebody put another value at the attribute, and none at its copies.
-        hook.remove()
-    hook = _hooks[target.key] = Hook(target, places.AttributePlace(target.owner(), target.name), upstream)
+    else:
+        if hook is not None:
+            # Somebody put another value at the attribute, and none at its copies.
+            hook.remove()
+        hook = _hooks[target.key] = Hook(target, places.AttributePlace(target.owner(), target.name), upstream)
+    hook.upstream[patch.name] = upstream
     return hook
 
 
 class Upstream(NamedTuple):
-    """What of upstream's a target is about, all of known code."""
+    """What of upstream's a target is about."""
 
     #: the function or value at the attribute
     found: places.Found
-    #: the releases whose code this is
-    release: str
     #: functions elsewhere, by key
     relied_on: dict[str, FunctionType]
+    #: what each function is known as, by key, or None if it only keeps to the contract; the first tells the release
+    functions: dict[str, Known | None]
+
+    @property
+    def known(self) -> Known | None:
+        return next(iter(self.functions.values()))
+
+    @property
+    def release(self) -> str:
+        """The releases whose code this is, empty if it only keeps to the contract."""
+        return self.known.releases if self.known else ""
+
+    @property
+    def by(self) -> str:
+        """What has recognised the code: the least certain of what has recognised one of the functions."""
+        found = {_by(known) for known in self.functions.values()}
+        return next(way for way in (BY_CONTRACT, "source", "bytecode") if way in found)
+
+    def __str__(self) -> str:
+        others: dict[str, list[str]] = {}
+        for key, known in list(self.functions.items())[1:]:
+            others.setdefault(_by(known), []).append(registry.last_name(key))
+        others.pop("bytecode", None)
+        first = f"code of {catalogue.span(self.release)}" if self.known else "changed code"
+        if _by(self.known) != "bytecode":
+            first += f", by {_by(self.known)}"
+        return "; ".join([first, *(f"by {way}: {', '.join(names)}" for way, names in others.items())])
+
+
+def _by(known: Known | None) -> str:
+    return known.by if known else BY_CONTRACT
 
 
 def recognise(target: Target) -> Upstream:
     """Look up all that ``target`` declares.
 
-    :raises UnknownCodeError: if the attribute, or a function that the target relies on, is not known
+    :raises UnknownCodeError: if the attribute, or a function that the target relies on, is neither known nor keeps to
+        the target's contract
     """
-    results = []
+    results: list[places.Found] = []
+    functions: dict[str, Known | None] = {}
     for attribute, key in target.beside.items():
         place = places.AttributePlace(target.owner(), attribute)
         value = place.get()
         if value is None:
             raise UnknownCodeError(f"{attribute} does not exist", _REPORT_IT)
-        found = places.find(place, functools.partial(_known, key))
-        if found is None:
-            # Also beneath decorators of upstream's, or of others that show what they call.
-            modules = (target.module, key.partition(":")[0])
-            if places.find(place, functools.partial(_defined_in, modules)):
-                raise UnknownCodeError(f"{attribute} has unknown code", _REPORT_IT)
-            who = places.describe(value)
-            advice = f"call fastio.patch() before {who.partition('.')[0]} takes {attribute}"
-            raise UnknownCodeError(f"{who} stands at {attribute} and does not show what it calls", advice)
+        found, functions[key] = _find(target, attribute, key, place)
+        for wrapper in found.above:
+            if type(wrapper) in (staticmethod, classmethod):
+                raise UnknownCodeError(f"{attribute} is a {type(wrapper).__name__}", _REPORT_IT)
         results.append(found)
-    release = _release(target.keys[0], results[0].places[0].get())
-    found = results[0] if target.stock is None else _find_value(target)
-    return Upstream(found, release, {key: _recognise_elsewhere(key) for key in target.elsewhere})
+    relied_on = {}
+    for key in target.elsewhere:
+        relied_on[key] = function = _function_at(key)
+        functions[key] = _recognise_elsewhere(target, key, function)
+    return Upstream(results[0] if target.stock is None else _find_value(target), relied_on, functions)
 
 
-def _recognise_elsewhere(key: str) -> FunctionType:
-    function = _function_at(key)
+def _find(target: Target, attribute: str, key: str, place: places.Place) -> tuple[places.Found, Known | None]:
+    """The function at ``place``, or in the wrappers there, and what it is known as."""
+    known: list[Known] = []
+
+    def is_known(value: Any) -> bool:
+        recognised = _recognise(key, value)
+        known.extend([recognised] if recognised else [])
+        return recognised is not None
+
+    found = places.find(place, is_known)
+    if found is not None:
+        return found, known[0]
+    # Also beneath decorators of upstream's, or of others that show what they call.
+    modules = (target.module, key.partition(":")[0])
+    found = places.find(place, functools.partial(_is_upstreams, modules, registry.last_name(key)))
+    if found is not None:
+        _check_contract(target, attribute, key, _original(found.places[0].get()))
+        return found, None
+    if places.find(place, functools.partial(_defined_in, modules)):
+        raise UnknownCodeError(f"{attribute} has unknown code", _REPORT_IT)
+    who = places.describe(place.get())
+    advice = f"call fastio.patch() before {who.partition('.')[0]} takes {attribute}"
+    raise UnknownCodeError(f"{who} stands at {attribute} and does not show what it calls", advice)
+
+
+def _check_contract(target: Target, name: str, key: str, function: FunctionType) -> None:
+    """Of a function of unknown code, whether it keeps to what the target relies on.
+
+    :raises UnknownCodeError: if it does not, or has to be known
+    """
+    found = f"{name} has unknown code"
+    if target.contract:
+        # Imported here because few need it.
+        from fastio.patching import contracts
+
+        stub = contracts.stubs(target.contract).get(registry.last_name(key))
+        source = catalogue.source(function) if stub else None
+        if stub and source:
+            broken = contracts.violation(stub, function, source.node)
+            if not broken:
+                return
+            found += f" that breaks the contract: it {broken}"
+        elif stub:
+            found += ", and no source to check the contract with"
+    raise UnknownCodeError(found, _REPORT_IT)
+
+
+def _recognise_elsewhere(target: Target, key: str, function: Any) -> Known | None:
     if function is None:
         raise UnknownCodeError(f"{key} does not exist", _REPORT_IT)
-    if catalogue.recognise(key, function) is None:
-        module = key.partition(":")[0]
-        if _defined_in((module,), function):
-            raise UnknownCodeError(f"{key} has unknown code", _REPORT_IT)
-        # Beneath a wrapper it would be known, but it is the wrapper that upstream calls.
-        who = places.describe(function)
-        advice = f"call fastio.patch() before {who.partition('.')[0]} takes it"
-        raise UnknownCodeError(f"{who} stands at {key}", advice)
-    return function
+    known = catalogue.recognise(key, function)
+    if known is not None:
+        return known
+    module = key.partition(":")[0]
+    if _is_upstreams((module,), registry.last_name(key), function):
+        _check_contract(target, key, key, function)
+        return None
+    if _defined_in((module,), function):
+        raise UnknownCodeError(f"{key} has unknown code", _REPORT_IT)
+    # Beneath a wrapper it would be known, but it is the wrapper that upstream calls.
+    who = places.describe(function)
+    raise UnknownCodeError(f"{who} stands at {key}", f"call fastio.patch() before {who.partition('.')[0]} takes it")
 
 
 def _function_at(key: str) -> Any:
@@ -238,14 +323,20 @@ def _find_value(target: Target) -> places.Found:
     return places.Found((place,), ())
 
 
-def _release(key: str, value: Any) -> str:
-    """The releases that upstream's function, or ours in its place, has the code of."""
+def _recognise(key: str, value: Any) -> Known | None:
+    """What ``value`` is known as: upstream's function, or ours in its place."""
     for hook in list(_hooks.values()):
         if value is hook.function:
-            return hook.release
-    return catalogue.recognise(key, value) or ""
+            return hook.known
+    return catalogue.recognise(key, value)
 
 
-def _known(key: str, value: Any) -> bool:
-    """Whether ``value`` is upstream's function of known code, or ours in its place."""
-    return any(value is hook.function for hook in list(_hooks.values())) or catalogue.recognise(key, value) is not None
+def _original(value: Any) -> Any:
+    """Upstream's function, where ``value`` may be ours in its place."""
+    return next((hook.original for hook in list(_hooks.values()) if value is hook.function), value)
+
+
+def _is_upstreams(modules: Iterable[str], name: str, value: Any) -> bool:
+    """Whether ``value`` is a function of that name in one of the modules, or ours in its place."""
+    value = _original(value)
+    return type(value) is FunctionType and value.__code__.co_name == name and _defined_in(modules, value)

@@ -12,6 +12,7 @@ import logging
 import platform
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from fastio import config
@@ -249,7 +250,7 @@ def _apply_target(patch: Patch, target: Target) -> Entry:
             return state.look(patch, target)
         entry = state.look(patch, target)
         if entry.outcome is Outcome.APPLIED:
-            return state.entry(patch, target, Outcome.ALREADY, entry.found, in_effect=True)
+            return replace(entry, outcome=Outcome.ALREADY)
         return entry
     except UnknownCodeError as error:
         return state.entry(patch, target, Outcome.CHANGED, error.found, error.advice)

@@ -98,9 +98,12 @@ class Target:
     #: the attribute, as ``module:qualified.name``; the module has to be imported before the target can be patched
     key: str
     make: Make
-    #: functions whose code ``make`` has to know: a name alone is one beside the attribute, of the same class or module;
+    #: functions that the replacement relies on: a name alone is one beside the attribute, of the same class or module;
     #: those elsewhere are written as ``module:qualified.name``, see ``Hook.relied_on``
     relies_on: Sequence[str] = ()
+    #: what it relies on in functions that go on running, as stubs; see :mod:`fastio.patching.contracts`. The code of
+    #: all others has to be known: of those that it replaces, or does the work of
+    contract: str = ""
     #: where upstream has the attribute from, as ``module:qualified.name``, if it inherits or copies it; the functions
     #: beside it come from beside that
     code: str = ""
@@ -149,7 +152,7 @@ class Target:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The keys in ``fingerprints.json`` of all functions whose code has to be known.
+        """The keys in ``fingerprints.json`` of all functions that the target is about.
 
         The first tells the release: it is the attribute's, or that of a function that reads it.
         """

@@ -68,10 +68,16 @@ def version(distribution: str) -> str | None:
 
 
 def entry(
-    patch: Patch, target: Target, outcome: Outcome, found: str, advice: str = "", in_effect: bool = False
+    patch: Patch,
+    target: Target,
+    outcome: Outcome,
+    found: str,
+    advice: str = "",
+    in_effect: bool = False,
+    known_by: str = "",
 ) -> Entry:
     """What is said of one of the patch's targets."""
-    return Entry(patch.name, target.key, outcome, found, advice, in_effect)
+    return Entry(patch.name, target.key, outcome, found, advice, in_effect, known_by)
 
 
 _AGAIN = "call fastio.patch() again"
@@ -134,11 +140,12 @@ def look(patch: Patch, target: Target) -> Entry:
             found = f"{places.describe(value)} stands there, and does not show whether it calls us"
             return say(Outcome.SHADOWED, found, "call fastio.patch() after it was put there")
         if on_top:
-            return say(Outcome.SHADOWED, f"in effect, called through {_names(on_top)}", in_effect=True)
-        found = f"code of {catalogue.span(hook.release)}"
+            found = f"in effect, called through {_names(on_top)}"
+            return say(Outcome.SHADOWED, found, in_effect=True, known_by=hook.upstream[patch.name].by)
+        found = str(hook.upstream[patch.name])
         if beneath := hook.beneath():
             found += f", beneath {_names(beneath)}"
-        return say(Outcome.APPLIED, found, in_effect=True)
+        return say(Outcome.APPLIED, found, in_effect=True, known_by=hook.upstream[patch.name].by)
     obstacle = blocked(patch, target)
     if state.wanted:
         if obstacle is not None:

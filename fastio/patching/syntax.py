@@ -42,9 +42,13 @@ def fingerprint(tree: str, defaults: Defaults) -> str:
 
 
 def of_function(function: FunctionType, names: Collection[str]) -> str | None:
-    """The fingerprint of the function's source, with the defaults that its arguments have now.
+    """The fingerprint of the function's source, with the defaults that its arguments have now; None as :func:`find`."""
+    found = find(function, names)
+    return None if found is None else fingerprint(found.tree, current_defaults(function))
 
-    None where there is no source, or it does not compile to the function's code.
+
+def find(function: FunctionType, names: Collection[str]) -> Source | None:
+    """The function's source; None where there is none, or it does not compile to the function's code.
 
     :param names: names of functions that may be looked up: no others are read from a file
     """
@@ -54,7 +58,7 @@ def of_function(function: FunctionType, names: Collection[str]) -> str | None:
     found = _read("".join(lines), code.co_filename, frozenset(names)).get((code.co_name, code.co_firstlineno))
     if found is None or digest(found.code, Defaults()) != digest(code, Defaults()):
         return None
-    return fingerprint(found.tree, current_defaults(function))
+    return found
 
 
 @lru_cache(maxsize=64)
@@ -128,16 +132,20 @@ def _spell(value: Any) -> str:
         return f"[{','.join(map(_spell, value))}]"
     if not isinstance(value, ast.AST):
         return ascii(value)
-    fields = {name: field for name, field in ast.iter_fields(value) if name not in _IGNORED}
+    fields = {name: getattr(value, name) for name in meaningful(value)}
     if isinstance(value, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         fields["body"] = _without_docstring(value.body)
     elif isinstance(value, ast.JoinedStr):
         fields["values"] = _merged(value.values)
-    if not fields.get("is_lazy"):
-        # Only Python 3.15 and later say of an import that it is not lazy.
-        fields.pop("is_lazy", None)
     spelled = [f"{name}={_spell(field)}" for name, field in fields.items() if field is not None and field != []]
     return f"{type(value).__name__}({','.join(spelled)})"
+
+
+def meaningful(node: ast.AST) -> list[str]:
+    """The fields of a syntax tree's node that say what the code does, in any version of Python."""
+    names = [name for name, _ in ast.iter_fields(node) if name not in _IGNORED]
+    # Only Python 3.15 and later say of an import that it is not lazy.
+    return names if getattr(node, "is_lazy", False) else [name for name in names if name != "is_lazy"]
 
 
 def _merged(parts: list[ast.expr]) -> list[Any]:

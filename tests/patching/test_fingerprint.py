@@ -338,7 +338,8 @@ def test_recognise() -> None:
     save_input = native("_save_input")
     releases = catalogue.recognise(KEY, save_input)
     assert releases
-    assert "CPython" in releases
+    assert "CPython" in releases.releases
+    assert releases.by == "bytecode"
     assert catalogue.recognise("subprocess:Popen._wait", save_input) is None
     assert catalogue.recognise("subprocess:Popen.nothing", save_input) is None
     copy = types.FunctionType(save_input.__code__, {})

@@ -109,7 +109,8 @@ def test_the_standard_library_as_an_unknown_compiler_makes_it(name: str, monkeyp
     others = {key: {**known, catalogue.PYTHON: {}} for key, known in catalogue.table().items()}
     monkeypatch.setattr(catalogue, "table", lambda: others)
     by_source = catalogue.recognise(key, function)
-    assert by_source and set(by_bytecode.split(", ")) <= set(by_source.split(", "))
+    assert by_source and set(by_bytecode.releases.split(", ")) <= set(by_source.releases.split(", "))
+    assert (by_bytecode.by, by_source.by) == ("bytecode", "source")
     copy = types.FunctionType(function.__code__.replace(co_consts=(*function.__code__.co_consts, 1)), {})
     assert catalogue.recognise(KEY, copy) is None
 
