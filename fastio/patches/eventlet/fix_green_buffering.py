@@ -52,6 +52,16 @@ PATCH = Patch(
     summary="eventlet: Popen's outputs are buffered by default, as natively",
     layer=Layer.FIX,
     after=("fix_green_encoding",),
-    targets=(Target("eventlet.green.subprocess:Popen.__init__", make),),
+    targets=(
+        Target(
+            "eventlet.green.subprocess:Popen.__init__",
+            make,
+            contract="""
+                def __init__(self, args, bufsize=0, *_):
+                    greenio.GreenPipe(pipe, mode, bufsize)
+                    setattr(self, attr, wrapped_pipe)
+            """,
+        ),
+    ),
     default=False,
 )

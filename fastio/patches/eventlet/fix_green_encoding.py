@@ -33,5 +33,14 @@ PATCH = Patch(
     summary="eventlet: Popen(encoding=…, errors=…) are heeded",
     layer=Layer.FIX,
     after=("fix_green_pipelines",),
-    targets=(Target("eventlet.green.subprocess:Popen.__init__", make),),
+    targets=(
+        Target(
+            "eventlet.green.subprocess:Popen.__init__",
+            make,
+            contract="""
+                def __init__(self, *_):
+                    setattr(self, attr, wrapped_pipe)
+            """,
+        ),
+    ),
 )

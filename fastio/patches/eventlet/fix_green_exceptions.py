@@ -50,8 +50,33 @@ PATCH = Patch(
     summary="eventlet: the exceptions are of the classes that subprocess shows",
     layer=Layer.FIX,
     targets=(
-        _popen.green_target(make, "_check_timeout", ()),
-        _popen.green_target(make_execute_child, "_execute_child", ()),
-        Target("eventlet.green.subprocess:run", make, code="subprocess:run"),
+        _popen.green_target(
+            make,
+            "_check_timeout",
+            (),
+            """
+            def _check_timeout(self, endtime, orig_timeout, stdout_seq, stderr_seq, skip_check_and_raise=False):
+                TimeoutExpired(*_, **_)
+            """,
+        ),
+        _popen.green_target(
+            make_execute_child,
+            "_execute_child",
+            (),
+            """
+            def _execute_child(self, *_):
+                SubprocessError
+            """,
+        ),
+        Target(
+            "eventlet.green.subprocess:run",
+            make,
+            code="subprocess:run",
+            contract="""
+                def run(*popenargs, input=None, capture_output=False, timeout=None, check=False, **kwargs):
+                    Popen(*popenargs, **kwargs)
+                    CalledProcessError(*_, **_)
+            """,
+        ),
     ),
 )

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakValueDictionary
 
+from fastio.patches.subprocess import _popen
 from fastio.patching.registry import Layer, Patch, Target
 
 #: GreenPipes that made their pipe non-blocking, by the number of the descriptor
@@ -125,8 +126,35 @@ PATCH = Patch(
     summary="eventlet: a child that is given another child's pipe gets it in blocking mode",
     layer=Layer.FIX,
     targets=(
-        Target("eventlet.green.subprocess:Popen.__init__", make_popen),
-        Target("eventlet.green.subprocess:Popen._get_handles", make_get_handles, code="subprocess:Popen._get_handles"),
-        Target("eventlet.greenio.py3:GreenFileIO.__init__", make_init),
+        Target(
+            "eventlet.green.subprocess:Popen.__init__",
+            make_popen,
+            contract="""
+                def __init__(self, *_):
+                    subprocess_orig.Popen.__init__(self, *_, **_)
+            """,
+        ),
+        _popen.green_target(
+            make_get_handles,
+            "_get_handles",
+            (),
+            """
+            def _get_handles(self, stdin, stdout, stderr):
+                stdin.fileno()
+                stdout.fileno()
+                stderr.fileno()
+            """,
+        ),
+        Target(
+            "eventlet.greenio.py3:GreenFileIO.__init__",
+            make_init,
+            contract="""
+                def __init__(self, name, *_):
+                    fileno = name
+                    self._fileno = fileno
+                    self._closed = False
+                    set_nonblocking(self)
+            """,
+        ),
     ),
 )

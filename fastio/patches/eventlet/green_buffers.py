@@ -47,6 +47,17 @@ PATCH = Patch(
     __name__,
     summary="GreenPipe: what reads with the default buffering has a buffer of 64 KiB",
     layer=Layer.REPLACE,
-    targets=(Target("eventlet.greenio.py3:_open", make, code="_pyio:open", without_defaults=True),),
+    targets=(
+        Target(
+            "eventlet.greenio.py3:_open",
+            make,
+            code="_pyio:open",
+            without_defaults=True,
+            contract="""
+                def open(file, mode, buffering, encoding, errors, newline, closefd, opener):
+                    BufferedReader(raw, buffering)
+            """,
+        ),
+    ),
     default=False,
 )

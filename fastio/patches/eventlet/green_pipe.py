@@ -212,16 +212,30 @@ def make_write(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 
 
 _RELIES_ON = ("_trampoline", "__init__")
+_CONTRACT = """
+    def _trampoline(self, fd, read=False, *_):
+        trampoline(fd, *_, read=read, **_)
+    def __init__(self, *_):
+        self._fileno = fileno
+        self._closed = False
+"""
 
 PATCH = Patch(
     __name__,
     summary="GreenPipe: large reads into one result, reads in place, larger pipes, fair to other greenlets",
     layer=Layer.REPLACE,
     targets=(
-        Target("eventlet.greenio.py3:GreenFileIO.read", make_read, _RELIES_ON, direct=True),
-        Target("eventlet.greenio.py3:GreenFileIO.readall", make_readall, _RELIES_ON, direct=True),
-        Target("eventlet.greenio.py3:GreenFileIO.readinto", make_readinto, _RELIES_ON, direct=True),
-        Target("eventlet.greenio.py3:GreenFileIO.write", make_write, _RELIES_ON, direct=True),
-        Target("eventlet.green.subprocess:Popen.__init__", make_init),
+        Target("eventlet.greenio.py3:GreenFileIO.read", make_read, _RELIES_ON, _CONTRACT, direct=True),
+        Target("eventlet.greenio.py3:GreenFileIO.readall", make_readall, _RELIES_ON, _CONTRACT, direct=True),
+        Target("eventlet.greenio.py3:GreenFileIO.readinto", make_readinto, _RELIES_ON, _CONTRACT, direct=True),
+        Target("eventlet.greenio.py3:GreenFileIO.write", make_write, _RELIES_ON, _CONTRACT, direct=True),
+        Target(
+            "eventlet.green.subprocess:Popen.__init__",
+            make_init,
+            contract="""
+                def __init__(self, *_):
+                    setattr(self, attr, wrapped_pipe)
+            """,
+        ),
     ),
 )

@@ -79,5 +79,17 @@ PATCH = Patch(
     __name__,
     summary="eventlet: sendall() of a large buffer does not copy what is left of it, and lets other greenlets run",
     layer=Layer.REPLACE,
-    targets=(Target("eventlet.greenio.base:GreenSocket.sendall", make, ("send", "_send_loop"), direct=True),),
+    targets=(
+        Target(
+            "eventlet.greenio.base:GreenSocket.sendall",
+            make,
+            ("send", "_send_loop"),
+            # send() has to be known: what it does is done here.
+            contract="""
+                def _send_loop(self, send_method, data, *args):
+                    return send_method(data, *args)
+            """,
+            direct=True,
+        ),
+    ),
 )

@@ -32,5 +32,15 @@ PATCH = Patch(
     __name__,
     summary="Popen.wait() under eventlet: a pidfd in the hub instead of looking every 10 ms",
     layer=Layer.REPLACE,
-    targets=(Target("eventlet.green.subprocess:Popen.wait", make),),
+    targets=(
+        Target(
+            "eventlet.green.subprocess:Popen.wait",
+            make,
+            contract="""
+                def wait(self, timeout=None, check_interval=0.01):
+                    self.poll()
+                    TimeoutExpired(self.args, timeout)
+            """,
+        ),
+    ),
 )

@@ -25,14 +25,11 @@ def make_get_from_cache(wrapped: Callable[..., Any], hook: Any) -> Callable[...,
     return namespaces.replaced(wrapped, utils=_Utils)
 
 
-class _Utils:
+class _Utils(Proxy):
     """``glance.common.utils`` with another default of ``chunkiter``."""
 
-    def __init__(self, utils: Any) -> None:
-        self._utils = utils
-
     def chunkiter(self, file: Any) -> Any:
-        return paced.wrap(self._utils.chunkiter(image_files.wrap(file), config.effective().chunk_size))
+        return paced.wrap(self.__wrapped__.chunkiter(image_files.wrap(file), config.effective().chunk_size))
 
 
 def make_cache_tee_iter(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -49,11 +46,12 @@ def _in_background(md5: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args, **kwargs: hashing.BackgroundHash(md5(*args, **kwargs), hashing_pool.pool)
 
 
-class _Hashlib:
-    """``hashlib`` as the function uses it."""
+class _Hashlib(Proxy):
+    """``hashlib`` whose md5 works in the background."""
 
-    def __init__(self, hashlib: Any) -> None:
-        self.md5 = _in_background(hashlib.md5)
+    @property
+    def md5(self) -> Callable[..., Any]:
+        return _in_background(self.__wrapped__.md5)
 
 
 class _Cache(Proxy):
@@ -74,7 +72,26 @@ PATCH = Patch(
     summary="glance's image cache: large chunks, hashed and written next to sending, fair under eventlet",
     layer=Layer.REPLACE,
     targets=(
-        Target("glance.api.middleware.cache:CacheFilter.get_from_cache", make_get_from_cache),
-        Target("glance.image_cache:ImageCache.cache_tee_iter", make_cache_tee_iter),
+        Target(
+            "glance.api.middleware.cache:CacheFilter.get_from_cache",
+            make_get_from_cache,
+            contract="""
+                def get_from_cache(self, image_id):
+                    yield chunk
+                    utils.chunkiter(cache_file)
+            """,
+        ),
+        Target(
+            "glance.image_cache:ImageCache.cache_tee_iter",
+            make_cache_tee_iter,
+            contract="""
+                def cache_tee_iter(self, *_):
+                    yield chunk
+                    self.driver.open_for_write(image_id)
+                    cache_file.write(chunk)
+                    current_checksum.update(chunk)
+                    current_checksum.hexdigest()
+            """,
+        ),
     ),
 )

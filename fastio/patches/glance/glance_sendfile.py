@@ -254,6 +254,47 @@ def _wait_for_room(connection: Any) -> None:
     connection._send_loop(send, b"")
 
 
+#: What is done with a chunk, which may be a piece of the file here.
+_CHUNKS_OF_FILE = """
+    def __init__(self, *_):
+        self.fp = open(self.filepath, 'rb')
+    def __iter__(self):
+        while True:
+            if self.partial:
+                size = min(self.chunk_size, self.partial_length)
+            else:
+                size = self.chunk_size
+            chunk = self.fp.read(size)
+            if chunk:
+                yield chunk
+                if self.partial:
+                    self.partial_length -= len(chunk)
+                    if self.partial_length <= 0:
+                        break
+            else:
+                break
+    def close(self):
+        self.fp.close()
+"""
+_CHUNKS_OF_NOTIFIER = """
+    def _get_chunk_data_iterator(self, data, *_):
+        for chunk in data:
+            yield chunk
+            sent += len(chunk)
+"""
+_CHUNKS_OF_CACHE = """
+    def get_from_cache(self, image_id):
+        with self.cache.open_for_read(image_id) as cache_file:
+            chunks = utils.chunkiter(cache_file)
+            for chunk in chunks:
+                yield chunk
+"""
+_CHUNKS_OF_RESPONSE = """
+    def _process_v2_request(self, request, image_id, image_iterator, image_meta):
+        return response
+        response.app_iter = size_checked_iter(response, image_meta, image_meta['size'], image_iterator, _)
+"""
+
 PATCH = Patch(
     __name__,
     summary="glance under eventlet: images in files go to the client with sendfile(), without the copy through Python",
@@ -261,10 +302,22 @@ PATCH = Patch(
     after=("green_wsgi_chunked", "store_filesystem", "glance_cache"),
     targets=(
         Target("eventlet.wsgi:HttpProtocol.handle_one_response", make_handle_one_response),
-        Target("glance_store._drivers.filesystem:ChunkedFile.__init__", make_init, ("__iter__", "close")),
-        Target("glance.notifier:ImageProxy._get_chunk_data_iterator", make_get_chunk_data_iterator),
-        Target("glance.api.middleware.cache:CacheFilter.get_from_cache", make_get_from_cache),
-        Target("glance.api.middleware.cache:CacheFilter._process_v2_request", make_process_v2_request),
+        Target(
+            "glance_store._drivers.filesystem:ChunkedFile.__init__", make_init, ("__iter__", "close"), _CHUNKS_OF_FILE
+        ),
+        Target(
+            "glance.notifier:ImageProxy._get_chunk_data_iterator",
+            make_get_chunk_data_iterator,
+            contract=_CHUNKS_OF_NOTIFIER,
+        ),
+        Target(
+            "glance.api.middleware.cache:CacheFilter.get_from_cache", make_get_from_cache, contract=_CHUNKS_OF_CACHE
+        ),
+        Target(
+            "glance.api.middleware.cache:CacheFilter._process_v2_request",
+            make_process_v2_request,
+            contract=_CHUNKS_OF_RESPONSE,
+        ),
     ),
     requires=(eventlet.REQUIRES,),
 )

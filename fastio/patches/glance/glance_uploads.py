@@ -63,7 +63,17 @@ PATCH = Patch(
     __name__,
     summary="glance under uWSGI: the chunks of a chunked upload are joined once, not copied for each that comes",
     layer=Layer.REPLACE,
-    targets=(Target("glance.common.wsgi:_UWSGIChunkFile.read", make, ("__init__",)),),
+    targets=(
+        Target(
+            "glance.common.wsgi:_UWSGIChunkFile.read",
+            make,
+            ("__init__",),
+            """
+            def __init__(self):
+                self._buffer = b""
+            """,
+        ),
+    ),
     # Earlier ones return what the chunks hold, joined once.
     requires=("glance >= 32.0, < 34",),
 )

@@ -8,6 +8,7 @@ also for those that exist already.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -138,6 +139,14 @@ def make_configure_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., 
     return configure_add
 
 
+#: What :func:`make_configure_add` relies on.
+CONFIGURE_ADD = """
+    def configure_add(self):
+        self.READ_CHUNKSIZE = self.chunk_size
+        self.WRITE_CHUNKSIZE = self.READ_CHUNKSIZE
+"""
+
+
 class Size(NamedTuple):
     """A chunk size that a driver's class has, in bytes."""
 
@@ -145,11 +154,15 @@ class Size(NamedTuple):
     ours: int
     stock: int
     #: the functions that read it
-    readers: tuple[str, ...]
+    readers: tuple[str, ...] = ()
+    #: what is relied on in them, see ``Target.contract``
+    contract: str = ""
 
 
 def chunk_sizes(store: str, driver: str, option: Option | None = None, **sizes: Size) -> tuple[Target, ...]:
     """The targets of a driver's chunk sizes, by the names of the attributes.
+
+    An option's value is assigned in ``configure_add``, which is a reader of all of them then.
 
     :param store: the class, as ``module:qualified.name``
     :param driver: name in ``store_chunk_sizes``
@@ -161,7 +174,11 @@ def chunk_sizes(store: str, driver: str, option: Option | None = None, **sizes: 
         name = hook.attribute.name
         return ChunkSize(stock, hook, name, driver, sizes[name].ours, option)
 
-    return tuple(
-        Target(f"{store}.{name}", make, size.readers, code=code_of(f"{store}.{name}"), stock=size.stock)
-        for name, size in sizes.items()
-    )
+    def target(name: str, size: Size) -> Target:
+        readers, contract = size.readers, textwrap.dedent(size.contract)
+        if option is not None:
+            readers, contract = (*readers, "configure_add"), f"{textwrap.dedent(CONFIGURE_ADD)}\n{contract}"
+        key = f"{store}.{name}"
+        return Target(key, make, readers, contract, code=code_of(key), stock=size.stock)
+
+    return tuple(target(name, size) for name, size in sizes.items())

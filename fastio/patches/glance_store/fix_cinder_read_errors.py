@@ -57,6 +57,23 @@ PATCH = Patch(
     summary="glance_store's cinder: an error while reading ends the image with that error",
     layer=Layer.FIX,
     targets=(
-        Target("glance_store._drivers.cinder.store:CinderVolumeIterator.__next__", make_next, ("__init__", "close")),
+        Target(
+            "glance_store._drivers.cinder.store:CinderVolumeIterator.__next__",
+            make_next,
+            ("__init__", "close"),
+            """
+            def __next__(self):
+                return current
+                try:
+                    self._next = next(self._iterator)
+                except Exception:
+                    self._has_next = False
+                    self.close()
+            def __init__(self, iterator):
+                self._iterator = iterator
+            def close(self):
+                self._iterator.close()
+            """,
+        ),
     ),
 )

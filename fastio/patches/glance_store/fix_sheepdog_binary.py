@@ -39,6 +39,16 @@ PATCH = Patch(
     __name__,
     summary="glance_store's sheepdog (up to 1.0.1): images are read as bytes on Python 3, and not as text",
     layer=Layer.FIX,
-    targets=(Target("glance_store._drivers.sheepdog:SheepdogImage._run_command", make, ("read",)),),
+    targets=(
+        Target(
+            "glance_store._drivers.sheepdog:SheepdogImage._run_command",
+            make,
+            ("read",),
+            """
+            def read(self, offset, count):
+                return self._run_command("read", None, str(offset), str(count))
+            """,
+        ),
+    ),
     requires=(_stores.WITH_SHEEPDOG,),
 )

@@ -56,7 +56,19 @@ PATCH = Patch(
     __name__,
     summary="glance_store's swift: the last segment of a large image is announced with its own size",
     layer=Layer.FIX,
-    targets=(Target("glance_store._drivers.swift.store:BaseStore.add", make_add),),
+    targets=(
+        Target(
+            "glance_store._drivers.swift.store:BaseStore.add",
+            make_add,
+            contract="""
+                def add(self, image_id, image_file, image_size, *_):
+                    image_size >= self.large_object_size
+                    chunk_size = self.large_object_chunk_size
+                    content_length = chunk_size
+                    self.reader_class(image_file, checksum, os_hash_value, chunk_size, *_, **_)
+            """,
+        ),
+    ),
     # Earlier ones do not have the fault.
     requires=("glance_store >= 5.0, < 6",),
 )

@@ -31,7 +31,22 @@ PATCH = Patch(
     layer=Layer.REPLACE,
     after=("store_vmware",),
     targets=(
-        Target("glance_store.common.utils:chunkreadable", make),
-        Target("glance_store.common.utils:chunkiter", make),
+        Target(
+            "glance_store.common.utils:chunkreadable",
+            make,
+            contract="""
+                def chunkreadable(iter, chunk_size=65536):
+                    chunkiter(iter, chunk_size)
+            """,
+        ),
+        Target(
+            "glance_store.common.utils:chunkiter",
+            make,
+            contract="""
+                def chunkiter(fp, chunk_size=65536):
+                    yield chunk
+                    fp.read(chunk_size)
+            """,
+        ),
     ),
 )

@@ -36,5 +36,16 @@ PATCH = Patch(
     __name__,
     summary="glance_store's add(): md5 and the multihash in native threads, next to each other and to the write",
     layer=Layer.REPLACE,
-    targets=(Target("glance_store.common.utils:get_hasher", make),),
+    targets=(
+        Target(
+            "glance_store.common.utils:get_hasher",
+            make,
+            contract="""
+                def get_hasher(*_):
+                    return hashlib.md5(**_)
+                    return md5(**_)
+                    return hashlib.new(*_, **_)
+            """,
+        ),
+    ),
 )

@@ -179,5 +179,16 @@ PATCH = Patch(
     __name__,
     summary="glance_store's s3: one boto3 client and its connections per configuration, not one for every call",
     layer=Layer.REPLACE,
-    targets=(Target("glance_store._drivers.s3:Store._create_s3_client", make, ("_operation_set",)),),
+    targets=(
+        Target(
+            "glance_store._drivers.s3:Store._create_s3_client",
+            make,
+            ("_operation_set",),
+            # What makes the client has to be known: all that it reads is among what tells one client from another.
+            """
+            def _operation_set(self, loc):
+                self._create_s3_client(*_)
+            """,
+        ),
+    ),
 )

@@ -43,9 +43,38 @@ PATCH = Patch(
         *_stores.chunk_sizes(
             _STORE,
             "cinder",
-            READ_CHUNKSIZE=_stores.Size(CHUNK, 4 * MIB, ("get", "_cinder_volume_data_iterator")),
-            WRITE_CHUNKSIZE=_stores.Size(CHUNK, 4 * MIB, ("add",)),
+            READ_CHUNKSIZE=_stores.Size(
+                CHUNK,
+                4 * MIB,
+                ("get", "_cinder_volume_data_iterator"),
+                """
+                def get(self, *_):
+                    self._cinder_volume_data_iterator(*_, chunk_size=self.READ_CHUNKSIZE, **_)
+                def _cinder_volume_data_iterator(self, *_):
+                    yield chunk
+                    chunk_size = chunk_size if chunk_size else self.READ_CHUNKSIZE
+                    fp.read(size)
+                """,
+            ),
+            WRITE_CHUNKSIZE=_stores.Size(
+                CHUNK,
+                4 * MIB,
+                ("add",),
+                """
+                def add(self, *_):
+                    self.WriteProperties(**_)
+                """,
+            ),
         ),
-        Target(_OPEN, make_open, code=_stores.code_of(_OPEN)),
+        Target(
+            _OPEN,
+            make_open,
+            code=_stores.code_of(_OPEN),
+            contract="""
+                def _open_cinder_volume(self, *_):
+                    yield device['path']
+                    yield conn.yield_path(volume, f)
+            """,
+        ),
     ),
 )

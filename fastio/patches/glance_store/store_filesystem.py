@@ -58,15 +58,56 @@ PATCH = Patch(
     summary="glance_store's filesystem: chunk size, file reads and writes that leave the hub to others",
     layer=Layer.REPLACE,
     targets=(
-        Target(f"{_STORE}.configure_add", _stores.make_configure_add),
+        Target(f"{_STORE}.configure_add", _stores.make_configure_add, contract=_stores.CONFIGURE_ADD),
         *_stores.chunk_sizes(
             _STORE,
             "filesystem",
             _stores.Option("filesystem_store_chunk_size"),
-            READ_CHUNKSIZE=_stores.Size(CHUNK, 4 * MIB, ("get", "configure_add")),
-            WRITE_CHUNKSIZE=_stores.Size(CHUNK, 4 * MIB, ("add", "configure_add")),
+            READ_CHUNKSIZE=_stores.Size(
+                CHUNK,
+                4 * MIB,
+                ("get",),
+                """
+                def get(self, *_):
+                    ChunkedFile(*_, chunk_size=self.READ_CHUNKSIZE, **_)
+                """,
+            ),
+            WRITE_CHUNKSIZE=_stores.Size(
+                CHUNK,
+                4 * MIB,
+                ("add",),
+                """
+                def add(self, *_):
+                    utils.chunkreadable(image_file, self.WRITE_CHUNKSIZE)
+                """,
+            ),
         ),
-        Target("glance_store._drivers.filesystem:ChunkedFile.__init__", make_init, ("__iter__", "close")),
-        Target(f"{_STORE}.add", make_add),
+        Target(
+            "glance_store._drivers.filesystem:ChunkedFile.__init__",
+            make_init,
+            ("__iter__", "close"),
+            """
+            def __init__(self, *_):
+                self.fp = open(self.filepath, 'rb')
+            def __iter__(self):
+                yield chunk
+                self.fp.read(size)
+            def close(self):
+                self.fp.close()
+            """,
+        ),
+        Target(
+            f"{_STORE}.add",
+            make_add,
+            contract="""
+                def add(self, *_):
+                    open(filepath, 'wb')
+                    not any(buf)
+                    any(buf)
+                    f.truncate(bytes_written)
+                    f.seek(0, os.SEEK_END)
+                    f.write(buf)
+            """,
+        ),
     ),
 )

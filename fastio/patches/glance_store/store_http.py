@@ -33,8 +33,26 @@ PATCH = Patch(
     layer=Layer.REPLACE,
     targets=(
         *_stores.chunk_sizes(
-            "glance_store._drivers.http:Store", "http", READ_CHUNKSIZE=_stores.Size(READ_CHUNK, 4 << 20, ("get",))
+            "glance_store._drivers.http:Store",
+            "http",
+            READ_CHUNKSIZE=_stores.Size(
+                READ_CHUNK,
+                4 << 20,
+                ("get",),
+                """
+                def get(self, *_):
+                    http_response_iterator(conn, resp, self.READ_CHUNKSIZE)
+                """,
+            ),
         ),
-        Target("glance_store._drivers.http:http_response_iterator", make_iterator),
+        Target(
+            "glance_store._drivers.http:http_response_iterator",
+            make_iterator,
+            contract="""
+                def http_response_iterator(conn, response, size):
+                    yield chunk
+                    response.read(size)
+            """,
+        ),
     ),
 )

@@ -277,20 +277,53 @@ def make_configure_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., 
 
 _OPTION = _stores.Option("rbd_store_chunk_size", MIB)
 
+_CONFIGURE_ADD = (
+    _stores.CONFIGURE_ADD
+    + """
+        self.resize_amount = self.WRITE_CHUNKSIZE
+"""
+)
+
 
 PATCH = Patch(
     __name__,
     summary="glance_store's rbd: chunks read ahead and written behind without holding the hub, chunk size",
     layer=Layer.REPLACE,
     targets=(
-        Target("glance_store._drivers.rbd:Store.configure_add", make_configure_add),
+        Target("glance_store._drivers.rbd:Store.configure_add", make_configure_add, contract=_CONFIGURE_ADD),
         *_stores.chunk_sizes(
             "glance_store._drivers.rbd:Store",
             "rbd",
             _OPTION,
-            READ_CHUNKSIZE=_stores.Size(READ_CHUNK, STOCK_CHUNK, ("configure_add",)),
+            READ_CHUNKSIZE=_stores.Size(READ_CHUNK, STOCK_CHUNK),
         ),
-        Target("glance_store._drivers.rbd:ImageIterator.__iter__", make_iter, ("__init__",)),
-        Target("glance_store._drivers.rbd:Store.add", make_add, ("_resize_on_write",)),
+        Target(
+            "glance_store._drivers.rbd:ImageIterator.__iter__",
+            make_iter,
+            ("__init__",),
+            """
+            def __iter__(self):
+                yield data
+                rbd.Image(*_, **_)
+                image.read(size - bytes_left, length)
+            def __init__(self, *_):
+                self.chunk_size = chunk_size or store.READ_CHUNKSIZE
+            """,
+        ),
+        Target(
+            "glance_store._drivers.rbd:Store.add",
+            make_add,
+            ("_resize_on_write",),
+            """
+            def add(self, *_):
+                rbd.Image(*_, **_)
+                utils.chunkreadable(image_file, self.WRITE_CHUNKSIZE)
+                any(chunk)
+                not any(chunk)
+                image.write(chunk, offset)
+            def _resize_on_write(self, image, image_size, bytes_written, chunk_length):
+                image.resize(new_size)
+            """,
+        ),
     ),
 )

@@ -127,8 +127,27 @@ PATCH = Patch(
         *_stores.chunk_sizes(
             f"{_MODULE}:Store",
             "s3",
-            READ_CHUNKSIZE=_stores.Size(READ_CHUNK, 64 << 10, ("get",)),
-            WRITE_CHUNKSIZE=_stores.Size(5 << 20, 5 << 20, ("_add_singlepart", "_add_multipart")),
+            READ_CHUNKSIZE=_stores.Size(
+                READ_CHUNK,
+                64 << 10,
+                ("get",),
+                """
+                def get(self, *_):
+                    cs = self.READ_CHUNKSIZE
+                    utils.chunkiter(key['Body'], cs)
+                """,
+            ),
+            WRITE_CHUNKSIZE=_stores.Size(
+                5 << 20,
+                5 << 20,
+                ("_add_singlepart", "_add_multipart"),
+                """
+                def _add_singlepart(self, *_):
+                    utils.chunkreadable(image_file, self.WRITE_CHUNKSIZE)
+                def _add_multipart(self, *_):
+                    utils.chunkreadable(image_file, self.WRITE_CHUNKSIZE)
+                """,
+            ),
         ),
         Target(f"{_MODULE}:Store._add_multipart", make_add_multipart),
     ),

@@ -28,10 +28,26 @@ PATCH = Patch(
             _STORE,
             "sheepdog",
             _stores.Option("sheepdog_store_chunk_size", unit=1 << 20),
-            READ_CHUNKSIZE=_stores.Size(CHUNK, _STOCK, ("get", "configure_add")),
-            WRITE_CHUNKSIZE=_stores.Size(CHUNK, _STOCK, ("add", "configure_add")),
+            READ_CHUNKSIZE=_stores.Size(
+                CHUNK,
+                _STOCK,
+                ("get",),
+                """
+                def get(self, *_):
+                    SheepdogImage(_, _, _, self.READ_CHUNKSIZE)
+                """,
+            ),
+            WRITE_CHUNKSIZE=_stores.Size(
+                CHUNK,
+                _STOCK,
+                ("add",),
+                """
+                def add(self, *_):
+                    utils.chunkreadable(image_file, self.WRITE_CHUNKSIZE)
+                """,
+            ),
         ),
-        Target(f"{_STORE}.configure_add", _stores.make_configure_add),
+        Target(f"{_STORE}.configure_add", _stores.make_configure_add, contract=_stores.CONFIGURE_ADD),
     ),
     requires=(_stores.WITH_SHEEPDOG,),
 )

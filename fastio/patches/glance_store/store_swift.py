@@ -112,11 +112,45 @@ PATCH = Patch(
         *_stores.chunk_sizes(
             "glance_store._drivers.swift.store:BaseStore",
             "swift",
-            CHUNKSIZE=_stores.Size(CHUNK, 64 << 10, ("_get_object",)),
+            CHUNKSIZE=_stores.Size(
+                CHUNK,
+                64 << 10,
+                ("_get_object",),
+                """
+                def _get_object(self, *_):
+                    manager.get_connection().get_object(_, _, resp_chunk_size=self.CHUNKSIZE, **_)
+                """,
+            ),
         ),
+        # It has to be known: it gets more from a file than it asks for.
         Target("glance_store._drivers.swift.buffered:BufferedReader._buffer", make_buffer),
-        Target("swiftclient.client:HTTPConnection.__init__", make_connection, requires=requests.WITH_URLLIB3),
-        Target("swiftclient.client:HTTPConnection.getresponse", make_getresponse, requires=requests.WITH_URLLIB3),
-        Target("swiftclient.client:Connection.put_object", make_put_object),
+        Target(
+            "swiftclient.client:HTTPConnection.__init__",
+            make_connection,
+            contract="""
+                def __init__(self, *_):
+                    self.request_session = SwiftClientRequestsSession()
+            """,
+            requires=requests.WITH_URLLIB3,
+        ),
+        Target(
+            "swiftclient.client:HTTPConnection.getresponse",
+            make_getresponse,
+            contract="""
+                def getresponse(self):
+                    return self.resp
+                    self.resp.read = releasing_read
+                    self.resp.raw.read(*args, **kwargs)
+            """,
+            requires=requests.WITH_URLLIB3,
+        ),
+        Target(
+            "swiftclient.client:Connection.put_object",
+            make_put_object,
+            contract="""
+                def put_object(self, container, obj, contents, content_length=None, etag=None, chunk_size=None, *_):
+                    self._retry(*_, chunk_size=chunk_size, **_)
+            """,
+        ),
     ),
 )

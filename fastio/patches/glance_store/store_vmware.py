@@ -54,10 +54,45 @@ PATCH = Patch(
         *_stores.chunk_sizes(
             f"{_MODULE}:Store",
             "vmware",
-            READ_CHUNKSIZE=_stores.Size(CHUNK, 4 << 20, ("get",)),
-            WRITE_CHUNKSIZE=_stores.Size(CHUNK, 1 << 20, ("add",)),
+            READ_CHUNKSIZE=_stores.Size(
+                CHUNK,
+                4 << 20,
+                ("get",),
+                """
+                def get(self, *_):
+                    http_response_iterator(conn, resp, self.READ_CHUNKSIZE)
+                """,
+            ),
+            WRITE_CHUNKSIZE=_stores.Size(
+                CHUNK,
+                1 << 20,
+                ("add",),
+                """
+                def add(self, *_):
+                    _Reader(image_file, hashing_algo, verifier)
+                    utils.chunkiter(image_file, CHUNKSIZE)
+                    new_session(self.api_insecure, self.ca_file)
+                """,
+            ),
         ),
-        Target(f"{_MODULE}:new_session", make_new_session, requires=requests.WITH_URLLIB3),
-        Target("glance_store.common.utils:chunkiter", make_chunkiter),
+        Target(
+            f"{_MODULE}:new_session",
+            make_new_session,
+            contract="""
+                def new_session(*_):
+                    return session
+                    session = requests.Session()
+            """,
+            requires=requests.WITH_URLLIB3,
+        ),
+        Target(
+            "glance_store.common.utils:chunkiter",
+            make_chunkiter,
+            contract="""
+                def chunkiter(fp, chunk_size=65536):
+                    yield chunk
+                    fp.read(chunk_size)
+            """,
+        ),
     ),
 )

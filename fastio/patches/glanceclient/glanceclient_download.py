@@ -38,5 +38,16 @@ PATCH = Patch(
     __name__,
     summary="glanceclient: downloads take few wake-ups, and yield to others after yield_bytes under eventlet",
     layer=Layer.REPLACE,
-    targets=(Target("glanceclient.common.http:_close_after_stream", make, requires=requests.WITH_URLLIB3),),
+    targets=(
+        Target(
+            "glanceclient.common.http:_close_after_stream",
+            make,
+            contract="""
+                def _close_after_stream(response, chunk_size):
+                    yield chunk
+                    response.iter_content(chunk_size=chunk_size)
+            """,
+            requires=requests.WITH_URLLIB3,
+        ),
+    ),
 )

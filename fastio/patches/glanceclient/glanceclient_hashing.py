@@ -54,7 +54,16 @@ PATCH = Patch(
     summary="glanceclient: what is downloaded is verified in native threads, next to receiving it",
     layer=Layer.REPLACE,
     targets=(
-        Target("glanceclient.common.utils:serious_integrity_iter", make_serious),
+        Target(
+            "glanceclient.common.utils:serious_integrity_iter",
+            make_serious,
+            contract="""
+                def serious_integrity_iter(iter, hasher, hash_value):
+                    yield _
+                    hasher.update(chunk)
+                    hasher.hexdigest()
+            """,
+        ),
         Target("glanceclient.common.utils:integrity_iter", make_md5),
     ),
 )

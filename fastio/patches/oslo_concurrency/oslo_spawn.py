@@ -52,12 +52,19 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     return _execute_child
 
 
+#: The function that is left out has to be known.
+_CONTRACT = """
+    def _execute_child(self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags,
+                       shell, p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, restore_signals, *_):
+        preexec_fn is None
+"""
+
 PATCH = Patch(
     __name__,
     summary="oslo.concurrency's commands: vfork instead of fork where its preexec_fn has nothing to do",
     layer=Layer.REPLACE,
     targets=(
-        _popen.native_target(make, "_execute_child", (_SETUP,)),
-        _popen.green_target(make, "_execute_child", (_SETUP,)),
+        _popen.native_target(make, "_execute_child", (_SETUP,), _CONTRACT),
+        _popen.green_target(make, "_execute_child", (_SETUP,), _CONTRACT),
     ),
 )

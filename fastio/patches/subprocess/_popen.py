@@ -25,16 +25,43 @@ from fastio.patching.registry import Make, Target
 
 #: What a replacement or wrapper of ``Popen._communicate`` relies on beside it.
 RELIES_ON = ("_save_input", "_check_timeout", "_remaining_time", "_translate_newlines", "communicate")
+#: What a replacement relies on in them.
+CONTRACT = """
+    def _save_input(self, input):
+        self._input_offset = 0
+        self._input = input
+    def _check_timeout(self, endtime, orig_timeout, stdout_seq, stderr_seq, skip_check_and_raise=False):
+        TimeoutExpired(self.args, orig_timeout, **_)
+    def _remaining_time(self, endtime):
+        return None
+        return endtime - _time()
+    def _translate_newlines(self, data, encoding, errors): ...
+    def communicate(self, input=None, timeout=None):
+        self._communicate(input, endtime, timeout)
+        self._communication_started = True
+"""
+#: What a wrapper relies on that leaves the exchange to what it wraps.
+WRAPPED = """
+    def _communicate(self, input, endtime, orig_timeout):
+        self._communication_started
+        self.stdin
+        self._save_input(input)
+"""
 
 
-def native_target(make: Make, name: str = "_communicate", relies_on: tuple[str, ...] = RELIES_ON) -> Target:
+def native_target(
+    make: Make, name: str = "_communicate", relies_on: tuple[str, ...] = RELIES_ON, contract: str = CONTRACT
+) -> Target:
     """``name`` of the Popen of native threads."""
-    return Target(f"subprocess:Popen.{name}", make, relies_on, find_owner=holders.native_popen)
+    return Target(f"subprocess:Popen.{name}", make, relies_on, contract, find_owner=holders.native_popen)
 
 
-def green_target(make: Make, name: str = "_communicate", relies_on: tuple[str, ...] = RELIES_ON) -> Target:
+def green_target(
+    make: Make, name: str = "_communicate", relies_on: tuple[str, ...] = RELIES_ON, contract: str = CONTRACT
+) -> Target:
     """The same of eventlet's Popen, which has it from CPython's."""
-    return Target(f"eventlet.green.subprocess:Popen.{name}", make, relies_on, code=f"subprocess:Popen.{name}")
+    code = f"subprocess:Popen.{name}"
+    return Target(f"eventlet.green.subprocess:Popen.{name}", make, relies_on, contract, code=code)
 
 
 @dataclass(frozen=True)

@@ -34,5 +34,8 @@ PATCH = Patch(
     summary="communicate() after stdin.close() returns the outputs, as CPython 3.13.6 does",
     layer=Layer.FIX,
     after=("fix_input_resume",),
-    targets=(_popen.native_target(make), _popen.green_target(make)),
+    targets=(
+        _popen.native_target(make, relies_on=(), contract=_popen.WRAPPED),
+        _popen.green_target(make, relies_on=(), contract=_popen.WRAPPED),
+    ),
 )

@@ -34,5 +34,8 @@ PATCH = Patch(
     __name__,
     summary="communicate(input) of arrays and views with items larger than a byte sends all of it",
     layer=Layer.FIX,
-    targets=(_popen.native_target(make), _popen.green_target(make)),
+    targets=(
+        _popen.native_target(make, relies_on=(), contract=_popen.WRAPPED),
+        _popen.green_target(make, relies_on=(), contract=_popen.WRAPPED),
+    ),
 )

@@ -37,5 +37,18 @@ PATCH = Patch(
     __name__,
     summary="Popen.wait(timeout) on native threads: a pidfd instead of looking every 50 ms",
     layer=Layer.REPLACE,
-    targets=(_popen.native_target(make, "_wait", ("_try_wait",)),),
+    targets=(
+        _popen.native_target(
+            make,
+            "_wait",
+            ("_try_wait",),
+            """
+            def _wait(self, timeout):
+                self._try_wait(_)
+                TimeoutExpired(self.args, timeout)
+            def _try_wait(self, wait_flags):
+                os.waitpid(self.pid, wait_flags)
+            """,
+        ),
+    ),
 )

@@ -94,7 +94,23 @@ PATCH = Patch(
     summary="glanceclient: each request, with the global request id that the server records too",
     layer=Layer.TRACE,
     targets=(
-        Target("glanceclient.common.http:HTTPClient._request", make_request),
-        Target("glanceclient.common.http:SessionClient.request", make_session_request),
+        Target(
+            "glanceclient.common.http:HTTPClient._request",
+            make_request,
+            contract="""
+                def _request(self, method, url, **kwargs):
+                    return resp, body_iter
+                    kwargs.pop("headers", {})
+            """,
+        ),
+        Target(
+            "glanceclient.common.http:SessionClient.request",
+            make_session_request,
+            contract="""
+                def request(self, url, method, **kwargs):
+                    return self._handle_response(resp)
+                    kwargs.pop("headers", {})
+            """,
+        ),
     ),
 )

@@ -37,5 +37,15 @@ PATCH = Patch(
     __name__,
     summary="eventlet: how long a span waits in the hub",
     layer=Layer.TRACE,
-    targets=(Target("eventlet.hubs.hub:BaseHub.switch", make, direct=True),),
+    targets=(
+        Target(
+            "eventlet.hubs.hub:BaseHub.switch",
+            make,
+            contract="""
+                def switch(self):
+                    return self.greenlet.switch()
+            """,
+            direct=True,
+        ),
+    ),
 )

@@ -66,7 +66,24 @@ PATCH = Patch(
     summary="glance-api: each request, its controller and its body",
     layer=Layer.TRACE,
     targets=(
-        Target("glance.common.config:load_paste_app", make_load_paste_app),
-        Target("glance.common.wsgi:Resource.dispatch", make_dispatch),
+        Target(
+            "glance.common.config:load_paste_app",
+            make_load_paste_app,
+            contract="""
+                def load_paste_app(*_):
+                    return app
+                    app = deploy.loadapp(*_, **_)
+            """,
+        ),
+        Target(
+            "glance.common.wsgi:Resource.dispatch",
+            make_dispatch,
+            contract="""
+                def dispatch(self, obj, action, *args, **kwargs):
+                    getattr(obj, action)
+                    getattr(obj, 'default')
+                    method(*args, **kwargs)
+            """,
+        ),
     ),
 )

@@ -121,16 +121,21 @@ _DRIVERS = {
     "vmware": ("vmware_datastore", "Store"),
 }
 _READ_ONLY = ("http",)
+_GET = """
+    def get(self, *_):
+        return _, _
+"""
 
 
 def _targets() -> Iterator[Target]:
     for name, (module, cls) in _DRIVERS.items():
-        made = {"get": _make_get(name)}
+        made = {"get": (_make_get(name), _GET)}
         if name not in _READ_ONLY:
-            made |= {"add": _make_add(name), "delete": _make_delete(name)}
-        for method, make in made.items():
+            made["add"] = _make_add(name), "def add(self, image_id, image_file, *_): ..."
+            made["delete"] = _make_delete(name), "def delete(self, *_): ..."
+        for method, (make, contract) in made.items():
             key = f"glance_store._drivers.{module}:{cls}.{method}"
-            yield Target(key, make, code=_stores.code_of(key))
+            yield Target(key, make, contract=contract, code=_stores.code_of(key))
 
 
 PATCH = Patch(

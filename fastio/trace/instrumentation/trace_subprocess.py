@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fastio.patching import holders
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patches.subprocess import _popen
+from fastio.patching.registry import Layer, Patch
 from fastio.trace import redaction, spans
 
 
@@ -36,16 +36,17 @@ def _chunks(popen: Any) -> int:
     return sum(len([1 for chunk in chunks if chunk]) for chunks in kept.values()) if kept else 1
 
 
+_CONTRACT = """
+    def communicate(self, input=None, timeout=None):
+        return stdout, stderr
+"""
+
 PATCH = Patch(
     __name__,
     summary="subprocess: what is exchanged with a child, and how long it takes",
     layer=Layer.TRACE,
     targets=(
-        Target("subprocess:Popen.communicate", make, find_owner=holders.native_popen),
-        Target(
-            "eventlet.green.subprocess:Popen.communicate",
-            make,
-            code="subprocess:Popen.communicate",
-        ),
+        _popen.native_target(make, "communicate", (), _CONTRACT),
+        _popen.green_target(make, "communicate", (), _CONTRACT),
     ),
 )
