@@ -1,8 +1,9 @@
 """``fastio run``: run a program with the patches applied, as if it had been started directly.
 
-The program runs in this very process, so its signals, exit status, descriptors and forked workers are
-its own. What it starts by exec is reached, where ``children`` is asked for, through the environment:
-PYTHONPATH begins with ``fastio/bootstrap``, whose ``sitecustomize`` patches and then goes on with the site's own.
+The program runs in this very process, so its signals, exit status, descriptors and forked workers are its own. Workers
+that :mod:`multiprocessing` spawns are patched as well. What it starts by exec is reached, where ``children`` is asked
+for, through the environment: PYTHONPATH begins with ``fastio/bootstrap``, whose ``sitecustomize`` patches and then goes
+on with the site's own.
 """
 
 from __future__ import annotations
@@ -52,12 +53,10 @@ def run(program: Sequence[str], settings: Mapping[str, str], *, module: bool = F
     :raises ProgramError: if there is no such program, or if it cannot be run in this way
     """
     path = "" if module else _find(program[0])
-    options = [] if module else _options(path)
+    interpreter = [] if module else _interpreter(path)
+    options = [] if module else _options(path, interpreter)
     if options is None and not children:
-        raise ProgramError(
-            f"{path} is no script of this Python ({sys.executable}): run it with --children, which patches each Python "
-            "that it starts, if fastio is installed there"
-        )
+        raise ProgramError(_refusal(path, interpreter))
     by_name = {setting.name: setting for setting in SETTINGS}
     # All are read before the first one counts: a bad one leaves the environment as it was.
     read = {name: by_name[name].read(text, "option --" + name.replace("_", "-")) for name, text in settings.items()}
@@ -118,25 +117,45 @@ def _find(program: str) -> str:
     return path
 
 
-def _options(path: str) -> list[str] | None:
-    """What the first line tells the interpreter, if that is this one, with this site-packages; None if it is not."""
+def _interpreter(path: str) -> list[str]:
+    """The interpreter that the first line names, and its options; empty if it names none."""
     if os.path.isdir(path):
         return []
     with open(path, "rb") as file:
         first = file.readline(256)
         # pip's launcher for long paths and blanks: a shell line that gives way to Python
         second = file.readline(1024)
-    words = _interpreter(first, second)
-    if words and "python" in os.path.basename(words[0]):
-        found = shutil.which(words[0])
-        # Not samefile(): every virtual environment links to the same file.
-        if found is not None and _prefix(found) == _prefix(sys.executable):
-            return words[1:]
+    words = _words(first, second)
+    return [shutil.which(words[0]) or words[0], *words[1:]] if words else []
+
+
+def _options(path: str, interpreter: Sequence[str]) -> list[str] | None:
+    """What the first line tells the interpreter, if this one has its site-packages; None if it is another."""
+    if _is_python(interpreter) and _prefix(interpreter[0]) in _prefixes():
+        return list(interpreter[1:])
     # With this name it is this Python's whatever its first line says, as with python script.py.
-    return [] if path.endswith((".py", ".pyz")) else None
+    return [] if os.path.isdir(path) or path.endswith((".py", ".pyz")) else None
 
 
-def _interpreter(first: bytes, second: bytes) -> list[str]:
+def _is_python(interpreter: Sequence[str]) -> bool:
+    return bool(interpreter) and "python" in os.path.basename(interpreter[0])
+
+
+def _refusal(path: str, interpreter: Sequence[str]) -> str:
+    """Why ``path`` is not run, and what can be done."""
+    if not _is_python(interpreter):
+        return (
+            f"{path} is no script of this Python ({sys.executable}): run it with --children, which patches each Python "
+            "that it starts, if fastio is installed there"
+        )
+    return (
+        f"{path} is a script of {interpreter[0]}, and what is installed there is not installed for this Python "
+        f"({sys.executable}). Install fastio for {interpreter[0]}, and use the fastio command that comes with it; or "
+        "use that of an environment which was made from it with --system-site-packages"
+    )
+
+
+def _words(first: bytes, second: bytes) -> list[str]:
     """The interpreter and its options as the kernel, or ``env``, would have them."""
     if not first.startswith(b"#!"):
         return []
@@ -155,8 +174,20 @@ def _interpreter(first: bytes, second: bytes) -> list[str]:
     return words
 
 
+def _prefixes() -> set[str]:
+    """Of this interpreter, and of the one beneath it if this environment shares the site-packages of that one."""
+    found = {_prefix(sys.executable)}
+    configuration = Path(sys.prefix, "pyvenv.cfg")
+    if configuration.exists():
+        lines = (line.partition("=") for line in configuration.read_text(encoding="utf-8").splitlines())
+        values = {key.strip().lower(): value.strip().lower() for key, _, value in lines}
+        if values.get("include-system-site-packages") == "true":
+            found.add(os.path.realpath(sys.executable))
+    return found
+
+
 def _prefix(interpreter: str) -> str:
-    """The directory that tells the virtual environments of one Python apart."""
+    """The directory that tells the virtual environments of one Python apart; of none, the interpreter."""
     directory, name = os.path.split(os.path.abspath(interpreter))
     if os.path.exists(os.path.join(os.path.dirname(directory), "pyvenv.cfg")):
         return directory

@@ -20,6 +20,8 @@ from tests.conftest import needs_eventlet, needs_wrapt
 pytestmark = needs_wrapt
 
 ROOT = pathlib.Path(__file__).parent.parent
+#: the Python beneath the environment of these tests
+BASE = os.path.realpath(sys.executable)
 REPORT = """
 import json, sys
 import fastio
@@ -115,6 +117,62 @@ def test_forked_workers_are_patched(script: Callable[..., pathlib.Path]) -> None
     assert json.loads(run(path).stdout)["outcome"] == "applied"
 
 
+SPAWNS = """
+    import json, multiprocessing, os, pathlib, sys
+    if AUTO:
+        import fastio.auto
+    def tell(path):
+        import fastio
+        settings = fastio.settings()
+        found = fastio.status().outcome("communicate").value, settings.chunk_size, settings.sources["chunk_size"]
+        pathlib.Path(path).write_text(json.dumps(found))
+    if __name__ == "__main__":
+        method, path, *files = sys.argv[1:]
+        if files:
+            from oslo_config import cfg
+            cfg.CONF(files)
+        process = multiprocessing.get_context(method).Process(target=tell, args=(path,))
+        process.start()
+        process.join()
+        sys.exit(process.exitcode)
+    """
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
+@pytest.mark.parametrize("how", ["run", "module", "auto"])
+def test_workers_of_multiprocessing_are_patched(method: str, how: str, script, tmp_path) -> None:
+    """In a process that is not forked, a main module without ``import fastio.auto`` leaves it to the parent's."""
+    code = SPAWNS.replace("AUTO", 'how == "auto" and __name__ == "__main__"').replace("how", repr(how))
+    path, told = script(code, "spawns.py"), tmp_path / "told"
+    program = {"run": ["-m", "fastio", "run", str(path)], "module": ["-m", "fastio", "run", "-m", "spawns"]}
+    env = environment(FASTIO_CHUNK_SIZE="64KiB")
+    done = subprocess.run(
+        [sys.executable, *program.get(how, [str(path)]), method, str(told)],
+        capture_output=True, text=True, timeout=100, env=env, cwd=tmp_path,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(told.read_text()) == ["applied", 65536, "environment FASTIO_CHUNK_SIZE"]
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_spawned_workers_have_the_options_of_the_service(method: str, script, tmp_path) -> None:
+    pytest.importorskip("oslo_config")
+    file, told = tmp_path / "service.conf", tmp_path / "told"
+    file.write_text("[fastio]\nchunk_size = 128KiB\ndisabled = communicate\n")
+    done = run(script(SPAWNS.replace("AUTO", "False"), "spawns.py"), method, told, "--config-file", file)
+    assert (done.returncode, done.stderr) == (0, "")
+    outcome, size, source = json.loads(told.read_text())
+    assert (outcome, size) == ("off", 128 * 1024) and str(file) in source
+
+
+def test_a_spawned_worker_that_can_not_be_patched_says_so_and_goes_on(script, tmp_path) -> None:
+    code = SPAWNS.replace("AUTO", "False").replace("settings = fastio.settings()", "pathlib.Path(path).touch(); return")
+    told = tmp_path / "told"
+    done = run(script(code.replace("process.start()", "os.environ['FASTIO'] = 'x'; process.start()")), "spawn", told)
+    assert done.returncode == 0 and told.exists()
+    assert "fastio: not patched: SettingError" in done.stderr
+
+
 @needs_eventlet
 def test_the_program_s_own_monkey_patch(script: Callable[..., pathlib.Path]) -> None:
     path = script(
@@ -207,6 +265,33 @@ def test_a_safe_path_stays_safe(kind: str, script, tmp_path) -> None:
     directly = subprocess.run(command, capture_output=True, text=True, env=env, timeout=100, cwd="/")
     done = run(*arguments, env=env, cwd="/")
     assert json.loads(done.stdout)[1] == json.loads(directly.stdout)[1], done.stderr
+
+
+@pytest.fixture
+def in_environment(tmp_path: pathlib.Path) -> Callable[..., Any]:
+    """``in_environment(path, *options)`` is ``fastio run path`` in an environment that was made with these options."""
+
+    def start(path: pathlib.Path, *options: str) -> Any:
+        own = tmp_path / "own"
+        subprocess.run([BASE, "-m", "venv", "--without-pip", *options, own], check=True, timeout=100)
+        # fastio and what it needs, wherever they are installed here.
+        env = environment(PYTHONPATH=os.pathsep.join([str(ROOT), *filter(None, sys.path)]))
+        command = [str(own / "bin" / "python"), "-m", "fastio", "run", str(path)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=100, env=env)
+
+    return start
+
+
+def test_a_script_of_the_python_beneath_whose_packages_are_seen(script, in_environment) -> None:
+    done = in_environment(script(REPORT, shebang=f"#!{BASE}"), "--system-site-packages")
+    assert json.loads(done.stdout)["outcome"] == "applied", done.stderr
+
+
+def test_a_script_of_the_python_beneath_whose_packages_are_not_seen(script, in_environment) -> None:
+    path = script(REPORT, shebang=f"#!{BASE}")
+    done = in_environment(path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{path} is a script of {BASE}" in done.stderr and "--system-site-packages" in done.stderr
 
 
 class TestWhatIsRun:
