@@ -53,13 +53,13 @@ class Sending:
         return [(level, int(re.findall(r"bytes_sent\W+(\d+)", payload)[0])) for level, payload in found]
 
 
-def ini(packaged: Path, directory: Path) -> Path:
-    """The packaged paste file with the filter that counts."""
+def ini(packaged: Path, directory: Path, filter: str = "counting") -> Path:
+    """The packaged paste file with a filter: the module of this package that has this name."""
     text = packaged.read_text()
     for flavor in ("default", "caching"):
-        text = text.replace(f"\n{flavor} = cors", f"\n{flavor} = counting cors")
-    text += "\n[filter:counting]\npaste.filter_factory = tests.glance.counting:factory\n"
-    path = directory / "paste.ini"
+        text = text.replace(f"\n{flavor} = cors", f"\n{flavor} = {filter} cors")
+    text += f"\n[filter:{filter}]\npaste.filter_factory = tests.glance.{filter}:factory\n"
+    path = directory / "glance-api-paste.ini"
     path.write_text(text)
     return path
 

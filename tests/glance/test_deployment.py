@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -10,18 +11,22 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
 import fastio
 from benchmarks.backends import glance_logs as logs
-from benchmarks.backends.base import HOST, BackendError
+from benchmarks.backends.base import HOST, ROOT, BackendError
+from benchmarks.backends.glance import PATIENT_SQLITE
 from benchmarks.backends.glance_api import Api, sha512
 from benchmarks.backends.glance_service import Service
 from tests.backends.conftest import alive
 from tests.child import data
 from tests.conftest import MONKEY_PATCHED
 from tests.eventually import until
+from tests.glance import asking
+from tests.glance.sending import ini
 from tests.glance.usable import usable
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
@@ -31,7 +36,14 @@ EXAMPLES = DOC / "examples"
 TEXT = (DOC / "deployment.rst").read_text(encoding="utf-8")
 #: the command lines of the document
 COMMANDS = [line.strip() for line in re.findall(r"code-block:: console\n\n((?:   .+\n)+)", TEXT)]
+#: those of them that a test runs
+RUN: set[str] = set()
 DROP_IN = EXAMPLES / "glance-api.service.d" / "fastio.conf"
+#: Debian's
+MOD_WSGI = Path("/usr/lib/apache2/modules/mod_wsgi.so")
+USER = "www-data"
+#: PYTHONPATH of the services: what tests need in them
+PATHS = f"{PATIENT_SQLITE}{os.pathsep}{ROOT}"
 MIB = 1 << 20
 #: The head of fastio's section in a report.
 SECTION = re.compile(r"^=+ +fastio +=+$", re.MULTILINE)
@@ -51,19 +63,35 @@ def fit(text: str, service: Service) -> str:
     return text
 
 
-def documented(command: str, *files: str, without: str = "") -> Callable[[Service], list[str]]:
-    """``command`` of the document, with the example ``files`` beside it, in which ``without`` is left out."""
-    assert command in COMMANDS
+def undocumented(command: str) -> Callable[[Service], list[str]]:
+    """A command as the document has them, that is not there."""
 
     def make(service: Service) -> list[str]:
-        for name in files:
-            text = fit((EXAMPLES / name).read_text(encoding="utf-8"), service)
-            assert without in text
-            (service.directory / name).write_text(text.replace(without, ""))
         program, *arguments = shlex.split(fit(command, service))
         return [service.program(program), *arguments]
 
     return make
+
+
+def documented(command: str, *files: str, without: str = "") -> Callable[[Service], list[str]]:
+    """``command`` of the document, with the example ``files`` beside it, in which ``without`` is left out."""
+    RUN.add(command)
+
+    def make(service: Service) -> list[str]:
+        for name in files:
+            write(name, service, service.directory, without)
+        return undocumented(command)(service)
+
+    return make
+
+
+def write(name: str, service: Service, directory: Path, without: str = "") -> str:
+    """Write an example, in which ``without`` is left out, to ``directory``; returns its text."""
+    text = fit((EXAMPLES / name).read_text(encoding="utf-8"), service)
+    assert without in text
+    text = text.replace(without, "")
+    (directory / name).write_text(text)
+    return text
 
 
 def exec_start(service: Service) -> list[str]:
@@ -73,30 +101,104 @@ def exec_start(service: Service) -> list[str]:
     return shlex.split(fit(lines[1], service))
 
 
+def apache(children: bool = False, without: str = "") -> Callable[[Service], list[str]]:
+    """Apache with the virtual host of the document, and ``without`` left out of its WSGI file."""
+
+    def make(service: Service) -> list[str]:
+        write("glance-api.wsgi", service, service.etc, without)
+        host = write("apache.conf", service, service.directory)
+        modules = MOD_WSGI.parent
+        configuration = service.directory / "apache2.conf"
+        configuration.write_text(
+            f"ServerName {HOST}\nListen {HOST}:{service.http_port}\nErrorLog {service.logs}/apache.log\n"
+            f"PidFile {service.directory}/apache.pid\nDefaultRuntimeDir {service.directory}\n"
+            f"LoadModule mpm_event_module {modules}/mod_mpm_event.so\n"
+            f"LoadModule authz_core_module {modules}/mod_authz_core.so\nLoadModule wsgi_module {MOD_WSGI}\n"
+            f"WSGISocketPrefix {service.directory}/wsgi\n{host}"
+        )
+        command = [str(shutil.which("apache2")), "-f", str(configuration), "-D", "FOREGROUND"]
+        if os.geteuid() == 0:
+            # mod_wsgi runs nothing as root.
+            subprocess.run(["chown", "-R", USER, str(service.directory)], check=True)
+            command = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", *command]
+        return [service.program("fastio"), "run", "--children", "--", *command] if children else command
+
+    return make
+
+
+def in_mod_wsgi() -> dict[str, str]:
+    """The variables by which Apache's Python finds what is installed in the environment; skips where that cannot be."""
+    if shutil.which("apache2") is None or not MOD_WSGI.exists():
+        pytest.skip("Apache and mod_wsgi are not installed (apt-get install apache2 libapache2-mod-wsgi-py3)")
+    linked = subprocess.run(["ldd", MOD_WSGI], capture_output=True, text=True, check=True).stdout
+    (own,) = set(re.findall(r"lib(python3\.\d+)\.so", linked))
+    packages = usable("glance-33")().python().parent.parent / "lib" / own / "site-packages"
+    if not packages.is_dir():
+        pytest.skip(f"mod_wsgi has {own}: there is no {packages}")
+    return {"PYTHONPATH": f"{PATHS}{os.pathsep}{packages}"}
+
+
+def virtualenv() -> dict[str, str]:
+    """uWSGI asks the operator for the environment of its application; the examples leave that to its variable."""
+    return {"UWSGI_VIRTUALENV": str(usable("glance-33")().python().parent.parent)}
+
+
+def nothing() -> dict[str, str]:
+    return {}
+
+
+class Way(NamedTuple):
+    """One way of running glance with fastio in it."""
+
+    command: Callable[[Service], list[str]]
+    #: how many workers it has
+    workers: int
+    environment: Callable[[], dict[str, str]] = nothing
+
+
+CONFIGURED = "--config-file /etc/glance/glance-api.conf"
+GUNICORN = "gunicorn --bind 127.0.0.1:9292"
+APPLICATION = "glance.wsgi.api:application"
+GTHREAD = f"--worker-class gthread --threads 24 {APPLICATION}"
+IMPORT = "import fastio.auto  # noqa: F401 - before glance is loaded\n"
+LAUNCHED = "tests.glance.launched"
+
 EVENTLET = {
-    "run": documented("fastio run -- glance-api --config-file /etc/glance/glance-api.conf"),
+    "run": documented(f"fastio run -- glance-api {CONFIGURED}"),
+    "module": documented(f"fastio run -m glance.cmd.api {CONFIGURED}"),
     "systemd": exec_start,
+    "children": undocumented(f"fastio run --children -- glance-api {CONFIGURED}"),
+    "import": undocumented(f"python -c 'import fastio.auto; from glance.cmd import api; api.main()' {CONFIGURED}"),
+}
+#: oslo.service's threading launcher
+LAUNCHER = {
+    "run": f"fastio run -m {LAUNCHED}",
+    "children": f"fastio run --children -- python -m {LAUNCHED}",
+    "import": f"python -c 'import sys, fastio.auto, {LAUNCHED} as own; own.main(*sys.argv[1:])'",
 }
 THREADS = {
-    "uwsgi-import": documented("uwsgi --ini uwsgi.ini", "uwsgi.ini"),
-    "uwsgi-children": documented(
-        "fastio run --children -- uwsgi --ini uwsgi.ini", "uwsgi.ini", without="import = fastio.auto\n"
+    "uwsgi-import": Way(documented("uwsgi --ini uwsgi.ini", "uwsgi.ini"), 4, virtualenv),
+    "uwsgi-children": Way(
+        documented(
+            "fastio run --children -- uwsgi --ini uwsgi.ini", "uwsgi.ini", without="import = fastio.auto\n"
+        ), 4, virtualenv,
     ),
-    "gunicorn-import": documented("gunicorn --config gunicorn.conf.py glance.wsgi.api:application", "gunicorn.conf.py"),
-    "gunicorn-children": documented(
-        "fastio run --children -- gunicorn --bind 127.0.0.1:9292 --worker-class gthread --threads 24 "
-        "glance.wsgi.api:application"
-    ),
-}
-
-
-def virtualenv(release: str) -> dict[str, str]:
-    """uWSGI asks the operator for the environment of its application; the examples leave that to its variable."""
-    return {"UWSGI_VIRTUALENV": str(usable(release)().python().parent.parent)}
+    "gunicorn-import": Way(documented(f"gunicorn --config gunicorn.conf.py {APPLICATION}", "gunicorn.conf.py"), 2),
+    "gunicorn-run": Way(documented(f"fastio run -- {GUNICORN} --workers 4 --timeout 600 {APPLICATION}"), 4),
+    "gunicorn-children": Way(documented(f"fastio run --children -- {GUNICORN} {GTHREAD}"), 1),
+    "gunicorn-module": Way(undocumented(f"fastio run -m {GUNICORN} --workers 2 {GTHREAD}"), 2),
+    "apache-import": Way(apache(), 4, in_mod_wsgi),
+    "apache-children": Way(apache(children=True, without=IMPORT), 4, in_mod_wsgi),
+    **{
+        f"oslo.service-{method}-{how}": Way(undocumented(f"{start} {method} 2 127.0.0.1:9292"), 2)
+        for method in ("fork", "spawn")
+        for how, start in LAUNCHER.items()
+    },
+}  # fmt: skip
 
 
 def test_every_command_of_the_document_is_run() -> None:
-    assert len(COMMANDS) == len(EVENTLET) + len(THREADS) - 1, "the systemd command is in the drop-in"
+    assert sorted(COMMANDS) == sorted(RUN)
 
 
 def moves_data(service: Service) -> None:
@@ -120,23 +222,58 @@ def honours_its_configuration(report: str, etc: Path) -> None:
     table = section(report)
     (line,) = re.findall(r"^chunk_size .*$", table, re.MULTILINE)
     assert "96 KiB" in line and str(etc / "glance-api.conf") in line
-    states = re.findall(r"^(store_\w+) +\S+ +(applied|off)\b", table, re.MULTILINE)
-    assert ("store_filesystem", "applied") in states
-    assert {state for name, state in states if name == "image_hashing"} == {"off"}
+    states = set(re.findall(r"^(store_filesystem|image_hashing) +\S+ +(\w+)\b", table, re.MULTILINE))
+    assert states == {("store_filesystem", "applied"), ("image_hashing", "off")}
 
 
 def summary(service: Service) -> list[str]:
     return [line.message for line in logs.lines(service.log(), ["INFO"]) if line.logger == "fastio"]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+def start_asking(serve: Callable[..., Service], release: str, way: Way, **options: Any) -> Service:
+    """A service whose workers can be asked what is in effect in them."""
+
+    def command(service: Service) -> list[str]:
+        # Beside glance-api.conf, where glance looks for it.
+        ini(service.paste(), service.etc, "asking")
+        return way.command(service)
+
+    environment = {"PYTHONPATH": PATHS, **way.environment()}
+    config = {**OPTIONS, "paste_deploy": {"config_file": ""}}
+    return serve(release, command=command, config=config, environment=environment, **options)
+
+
+def every_worker_is_patched(service: Service, workers: int) -> None:
+    """Each says so, has the options of the service's files, and moves data."""
+    api = Api(service.http_port)
+    payload = data(3, 5 * MIB + 1)
+    asking.moves_data(api, workers, payload, sha512(payload))
+    for status in asking.statuses(api, workers):
+        size = status["settings"]["chunk_size"]
+        assert size["value"] == 96 * 1024 and str(service.etc / "glance-api.conf") in size["source"]
+        outcomes = {(each["name"], each["outcome"]) for each in status["patches"]}
+        assert {("communicate", "applied"), ("store_filesystem", "applied"), ("image_hashing", "off")} <= outcomes
+        assert not {outcome for _, outcome in outcomes} & {"failed", "changed upstream code", "unsupported version"}
+
+
+@pytest.mark.parametrize("workers", [1, 4])
 @pytest.mark.parametrize("way", EVENTLET)
 def test_eventlet_server(serve: Callable[..., Service], way: str, workers: int) -> None:
-    service = serve("glance-32", command=EVENTLET[way], config=OPTIONS, workers=workers)
-    moves_data(service)
-    assert len(summary(service)) == 1
-    assert re.fullmatch(r"fastio: \d+ applied, .*waiting.*", summary(service)[0])
+    service = start_asking(serve, "glance-32", Way(EVENTLET[way], workers), workers=workers)
     assert len(service.workers()) == workers
+    every_worker_is_patched(service, workers)
+    assert len(summary(service)) == 1
+    assert re.fullmatch(r"fastio: .*\d+ applied, \d+ waiting.*", summary(service)[0])
+
+
+@pytest.mark.parametrize("way", THREADS)
+def test_threads(serve: Callable[..., Service], way: str) -> None:
+    service = start_asking(serve, "glance-33", THREADS[way])
+    every_worker_is_patched(service, THREADS[way].workers)
+
+
+def test_the_report_of_the_eventlet_server(serve: Callable[..., Service]) -> None:
+    service = serve("glance-32", command=EVENTLET["run"], config=OPTIONS, workers=2)
     for worker in service.workers():
         honours_its_configuration(guru_meditation(service, worker), service.etc)
 
@@ -158,15 +295,15 @@ def guru_meditation(service: Service, worker: int) -> str:
     return found
 
 
-@pytest.mark.parametrize("way", THREADS)
-def test_threads(serve: Callable[..., Service], tmp_path: Path, way: str) -> None:
+@pytest.mark.parametrize("way", ["uwsgi-import", "gunicorn-import"])
+def test_the_report_with_threads(serve: Callable[..., Service], tmp_path: Path, way: str) -> None:
     trigger, reports = tmp_path / "trigger", tmp_path / "reports"
     trigger.touch()
     reports.mkdir()
     report_options = {"file_event_handler": trigger, "log_dir": reports}
     config = {**OPTIONS, "oslo_reports": report_options}
-    service = serve("glance-33", command=THREADS[way], config=config, environment=virtualenv("glance-33"))
-    moves_data(service)
+    command, _, environment = THREADS[way]
+    service = serve("glance-33", command=command, config=config, environment=environment())
     assert set(summary(service)), service.log()
     time.sleep(1.1)  # the watcher compares the time of the file, in seconds, with that of its own start
     trigger.touch()
@@ -176,7 +313,7 @@ def test_threads(serve: Callable[..., Service], tmp_path: Path, way: str) -> Non
 
 
 def test_after_an_upgrade_on_the_fly_gunicorn_is_patched(serve: Callable[..., Service]) -> None:
-    service = serve("glance-33", command=THREADS["gunicorn-children"])
+    service = serve("glance-33", command=THREADS["gunicorn-children"].command)
     first = service.workers()
     before = len(summary(service))
     service.signal(signal.SIGUSR2)
