@@ -2,7 +2,6 @@
 
 import ast
 import importlib
-import json
 import pathlib
 import pkgutil
 import subprocess
@@ -148,24 +147,6 @@ def test_what_the_source_imports(path: pathlib.Path) -> None:
 
 
 # What is left behind
-
-
-def test_importing_and_patching_open_nothing(run_python: RunPython) -> None:
-    code = """
-        import json, os, sys, threading, signal
-        def state():
-            fds = sorted(int(fd) for fd in os.listdir("/proc/self/fd") if int(fd) > 2)
-            return [len(fds), threading.active_count(), str(signal.getsignal(signal.SIGCHLD))]
-        before = state()
-        import fastio
-        imported = state()
-        fastio.patch(strict=True)
-        patched = state()
-        fastio.status()
-        fastio.unpatch()
-        print(json.dumps([imported == before, patched == before, state() == before]))
-        """
-    assert json.loads(run_python(code).stdout) == [True, True, True]
 
 
 @needs_eventlet

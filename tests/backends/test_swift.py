@@ -6,7 +6,6 @@ import urllib.request
 
 import pytest
 
-from benchmarks.backends.swift_filters import Cache
 from tests.backends.required import usable
 
 
@@ -69,25 +68,6 @@ def test_wrong_credentials(access, wrong):
 
     assert status == 401
     assert body["error"]["code"] == 401
-
-
-def test_the_cache(monkeypatch):
-    now = [1000.0]
-    monkeypatch.setattr("benchmarks.backends.swift_filters.time.time", lambda: now[0])
-    cache = Cache()
-    cache.set("kept", 1)
-    cache.set("passing", 2, time=10)
-    cache.set_multi({"a": 3, "b": 4}, "server", time=10)
-
-    assert cache.get_multi(["kept", "passing", "a", "b", "none"]) == [1, 2, 3, 4, None]
-    assert cache.incr("count", 5) == 5
-    assert cache.decr("count", 2) == 3
-    assert cache.decr("count", 9) == 0
-    now[0] += 10
-    assert cache.get_multi(["kept", "passing", "a"]) == [1, None, None]
-    cache.delete("kept")
-    cache.delete("kept")
-    assert cache.get("kept") is None
 
 
 def test_with_fastio():

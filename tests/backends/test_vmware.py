@@ -43,14 +43,6 @@ def test_put_get_delete(running):
     assert request(running, "DELETE") == (404, b"")
 
 
-def test_a_chunked_upload(running):
-    pieces = [b"x" * 70_000, b"y", b"z" * 3_000_000]
-
-    assert request(running, "PUT", body=iter(pieces)) == (201, b"")
-
-    assert request(running, "GET") == (200, b"".join(pieces))
-
-
 def test_without_the_session(running):
     for method in ("GET", "HEAD", "DELETE"):
         assert request(running, method, cookie=False)[0] == 401
@@ -61,17 +53,3 @@ def test_without_the_session(running):
 @pytest.mark.parametrize("path", ["/other/images/one", "/folder/../../etc/passwd", "/folder/%2e%2e/one"])
 def test_bad_paths(running, path):
     assert request(running, "GET", path)[0] == 400
-
-
-def test_an_upload_that_breaks_off_leaves_nothing(running):
-    access = running.access()
-    context = ssl.create_default_context(cafile=access["certificate"])
-    connection = http.client.HTTPSConnection("127.0.0.1", access["port"], timeout=60, context=context)
-    connection.putrequest("PUT", PATH)
-    connection.putheader("Cookie", access["cookie"])
-    connection.putheader("Content-Length", "1000")
-    connection.endheaders(b"only this")
-    connection.close()
-
-    # The answer to another request comes from another thread; stopping ends them all.
-    assert request(running, "GET")[0] == 404

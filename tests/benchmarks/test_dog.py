@@ -407,16 +407,6 @@ class TestWrite:
 # --- faults
 
 
-def spins(child):
-    """Wait until it has used 0.1 s of processor time."""
-
-    def ticks():
-        return sum(map(int, Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
-
-    used = ticks()
-    until(lambda: ticks() >= used + 10, "processor time spent on nothing")
-
-
 class TestFaults:
     @pytest.mark.parametrize("objects", [0, 1, 2])
     def test_daemon_dies_during_a_read(self, sheep, objects):
@@ -515,24 +505,6 @@ class TestFaults:
                 child.wait(0.2)
             child.kill()
             assert child.communicate(timeout=SECONDS) == (b"", b"")
-
-    def test_spins_on_a_pipe_made_non_blocking(self, sheep, pipe):
-        sheep.image("img", pattern(OBJECT))
-        reader, writer = pipe
-        os.set_blocking(writer.fileno(), False)
-        with sheep.running("read", "img", stdout=writer) as child:
-            until(lambda: unread(reader.fileno()), "output")
-            spins(child)
-            assert take(reader, OBJECT) == pattern(OBJECT)
-            assert child.wait(SECONDS) == 0
-
-        os.set_blocking(writer.fileno(), True)
-        os.set_blocking(reader.fileno(), False)
-        with sheep.running("write", "img", "0", "7", stdin=reader) as child:
-            spins(child)
-            writer.write(b"at last")
-            assert child.wait(SECONDS) == 0
-        assert sheep.file("img").read_bytes()[:7] == b"at last"
 
     @pytest.mark.parametrize(
         "name, value, allowed",

@@ -82,29 +82,6 @@ def test_wrong_data_in_the_image_is_noticed():
     assert not directory.exists()
 
 
-def test_the_legacy_loop_refuses_what_it_has_not():
-    code = """if True:
-        import eventlet, subprocess
-        eventlet.monkey_patch()
-        from benchmarks.suites.sheepdog import legacy
-        legacy.install()
-        pipe = subprocess.PIPE
-        child = subprocess.Popen(["sh", "-c", "echo out; echo err >&2"], stdout=pipe, stderr=pipe)
-        assert child.communicate() == (b"out\\n", b"err\\n") and child.returncode == 0
-        for arguments in ({"input": b"x"}, {"timeout": 5}):
-            child = subprocess.Popen(["cat"], stdin=pipe, stdout=pipe, stderr=pipe)
-            try:
-                child.communicate(**arguments)
-            except NotImplementedError:
-                child.stdin.close()
-                child.wait()
-            else:
-                raise SystemExit(f"{arguments} was not refused")
-    """
-    done = subprocess.run([sys.executable, "-c", code], cwd=engine.ROOT, capture_output=True, timeout=PATIENCE)
-    assert done.returncode == 0, done.stderr.decode()
-
-
 # --- the rows of 2016
 
 

@@ -172,54 +172,6 @@ def test_no_frame_of_python_in_a_thread_of_ours(what: str) -> None:
     far.close()
 
 
-LOCKS = """
-import gc, hashlib
-import eventlet
-eventlet.monkey_patch()
-import threading
-from fastio.io.hashing import BackgroundHash
-from fastio.io import hashing_pool
-lock = threading.Lock()
-
-class Ends:
-    "What a service's connection does when it is forgotten: it gives itself back to a pool."
-    def __init__(self):
-        self.me = self
-    def __del__(self):
-        with lock:
-            pass
-
-def holds():
-    while not done:
-        with lock:
-            eventlet.sleep(0)
-
-def work():
-    piece = bytes(300_000)
-    for _ in range(10):
-        ours = BackgroundHash(hashlib.sha512(), hashing_pool.pool)
-        for number in range(20):
-            # The next few allocations, of whichever thread, make a collection.
-            while gc.get_count()[0] < 199 - number % 15:
-                Ends()
-            ours.update(piece)
-        ours.hexdigest()
-
-done = False
-eventlet.spawn(holds)
-eventlet.sleep(0)
-gc.set_threshold(200)
-eventlet.spawn(work).wait()
-done = True
-print("ended")
-"""
-
-
-@needs_eventlet
-def test_a_finalizer_that_takes_a_green_lock_hangs_nothing(run_python: Any) -> None:
-    assert run_python(LOCKS, timeout=60).stdout == "ended\n"
-
-
 # What is offloaded
 
 

@@ -3,7 +3,6 @@
 import array
 import contextlib
 import errno
-import fcntl
 import json
 import os
 import pathlib
@@ -18,7 +17,7 @@ import pytest
 import fastio
 from fastio import counters
 from fastio.concurrency import budget
-from fastio.io import feed, pipes
+from fastio.io import feed
 from tests.child import BIG, BROKEN_PIPE, OUTPUTS, PIPES, Gate, command, data, digest, dump, err, out
 from tests.conftest import MONKEY_PATCHED, every_settings
 from tests.descriptors import descriptors
@@ -343,65 +342,6 @@ def test_descriptors_above_those_of_select(patched: Any, sp: ModuleType, many_fi
     popen = sp.Popen(command("echo", err(1, 100_000)), **PIPES)
     assert min(popen.stdin.fileno(), popen.stdout.fileno(), popen.stderr.fileno()) > 1024
     assert popen.communicate(data(2, BIG), timeout=NEVER) == (data(2, BIG), data(1, 100_000))
-
-
-def test_the_kernel_refuses_larger_pipes(patched: Any, sp: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    refused = []
-
-    def fcntl_without_permission(fd: int, cmd: int, arg: Any = 0) -> Any:
-        if cmd == pipes._SET:
-            refused.append(arg)
-            raise PermissionError(errno.EPERM, "Operation not permitted")
-        return fcntl.fcntl(fd, cmd, arg)
-
-    class Fcntl:
-        fcntl = staticmethod(fcntl_without_permission)
-
-    monkeypatch.setattr(pipes, "fcntl", Fcntl)
-    stdout, _ = sp.Popen(command("echo"), **PIPES).communicate(data(2, BIG))
-    assert stdout == data(2, BIG)
-    # Every smaller size was tried before it went on with what there is.
-    assert {1 << 20, 1 << 19, 1 << 18, 1 << 17} <= set(refused)
-
-
-EXHAUSTED = """
-import fcntl, os, resource, subprocess
-import fastio
-from fastio import counters
-from tests.child import data
-
-fastio.patch(strict=True)
-subprocess.run(["true"], capture_output=True, timeout=40)
-payload = data(1, 5_000_000)
-resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
-os.setgroups([])
-os.setresgid(64321, 64321, 64321)
-os.setresuid(64321, 64321, 64321)
-held = []
-soft = int(open("/proc/sys/fs/pipe-user-pages-soft").read())
-while True:
-    held.append(os.pipe())
-    try:
-        fcntl.fcntl(held[-1][0], fcntl.F_SETPIPE_SZ, 1 << 20)
-    except PermissionError:
-        break
-popen = subprocess.Popen(["cat"], stdin=-1, stdout=-1, stderr=-1)
-capacity = fcntl.fcntl(popen.stdout.fileno(), fcntl.F_GETPIPE_SZ)
-keep = os.dup(popen.stdout.fileno())
-counters.reset()
-stdout, stderr = popen.communicate(payload)
-print(capacity, fcntl.fcntl(keep, fcntl.F_GETPIPE_SZ), stdout == payload, stderr, counters.exchanges)
-"""
-
-
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can become a user who may have no larger pipes")
-def test_a_user_whose_pipe_memory_is_used_up(in_mode: Any) -> None:
-    pages = int(pathlib.Path("/proc/sys/fs/pipe-user-pages-soft").read_text())
-    if not 0 < pages * 4096 <= 1 << 30:
-        pytest.skip("pipe-user-pages-soft sets no useful limit")
-    before, after, same, stderr, exchanges = in_mode(EXHAUSTED).split()
-    assert (same, stderr, exchanges) == ("True", "b''", "1")
-    assert int(before) == int(after) <= 65536
 
 
 @pytest.fixture(params=["without pwritev2", "without the flag", "without /proc"])

@@ -15,7 +15,7 @@ from glanceclient.common import utils  # noqa: E402
 
 import fastio  # noqa: E402
 from fastio.concurrency import native  # noqa: E402
-from fastio.io.hashing import BATCH, LIMIT  # noqa: E402
+from fastio.io.hashing import BATCH  # noqa: E402
 from fastio.io.hashing_pool import pool  # noqa: E402
 from tests.conftest import MONKEY_PATCHED  # noqa: E402
 from tests.patches.image_api import Image, client, content, image_api, outcome  # noqa: E402
@@ -126,20 +126,6 @@ def test_text_and_buffers_as_pieces(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_piece_that_is_overwritten_by_the_next(kind: str) -> None:
-    whole = content(4 * MIB)
-    buffer = bytearray(MIB)
-
-    def overwriting() -> Iterator[bytearray]:
-        for piece in pieces(whole, MIB):
-            buffer[:] = piece
-            yield buffer
-
-    with fastio.patched(NAME, strict=True):
-        assert sum(len(piece) for piece in check(kind, overwriting(), whole, True)) == len(whole)
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_the_source_fails(kind: str) -> None:
     def failing() -> Iterator[bytes]:
         yield content(MIB)
@@ -184,26 +170,6 @@ def test_md5_may_be_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
             found.append(outcome(lambda: utils.integrity_iter(iter([b"data"]), "0")))
     assert found[0] == found[1]
     assert "md5 algorithm is not available" in found[0][3]
-
-
-def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However slow hashing is, no more than the limit waits for it."""
-    from fastio.io import hashing
-
-    most = 0
-    update = hashing.BackgroundHash.update
-
-    def noting(self: Any, data: Any, /) -> None:
-        nonlocal most
-        update(self, data)
-        most = max(most, sum(self._unfinished))
-
-    monkeypatch.setattr(hashing.BackgroundHash, "update", noting)
-    whole = content(2 * MIB) * 16
-    with fastio.patched(NAME, strict=True):
-        for _ in check("serious_integrity_iter", pieces(whole, MIB), whole, True):
-            pass
-    assert 0 < most <= LIMIT
 
 
 @pytest.mark.skipif(not MONKEY_PATCHED, reason="there are greenlets only after monkey_patch()")

@@ -741,38 +741,6 @@ def test_what_is_off_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
 # Processes, threads, subclasses
 
 
-@pytest.mark.parametrize("monkey", [False, pytest.param(True, marks=needs_eventlet)], ids=["native", "monkey"])
-def test_children_are_fast_after_a_fork(monkey: bool, run_python: RunPython) -> None:
-    code = f"""
-        import os, sys, json
-        if {monkey}:
-            import eventlet
-            eventlet.monkey_patch()
-        import fastio, subprocess
-        from fastio import counters
-        fastio.patch(strict=True)
-        def round_trip():
-            counters.reset()
-            process = subprocess.Popen(["cat"], stdin=-1, stdout=-1)
-            output, _ = process.communicate(b"x" * 300000)
-            return [len(output), counters.exchanges, counters.bytes_in]
-        before = round_trip()
-        pid = os.fork()
-        if pid == 0:
-            if {monkey}:
-                from eventlet import hubs
-                hubs.use_hub()
-            first = round_trip()
-            sys.stdout.write(json.dumps([before, first, round_trip()]) + "\\n")
-            sys.stdout.flush()
-            os._exit(0)
-        os.waitpid(pid, 0)
-        assert round_trip() == before
-        """
-    expected = [300_000, 1, 300_000]
-    assert last_line(run_python(code, options=("-W", "ignore"))) == [expected, expected, expected]
-
-
 def test_patches_come_and_go_while_children_run() -> None:
     """Calls that are under way when a patch is taken back, or applied, end as they began."""
     data = os.urandom(300_000)

@@ -194,7 +194,10 @@ class At:
         return inspect.getattr_static(self.popen, self.name)
 
     def tool(self, style: Function) -> Tool:
-        return Tool(style, self.popen, self.name)
+        """A tool that has been installed there."""
+        tool = Tool(style, self.popen, self.name)
+        tool.install()
+        return tool
 
     def entry(self, report: Any = None) -> Entry:
         report = report or fastio.status()
@@ -214,7 +217,6 @@ def at(request: pytest.FixtureRequest) -> Iterator[At]:
 @pytest.mark.parametrize("style", OPEN)
 def test_below(at: At, style: Function) -> None:
     tool = at.tool(style)
-    tool.install()
     fastio.patch(strict=True)
     entry = at.entry()
     assert entry.outcome is Outcome.APPLIED
@@ -236,7 +238,6 @@ def test_below(at: At, style: Function) -> None:
 @pytest.mark.parametrize("style", OPEN)
 def test_the_tool_below_undoes_itself_first(at: At, style: Function) -> None:
     tool = at.tool(style)
-    tool.install()
     fastio.patch(strict=True)
     tool.undo()
     assert at.ran() == 0
@@ -257,7 +258,6 @@ def test_the_tool_below_undoes_itself_first(at: At, style: Function) -> None:
 def test_the_tool_below_undoes_itself_by_what_it_wraps(at: At) -> None:
     """wrapt's users put back ``__wrapped__``, which is ours by then."""
     tool = at.tool(proxy)
-    tool.install()
     fastio.patch(strict=True)
     setattr(at.popen, at.name, tool.wrapper.__wrapped__)
     assert at.ran() == 1
@@ -276,7 +276,6 @@ def test_the_tool_below_undoes_itself_by_what_it_wraps(at: At) -> None:
 def test_above(at: At, style: Function) -> None:
     fastio.patch(strict=True)
     tool = at.tool(style)
-    tool.install()
     entry = at.entry()
     assert entry.outcome is Outcome.SHADOWED
     assert entry.in_effect
@@ -310,7 +309,6 @@ def test_above(at: At, style: Function) -> None:
 def test_the_tool_above_undoes_itself_after_us(at: At, style: Function) -> None:
     fastio.patch(strict=True)
     tool = at.tool(style)
-    tool.install()
     fastio.unpatch()
     assert (at.ran(), tool.calls) == (0, 1)
     tool.undo()
@@ -332,10 +330,8 @@ def test_the_tool_above_undoes_itself_after_us(at: At, style: Function) -> None:
 @pytest.mark.parametrize("above", [proxy, two_references, default_argument])
 def test_between(at: At, below: Function, above: Function) -> None:
     one = at.tool(below)
-    one.install()
     fastio.patch(strict=True)
     other = at.tool(above)
-    other.install()
     assert (at.ran(), one.calls, other.calls) == (1, 1, 1)
     fastio.unpatch()
     assert at.live() is other.wrapper
@@ -355,7 +351,6 @@ def test_between(at: At, below: Function, above: Function) -> None:
 def test_below_and_opaque(at: At, style: Function) -> None:
     """It cannot be seen what it calls, so that attribute is left alone, and only that one."""
     tool = at.tool(style)
-    tool.install()
     before = attributes()
     with pytest.raises(PatchError) as raised:
         fastio.patch(strict=True)
@@ -384,7 +379,7 @@ def test_below_and_opaque(at: At, style: Function) -> None:
 def test_several_above_are_named_outermost_first(at: At) -> None:
     fastio.patch(strict=True)
     for style in (wraps, proxy, closure):
-        at.tool(style).install()
+        at.tool(style)
     found = at.entry().found
     assert found.index("tool_closure") < found.index("tool_proxy") < found.index("tool_wraps")
     assert at.ran() == 1
@@ -410,7 +405,7 @@ def test_the_public_method_is_wrapped() -> None:
 
 def test_a_wrapper_of_unknown_code_is_not_gone_beneath(at: At) -> None:
     """A wrapper that calls something that is not upstream's, and never upstream's."""
-    tool = at.tool(wraps)
+    tool = Tool(wraps, at.popen, at.name)
     tool.saved = lambda self, *args, **kwargs: None
     tool.install()
     with pytest.raises(PatchError, match=at.name):

@@ -116,26 +116,6 @@ def test_get_hasher() -> None:
     assert late.hexdigest() == hashlib.sha512(payload(MIB) * 2).hexdigest()
 
 
-def test_no_thread_before_there_is_something_for_it(run_python: Callable[..., Any]) -> None:
-    code = f"""
-        import os, fastio
-        fastio.patch("image_hashing", strict=True)
-        from glance_store.common import utils
-        def tasks():
-            return len(os.listdir("/proc/self/task"))
-        before = tasks()
-        for _ in range(10):
-            hash = utils.get_hasher("sha512", False)
-            hash.update(bytes({BATCH - 1}))
-            hash.hexdigest()
-        print(tasks() - before)
-        hash.update(bytes({BATCH}))
-        hash.hexdigest()
-        print(tasks() - before)
-        """
-    assert run_python(code).stdout.split() == ["0", "1"]
-
-
 # The same results
 
 
@@ -251,25 +231,6 @@ def test_a_write_that_fails_in_the_middle(mode: str, run_python: Callable[..., A
 
 
 # Many at once, natively
-
-
-def test_many_uploads_at_once_in_threads(store: Any, hashing_patched: None) -> None:
-    wrong = []
-
-    def upload(number: int) -> None:
-        data = payload(2 * MIB + number)
-        added = store.add(data)
-        if added.multihash != hashlib.sha512(data).hexdigest() or added.checksum != hashlib.md5(data).hexdigest():
-            wrong.append(number)
-
-    threads = [native.module("threading").Thread(target=upload, args=(number,)) for number in range(12)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        while thread.is_alive():
-            thread.join(0.01)
-    assert not wrong
-    assert len(pool.workers) <= pool.workers.most
 
 
 # Under eventlet

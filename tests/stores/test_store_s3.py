@@ -180,21 +180,6 @@ def test_every_part_is_refused(in_parts: Any, wire: Wire, driver: Any, monkeypat
     same(in_parts, wire, lambda store: store.add(ImageFile(DATA), "all-refused", len(DATA)))
 
 
-def test_a_connection_that_breaks(in_parts: Any, wire: Wire) -> None:
-    from botocore.exceptions import EndpointConnectionError
-
-    def answer(request: Any) -> None:
-        if request.part:
-            raise EndpointConnectionError(endpoint_url="http://127.0.0.1")
-
-    os.environ["AWS_MAX_ATTEMPTS"] = "1"
-    try:
-        wire.answer = answer
-        same(in_parts, wire, lambda store: store.add(ImageFile(DATA), "broken", len(DATA)))
-    finally:
-        del os.environ["AWS_MAX_ATTEMPTS"]
-
-
 @pytest.mark.parametrize("fails_at", [0, 3 * MIB, PART, 11 * MIB])
 def test_an_image_file_that_fails(in_parts: Any, wire: Wire, fails_at: int) -> None:
     def add(store: Any) -> Any:

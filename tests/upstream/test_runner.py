@@ -287,24 +287,6 @@ def test_a_test_that_fails_now_and_then_is_none_that_is_worse(python, make_suite
     assert comparison.failures() == []
 
 
-def test_a_test_that_is_only_slow_does_not_hang(python, make_suite) -> None:
-    """It takes longer than its limit in both runs of the suite; alone it has more time."""
-    source = """
-        import subprocess, sys, time, unittest
-
-        class Slow(unittest.TestCase):
-            def test_a_communicate(self):
-                subprocess.run([sys.executable, "-c", ""], capture_output=True)
-
-            def test_slow(self):
-                time.sleep(6)
-    """
-    suite = make_suite(source, never_hang=("slow",))
-    (comparison,) = command.run_all(Runner(python, SHORT), [suite], jobs=2, screen=Screen())
-    assert comparison.patched.tests["made_up.Slow.test_slow"].outcome == "hang"
-    assert comparison.failures() == []
-
-
 def test_a_suite_runs_with_the_python_of_its_environment(make_suite, tmp_path, monkeypatch) -> None:
     other = environment.create(tmp_path / "other")
     monkeypatch.setenv("BENCHMARK_GLANCE32", str(other))
