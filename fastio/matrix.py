@@ -69,8 +69,10 @@ def known_releases(target: Target, requires: Sequence[Requirement]) -> dict[str,
     On some Python: a release need not be known on each of them.
     """
     known: dict[str, set[str]] = {}
-    for key in target.keys:
+    for key in target.keys_for(None):
         for name, versions in _releases(key).items():
+            if name == catalogue.CPYTHON:
+                versions = versions | {each for each in _pythons() if key not in target.keys_for(_minor(each))}
             known[name] = known[name] & versions if name in known else set(versions)
     for requirement in requires:
         if requirement.distribution in known:
@@ -144,6 +146,15 @@ def _releases(key: str) -> dict[str, set[str]]:
                 name, _, version = release.rpartition(" ")
                 found.setdefault(name, set()).add(version)
     return found
+
+
+@lru_cache(maxsize=1)
+def _pythons() -> list[str]:
+    return all_releases()[catalogue.CPYTHON]
+
+
+def _minor(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")[:2]))
 
 
 def _span(name: str, versions: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ class Outcome(str, Enum):  # noqa: UP042 - StrEnum came with Python 3.11
 
     APPLIED = "applied"
     ALREADY = "already"
+    NOT_NEEDED = "not needed"
     WAITING = "waiting for import"
     ABSENT = "absent"
     UNSUPPORTED = "unsupported version"

@@ -131,7 +131,7 @@ def _state(popen: Any) -> dict[str, Any]:
         "closed": {name: stream and stream.closed for name, stream in streams.items()},
         "collected": collected
         and {
-            name: None if stream not in collected else b"".join(collected[stream])
+            name: None if stream not in collected else (b"".join(collected[stream]), b"" in collected[stream])
             for name, stream in streams.items()
             if name != "stdin" and stream is not None
         },

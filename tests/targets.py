@@ -7,11 +7,15 @@ import importlib
 import importlib.metadata
 import importlib.util
 import inspect
+import platform
 import sys
 from typing import Any
 
 from fastio.patching import hooks, places, registry
 from fastio.patching.registry import Patch, Target
+
+#: The running Python as the table of fingerprints names it.
+THIS_PYTHON = f"CPython {platform.python_version()}"
 
 
 def import_targets() -> None:
@@ -42,7 +46,15 @@ def missing(patch: Patch, target: Target) -> str:
         return f"{target.module} is not part of this release"
     if target.find_owner is None and target.owner() is None:
         return f"this release has no {target.attribute.rpartition('.')[0]}"
+    if since := target.not_needed_since(THIS_PYTHON):
+        return f"not needed: {since} and later do it by themselves"
     return ""
+
+
+def not_needed(name: str) -> bool:
+    """Whether upstream does here by itself what the patch ``name`` is for."""
+    (patch,) = registry.select(name)
+    return all(target.not_needed_since(THIS_PYTHON) for target in patch.targets)
 
 
 def function_at(target: Target, attribute: str, key: str) -> Any:

@@ -30,8 +30,8 @@ HIDDEN = Entry("green_wait", "m:Popen.wait", Outcome.SHADOWED, "tool.f stands th
 
 def test_the_outcomes_are_a_closed_set_of_words() -> None:
     assert {outcome.value for outcome in Outcome} == {
-        "applied", "already", "waiting for import", "absent", "unsupported version", "changed upstream code",
-        "shadowed by another wrapper", "reverted", "failed", "off",
+        "applied", "already", "not needed", "waiting for import", "absent", "unsupported version",
+        "changed upstream code", "shadowed by another wrapper", "reverted", "failed", "off",
     }  # fmt: skip
     assert [str(outcome) for outcome in Outcome] == [outcome.value for outcome in Outcome]
     assert json.dumps(Outcome.APPLIED) == '"applied"'

@@ -60,7 +60,7 @@ IN_THE_HUB = {
     ("concurrency/pace.py:Pace.yield_to_hub", "sleep(0)"): "eventlet's",
     ("io/image_files.py:_File.write", "offload.run(*call)"): "a worker's",
     ("io/image_files.py:fetch", "offload.run(*call)"): "a worker's",
-    ("patches/subprocess/_popen.py:communicate", "popen.wait(timeout=popen._remaining_time(endtime))"):
+    ("patches/subprocess/_popen.py:communicate", "popen.wait(timeout=dialect.remaining(popen, endtime))"):
         "upstream's, or see wait.py and green_wait.py",
     ("patches/eventlet/green_wait.py:make.wait",
      "child_exit.wait(self, timeout, hub_wait.WAITER, reap, namespace['TimeoutExpired'])"): "the hub watches",

@@ -95,7 +95,8 @@ def require(*names: str) -> None:
     for name in names:
         # A patch may also be for what this process does not have: a native Popen, or eventlet.
         outcomes = {entry.outcome for entry in report.entries if entry.name == name}
-        if Outcome.APPLIED not in outcomes or outcomes - {Outcome.APPLIED, Outcome.ABSENT, Outcome.WAITING}:
+        fine = {Outcome.APPLIED, Outcome.NOT_NEEDED}
+        if not outcomes & fine or outcomes - {*fine, Outcome.ABSENT, Outcome.WAITING}:
             raise RuntimeError(f"fastio's {name} is not applied here:\n{report}")
 
 

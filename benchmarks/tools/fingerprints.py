@@ -51,14 +51,14 @@ class Wanted(NamedTuple):
 
 
 @cache
-def declared() -> list[Wanted]:
-    """All that patches declare: what they replace and what they rely on."""
+def declared(python: tuple[int, ...] | None = None) -> list[Wanted]:
+    """All that patches declare for that version of Python, or for any: what they replace and what they rely on."""
     of_folder = distributions()
     found = []
     for patch in registry.all_patches():
         for target in patch.targets:
             ranges = {requirement.distribution: requirement for requirement in patch.requirements(target)}
-            for key in target.keys:
+            for key in target.keys_for(python):
                 distribution = of_folder.get(key.partition(":")[0].partition(".")[0], CPYTHON)
                 found.append(Wanted(key, ranges.get(distribution)))
     return found
@@ -77,7 +77,8 @@ def wanted_of(distribution: str, version: str) -> dict[str, list[str]]:
     functions tell whether the range can be wider.
     """
     found: dict[str, dict[str, None]] = {}
-    for key, requirement in declared():
+    python = tuple(map(int, version.split(".")[:2])) if distribution == CPYTHON else None
+    for key, requirement in declared(python):
         if (requirement.distribution if requirement else CPYTHON) == distribution and reaches(requirement, version):
             module, _, name = key.partition(":")
             found.setdefault(module, {})[name] = None

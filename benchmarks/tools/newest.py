@@ -146,7 +146,9 @@ def _new(key: str, release: str, functions: Sequence[fingerprints.Function]) -> 
 def why_to_read(function: fingerprints.Function) -> str:
     """Why somebody has to read a function that is not known; empty if it keeps to all that patches rely on."""
     relying = [
-        patch.name for patch in registry.all_patches() if any(function.key in target.keys for target in patch.targets)
+        patch.name
+        for patch in registry.all_patches()
+        if any(function.key in target.keys_for(None) for target in patch.targets)
     ]
     return f"{', '.join(relying)} rely on its code"
 

@@ -33,8 +33,10 @@ def write_patches(app):
         lines += [patch.name, "=" * len(patch.name), "", text.partition(": ")[2], ""]
         of_each = [list(map(str, patch.requirements(target))) for target in patch.targets]
         of_all = [text for text in of_each[0] if all(text in texts for texts in of_each)]
-        lines += [":requires: " + (", ".join(of_all) or "nothing beyond CPython 3.10 to 3.13")]
+        lines += [":requires: " + (", ".join(of_all) or "nothing beyond CPython 3.10 to 3.15")]
         lines += [":replaces: " + ", ".join(f"``{target.key}``" for target in patch.targets)]
+        firsts = {first: None for target in patch.targets for first in target.not_needed_from}
+        lines += [f":not needed: in CPython {' and '.join(firsts)}, and later"] if firsts else []
         lines += [f":formerly: ``{old}``" for old, new in RENAMED.items() if new == patch.name]
         lines += [] if patch.default else [f":in the default: no; ask for it with ``also={patch.name}``"]
         lines += [""]

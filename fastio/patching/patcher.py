@@ -240,6 +240,9 @@ def _apply_target(patch: Patch, target: Target) -> Entry:
         blocked = state.blocked(patch, target)
         if blocked is not None:
             return blocked
+        needless = state.not_needed(patch, target)
+        if needless is not None:
+            return needless
         left = hooks.get(target)
         if left is not None and patch.name in left.layers and left.outdated(target):
             _remove(patch, target, left)

@@ -88,6 +88,25 @@ def _specifier(text: str) -> SpecifierSet:
 
 
 @dataclass(frozen=True)
+class Since:
+    """What a target relies on from a minor version of Python on, such as ``3.15``: upstream has it only there."""
+
+    python: str
+    name: str
+
+    def holds(self, python: tuple[int, ...]) -> bool:
+        """Whether the target relies on it under that version of Python."""
+        return python >= _version(self.python)
+
+
+class Until(Since):
+    """What a target relies on before that version of Python, and no longer from it on."""
+
+    def holds(self, python: tuple[int, ...]) -> bool:
+        return not super().holds(python)
+
+
+@dataclass(frozen=True)
 class Target:
     """One attribute that a patch replaces, and the functions of upstream's that the replacement relies on.
 
@@ -99,8 +118,9 @@ class Target:
     key: str
     make: Make
     #: functions that the replacement relies on: a name alone is one beside the attribute, of the same class or module;
-    #: those elsewhere are written as ``module:qualified.name``, see ``Hook.relied_on``
-    relies_on: Sequence[str] = ()
+    #: those elsewhere are written as ``module:qualified.name``, see ``Hook.relied_on``. What only some Pythons have is
+    #: declared as ``Since`` or ``Until``
+    relies_on: Sequence[str | Since] = ()
     #: what it relies on in functions that go on running, as stubs; see :mod:`fastio.patching.contracts`. The code of
     #: all others has to be known: of those that it replaces, or does the work of
     contract: str = ""
@@ -120,6 +140,9 @@ class Target:
     #: what upstream has there, if it is a value rather than a function; the functions beside it are then those who
     #: read it, and nothing comes between them and the replacement
     stock: int | None = None
+    #: the first releases of CPython whose own code does what the replacement is for, one of each line that has it:
+    #: with ``("3.13.10", "3.14.1")`` it is needed in 3.13.9 and 3.14.0, and in nothing from 3.14.1 on
+    not_needed_from: Sequence[str] = ()
 
     @property
     def module(self) -> str:
@@ -140,15 +163,12 @@ class Target:
 
         The attribute is the first of them, unless it is a value.
         """
-        code = self.code or self.key
-        prefix = code.removesuffix(last_name(code))
-        found = {} if self.stock is not None else {self.name: code}
-        return found | {name: prefix + name for name in self.relies_on if ":" not in name}
+        return self._beside(self._names(sys.version_info[:2]))
 
     @cached_property
     def elsewhere(self) -> tuple[str, ...]:
         """The keys of the functions that it relies on in other classes and modules."""
-        return tuple(key for key in self.relies_on if ":" in key)
+        return self._elsewhere(self._names(sys.version_info[:2]))
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -157,6 +177,31 @@ class Target:
         The first tells the release: it is the attribute's, or that of a function that reads it.
         """
         return (*self.beside.values(), *self.elsewhere)
+
+    def keys_for(self, python: tuple[int, ...] | None) -> tuple[str, ...]:
+        """The same for another version of Python, with None those of all versions."""
+        names = self._names(python)
+        return (*self._beside(names).values(), *self._elsewhere(names))
+
+    def _names(self, python: tuple[int, ...] | None) -> list[str]:
+        bounded = ((each, each.name) if isinstance(each, Since) else (None, each) for each in self.relies_on)
+        return [name for bound, name in bounded if bound is None or python is None or bound.holds(python)]
+
+    def _beside(self, names: Iterable[str]) -> dict[str, str]:
+        code = self.code or self.key
+        prefix = code.removesuffix(last_name(code))
+        found = {} if self.stock is not None else {self.name: code}
+        return found | {name: prefix + name for name in names if ":" not in name}
+
+    def _elsewhere(self, names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(key for key in names if ":" in key)
+
+    def not_needed_since(self, releases: str) -> str:
+        """The release that was the first to do by itself what the target is for; empty if these ``releases`` do not.
+
+        :param releases: those whose code upstream's function has, such as ``CPython 3.13.10, CPython 3.13.18``
+        """
+        return reached(releases, self.not_needed_from)
 
     @property
     def plain(self) -> bool:
@@ -176,6 +221,24 @@ class Target:
         for name in self.attribute.split(".")[:-1]:
             owner = getattr(owner, name, None)
         return owner
+
+
+def reached(releases: str, firsts: Sequence[str]) -> str:
+    """That of ``firsts``, the first release of each line that has something, which ``releases`` come at or after.
+
+    Empty if they come before. What has the same code is the same in this, so the first of ``releases`` tells of all.
+
+    :param releases: such as ``CPython 3.13.10, CPython 3.13.18``
+    :param firsts: such as ``("3.13.10", "3.14.1")``: later lines have it from their beginning, earlier ones never
+    """
+    name, _, number = releases.partition(", ")[0].rpartition(" ")
+    version = _version(number)
+    of_line = [first for first in firsts if _version(first)[:2] == version[:2]]
+    return next((f"{name} {first}" for first in of_line or firsts[-1:] if version >= _version(first)), "")
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(".")))
 
 
 def last_name(key: str) -> str:

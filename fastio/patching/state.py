@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -81,6 +82,7 @@ def entry(
 
 
 _AGAIN = "call fastio.patch() again"
+_THIS_PYTHON = ".".join(map(str, sys.version_info[:3]))
 
 
 def blocked(patch: Patch, target: Target) -> Entry | None:
@@ -109,6 +111,20 @@ def blocked(patch: Patch, target: Target) -> Entry | None:
     return None
 
 
+def not_needed(patch: Patch, target: Target) -> Entry | None:
+    """What is said of a target whose upstream does by itself what it is for, or None.
+
+    :raises UnknownCodeError: if the code is not known
+    """
+    if not target.not_needed_from:
+        return None
+    upstream = hooks.recognise(target)
+    # Where the code itself does not tell, the version does.
+    since = target.not_needed_since(upstream.release or f"{catalogue.CPYTHON} {_THIS_PYTHON}")
+    found = f"{upstream}: upstream does it by itself since {since}"
+    return entry(patch, target, Outcome.NOT_NEEDED, found, known_by=upstream.by) if since else None
+
+
 def look(patch: Patch, target: Target) -> Entry:
     """What is true of a target now. The first row that holds counts::
 
@@ -120,6 +136,7 @@ def look(patch: Patch, target: Target) -> Entry:
     on                                                          applied
     wanted, but cannot be looked at                            waiting, absent, unsupported
     wanted, but the code is unknown                             changed
+    wanted, but upstream does it by itself                      not needed
     wanted                                                      reverted: patch again
     off   taken back, and something of ours is left there       reverted, see _left_behind
     off   cannot be had                                        absent, unsupported
@@ -152,9 +169,10 @@ def look(patch: Patch, target: Target) -> Entry:
             return obstacle
         try:
             hooks.recognise(target)
+            needless = not_needed(patch, target)
         except UnknownCodeError as error:
             return say(Outcome.CHANGED, error.found, error.advice)
-        return say(Outcome.REVERTED, "the attribute was given another value since", _AGAIN)
+        return needless or say(Outcome.REVERTED, "the attribute was given another value since", _AGAIN)
     if state.taken_back and hook is not None:
         return say(Outcome.REVERTED, *_left_behind(hook))
     if obstacle is not None and obstacle.outcome is not Outcome.WAITING:

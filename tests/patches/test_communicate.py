@@ -8,6 +8,7 @@ import os
 import pathlib
 import resource
 import subprocess
+import sys
 import threading
 from types import ModuleType
 from typing import Any
@@ -26,6 +27,9 @@ from tests.outcome import ATTEMPTS, Call, as_upstream, observe, timed_out, until
 
 pytestmark = pytest.mark.fast_path("exchanges")
 
+#: CPython 3.15's loop is a function of the module: it does not tell what was sent if it ends with an exception, and
+#: a broken pipe never matters to it.
+LOOP_OF_MODULE = sys.version_info >= (3, 15)
 #: A time-out that never strikes, so that communicate() takes no short cut.
 NEVER = 100
 
@@ -313,10 +317,12 @@ print(json.dumps(seen))
 
 
 @pytest.mark.parametrize("how", ["sent", "partly sent"])
-def test_ctrl_c_and_then_go_on(in_mode: Any, how: str) -> None:
+def test_ctrl_c_and_then_go_on(request: pytest.FixtureRequest, in_mode: Any, how: str) -> None:
+    if LOOP_OF_MODULE and "green" in request.node.callspec.params.values():
+        pytest.skip("CPython 3.15 waits with select.poll() after Ctrl-C, which eventlet takes away")
     seen = json.loads(in_mode(INTERRUPTED, "patched", how))
     assert seen == {
-        "caught": "KeyboardInterrupt", "returncode then": None, "sent": True, "started": True,
+        "caught": "KeyboardInterrupt", "returncode then": None, "sent": not LOOP_OF_MODULE, "started": True,
         "stdout": True, "stderr": True, "returncode": 2, "exchanges": 2,
     }  # fmt: skip
     assert {**seen, "exchanges": 0} == json.loads(in_mode(INTERRUPTED, "stock", how))
@@ -461,13 +467,14 @@ def test_broken_pipe_at_the_flush(sp: ModuleType, input: bytes | None) -> None:
         try:
             return popen.communicate(input), popen.returncode
         except BrokenPipeError as error:
-            # Upstream closes stdin once more where the child does not read, and does not expect data in its buffer.
-            # That comes first: nothing of the outputs is lost.
+            # Until 3.15, upstream closes stdin once more where the child does not read, and does not expect data in its
+            # buffer. That comes first: nothing of the outputs is lost.
             return str(error), popen.returncode, popen.stdout.read(), popen.stderr.read()
 
     # Under eventlet upstream spins for ever; natively it is so.
     outputs = data(1, 1000), data(2, 1000)
-    expected = (outputs, 3) if input is None else ("[Errno 32] Broken pipe", 3, *outputs)
+    forgiven = input is None or LOOP_OF_MODULE
+    expected = (outputs, 3) if forgiven else ("[Errno 32] Broken pipe", 3, *outputs)
     if sp.__name__ == "subprocess" and not MONKEY_PATCHED:
         assert go() == expected
     with fastio.patched():

@@ -1,7 +1,6 @@
 """``fix_input_items``: input whose items are larger than a byte."""
 
 import array
-import sys
 from types import ModuleType
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 
 from tests.child import PIPES, Gate, command, data, digest
 from tests.outcome import Call, as_upstream, observe, timed_out
+from tests.targets import not_needed
 
 pytestmark = pytest.mark.fast_path("exchanges")
 
@@ -46,8 +46,8 @@ def test_with_a_timeout_in_between(patched: Any, sp: ModuleType, gate: Gate) -> 
     assert popen.communicate() == (digest(BYTES), b"")
 
 
-#: CPython 3.13.6 and later make bytes of a view first.
-NOT_CONTIGUOUS = "TypeError" if sys.version_info >= (3, 13, 6) else "BufferError"
+#: The releases that send the rest of the input after a time-out make bytes of a view first.
+NOT_CONTIGUOUS = "TypeError" if not_needed("fix_input_resume") else "BufferError"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import sys
 from types import ModuleType
 from typing import Any
 
@@ -13,6 +12,7 @@ import fastio
 from fastio import counters
 from tests.child import BIG, PIPES, Gate, command, data, digest
 from tests.outcome import timed_out, until
+from tests.targets import not_needed
 
 pytestmark = pytest.mark.fast_path("exchanges")
 
@@ -72,7 +72,7 @@ def test_stdin_closed_by_the_caller_in_between(patched: Any, sp: ModuleType, gat
 
 
 #: What upstream does itself it does in its own way.
-waits_for_all = pytest.mark.skipif(sys.version_info >= (3, 13, 6), reason="upstream waits until all of it is sent")
+waits_for_all = pytest.mark.skipif(not_needed("fix_input_resume"), reason="upstream waits until all of it is sent")
 
 
 @waits_for_all
@@ -139,6 +139,5 @@ def test_without_the_patches_beneath(sp: ModuleType, gate: Gate, disabled: list[
             popen.communicate(data(1, BIG), timeout=0.2)
         gate.open()
         assert popen.communicate() == (digest(data(1, BIG)), b"")
-        # Later releases than 3.13.5 do by themselves what the patch does.
-        alone = 0 if sys.version_info >= (3, 13, 6) else 1
+        alone = 0 if not_needed("fix_input_resume") else 1
         assert counters.exchanges == (alone if disabled else 2)

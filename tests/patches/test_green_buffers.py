@@ -13,6 +13,7 @@ from fastio.io import pipes
 from tests.child import BIG, Gate, command, data, out
 from tests.descriptors import unread
 from tests.outcome import as_upstream
+from tests.targets import not_needed
 
 eventlet = pytest.importorskip("eventlet")
 
@@ -101,10 +102,7 @@ def sizes(path: pathlib.Path) -> dict[str, int | str]:
     return found
 
 
-#: CPython 3.14 reads 128 KiB at a time itself.
-upstream_reads_less = pytest.mark.skipif(
-    io.DEFAULT_BUFFER_SIZE >= pipes.DEFAULT_CAPACITY, reason="upstream's buffers are as large"
-)
+upstream_reads_less = pytest.mark.skipif(not_needed("green_buffers"), reason="upstream's buffers are as large")
 
 
 @upstream_reads_less

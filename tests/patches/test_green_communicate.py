@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import sys
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -141,8 +142,6 @@ def in_transfer(green: ModuleType, gate: Gate, **options: Any) -> tuple[Any, Any
     steps = ["in:100000", out(1, 100_000), err(2, 10), gate.tell, gate.wait, "in:-1", out(3, 10)]
     popen = green.Popen(command(*steps), pass_fds=gate.fds, **PIPES)
     waiter = eventlet.spawn(popen.communicate, data(4, BIG), **options)
-    while not popen.__dict__.get("_input_offset"):
-        eventlet.sleep(0)
     gate.reached(eventlet.sleep)
     for _ in range(5):
         eventlet.sleep(0)
@@ -174,7 +173,8 @@ def test_an_exception_thrown_into_the_transfer(
     assert budget.shared.active() == 0
     # Nothing that came is lost, and the next call goes on.
     assert b"".join(popen._fileobj2output[popen.stdout]) == data(1, 100_000)
-    assert 100_000 <= popen._input_offset < BIG
+    # CPython 3.15 forgets what was sent.
+    assert popen._input_offset == 0 if sys.version_info >= (3, 15) else 100_000 <= popen._input_offset < BIG
     gate.open()
     assert popen.communicate() == (data(1, 100_000) + data(3, 10), data(2, 10))
     assert popen._input_offset == BIG

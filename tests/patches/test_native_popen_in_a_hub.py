@@ -9,6 +9,7 @@ import pytest
 import fastio
 from fastio.concurrency import current
 from tests.conftest import MONKEY_PATCHED, hide_hub, needs_eventlet
+from tests.targets import not_needed
 
 pytestmark = pytest.mark.skipif(
     MONKEY_PATCHED, reason="the processes are fresh ones, the same as without TEST_EVENTLET"
@@ -74,9 +75,13 @@ print(json.dumps([
 @pytest.mark.parametrize("setup", SETUPS)
 def test_other_greenlets_run(run_python: Callable[..., Any], setup: str, state: str) -> None:
     pytest.importorskip("gevent" if setup == "gevent" else "eventlet")
+    # CPython 3.15 waits with select.poll(), where no greenlet runs, and which eventlet takes away.
+    waits_with_poll = not_needed("wait")
+    if waits_with_poll and setup == "gevent":
+        pytest.skip("upstream lets no greenlet run")
     code = "\n".join(line.strip() for line in SETUPS[setup].splitlines()) + CODE
     result = run_python(code, state, options=("-W", "ignore"), env={"FASTIO_DISABLED": ""})
-    assert json.loads(result.stdout) == [3, ""]
+    assert json.loads(result.stdout) == (["AttributeError"] * 2 if waits_with_poll else [3, ""])
 
 
 HUB = """

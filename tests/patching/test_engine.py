@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import json
 import logging
@@ -17,7 +18,7 @@ from typing import Any
 import pytest
 
 import fastio
-from fastio import config, counters
+from fastio import cli, config, counters
 from fastio.errors import PatchError
 from fastio.patching import catalogue, modules, registry
 from fastio.patching.registry import Target
@@ -70,7 +71,7 @@ def last_line(result: subprocess.CompletedProcess[str]) -> Any:
 def test_patch_and_unpatch() -> None:
     originals = attributes()
     report = fastio.patch(strict=True)
-    assert {entry.outcome for entry in report.entries} <= {Outcome.APPLIED, Outcome.ABSENT}
+    assert {entry.outcome for entry in report.entries} <= {Outcome.APPLIED, Outcome.ABSENT, Outcome.NOT_NEEDED}
     assert round_trip() == 1
     assert report.entries == fastio.status().entries
     fastio.unpatch()
@@ -698,6 +699,43 @@ def test_a_module_that_is_loaded_anew(run_python: RunPython) -> None:
         print(json.dumps(found))
         """
     assert last_line(run_python(code)) == [1, 0, True, 1, "applied", 0, False]
+
+
+def declare(monkeypatch: pytest.MonkeyPatch, name: str, **declared: Any) -> None:
+    """Have the targets of the patch say this of themselves."""
+
+    def changed(patch: registry.Patch) -> registry.Patch:
+        targets = tuple(dataclasses.replace(target, **declared) for target in patch.targets)
+        return dataclasses.replace(patch, targets=targets) if patch.name == name else patch
+
+    patches = tuple(changed(patch) for patch in registry.patches())
+    monkeypatch.setattr(registry, "patches", lambda: patches)
+
+
+def test_what_upstream_does_by_itself_is_left_to_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is fine: strict accepts it, the command ends well, and the release is named."""
+    declare(monkeypatch, COMMUNICATE, not_needed_from=("3.9",))
+    before = attributes()
+    report = fastio.patch(COMMUNICATE, strict=True)
+    entry = report.entries[0]
+    assert (entry.outcome, entry.in_effect, entry.advice) == (Outcome.NOT_NEEDED, False, "")
+    assert entry.found.startswith("code of CPython 3.") and entry.found.endswith("by itself since CPython 3.9")
+    assert report.problems() == [] and "not needed" in report.summary()
+    assert list(report.entries) == [each for each in fastio.status().entries if each.name == COMMUNICATE]
+    assert (attributes(), round_trip()) == (before, 0)
+    cli.main(["status", "--json"])
+    told = json.loads(capsys.readouterr().out)["patches"]
+    assert [each["outcome"] for each in told if each["name"] == COMMUNICATE][0] == "not needed"
+    assert fastio.unpatch(COMMUNICATE).outcome(COMMUNICATE) is Outcome.OFF
+
+
+def test_code_that_nobody_knows_may_need_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    declare(monkeypatch, COMMUNICATE, not_needed_from=("3.9",))
+    with monkeypatch.context() as changed:
+        changed.setattr(subprocess.Popen, "_communicate", lambda *args: None)
+        assert fastio.patch(COMMUNICATE).entries[0].outcome is Outcome.CHANGED
 
 
 # Logging

@@ -20,12 +20,12 @@ import fastio
 from fastio.errors import UnknownPatchError
 from fastio.patches import requests
 from fastio.patching import catalogue, registry
-from fastio.patching.registry import Requirement, Target
+from fastio.patching.registry import Requirement, Since, Target, Until
 from tests.conftest import HAS_EVENTLET, HAS_OSLO, everything
 from tests.targets import function_at, import_targets, missing
 
 TARGETS = [(patch, target) for patch in registry.all_patches() for target in patch.targets]
-PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14", "3.15")
 
 
 def identify(value: Any) -> str:
@@ -77,8 +77,48 @@ def test_every_target_is_guarded(patch: registry.Patch, target: Target) -> None:
     for attribute, key in target.beside.items():
         assert re.fullmatch(r"[\w.]+:[\w.]+", key)
         assert key.rpartition(".")[2].rpartition(":")[2] in (attribute, "open")
-        for python in PYTHONS:
+    for python in PYTHONS:
+        for key in target.keys_for(tuple(map(int, python.split(".")))):
             assert catalogue.table()[key].get(python), f"no release of {key} is known under Python {python}"
+
+
+def test_what_only_some_pythons_have() -> None:
+    """All of it is declared, and each Python's is looked up there."""
+    relies_on = (Until("3.12", "old"), "always", Since("3.12", "new"), Since("3.14", "other:newer"))
+    target = Target("module:Class.attribute", lambda wrapped, hook: wrapped, relies_on)
+    before, after, all_of_it = target.keys_for((3, 11)), target.keys_for((3, 12)), target.keys_for(None)
+    assert before == ("module:Class.attribute", "module:Class.old", "module:Class.always")
+    assert after == ("module:Class.attribute", "module:Class.always", "module:Class.new")
+    assert target.keys_for((3, 14)) == (*after, "other:newer")
+    assert all_of_it == (*before, "module:Class.new", "other:newer")
+    assert target.keys == target.keys_for(sys.version_info[:2])
+    assert tuple(target.beside.values()) + target.elsewhere == target.keys
+
+
+@pytest.mark.parametrize(
+    ("release", "since"),
+    [
+        ("CPython 3.10.13", ""), ("CPython 3.13.9", ""), ("CPython 3.13.10", "CPython 3.13.10"),
+        ("CPython 3.13.18, CPython 3.14.2", "CPython 3.13.10"), ("CPython 3.14.0", ""),
+        ("CPython 3.14.10", "CPython 3.14.1"), ("CPython 3.15.0", "CPython 3.14.1"), ("CPython 4.0", "CPython 3.14.1"),
+    ],
+)  # fmt: skip
+def test_each_line_of_releases_has_its_own_first(release: str, since: str) -> None:
+    assert registry.reached(release, ("3.13.10", "3.14.1")) == since
+    assert registry.reached(release, ()) == ""
+
+
+@pytest.mark.parametrize(("patch", "target"), TARGETS, ids=identify)
+def test_releases_of_the_same_code_need_a_patch_alike(patch: registry.Patch, target: Target) -> None:
+    """Otherwise the first release that does not need it is declared wrongly."""
+    needed = set()
+    for python, known in catalogue.table()[target.keys[0]].items():
+        # The source has Windows' functions, too, which changed at other times.
+        for releases in known.values() if python != catalogue.SOURCE else ():
+            since = {bool(target.not_needed_since(release)) for release in releases.split(", ")}
+            assert len(since) == 1, releases
+            needed |= since
+    assert needed == ({False, True} if target.not_needed_from else {False})
 
 
 @pytest.mark.parametrize(("patch", "target"), TARGETS, ids=identify)

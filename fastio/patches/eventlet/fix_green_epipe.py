@@ -14,17 +14,17 @@ from posix import write as _write
 from stat import S_ISREG
 from typing import Any
 
-from fastio.patching.registry import Layer, Patch, Requirement, Target
+from fastio.patching.registry import Layer, Patch, Target, reached
 
-#: The first release that waits before it writes.
-_WAITS_FIRST = Requirement("eventlet >= 0.37")
+#: The first releases that wait before they write.
+_WAITS_FIRST = ("0.37",)
 
 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The replacement of ``eventlet.green.os.write``, in the order of the release that is installed."""
     from eventlet import hubs
 
-    waits_first = _WAITS_FIRST.accepts(hook.release.split(", ")[0].rpartition(" ")[2])
+    waits_first = reached(hook.release, _WAITS_FIRST)
 
     def write(fd: int, st: Any) -> int:
         while True:

@@ -2,7 +2,8 @@
 
 Upstream's buffers hold 4 KiB, the value of ``st_blksize``, and text is decoded 8 KiB at a time. With a larger buffer,
 lines and small reads need fewer system calls: lines come 1.3 times as fast. This applies to a child's outputs with
-``bufsize=-1`` and in text mode, and to a GreenPipe that a program opens on a pipe itself.
+``bufsize=-1`` and in text mode, and to a GreenPipe that a program opens on a pipe itself. From CPython 3.14 on,
+upstream's buffers hold 128 KiB, and the patch is not needed.
 
 This patch is not in the default, because programs can notice how much a buffer has read from the pipe. After
 ``read(4096)`` or a line, less is left in the pipe for ``communicate()``, for another reader of the descriptor, and for
@@ -23,9 +24,6 @@ from fastio.patching.registry import Layer, Patch, Target
 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of the ``_open`` behind ``GreenPipe``."""
-    # From CPython 3.14 on, upstream's own buffers hold 128 KiB.
-    if io.DEFAULT_BUFFER_SIZE >= pipes.DEFAULT_CAPACITY:
-        return wrapped
 
     def _open(file: Any, mode: str, buffering: int, *rest: Any) -> Any:
         # Only for reading: a larger buffer would keep what is written from the other side for longer.
@@ -53,6 +51,7 @@ PATCH = Patch(
             make,
             code="_pyio:open",
             without_defaults=True,
+            not_needed_from=("3.14",),
             contract="""
                 def open(file, mode, buffering, encoding, errors, newline, closefd, opener):
                     BufferedReader(raw, buffering)

@@ -1,15 +1,15 @@
 """``Popen._communicate`` on top of the I/O core: what the native and the green replacement have in common.
 
-Everything around the moving of bytes is as in CPython 3.10 to 3.14 (the fingerprints say exactly
+Everything around the moving of bytes is as in CPython 3.10 to 3.15 (the fingerprints say exactly
 which code): when stdin is flushed and closed, what ``_fileobj2output``, ``_input`` and
 ``_input_offset`` hold, when time-outs are looked at, and in which order streams are closed, the
-child is waited for and text is decoded. In what the releases differ is a
-:class:`Dialect`.
+child is waited for and text is decoded. In what the releases differ is a dialect, see
+:mod:`fastio.patches.subprocess._dialects`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +20,19 @@ from fastio.config import Settings
 from fastio.io.drain import Drain
 from fastio.io.exchange import exchange
 from fastio.io.feed import Feed
+from fastio.patches.subprocess._dialects import Dialect, dialect_of
 from fastio.patching import holders
-from fastio.patching.registry import Make, Target
+from fastio.patching.registry import Make, Since, Target, Until
 
-#: What a replacement or wrapper of ``Popen._communicate`` relies on beside it.
-RELIES_ON = ("_save_input", "_check_timeout", "_remaining_time", "_translate_newlines", "communicate")
+Names = Sequence[str | Since]
+
+#: What a replacement or wrapper of ``Popen._communicate`` relies on beside it. The functions of the module are those
+#: that eventlet copies as well.
+RELIES_ON: Names = (
+    "_save_input", "_check_timeout", "_translate_newlines", "communicate", Until("3.15", "_remaining_time"),
+    *(Since("3.15", f"subprocess:{name}")
+      for name in ("_deadline_remaining", "_communicate_io_posix", "_flush_stdin", "_make_input_view")),
+)  # fmt: skip
 #: What a replacement relies on in them.
 CONTRACT = """
     def _save_input(self, input):
@@ -33,6 +41,9 @@ CONTRACT = """
     def _check_timeout(self, endtime, orig_timeout, stdout_seq, stderr_seq, skip_check_and_raise=False):
         TimeoutExpired(self.args, orig_timeout, **_)
     def _remaining_time(self, endtime):
+        return None
+        return endtime - _time()
+    def _deadline_remaining(endtime):
         return None
         return endtime - _time()
     def _translate_newlines(self, data, encoding, errors): ...
@@ -50,88 +61,18 @@ WRAPPED = """
 
 
 def native_target(
-    make: Make, name: str = "_communicate", relies_on: tuple[str, ...] = RELIES_ON, contract: str = CONTRACT
+    make: Make, name: str = "_communicate", relies_on: Names = RELIES_ON, contract: str = CONTRACT, **declared: Any
 ) -> Target:
-    """``name`` of the Popen of native threads."""
-    return Target(f"subprocess:Popen.{name}", make, relies_on, contract, find_owner=holders.native_popen)
+    """``name`` of the Popen of native threads; the rest is as in :class:`Target`."""
+    return Target(f"subprocess:Popen.{name}", make, relies_on, contract, find_owner=holders.native_popen, **declared)
 
 
 def green_target(
-    make: Make, name: str = "_communicate", relies_on: tuple[str, ...] = RELIES_ON, contract: str = CONTRACT
+    make: Make, name: str = "_communicate", relies_on: Names = RELIES_ON, contract: str = CONTRACT, **declared: Any
 ) -> Target:
     """The same of eventlet's Popen, which has it from CPython's."""
     code = f"subprocess:Popen.{name}"
-    return Target(f"eventlet.green.subprocess:Popen.{name}", make, relies_on, contract, code=code)
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """What one release of CPython does differently from another in ``_communicate``."""
-
-    #: the first release that does so
-    since: tuple[int, ...]
-    #: TimeoutExpired from waiting for the child at the end names the caller's timeout, not what was left of it
-    names_whole_timeout: bool = False
-    #: goes on where stdin was closed by the caller, and sends the rest of the input after a time-out
-    resumes_input: bool = False
-
-
-_DIALECTS = (
-    Dialect(since=(3, 13, 6), names_whole_timeout=True, resumes_input=True),
-    Dialect(since=(3, 13, 1), names_whole_timeout=True),
-    Dialect(since=(3, 10)),
-)
-
-
-def dialect_of(release: str) -> Dialect:
-    """The dialect of code that was recognised as that of ``release``, such as ``CPython 3.13.5, CPython 3.13.7``."""
-    version = tuple(int(number) for number in release.split(",")[0].split()[-1].split("."))
-    return next(dialect for dialect in _DIALECTS if version >= dialect.since)
-
-
-class _Communication:
-    """One ``_communicate()`` call: the peer of an exchange that keeps the Popen's own attributes true."""
-
-    def __init__(self, popen: Any, endtime: float | None, orig_timeout: float | None) -> None:
-        self.popen = popen
-        self.endtime = endtime
-        self.orig_timeout = orig_timeout
-        self.files: dict[int, Any] = {}
-        self.outputs: list[tuple[Drain, list[bytes]]] = []
-
-    def flush(self) -> None:
-        """Put what was read where ``_check_timeout`` and other code look for it."""
-        for drain, chunks in self.outputs:
-            data = drain.take()
-            if data:
-                chunks.append(data)
-
-    def remaining(self) -> float | None:
-        if self.endtime is None:
-            return None
-        popen = self.popen
-        left = popen._remaining_time(self.endtime)
-        if left < 0:
-            self.flush()
-            found = popen._fileobj2output
-            popen._check_timeout(
-                self.endtime,
-                self.orig_timeout,
-                found[popen.stdout] if popen.stdout else None,
-                found[popen.stderr] if popen.stderr else None,
-                skip_check_and_raise=True,
-            )
-        return left
-
-    def fed(self, offset: int) -> None:
-        self.popen._input_offset = offset
-
-    def ended(self, fd: int) -> None:
-        for drain, chunks in self.outputs:
-            if drain.fd == fd:
-                # Upstream keeps the empty read at the end as well: b"" and None differ in TimeoutExpired.
-                chunks += [drain.take(), b""]
-        self.files[fd].close()
+    return Target(f"eventlet.green.subprocess:Popen.{name}", make, relies_on, contract, code=code, **declared)
 
 
 def plain_bytes(data: Any) -> bool:
@@ -200,32 +141,29 @@ def communicate(
 
     popen._save_input(input)
 
-    talk = _Communication(popen, endtime, orig_timeout)
+    talk = dialect.communication(dialect, popen, endtime, orig_timeout)
     pipe_size = 0 if has_pipes_of_chosen_size(popen) else settings.pipe_size
     for stream, chunks in ((popen.stdout, stdout), (popen.stderr, stderr)):
         if stream and chunks is not None and not stream.closed:
             drain = Drain(stream.fileno(), settings.chunk_size, pipe_size)
             talk.files[drain.fd] = stream
             talk.outputs.append((drain, chunks))
-    feed = None
     sends_rest = resumes or dialect.resumes_input
     if popen.stdin and (popen._input and not popen.stdin.closed if sends_rest else input):
         fd = popen.stdin.fileno()
         talk.files[fd] = popen.stdin
-        feed = Feed(fd, memoryview(popen._input), popen._input_offset, settings.chunk_size, pipe_size)
+        talk.feed = Feed(fd, memoryview(popen._input), popen._input_offset, settings.chunk_size, pipe_size)
     try:
         with mode.waiter.open_selector() as selector:
             drains = [drain for drain, _ in talk.outputs]
             is_over = (lambda: popen.poll() is not None) if resumes else None
-            exchange(drains, feed, selector, talk, mode.new_pace(settings), is_over)
+            exchange(drains, talk.feed, selector, talk, mode.new_pace(settings), is_over)
+        talk.loop_ended()
     finally:
-        if feed is not None:
-            popen._input_offset = feed.offset
-            feed.close()
-        talk.flush()
+        talk.close()
 
     try:
-        popen.wait(timeout=popen._remaining_time(endtime))
+        popen.wait(timeout=dialect.remaining(popen, endtime))
     except Exception as error:
         if dialect.names_whole_timeout and hasattr(error, "timeout"):
             error.timeout = orig_timeout
@@ -236,10 +174,11 @@ def communicate(
 
 def replacement(wrapped: Callable[..., Any], hook: Any, mode: Mode, resumes: bool = False) -> Callable[..., Any]:
     """A ``_communicate`` that exchanges in ``mode``; see :func:`communicate`."""
-    dialect = dialect_of(hook.release)
+    dialect = dialect_of(hook.release)(hook.original.__globals__)
+    sends_rest = resumes or dialect.resumes_input
 
     def _communicate(self: Any, input: Any, endtime: float | None, orig_timeout: float | None) -> tuple[Any, Any]:
-        to_send = self._input if resumes else None if self.text_mode else input
+        to_send = (sends_rest and self._input) or (None if self.text_mode else input)
         if to_send and not plain_bytes(to_send) or not mode.may_wait():
             return wrapped(self, input, endtime, orig_timeout)
         return communicate(self, input, endtime, orig_timeout, dialect, mode, resumes)

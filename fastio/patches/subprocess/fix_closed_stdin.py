@@ -1,6 +1,7 @@
 """``fix_closed_stdin``: ``communicate()`` after ``stdin.close()`` returns the outputs.
 
-CPython up to 3.13.5 raises ``ValueError: flush of closed file``. Later releases return the outputs, too.
+Up to 3.13.9, and in 3.14.0, CPython raises ``ValueError: flush of closed file``. Later releases return the outputs by
+themselves, and the patch is not needed there.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.patches.subprocess import _popen
+from fastio.patches.subprocess._dialects import RESUMES_INPUT
 from fastio.patching.registry import Layer, Patch
 
 
@@ -31,11 +33,11 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 
 PATCH = Patch(
     __name__,
-    summary="communicate() after stdin.close() returns the outputs, as CPython 3.13.6 does",
+    summary="communicate() after stdin.close() returns the outputs, as CPython 3.13.10 does",
     layer=Layer.FIX,
     after=("fix_input_resume",),
     targets=(
-        _popen.native_target(make, relies_on=(), contract=_popen.WRAPPED),
-        _popen.green_target(make, relies_on=(), contract=_popen.WRAPPED),
+        _popen.native_target(make, relies_on=(), contract=_popen.WRAPPED, not_needed_from=RESUMES_INPUT),
+        _popen.green_target(make, relies_on=(), contract=_popen.WRAPPED, not_needed_from=RESUMES_INPUT),
     ),
 )

@@ -1,7 +1,7 @@
 """``fix_input_items``: all of an ``input`` is sent, even if its items are larger than a byte.
 
-CPython up to 3.14 compares the number of written bytes with the number of items. So ``communicate(array("I", …))``
-loses data.
+CPython compares the number of written bytes with the number of items. So ``communicate(array("I", …))`` loses data.
+From 3.13.10 and 3.14.1 on, it sends all of a ``memoryview``, but still not of an array.
 """
 
 from __future__ import annotations

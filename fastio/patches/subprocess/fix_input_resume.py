@@ -1,10 +1,10 @@
 """``fix_input_resume``: after a time-out, the next ``communicate()`` sends the rest of the input.
 
-CPython up to 3.13.5 does not send the rest and leaves stdin open, so a child that waits for the end of its input never
-exits. Later releases send it. But they wait until all of it is sent, even if the child has exited and another process,
-which the child left behind, holds its stdin. With this patch, the rest is sent only as long as the older releases
-would wait anyhow: until the outputs have ended and the child has exited. So ``kill()`` and ``communicate()`` after a
-time-out return when they always did.
+Up to 3.13.9, and in 3.14.0, CPython does not send the rest and leaves stdin open, so a child that waits for the end of
+its input never exits. Later releases send it by themselves, and the patch is not needed there. But they wait until all
+of it is sent, even if the child has exited and another process, which the child left behind, holds its stdin. With this
+patch, the rest is sent only as long as the older releases would wait anyhow: until the outputs have ended and the child
+has exited. So ``kill()`` and ``communicate()`` after a time-out return when they always did.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from typing import Any
 
 from fastio.patches.eventlet import green_communicate
 from fastio.patches.subprocess import _popen, communicate
+from fastio.patches.subprocess._dialects import RESUMES_INPUT
 from fastio.patching.registry import Layer, Make, Patch
 
 
 def _make(mode: Callable[[Any], _popen.Mode]) -> Make:
     def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
         """The wrapper of ``Popen._communicate``."""
-        if _popen.dialect_of(hook.release).resumes_input:
-            return wrapped
         resumed = _popen.replacement(wrapped, hook, mode(hook), resumes=True)
 
         def _communicate(self: Any, input: Any, endtime: float | None, orig_timeout: float | None) -> tuple[Any, Any]:
@@ -38,5 +37,8 @@ PATCH = Patch(
     summary="communicate() after a time-out sends the rest of the input, as newer releases of CPython do",
     layer=Layer.FIX,
     after=("fix_input_items",),
-    targets=(_popen.native_target(_make(communicate.mode)), _popen.green_target(_make(green_communicate.mode))),
+    targets=(
+        _popen.native_target(_make(communicate.mode), not_needed_from=RESUMES_INPUT),
+        _popen.green_target(_make(green_communicate.mode), not_needed_from=RESUMES_INPUT),
+    ),
 )

@@ -2,7 +2,8 @@
 
 Upstream looks at the child after 1, 2, 4 … ms, and then every 50 ms. With this patch, a pidfd tells when the child has
 exited, and then upstream's code runs. Upstream's code alone runs where there is no pidfd, and in a thread that has a
-hub, because its ``time.sleep`` may be the call that lets other greenlets run.
+hub, because its ``time.sleep`` may be the call that lets other greenlets run. From 3.15 on, CPython itself waits for a
+pidfd, and the patch is not needed.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ PATCH = Patch(
             def _try_wait(self, wait_flags):
                 os.waitpid(self.pid, wait_flags)
             """,
+            not_needed_from=("3.15",),
         ),
     ),
 )

@@ -1,0 +1,142 @@
+"""What the releases of CPython do differently in ``Popen._communicate``, and what its own attributes hold meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+from fastio.io.drain import Drain
+from fastio.io.feed import Feed
+from fastio.patching import registry
+
+#: The first releases that go on where the caller has closed stdin, and send the rest of the input after a time-out.
+RESUMES_INPUT: Sequence[str] = ("3.13.10", "3.14.1")
+
+
+class Communication:
+    """One ``_communicate()`` call: the peer of an exchange that keeps the Popen's own attributes true."""
+
+    def __init__(self, dialect: Dialect, popen: Any, endtime: float | None, orig_timeout: float | None) -> None:
+        self.dialect = dialect
+        self.popen = popen
+        self.endtime = endtime
+        self.orig_timeout = orig_timeout
+        self.files: dict[int, Any] = {}
+        self.outputs: list[tuple[Drain, list[bytes]]] = []
+        self.feed: Feed | None = None
+
+    def remaining(self) -> float | None:
+        if self.endtime is None:
+            return None
+        left = self.dialect.remaining(self.popen, self.endtime)
+        if left < 0:
+            self.loop_ended()
+            self._flush()
+            popen = self.popen
+            found = popen._fileobj2output
+            popen._check_timeout(
+                self.endtime,
+                self.orig_timeout,
+                found[popen.stdout] if popen.stdout else None,
+                found[popen.stderr] if popen.stderr else None,
+                skip_check_and_raise=True,
+            )
+        return left
+
+    def fed(self, offset: int) -> None:
+        self.popen._input_offset = offset
+
+    def ended(self, fd: int) -> None:
+        for drain, chunks in self.outputs:
+            if drain.fd == fd:
+                # Upstream keeps the empty read at the end as well: b"" and None differ in TimeoutExpired.
+                chunks += [drain.take(), b""]
+        self.files[fd].close()
+
+    def loop_ended(self) -> None:
+        """Upstream's loop ends here: everything is moved, or the time is over."""
+
+    def close(self) -> None:
+        """The exchange has ended, perhaps with an exception."""
+        if self.feed is not None:
+            self.fed(self.feed.offset)
+            self.feed.close()
+        self._flush()
+
+    def _flush(self) -> None:
+        """Put what was read where ``_check_timeout`` and other code look for it."""
+        for drain, chunks in self.outputs:
+            data = drain.take()
+            if data:
+                chunks.append(data)
+
+
+class Dialect:
+    """CPython 3.10 and later.
+
+    :param namespace: the names that upstream's function sees
+    """
+
+    #: the first releases of this dialect, one of each line of releases that has it
+    since: Sequence[str] = ("3.10",)
+    #: goes on where stdin was closed by the caller, and sends the rest of the input after a time-out
+    resumes_input = False
+    #: TimeoutExpired from waiting for the child at the end names the caller's timeout, not what was left of it
+    names_whole_timeout = False
+    communication = Communication
+
+    def __init__(self, namespace: dict[str, Any]) -> None:
+        self._namespace = namespace
+
+    def remaining(self, popen: Any, endtime: float | None) -> Any:
+        """Seconds until ``endtime``, as upstream computes them; None without one."""
+        return popen._remaining_time(endtime)
+
+
+class NamesWholeTimeout(Dialect):
+    """CPython 3.13.5 and later."""
+
+    since: Sequence[str] = ("3.13.5",)
+    names_whole_timeout = True
+
+
+class ResumesInput(NamesWholeTimeout):
+    """CPython 3.13.10, CPython 3.14.1 and later."""
+
+    since: Sequence[str] = RESUMES_INPUT
+    resumes_input = True
+
+
+class _WithLoopOfModule(Communication):
+    """The loop is a function of the module, which knows nothing of the Popen."""
+
+    def fed(self, offset: int) -> None:
+        # An exception leaves it as it was before the call.
+        pass
+
+    def ended(self, fd: int) -> None:
+        self._flush()
+        is_input = self.feed is not None and fd == self.feed.fd
+        with contextlib.suppress(BrokenPipeError if is_input else OSError):
+            self.files[fd].close()
+
+    def loop_ended(self) -> None:
+        if self.feed is not None:
+            self.popen._input_offset = self.feed.offset
+
+
+class LoopOfModule(ResumesInput):
+    """CPython 3.15 and later."""
+
+    since: Sequence[str] = ("3.15",)
+    communication = _WithLoopOfModule
+
+    def remaining(self, popen: Any, endtime: float | None) -> Any:
+        return self._namespace["_deadline_remaining"](endtime)
+
+
+def dialect_of(releases: str) -> type[Dialect]:
+    """The dialect of code that was recognised as that of ``releases``, such as ``CPython 3.13.5, CPython 3.13.7``."""
+    newest_first = (LoopOfModule, ResumesInput, NamesWholeTimeout, Dialect)
+    return next(dialect for dialect in newest_first if registry.reached(releases, dialect.since))
