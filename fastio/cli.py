@@ -1,4 +1,4 @@
-"""The command line: ``fastio status``, ``fastio run``, ``fastio trace``, ``fastio validate`` and ``fastio report``."""
+"""The command line: ``fastio status``, ``run``, ``fingerprint``, ``trace``, ``validate`` and ``report``."""
 
 import argparse
 import importlib
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import fastio
-from fastio import checkout, config
+from fastio import checkout, config, signing
 from fastio.errors import FastioError
 from fastio.patching import registry
 
@@ -32,6 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "patch nothing",
     )
     _add_run(commands)
+    signing.add_command(commands)
     commands.add_parser(
         "trace",
         help="report: show where the recorded requests spent their time, and what failed",
@@ -51,6 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = parser.parse_args(given)
         if arguments.command == "run":
             return _run(parser, arguments)
+        if arguments.command == "fingerprint":
+            return signing.run(arguments)
         if arguments.matrix:
             from fastio import matrix
 

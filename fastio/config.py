@@ -114,6 +114,14 @@ def _parse_directory(value: Any) -> str:
     return path
 
 
+def _parse_file(value: Any) -> str:
+    """The absolute path of a file that can be read."""
+    path = os.path.abspath(os.fspath(value))
+    if not str(value).strip() or "\0" in path or not os.path.isfile(path) or not os.access(path, os.R_OK):
+        raise ValueError("not a file")
+    return path
+
+
 class Setting(NamedTuple):
     """One row of the table."""
 
@@ -208,6 +216,10 @@ SETTINGS = (
             "names of patches, separated by commas (see fastio.names())",
             "Patches outside the default that are applied as well. They change what programs written for upstream may "
             "rely on."),
+    Setting("site_fingerprints", "FASTIO_SITE_FINGERPRINTS", None, _parse_file,
+            "a file that fastio fingerprint add has written",
+            "File with the code that this site has read and signed, such as a distribution's fixes. Patches are in "
+            "effect with this code as well."),
     Setting("enabled", "FASTIO", True, _parse_switch,
             "1, true, yes, on or 0, false, no, off", "The kill switch: with FASTIO=0, fastio.patch() does nothing."),
 )  # fmt: skip
@@ -231,6 +243,7 @@ class Settings:
     trace_total_size: int
     disabled: tuple[str, ...]
     also: tuple[str, ...]
+    site_fingerprints: str | None
     enabled: bool
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 

@@ -50,8 +50,9 @@ class Entry:
     advice: str = ""
     #: whether fastio's function is called
     in_effect: bool = False
-    #: what has recognised upstream's code: ``bytecode``, ``source``, or ``contract`` where one of the functions is
-    #: unknown but keeps to what the patch relies on; empty unless in effect
+    #: what has recognised upstream's code: ``bytecode``, ``source``, ``site`` where one of the functions is known only
+    #: from ``site_fingerprints``, ``contract`` where one is unknown but keeps to what the patch relies on; empty unless
+    #: in effect
     known_by: str = ""
 
     @property

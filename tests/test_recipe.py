@@ -59,8 +59,9 @@ SETUP = """
     sys.path[:0] = [sys.argv[2], str(root / "site")]
     import fastio.patches
     fastio.patches.__path__.append(str(root / "patches"))
-    from benchmarks.tools import fingerprints
+    from benchmarks.tools import fingerprints, known
     fingerprints.TABLE = root / "table.json"
+    known.FILE = root / "known.json"
     from fastio.patching import catalogue
     if fingerprints.TABLE.exists():
         catalogue.table = lambda: json.loads(fingerprints.TABLE.read_text())

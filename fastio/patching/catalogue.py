@@ -45,13 +45,33 @@ def known_python(key: str) -> bool:
     return PYTHON in known or SOURCE in known and any(PYTHON in others for others in table().values())
 
 
+class Signed(NamedTuple):
+    """A function's code, and who says that it is like a release's; see :mod:`fastio.patching.site`."""
+
+    #: as ``module:qualified.name``
+    key: str
+    #: of its source, see :mod:`fastio.patching.syntax`
+    fingerprint: str
+    #: the known release that patches are to take it for, such as ``eventlet 0.39.1``
+    like: str
+    why: str
+    who: str
+    #: such as ``2026-11-23``
+    date: str
+
+    def __str__(self) -> str:
+        return f"{self.key} like {self.like}, signed by {self.who} on {self.date}: {self.why}"
+
+
 class Known(NamedTuple):
     """Code that is known."""
 
     #: upstream's releases that have it
     releases: str
-    #: what has told so: ``bytecode`` or ``source``
+    #: what has told so: ``bytecode``, ``source`` or ``site``
     by: str
+    #: who says so, if it is the site
+    signed: Signed | None = None
 
 
 def recognise(key: str, function: Any) -> Known | None:
@@ -67,7 +87,31 @@ def recognise(key: str, function: Any) -> Known | None:
 
     digest = syntax.of_function(function, _names())
     releases = None if digest is None else table()[key].get(SOURCE, {}).get(digest)
-    return None if releases is None else Known(releases, "source")
+    if releases is not None:
+        return Known(releases, "source")
+    signed = next((each for each in _signed if (each.key, each.fingerprint) == (key, digest)), None)
+    return None if signed is None else Known(signed.like, "site", signed)
+
+
+#: What the site has signed.
+_signed: tuple[Signed, ...] = ()
+
+
+def signed() -> tuple[Signed, ...]:
+    """What ``put_signed`` was last given."""
+    return _signed
+
+
+def put_signed(signed: tuple[Signed, ...]) -> None:
+    """Have this code be known as well, and no other that was signed before."""
+    global _signed
+    _signed = signed
+
+
+def releases(key: str) -> list[str]:
+    """The releases of which the code of ``key`` is known, under any Python."""
+    found = {release for hashes in table()[key].values() for text in hashes.values() for release in text.split(", ")}
+    return sorted(found)
 
 
 def source(function: FunctionType) -> Source | None:

@@ -195,7 +195,14 @@ class Upstream(NamedTuple):
     def by(self) -> str:
         """What has recognised the code: the least certain of what has recognised one of the functions."""
         found = {_by(known) for known in self.functions.values()}
-        return next(way for way in (BY_CONTRACT, "source", "bytecode") if way in found)
+        return next(way for way in (BY_CONTRACT, "site", "source", "bytecode") if way in found)
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the site has signed for it no longer."""
+        return any(
+            known and known.signed and known.signed not in catalogue.signed() for known in self.functions.values()
+        )
 
     def __str__(self) -> str:
         others: dict[str, list[str]] = {}
@@ -203,7 +210,9 @@ class Upstream(NamedTuple):
             others.setdefault(_by(known), []).append(registry.last_name(key))
         others.pop("bytecode", None)
         first = f"code of {catalogue.span(self.release)}" if self.known else "changed code"
-        if _by(self.known) != "bytecode":
+        if self.known and self.known.signed:
+            first = f"code like {self.release}, signed by {self.known.signed.who} on {self.known.signed.date}"
+        elif _by(self.known) != "bytecode":
             first += f", by {_by(self.known)}"
         return "; ".join([first, *(f"by {way}: {', '.join(names)}" for way, names in others.items())])
 
@@ -267,21 +276,24 @@ def _check_contract(target: Target, name: str, key: str, function: FunctionType)
 
     :raises UnknownCodeError: if it does not, or has to be known
     """
-    found = f"{name} has unknown code"
-    if target.contract:
-        # Imported here because few need it.
-        from fastio.patching import contracts
+    broken = broken_contract(target, key, function)
+    if broken:
+        raise UnknownCodeError(f"{name} has {broken}", _REPORT_IT)
 
-        stub = contracts.stubs(target.contract).get(registry.last_name(key))
-        source = catalogue.source(function) if stub else None
-        if stub and source:
-            broken = contracts.violation(stub, function, source.node)
-            if not broken:
-                return
-            found += f" that breaks the contract: it {broken}"
-        elif stub:
-            found += ", and no source to check the contract with"
-    raise UnknownCodeError(found, _REPORT_IT)
+
+def broken_contract(target: Target, key: str, function: FunctionType) -> str:
+    """What a function of unknown code does otherwise than the target relies on; empty if there is nothing."""
+    # Imported here because few need it.
+    from fastio.patching import contracts
+
+    stub = contracts.stubs(target.contract).get(registry.last_name(key))
+    if stub is None:
+        return "unknown code"
+    source = catalogue.source(function)
+    if source is None:
+        return "unknown code, and no source to check the contract with"
+    broken = contracts.violation(stub, function, source.node)
+    return f"unknown code that breaks the contract: it {broken}" if broken else ""
 
 
 def _recognise_elsewhere(target: Target, key: str, function: Any) -> Known | None:
@@ -299,6 +311,20 @@ def _recognise_elsewhere(target: Target, key: str, function: Any) -> Known | Non
     # Beneath a wrapper it would be known, but it is the wrapper that upstream calls.
     who = places.describe(function)
     raise UnknownCodeError(f"{who} stands at {key}", f"call fastio.patch() before {who.partition('.')[0]} takes it")
+
+
+def find_function(key: str) -> FunctionType | None:
+    """Upstream's function that targets are about, known or not; None if it is not imported or does not exist."""
+    for target in (target for patch in registry.all_patches() for target in patch.targets):
+        attribute = next((attribute for attribute, its in target.beside.items() if its == key), None)
+        if attribute is not None and target.module in sys.modules and target.owner() is not None:
+            place = places.AttributePlace(target.owner(), attribute)
+            modules = (target.module, key.partition(":")[0])
+            found = places.find(place, functools.partial(_is_upstreams, modules, registry.last_name(key)))
+            if found is not None:
+                return _original(found.places[0].get())
+    function = _original(_function_at(key))
+    return function if type(function) is FunctionType else None
 
 
 def _function_at(key: str) -> Any:

@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from fastio import config
 from fastio.errors import PatchError, SettingError
-from fastio.patching import holders, hooks, modules, registry, state
+from fastio.patching import catalogue, holders, hooks, modules, registry, state
+from fastio.patching.catalogue import Signed
 from fastio.patching.exclusive import LOG, Exclusive
 from fastio.patching.hooks import Hook, UnknownCodeError
 from fastio.patching.registry import Patch, Target
@@ -39,11 +40,11 @@ class _Call(NamedTuple):
     #: those of the service, by default the ones given last
     options: config.Options | None
 
-    def resolve(self) -> tuple[config.Settings, list[Patch]]:
-        """The settings that the call asks for, and its patches, whose modules are imported."""
+    def resolve(self) -> tuple[config.Settings, list[Patch], tuple[Signed, ...]]:
+        """The settings that the call asks for, its patches, whose modules are imported, and the site's signatures."""
         settings = config.resolve(self.arguments, options=self.options)
         _check_names(settings)
-        return settings, _choose(self.names, settings)
+        return settings, _choose(self.names, settings), _read_signed(settings)
 
 
 class _Change(NamedTuple):
@@ -55,6 +56,7 @@ class _Change(NamedTuple):
     added: frozenset[str]
     settings_before: config.Settings | None
     options_before: config.Options
+    signed_before: tuple[Signed, ...]
     #: it was strict, and something was left alone: all is as before
     refused: bool
 
@@ -99,7 +101,7 @@ def status() -> Report:
 
 def _apply(call: _Call) -> tuple[Report, _Change | None]:
     # What imports, reads files or refuses comes first. Nothing of others runs while the lock is held.
-    settings, chosen = call.resolve()
+    settings, chosen, _ = call.resolve()
     _prepare(chosen)
     change = _turns.change(lambda: _apply_alone(call))
     if change is None:
@@ -122,8 +124,8 @@ _LATER = "called while this thread is at another call of fastio's: done when tha
 
 def _apply_alone(call: _Call) -> _Change:
     # Another thread may have changed the options since they were looked at first.
-    settings, chosen = call.resolve()
-    settings_before, options_before = config.in_force(), config.options()
+    settings, chosen, signed = call.resolve()
+    settings_before, options_before, signed_before = config.in_force(), config.options(), catalogue.signed()
     wanted_before = {patch.name for patch in _known() if state.is_wanted(patch)}
     for setting in _asking(settings):
         # Before anything is changed: it may refuse.
@@ -132,6 +134,7 @@ def _apply_alone(call: _Call) -> _Change:
 
     config.put_in_force(settings)
     config.put_options(options_before if call.options is None else call.options)
+    _put_signed(signed)
     for patch in chosen:
         if call.names is not None and patch.name not in settings.also:
             for record in state.records(patch):
@@ -146,7 +149,7 @@ def _apply_alone(call: _Call) -> _Change:
         entries += [_apply_target(patch, target) for target in patch.targets]
 
     added = frozenset(patch.name for patch in chosen if patch.name not in wanted_before)
-    change = _Change(entries, settings, added, settings_before, options_before, refused=False)
+    change = _Change(entries, settings, added, settings_before, options_before, signed_before, refused=False)
     if call.strict and any(entry.left_alone for entry in entries):
         _take_back(change)
         return change._replace(refused=True)
@@ -159,6 +162,17 @@ def _take_back(change: _Change) -> None:
     _end_those_without_patches()
     config.put_in_force(change.settings_before)
     config.put_options(change.options_before)
+    _put_signed(change.signed_before)
+
+
+def _put_signed(signed: tuple[Signed, ...]) -> None:
+    """Have the site's code be known, and take back what is at code that it has signed no longer."""
+    catalogue.put_signed(signed)
+    for patch in _known():
+        for target in patch.targets:
+            hook = hooks.get(target)
+            if hook is not None and patch.name in hook.layers and hook.upstream[patch.name].outdated:
+                _remove(patch, target, hook)
 
 
 def _revert_alone(chosen: Sequence[Patch]) -> list[Entry]:
@@ -221,6 +235,20 @@ def _check_names(settings: config.Settings) -> None:
             outside = ", ".join(registry.outside_the_default())
             allowed = f"names of patches: {known}; outside of the default: {outside}"
             raise SettingError("also", name, settings.sources["also"], allowed)
+
+
+def _read_signed(settings: config.Settings) -> tuple[Signed, ...]:
+    path = settings.site_fingerprints
+    if path is None or not settings.enabled:
+        return ()
+    # Imported here because few sites have such a file.
+    from fastio.patching import site
+
+    try:
+        return site.read(path)
+    except (OSError, ValueError) as error:
+        allowed = f"a file that fastio fingerprint add has written ({error})"
+        raise SettingError("site_fingerprints", path, settings.sources["site_fingerprints"], allowed) from None
 
 
 def _end_those_without_patches(asking: Sequence[str] = ()) -> None:
@@ -338,6 +366,7 @@ def _report(entries: Sequence[Entry], settings: config.Settings | None = None) -
     for requirement in map(registry.Requirement, registry.libraries().values()):
         versions[requirement.distribution] = state.version(requirement.distribution) or "absent"
     notes = [note for setting in registry.ON_DEMAND if setting in _asked for note in registry.demanded(setting).notes()]
+    notes += [f"site_fingerprints: {signed}" for signed in catalogue.signed()]
     return Report(entries, settings or config.effective(), versions, holders.late_holders(), notes)
 
 
