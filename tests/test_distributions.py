@@ -64,12 +64,12 @@ def test_what_can_not_be_made(
     assert distributions.main(words) == (0 if if_possible else 1)
     told = capsys.readouterr().err
     assert told.count("E: no such suite") == 2 and "one: debootstrap --variant=minbase" in told
-    assert ("not passed: one, two" in told) is not if_possible
+    assert ("not passed: one (python3), two (python3)" in told) is not if_possible
 
 
 @pytest.mark.parametrize("status", [0, 1])
 def test_what_is_run(root: None, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, status: int) -> None:
-    """The packages, the environment with that Python and those extras, the status, and the tests in both modes."""
+    """The packages, an environment of each Python with those extras, the status, and the tests in both modes."""
     commands = []
 
     def note(command: list[str], **options: object) -> subprocess.CompletedProcess[str]:
@@ -77,20 +77,31 @@ def test_what_is_run(root: None, tmp_path: pathlib.Path, monkeypatch: pytest.Mon
         return subprocess.CompletedProcess(command, status if "pytest" in command else 0, stdout="")
 
     def make(self: Distribution) -> None:
-        self.root.mkdir()
+        self.root.mkdir(exist_ok=True)
 
     monkeypatch.setattr(distributions.subprocess, "run", note)
     monkeypatch.setattr(Distribution, "make", make)
-    words = ["--directory", str(tmp_path), "--packages", "glance-api", "--python", "python3.14", "--extras", "test"]
+    pythons = ["python3.14", "python3.15"]
+    words = ["--directory", str(tmp_path), "--packages", "glance-api", "--python", *pythons, "--extras", "test"]
     assert distributions.main([*words, "--", "tests/io"]) == status
     inside = [command.partition(f"{tmp_path}/sid ")[2] for command in commands]
     assert inside[0].startswith("apt-get") and inside[0].endswith("update")
-    assert inside[1].endswith("install -y --no-install-recommends glance-api")
-    assert any(command.startswith("python3.14 -m venv --clear --system-site-packages") for command in inside)
+    assert inside[1].endswith("install -y --no-install-recommends glance-api python3.14-venv")
+    assert any(command.endswith(" python3.15-venv") for command in inside)
+    made = [command.partition(" ")[0] for command in inside if " -m venv --clear --system-site-packages" in command]
+    assert made == pythons
     assert any(command.endswith("pip install -q -e /opt/fastio[test]") for command in inside)
-    assert [("TEST_EVENTLET=0" in each, each.endswith("tests/io")) for each in inside if "pytest" in each] == [
-        (True, True),
-        (False, True),
+    ran = [each.partition(" PYTHONDONTWRITEBYTECODE=1 ")[2].split(maxsplit=2) for each in inside if "pytest" in each]
+    tests = ["tests/io", f"tests/io -k {distributions.FURTHER}"]
+    modes = ["TEST_EVENTLET=0", "TEST_EVENTLET=1"]
+    python = f"/{distributions.ENVIRONMENT}/bin/python"
+    assert ran == [
+        words
+        for each in tests
+        for words in (
+            *([mode, python, f"-m pytest -q -rfE {each}"] for mode in modes),
+            [python, "-m", f"pytest {' '.join(distributions.SHEEPDOG)}"],
+        )
     ]
 
 

@@ -1,11 +1,12 @@
 """Makes a release of Debian in a directory of its own, and runs the tests there with what it packages.
 
-    python -m benchmarks.tools.distributions [--suites trixie …] [--python python3.14] [--packages glance-api …] [tests]
+    python -m benchmarks.tools.distributions [--suites trixie …] [--python python3.15 …] [--packages …] [tests]
 
 Only root can: debootstrap makes each directory, once, and the tests run in it with a mount namespace of their own. A
 copy of the checkout, without what git ignores, goes into it; the machine itself stays as it is. ``--packages`` names
 what the distribution is to install; what the tests need and it does not have comes from PyPI. First comes the summary
-of ``fastio status``, then the tests, natively and with ``eventlet.monkey_patch()``.
+of ``fastio status``, then the tests, natively and with ``eventlet.monkey_patch()``, and the sheepdog case. Of several
+Pythons, the first runs all of the tests, and each further one those of what differs between releases of CPython.
 """
 
 from __future__ import annotations
@@ -23,6 +24,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MIRROR = "http://deb.debian.org/debian"
 #: What the patches do, on real processes and sockets.
 TESTS = ("tests/io", "tests/concurrency", "tests/patches")
+#: What runs the tests in a suite that has more than one Python.
+PYTHONS = {"sid": ("python3.14", "python3.15")}
+#: Of the tests, for further Pythons: what the releases of CPython do differently.
+FURTHER = "communicate or exchange or fix_ or green_pipe or wait"
+#: The sheepdog case with little data, and what of fastio it needs.
+SHEEPDOG = ("-q", "--benchmark-quiet", "benchmarks/suites/sheepdog/bench_sheepdog.py", "--quick")
 #: Where the copy of the project, and the environment that the tests run in, are within a distribution's directory.
 PROJECT, ENVIRONMENT = "opt/fastio", "opt/environment"
 #: Files of the machine that pip and apt need to reach what it reaches.
@@ -138,15 +145,24 @@ print(fastio.patch())
 """
 
 
+def run_tests(distribution: Distribution, tests: Sequence[str]) -> bool:
+    """Whether ``tests`` have passed in both modes, and the sheepdog case has."""
+    found = [distribution.run(["-W", "ignore", "-c", STATUS])]
+    for green in "01":
+        found.append(distribution.run(["-m", "pytest", "-q", "-rfE", *tests], TEST_EVENTLET=green))
+    found.append(distribution.run(["-m", "pytest", *SHEEPDOG]))
+    return not any(found)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.tools.distributions", description=__doc__.splitlines()[0]
     )
     parser.add_argument("--suites", nargs="+", default=["sid"], metavar="SUITE", help="of Debian (%(default)s)")
     parser.add_argument("--directory", type=pathlib.Path, default=ROOT / ".tox" / "distributions")
-    parser.add_argument("--python", default="python3", help="the command in the distribution (%(default)s)")
+    parser.add_argument("--python", nargs="+", help="commands in the distribution (sid: 3.14 and 3.15, else python3)")
     parser.add_argument("--packages", nargs="*", default=[], help="what the distribution is to install")
-    parser.add_argument("--extras", default="eventlet,oslo,test", help="of fastio, by pip (%(default)s)")
+    parser.add_argument("--extras", default="eventlet,oslo,test,bench", help="of fastio, by pip (%(default)s)")
     parser.add_argument("--if-possible", action="store_true", help="what cannot be made is said, and is no failure")
     parser.add_argument("tests", nargs="*", default=list(TESTS))
     arguments = parser.parse_args(argv)
@@ -157,21 +173,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     for suite in arguments.suites:
         distribution = Distribution(suite, arguments.directory.resolve())
         print(f"{suite}: made in {distribution.root}", flush=True)
-        try:
-            distribution.make()
-            distribution.install(arguments.packages)
-            distribution.copy_project()
-            distribution.make_environment(arguments.python, arguments.extras)
-        except DistributionError as error:
-            print(error, file=sys.stderr)
-            if not arguments.if_possible:
-                failed.append(suite)
-            continue
-        found = [distribution.run(["-W", "ignore", "-c", STATUS])]
-        for green in "01":
-            found.append(distribution.run(["-m", "pytest", "-q", "-rfE", *arguments.tests], TEST_EVENTLET=green))
-        if any(found):
-            failed.append(suite)
+        for number, python in enumerate(arguments.python or PYTHONS.get(suite, ("python3",))):
+            try:
+                distribution.make()
+                distribution.install([*arguments.packages, *([] if python == "python3" else [f"{python}-venv"])])
+                distribution.copy_project()
+                distribution.make_environment(python, arguments.extras)
+            except DistributionError as error:
+                print(error, file=sys.stderr)
+                if not arguments.if_possible:
+                    failed.append(f"{suite} ({python})")
+                continue
+            print(f"{suite}: {python}", flush=True)
+            if not run_tests(distribution, [*arguments.tests, *(["-k", FURTHER] if number else [])]):
+                failed.append(f"{suite} ({python})")
     if failed:
         print(f"distributions: not passed: {', '.join(failed)}", file=sys.stderr)
     return bool(failed)
