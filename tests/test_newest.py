@@ -209,6 +209,41 @@ def test_what_has_to_be_read_is_refused(library: Library, monkeypatch: pytest.Mo
     assert kept == [["library 1.9"], ["library 1.9", "library 1.11"], ["library 1.10"]]
 
 
+CACHE = "glance.image_cache:ImageCache.cache_tee_iter"
+
+
+@pytest.fixture
+def cached() -> list[str]:
+    return [text_of(CACHE, f"glance {version}") for version in ("30.0.0", "31.0.0")]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("", "", ""),
+        ("self.driver.open_for_write(", "self.open(", "has no "),
+        ("yield chunk", "yield chunk, 1", "has '(yield (chunk, 1))', not "),
+    ],
+    ids=["as it is", "another call", "another result"],
+)
+def test_a_contract(cached: list[str], files: pathlib.Path, old: str, new: str, told: str) -> None:
+    """A function of glance 31.0.0, as if nobody had read it: glance_cache only wraps it, and it keeps to the contract."""
+    module = files / "glance" / "image_cache.py"
+    module.parent.mkdir()
+    before, text = cached
+    assert before != text and old in text
+
+    def examine(version: str, text: str) -> newest.Finding:
+        module.write_text(f"class ImageCache:\n{textwrap.indent(text, '    ')}")
+        return newest.examine("glance", version, files, {"glance.image_cache": ["ImageCache.cache_tee_iter"]})
+
+    newest.accept([examine("30.0.0", before)], [CACHE])
+    finding = examine("31.0.0", text.replace(old, new) if old else text)
+    (found,) = finding.new
+    assert found.reason.startswith(told) and found.reason.endswith("(glance_cache)" if told else "")
+    assert newest.accept([finding], []) == ([found] if told else [])
+
+
 def test_other_bytecode_of_known_source(library: Library) -> None:
     table = json.loads(fingerprints.TABLE.read_text())
     table[WANTED_KEYS[0]][catalogue.PYTHON] = {"0123456789abcdef": "library 1.10"}

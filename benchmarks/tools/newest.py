@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from packaging.version import Version
 
 from benchmarks.tools import debian, fingerprints, known
-from fastio.patching import catalogue, registry
+from fastio.patching import catalogue, contracts, registry, syntax
 from fastio.patching.catalogue import CPYTHON, PYTHON, SOURCE
 from fastio.tables import Table
 
@@ -127,7 +127,7 @@ def examine(
         listed=any(release in _releases(table.get(SOURCE, {})) for table in tables.values()),
         known=[key for key in keys if key in prints and key not in new],
         recompiled=[key for key in keys if key in prints and key not in new and not has(key, PYTHON)],
-        new=[_new(key, release, functions[key]) for key in new],
+        new=[_new(release, [each for each in functions[key] if not _is_known(each)]) for key in new],
         gone=[key for key in keys if key in _before(distribution, version, tables) and key not in prints],
         refused=refused,
         prints=prints,
@@ -136,21 +136,32 @@ def examine(
     )
 
 
-def _new(key: str, release: str, functions: Sequence[fingerprints.Function]) -> New:
-    nearest, difference = max(
-        (known.nearest(key, function.text, release) for function in functions), key=lambda each: known.changed(each[1])
-    )
-    return New(key, release, nearest, difference, next(filter(None, (why_to_read(each) for each in functions)), ""))
+def _is_known(function: fingerprints.Function) -> bool:
+    digest = syntax.fingerprint(function.source.tree, function.defaults)
+    return digest in catalogue.table().get(function.key, {}).get(SOURCE, {})
+
+
+def _new(release: str, functions: Sequence[fingerprints.Function]) -> New:
+    """Of several functions of a name, which are new, the one that differs the most."""
+    found = [(each, *known.nearest(each.key, each.text, release)) for each in functions]
+    function, nearest, difference = max(found, key=lambda each: known.changed(each[2]))
+    reasons = dict.fromkeys(filter(None, map(why_to_read, functions)))
+    return New(function.key, release, nearest, difference, "; ".join(reasons))
 
 
 def why_to_read(function: fingerprints.Function) -> str:
-    """Why somebody has to read a function that is not known; empty if it keeps to all that patches rely on."""
-    relying = [
-        patch.name
-        for patch in registry.all_patches()
-        if any(function.key in target.keys_for(None) for target in patch.targets)
-    ]
-    return f"{', '.join(relying)} rely on its code"
+    """Why somebody has to read a function that is not known; empty if it keeps to the contracts of all patches."""
+    source = function.source._replace(defaults=function.defaults)
+    reasons: dict[str, list[str]] = {}
+    for patch in registry.all_patches():
+        for target in patch.targets:
+            if function.key not in target.keys_for(None):
+                continue
+            stub = contracts.stubs(target.contract).get(registry.last_name(function.key))
+            reason = contracts.violation_of_source(stub, source) if stub else "its code has to be known"
+            if reason and patch.name not in reasons.setdefault(reason, []):
+                reasons[reason].append(patch.name)
+    return "; ".join(f"{reason} ({', '.join(names)})" for reason, names in reasons.items())
 
 
 def _releases(table: Mapping[str, str]) -> set[str]:

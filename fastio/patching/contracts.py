@@ -47,24 +47,29 @@ def stubs(contract: str) -> dict[str, syntax.Source]:
 
 def violation(stub: syntax.Source, function: FunctionType, node: syntax.Function) -> str:
     """What ``function``, whose source is ``node``, does otherwise than the contract says; empty if there is nothing."""
-    return next(_violations(stub, function, node), "")
+    return violation_of_source(stub, stub._replace(defaults=defaults(function), code=function.__code__, node=node))
 
 
-def _violations(stub: syntax.Source, function: FunctionType, node: syntax.Function) -> Iterator[str]:
-    wanted, found = _parameters(stub.code, stub.defaults), _parameters(function.__code__, defaults(function))
+def violation_of_source(stub: syntax.Source, source: syntax.Source) -> str:
+    """The same of a function that is not loaded."""
+    return next(_violations(stub, source), "")
+
+
+def _violations(stub: syntax.Source, source: syntax.Source) -> Iterator[str]:
+    wanted, found = _parameters(stub.code, stub.defaults), _parameters(source.code, source.defaults)
     end = len(wanted) - 1 if wanted[-1:] == ["*_"] else None
     if found[:end] != wanted[:end]:
         yield f"takes ({', '.join(found)}), not ({', '.join(wanted)})"
-    if (stub.code.co_flags ^ function.__code__.co_flags) & _KIND:
+    if (stub.code.co_flags ^ source.code.co_flags) & _KIND:
         yield "is a generator or a coroutine now, or no longer one"
     fragments = [_fragment(statement) for statement in stub.node.body]
     for kind in (ast.Return, ast.Yield):
         like = [fragment for fragment in fragments if isinstance(fragment, kind)]
-        given = list(_own(node, kind)) if like else []
+        given = list(_own(source.node, kind)) if like else []
         if like and not given:
             yield f"has no {_unparse(like)}"
         yield from _unlike(given, like)
-    nodes = list(ast.walk(node))
+    nodes = list(ast.walk(source.node))
     for fragment in fragments:
         anywhere = not isinstance(fragment, (ast.Return, ast.Yield, ast.Constant))
         if anywhere and not any(_match(fragment, each) for each in nodes):
