@@ -227,7 +227,7 @@ def cached() -> list[str]:
     ids=["as it is", "another call", "another result"],
 )
 def test_a_contract(cached: list[str], files: pathlib.Path, old: str, new: str, told: str) -> None:
-    """A function of glance 31.0.0, as if nobody had read it: glance_cache only wraps it, and it keeps to the contract."""
+    """A function of glance 31.0.0, as if nobody had read it: glance_cache only wraps it."""
     module = files / "glance" / "image_cache.py"
     module.parent.mkdir()
     before, text = cached
