@@ -106,6 +106,8 @@ def test_a_new_library(madeup: Callable[[str], str], tmp_path: pathlib.Path) -> 
     madeup(WRITE)
     table = json.loads((tmp_path / "table.json").read_text())
     assert {key for key in table if key.startswith("madeup:")} == {"madeup:add", "madeup:check"}
+    texts = json.loads((tmp_path / "known.json").read_text())
+    assert texts["madeup:check"] == {"madeup 1.2": ["def check(a):\n    return a\n"]}
     assert madeup(USE) == "('fixed', ('patched', 2)) ['applied', 'applied']\n2\n"
     assert madeup("""
         from fastio import matrix

@@ -218,11 +218,10 @@ def main() -> None:
             subprocess.run([python, "-m", "benchmarks.tools.fingerprints", *rest], check=True)
         return
     merge(collect(arguments))
-    known.write()
 
 
 def merge(found: Mapping[str, Sequence[tuple[str, str, str]]]) -> None:
-    """Write what :func:`collect` has found into the table, beside what is there."""
+    """Write what :func:`collect` has found into the table, beside what is there, and the texts that go with it."""
     table = json.loads(TABLE.read_text()) if TABLE.exists() else {}
     for key, entries in found.items():
         for kind, value, release in entries:
@@ -230,7 +229,9 @@ def merge(found: Mapping[str, Sequence[tuple[str, str, str]]]) -> None:
             names = releases(prints.get(value, ""))
             if release not in names:
                 prints[value] = ", ".join([*names, release])
-    TABLE.write_text(json.dumps(looked_up(table), indent=1, sort_keys=True) + "\n")
+    table = looked_up(table)
+    TABLE.write_text(json.dumps(table, indent=1, sort_keys=True) + "\n")
+    known.write(table)
 
 
 def looked_up(table: Table) -> Table:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import json
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import cache
 
 FILE = pathlib.Path(__file__).with_suffix(".json")
@@ -29,8 +29,10 @@ def add(key: str, text: str, release: str) -> None:
         found.setdefault(release, []).append(text)
 
 
-def write() -> None:
-    FILE.write_text(json.dumps(texts(), indent=0, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+def write(keys: Container[str]) -> None:
+    """Write the texts of these functions; others are not declared any more."""
+    kept = {key: found for key, found in texts().items() if key in keys}
+    FILE.write_text(json.dumps(kept, indent=0, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def nearest(key: str, text: str, release: str) -> tuple[str, list[str]]:

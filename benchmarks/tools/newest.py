@@ -257,7 +257,6 @@ def accept(findings: Sequence[Finding], read: Collection[str]) -> list[New]:
             for text in finding.texts[key]:
                 known.add(key, text, finding.release)
     fingerprints.merge(entries)
-    known.write()
     return [each for finding in findings for each in finding.new if each.reason and each.key not in read]
 
 
