@@ -113,7 +113,7 @@ for child in range(4):
     pid = os.fork()
     if not pid:
         # Not by the handler, which may be what hangs.
-        limit = native.module("_thread").start_new_thread(lambda: (native.module("time").sleep(10), os._exit(1)), ())
+        limit = native.module("_thread").start_new_thread(lambda: (native.module("time").sleep(25), os._exit(1)), ())
         try:
             work(directory + "-child")
             os._exit(0)
