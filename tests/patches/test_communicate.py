@@ -170,54 +170,11 @@ def test_a_child_that_closes_its_outputs_and_lives_on(patched: Any, sp: ModuleTy
     assert popen.returncode == 7
 
 
-def test_a_timeout_keeps_what_came_and_the_next_call_goes_on(patched: Any, sp: ModuleType, gate: Gate) -> None:
-    steps = [out(1, 150_000), err(2, 10), gate.tell, gate.wait, out(3, 150_001), gate.tell, gate.wait, err(4, 90_000)]
-    popen = sp.Popen(command(*steps, "exit:5"), pass_fds=gate.fds, **OUTPUTS)
-    first = timed_out(sp, popen, 0.4)
-    assert (first.cmd, first.timeout) == (popen.args, 0.4)
-    # Each is a part of what was written; how much came in time is the machine's business.
-    assert data(1, 150_000).startswith(first.output or b"") and data(2, 10).startswith(first.stderr or b"")
-    # It gets there only while somebody reads what it writes.
-    until(gate.told, lambda: timed_out(sp, popen, 0.4))
-    gate.reached()
-    gate.open()
-    second = timed_out(sp, popen, 0.4)
-    came = second.output or b""
-    assert (data(1, 150_000) + data(3, 150_001)).startswith(came)
-    assert came.startswith(first.output or b"")
-    assert b"".join(popen._fileobj2output[popen.stdout]) == came
-    until(gate.told, lambda: timed_out(sp, popen, 0.4))
-    gate.reached()
-    gate.open()
-    assert popen.communicate(timeout=NEVER) == (data(1, 150_000) + data(3, 150_001), data(2, 10) + data(4, 90_000))
-    assert popen.returncode == 5
-
-
 @pytest.mark.parametrize("timeout", [0, -1, 1e-9])
 def test_no_time_at_all(sp: ModuleType, gate: Gate, timeout: float) -> None:
     calls = [Call(timeout=timeout, after_tell=True), Call(timeout=timeout), Call(opens=True)]
     steps = [out(1, 1000), err(2, 1000), gate.tell, gate.wait]
     as_upstream(lambda: observe(sp, steps, calls, gate, **OUTPUTS), counts={"exchanges": 3})
-
-
-@pytest.mark.parametrize(
-    "before",
-    [["close:1"], ["close:2"], ["close:1", "close:2"], [out(1, 9), "close:1"], [err(1, 9), "close:2"], [out(1, 9)], []],
-    ids=lambda steps: "+".join(step[:7] for step in steps) or "nothing",
-)
-def test_a_timeout_tells_none_from_empty_as_upstream(sp: ModuleType, gate: Gate, before: list[str]) -> None:
-    for timeout in ATTEMPTS:
-        calls = [Call(timeout=timeout, after_tell=True), Call(opens=True)]
-        steps = [*before, gate.tell, gate.wait]
-        upstream = observe(sp, steps, calls, gate, **OUTPUTS)
-        with fastio.patched():
-            counters.reset()
-            found = observe(sp, steps, calls, gate, **OUTPUTS)
-            assert counters.exchanges == 2
-        # The time may have been over before one of the two looked at its pipes.
-        if found == upstream:
-            break
-    assert found == upstream
 
 
 def test_run_with_a_timeout_kills_and_tells_what_came(patched: Any, sp: ModuleType, gate: Gate) -> None:

@@ -100,15 +100,6 @@ def test_a_download(
     assert {request.connection for request in server.requests} == {0}
 
 
-@pytest.mark.parametrize("size", [0, 1, 8191, 8192, 8193, 256 * KIB, MIB - 1, MIB, MIB + 1, 3 * MIB + 8192])
-def test_sizes(images: dict[str, Image], server: ImageServer, size: int) -> None:
-    data = content(size)
-    images["a"] = Image(data)
-    glance = client(server.url, insecure=True)
-    stock, patched = both(lambda: glance.images.data("a"))
-    assert patched == stock == (chunks(size), data, None, None)
-
-
 @pytest.mark.parametrize("timeout", [600, 30])
 def test_through_a_keystone_session_and_with_time_outs(
     images: dict[str, Image], server: ImageServer, context: Any, timeout: int, read_unbuffered: list[str]

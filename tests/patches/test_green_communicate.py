@@ -14,7 +14,6 @@ import pytest
 from fastio import counters
 from fastio.concurrency import budget
 from tests.child import BIG, MIB, OUTPUTS, PIPES, Gate, command, data, dump, err, out
-from tests.conftest import MONKEY_PATCHED, needs_oslo
 from tests.descriptors import recycled
 from tests.outcome import as_upstream, outcome
 from tests.patches.conftest import timers
@@ -51,21 +50,6 @@ def large_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Pat
     path.write_bytes(os.urandom(64 * MIB))
     yield path
     path.unlink()
-
-
-@needs_oslo
-@pytest.mark.skipif(not MONKEY_PATCHED, reason="processutils uses the subprocess of the process")
-def test_hub_waits_and_reads_per_mib_of_a_large_file(patched: Any, hub: Any, large_file: pathlib.Path) -> None:
-    from oslo_concurrency import processutils
-
-    counters.reset()
-    with Switches(hub) as switches:
-        stdout, stderr = processutils.execute(*dump(large_file), binary=True)
-    assert (stdout, stderr) == (large_file.read_bytes(), b"")
-    assert switches.count / 64 <= 4
-    assert counters.waits / 64 <= 4
-    assert counters.reads / 64 <= 4
-    assert counters.bytes_in == 64 * MIB
 
 
 def test_hub_waits_and_reads_per_mib(patched: Any, hub: Any, green: ModuleType, large_file: pathlib.Path) -> None:

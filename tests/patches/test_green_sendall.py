@@ -71,27 +71,6 @@ def room() -> Iterator[tuple[Any, Room]]:
         yield sock, inner
 
 
-BUFFERS: dict[str, Callable[[bytes], Any]] = {
-    "bytes": bytes,
-    "bytearray": bytearray,
-    "memoryview": memoryview,
-    "array": lambda payload: array.array("B", payload),
-    "subclass": type("Bytes", (bytes,), {}),
-    "slice": lambda payload: memoryview(b"x" + payload + b"y")[1:-1],
-}
-
-
-@pytest.mark.parametrize("kind", BUFFERS)
-@pytest.mark.parametrize("size", [0, 1, 65536, 5_000_003])
-def test_the_bytes_arrive(patched: Any, hub: Any, pair: Any, kind: str, size: int) -> None:
-    one, two = pair
-    reader = received(two)
-    assert one.sendall(BUFFERS[kind](data(1, size))) is None
-    assert one.sendall(b"end") is None
-    one.close()
-    assert reader.wait() == data(1, size) + b"end"
-
-
 @pytest.mark.parametrize("kind", [bytes, bytearray])
 def test_what_is_left_is_not_copied(hub: Any, kind: type) -> None:
     def peak() -> int:

@@ -73,10 +73,6 @@ class Server:
         """
         return native_socket.create_connection(self.address)
 
-    def send_buffer(self, size: int) -> None:
-        """Have the connections that are made from now on send from a buffer of ``size`` bytes."""
-        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
-
     def get(self, request: bytes = GET) -> bytes:
         """All that the server sends until it closes the connection."""
         with self.connect() as client:
@@ -241,14 +237,6 @@ def test_other_requests(hub: Any, name: str, request_line: bytes, headers: bytes
     as_upstream(responses)
 
 
-@pytest.mark.parametrize("size", [1, 1000, 4096, 65536, 3_000_000])
-@pytest.mark.parametrize("minimum", [0, 4096, 100_000])
-def test_chunks_are_where_upstream_has_them(hub: Any, size: int, minimum: int) -> None:
-    application = yields(*[data(n, size) for n in range(7)])
-    upstream = as_upstream(lambda: exchange(application, minimum_chunk_size=minimum))
-    assert body(upstream[0]) == b"".join(data(n, size) for n in range(7))
-
-
 def test_what_is_sent_is_not_copied(hub: Any) -> None:
     """The kernel's buffers are not counted, so what a chunk needs besides itself is what is copied of it."""
 
@@ -274,21 +262,6 @@ def test_what_is_sent_is_not_copied(hub: Any) -> None:
     assert peak() > 15 * MIB, "upstream has mended it, and the fix can go"
     with fastio.patched("green_wsgi_chunked"):
         assert peak() < MIB
-
-
-@pytest.mark.parametrize("room", [4 * KIB, 64 * KIB])
-def test_a_slow_client(patched: Any, hub: Any, room: int) -> None:
-    """Partial sends end anywhere: within the length, the chunk or the line end."""
-    chunks = [data(n, 100_000 + n) for n in range(40)]
-    with Server(yields(*chunks)) as server:
-        server.send_buffer(room)
-        with server.connect() as client:
-            client.sendall(GET)
-            parts = []
-            while part := client.recv(7001):
-                parts.append(part)
-    assert body(b"".join(parts)) == b"".join(chunks)
-    assert counters.waits > 0
 
 
 def test_one_connection_many_responses(patched: Any, hub: Any) -> None:

@@ -1,8 +1,10 @@
 """Any buffers, sent in any way, arrive as they are; any chunks make upstream's response."""
 
+import array
 import io
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ eventlet = pytest.importorskip("eventlet")
 from eventlet import wsgi  # noqa: E402
 from eventlet.green import socket  # noqa: E402
 
-KINDS = st.sampled_from([bytes, bytearray, memoryview])
+KINDS = st.sampled_from([bytes, bytearray, memoryview, partial(array.array, "B"), type("Bytes", (bytes,), {})])
 BUFFERS = st.lists(st.tuples(patterns, st.sampled_from([*SIZES, 2_000_003]), KINDS), max_size=6)
 READS = st.sampled_from([1000, 65536, 1 << 20])
 #: The kernel doubles it, and has a least of its own.
