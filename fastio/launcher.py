@@ -6,8 +6,6 @@ for, through the environment: PYTHONPATH begins with ``fastio/bootstrap``, whose
 on with the site's own.
 """
 
-from __future__ import annotations
-
 import builtins
 import os
 import runpy

@@ -4,8 +4,6 @@ Nothing here is written by hand. The ranges come from the registry, the known re
 the tested ones from ``tested.json``, which ``python -m benchmarks.tools.matrix`` writes.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field

@@ -1,7 +1,5 @@
 """Reports on what became of every patch, for people and for programs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

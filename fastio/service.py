@@ -1,7 +1,5 @@
 """What fastio takes from, and gives to, the service that it runs in: its configuration files, log and new processes."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 from typing import Any

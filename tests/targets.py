@@ -1,7 +1,5 @@
 """What fastio patches: whether it is here, and what stands there. Needs nothing but fastio: also for bare Pythons."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import importlib.metadata

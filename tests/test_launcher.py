@@ -1,7 +1,5 @@
 """``fastio run``: real programs in real processes."""
 
-from __future__ import annotations
-
 import json
 import os
 import pathlib

@@ -1,7 +1,5 @@
 """The releases that setup.cfg, README and the documentation name are those that the folders of patches require."""
 
-from __future__ import annotations
-
 import configparser
 import pathlib
 import re

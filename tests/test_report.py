@@ -1,7 +1,5 @@
 """What became of every patch: as a table for people and as JSON for programs."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Commands that run side by side: all of them run, and what each says and how it ends is told."""
 
-from __future__ import annotations
-
 import configparser
 import io
 import shlex

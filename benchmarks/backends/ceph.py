@@ -4,8 +4,6 @@ No manager (I/O needs none), no cephx, one replica; objects in memory by default
 which is built for Debian's Python: any other build of the same version can import it, no other version can.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import importlib.util

@@ -4,8 +4,6 @@
 them reads the interpreter of each in an environment variable: ``BENCHMARK_GLANCE32`` and ``BENCHMARK_GLANCE33``.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

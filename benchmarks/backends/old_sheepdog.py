@@ -7,8 +7,6 @@ Its one file runs there unmodified, under the name that it always had. It has to
     export BENCHMARK_OLD_GLANCE_STORE=DIRECTORY
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import importlib.util

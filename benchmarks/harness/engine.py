@@ -5,8 +5,6 @@ once, in a new (seeded) order, and what is compared has seen the same drift. A f
 heap, imports and patches out of the next one.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """What making an environment of its own takes, for benchmarks of programs that do not run in this one."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ One panel per case: a bar up to the median of each row, and every single run as 
 to be seen together (:func:`benchmarks.harness.tables.overview`) they are the cells of a grid.
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import sys

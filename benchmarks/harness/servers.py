@@ -5,8 +5,6 @@ runs it, in a process group of its own, and tells the runs how to reach it in an
 (:func:`benchmarks.harness.worker.surroundings`).
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import tempfile

@@ -6,8 +6,6 @@ quota), a process that is one thread, the cores, then disk, network and memory. 
 way is what would make it faster, and the figures of the nearest one are given.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ version 1). Elsewhere the servers are stopped (SIGSTOP) for the rest of a period
 in it, and go on (SIGCONT) with the next one: what ``cpulimit`` does. Either way, who does not need more loses nothing.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

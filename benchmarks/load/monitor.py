@@ -8,8 +8,6 @@ The kernel counts no bytes of the network by process. A process's are those of i
 sample, so what goes over one between its last sample and its end is missing: a lower bound.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import json

@@ -1,7 +1,5 @@
 """What is to be done: a load, as plain data that every worker understands, wherever it runs."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Mapping

@@ -12,8 +12,6 @@ Locust's custom ones::
     worker -> master   finished    what the worker says of itself
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import platform

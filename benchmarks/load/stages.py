@@ -8,8 +8,6 @@ of every work, the samples of the machines, and ``workload.json`` with what was 
     output/03-main/reading/run.json, worker-0.csv.gz
 """
 
-from __future__ import annotations
-
 import concurrent.futures
 import contextlib
 import http.client

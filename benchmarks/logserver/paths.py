@@ -1,7 +1,5 @@
 """Which log a request asks for; whatever could be anything else than a name below the root is refused."""
 
-from __future__ import annotations
-
 #: Bytes: of Swift's names of objects, and of the names in a file system.
 MOST = 1024
 MOST_PART = 255

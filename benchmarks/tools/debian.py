@@ -1,7 +1,5 @@
 """What a suite of Debian packages today, unpacked in a directory: apt does it with a state of its own, without root."""
 
-from __future__ import annotations
-
 import pathlib
 import re
 import shutil

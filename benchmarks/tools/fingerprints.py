@@ -10,8 +10,6 @@ makes of them, and their sources, which are the same whichever interpreter reads
 only after somebody has read what changed in it; the file is merged, never started anew, unless ``--fresh`` is given.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -3,8 +3,6 @@
 ``known.json`` has each text once, with the first release that it was read in. Who writes the fingerprints adds to it.
 """
 
-from __future__ import annotations
-
 import difflib
 import json
 import pathlib

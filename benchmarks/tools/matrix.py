@@ -8,8 +8,6 @@ here, because there is no such Python, keeps what it has. Without, nothing is wr
 has to be among those that are written already.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

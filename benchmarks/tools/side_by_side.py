@@ -7,8 +7,6 @@ is written, and that of the others once those before them have ended. A command 
 exit status is 1 if one of them fails.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shlex

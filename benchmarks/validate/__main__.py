@@ -3,8 +3,6 @@
 Exit status: 0 if nothing newly fails, 1 if something does, 2 if it cannot be run as asked, 130 after an interruption.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Makes the environments that are compared, or finds them in the cache."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

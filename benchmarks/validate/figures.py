@@ -4,8 +4,6 @@ Each of those named (``all``: every one) is measured beside stock and fastio and
 what names this machine's directories. Then, or without a name at once, the tables of all that are kept are printed.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

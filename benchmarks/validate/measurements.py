@@ -1,7 +1,5 @@
 """The benchmarks that touch a project, with the variants interleaved, and what they say against stock."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Upstream's suites, and our own of conformance, in each variant's environment, compared with stock test by test."""
 
-from __future__ import annotations
-
 import dataclasses
 import subprocess
 from dataclasses import dataclass

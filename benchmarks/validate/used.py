@@ -1,7 +1,5 @@
 """Whether what a diff changes is used at all: what nobody imports cannot be judged by running it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import tempfile

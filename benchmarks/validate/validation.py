@@ -1,7 +1,5 @@
 """One validation: what was asked for, read and checked, done step by step, and reported."""
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import json

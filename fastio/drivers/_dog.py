@@ -12,8 +12,6 @@
     fail with 1 or 2 whenever the cluster, or the connection to it, does.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import secrets

@@ -7,8 +7,6 @@ driver ran one command for each 64 MiB, and kept that much of every image in mem
 glance_store finds the driver by its entry point. Install it with ``pip install fastio[sheepdog]``.
 """
 
-from __future__ import annotations
-
 import itertools
 import logging
 from collections.abc import Iterator

@@ -7,8 +7,6 @@ once into the socket's large buffers, and these are still in the cache when the 
 ``tox -e bench-glance``.
 """
 
-from __future__ import annotations
-
 import errno
 import mmap
 import posix  # os.write may have been replaced by a green one, which waits

@@ -4,8 +4,6 @@ A kernel or a C library may not have a call, a filter (seccomp, as systemd and c
 call may reach a limit that upstream would not have met. Upstream's own call then has to do the work.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 

@@ -1,7 +1,5 @@
 """Work that only one thread does at a time, and that those who cannot wait leave to the one that is at it."""
 
-from __future__ import annotations
-
 import logging
 import os
 import sys

@@ -8,8 +8,6 @@ target is then left alone.
 Only :mod:`fastio.patching.hooks` looks code up, for the functions that a target declares.
 """
 
-from __future__ import annotations
-
 import dis
 import hashlib
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The modules of targets: which are imported, which cannot be, and what is done once one is."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.machinery
 import importlib.util

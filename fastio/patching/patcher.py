@@ -4,8 +4,6 @@ What is true is read from the live objects: a patch is applied if the attribute 
 function and our function is switched on, whatever was called before.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import logging

@@ -5,8 +5,6 @@ the same as the fixed function, with a name, a date and a reason. This holds for
 it. ``fastio fingerprint add`` writes the file.
 """
 
-from __future__ import annotations
-
 import datetime
 import json
 import os

@@ -1,7 +1,5 @@
 """The state of each target of each patch: what was asked of it, and what can be said of it now."""
 
-from __future__ import annotations
-
 import functools
 import importlib.metadata
 import sys

@@ -8,8 +8,6 @@ The file may have been replaced since it was imported. It counts only if the run
 code that the function has.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import linecache

@@ -1,7 +1,5 @@
 """The files of one process: ``HOST-PID-START-N.jsonl``, each of a bounded size, and all of them together too."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

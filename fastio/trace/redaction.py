@@ -5,8 +5,6 @@ may look like. What is unknown, or looks different, becomes ``***``. Texts of er
 ``vocabulary.ini`` and lose everything else, so that nobody has to know what a secret looks like.
 """
 
-from __future__ import annotations
-
 import configparser
 import errno
 import functools

@@ -1,7 +1,5 @@
 """Each backend starts, answers, and leaves nothing: no process, no file."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """Cases and single runs of the suites, for tests: with little data, in processes of their own like the engine's."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """COSBench's workload files: what they mean here, and what is said of those that cannot be run."""
 
-from __future__ import annotations
-
 import collections
 import itertools
 from pathlib import Path

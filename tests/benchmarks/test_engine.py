@@ -1,7 +1,5 @@
 """The engine runs each variant in fresh processes, interleaved, and survives what goes wrong in them."""
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import dataclasses

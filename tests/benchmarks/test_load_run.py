@@ -1,7 +1,5 @@
 """Loads that are really carried out, by Locust: alone, with workers, against servers that misbehave, and real ones."""
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import dataclasses

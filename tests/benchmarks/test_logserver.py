@@ -1,7 +1,5 @@
 """The log server itself, stock and with fastio, over sockets and with a real Swift."""
 
-from __future__ import annotations
-
 import gzip
 import http.client
 import json

@@ -1,7 +1,5 @@
 """Results keep every figure, survive interruption, and refuse what they cannot read."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The time limits: whatever a test hangs in, the run ends, its processes end, and the test is named."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """Workloads that are really carried out: on no service, on a real Swift and S3, and on servers that fail meanwhile."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import dataclasses

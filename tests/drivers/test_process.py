@@ -1,7 +1,5 @@
 """A child whose output or input is streamed: all of its bytes, its errors and its end, and others' turns meanwhile."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

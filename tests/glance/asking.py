@@ -1,7 +1,5 @@
 """A paste filter by which a real service tells which worker has answered, and what of fastio is in effect there."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

@@ -1,7 +1,5 @@
 """glance in workers of oslo.service's threading launcher, as a program: ``… START_METHOD WORKERS ADDRESS``."""
 
-from __future__ import annotations
-
 import socket
 import sys
 import threading

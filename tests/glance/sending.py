@@ -1,7 +1,5 @@
 """A real glance-api that tells how it sent what it sent; see :mod:`tests.glance.counting`."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The examples of doc/source/deployment.rst, run as they stand; and what the service shows of fastio."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """``glance_sendfile`` and ``glance_cache`` in a real glance-api: as stock, and without reading where that can be."""
 
-from __future__ import annotations
-
 import errno
 import http.client
 import os

@@ -1,7 +1,5 @@
 """A traced glance-api: what the files tell of downloads, uploads, failures and clients that leave, without secrets."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

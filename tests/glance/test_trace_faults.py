@@ -1,7 +1,5 @@
 """Each class of fault, made to happen in a real glance-api, is told as what it was by the report on its trace."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path

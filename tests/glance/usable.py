@@ -1,7 +1,5 @@
 """The releases of glance that can be started here."""
 
-from __future__ import annotations
-
 from benchmarks.backends.glance_service import RELEASES, Service
 from tests.backends.required import missing
 

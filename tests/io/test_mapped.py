@@ -1,7 +1,5 @@
 """``fastio.io.mapped``: what a socket gets is what is in the file, and what cannot be sent is told."""
 
-from __future__ import annotations
-
 import errno
 import mmap
 import os

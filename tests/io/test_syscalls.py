@@ -1,7 +1,5 @@
 """What of a system call's failures means that it cannot be made here."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The capacity of a child's pipes: what a caller chose stays, and all of them together take little of a user's."""
 
-from __future__ import annotations
-
 import json
 import os
 import pathlib

@@ -1,7 +1,5 @@
 """Contracts: what a function may change, and what it may not, while it is wrapped or called."""
 
-from __future__ import annotations
-
 import array
 import ast
 import inspect

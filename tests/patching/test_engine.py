@@ -1,7 +1,5 @@
 """Applying, taking back, looking: guards, outcomes, order, forks, threads, and what happens when something fails."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import json

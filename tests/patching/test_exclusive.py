@@ -1,7 +1,5 @@
 """Patching in several threads, in signal handlers, in greenlets, during imports and across forks."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Fingerprints: the same for the same code under any circumstances, another one for any other code."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import json

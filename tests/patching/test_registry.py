@@ -1,7 +1,5 @@
 """The table of patches: complete, documented, and in step with the fingerprints."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import importlib.metadata

@@ -1,7 +1,5 @@
 """Code that a site has signed: known from then on, exactly this code, and the report says by whom."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

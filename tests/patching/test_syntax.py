@@ -1,7 +1,5 @@
 """Fingerprints of sources: the same for the same source, whichever Python reads it, and only for code made of it."""
 
-from __future__ import annotations
-
 import importlib.util
 import pathlib
 import subprocess

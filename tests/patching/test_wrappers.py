@@ -1,7 +1,5 @@
 """Other tools' wrappers, below and above ours: both stay in force, and each can be undone without the other."""
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 import inspect

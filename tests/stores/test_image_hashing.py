@@ -1,7 +1,5 @@
 """``image_hashing``: add() gives the same, its data is hashed by threads, and the hub is free meanwhile."""
 
-from __future__ import annotations
-
 import ast
 import gc
 import hashlib

@@ -1,7 +1,5 @@
 """``s3_client``: one client per configuration, per process and for no longer than it may."""
 
-from __future__ import annotations
-
 import functools
 import gc
 import importlib

@@ -1,7 +1,5 @@
 """The ``sheepdog`` driver, against the stand-in for ``dog``, or a real cluster: ``FASTIO_TEST_DOG=127.0.0.1:7000``."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import importlib

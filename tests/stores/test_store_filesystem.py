@@ -1,7 +1,5 @@
 """glance_store's filesystem driver: patched and unpatched side by side."""
 
-from __future__ import annotations
-
 import errno
 import io
 import itertools

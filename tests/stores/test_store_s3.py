@@ -1,7 +1,5 @@
 """``store_s3``: chunks of the s3 driver, as the server and the image file see them; and otherwise as stock."""
 
-from __future__ import annotations
-
 import functools
 import io
 import os

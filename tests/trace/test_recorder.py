@@ -1,7 +1,5 @@
 """The recorder: bounded, never in the way, whole lines, one set of files per process."""
 
-from __future__ import annotations
-
 import json
 import os
 import pathlib

@@ -1,7 +1,5 @@
 """What is recorded is what is known to be harmless; what went wrong can still be told."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 import re

@@ -4,8 +4,6 @@ A client belongs to one user. What the users of a worker share (a login) is made
 :meth:`Client.shared`.
 """
 
-from __future__ import annotations
-
 import importlib
 import urllib.parse
 from collections.abc import Mapping

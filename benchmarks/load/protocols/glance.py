@@ -4,8 +4,6 @@ An image's id comes from its name in the plan, so that every worker knows it. To
 its data, which is what the times after the start are of.
 """
 
-from __future__ import annotations
-
 import json
 import uuid
 

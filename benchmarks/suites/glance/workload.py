@@ -30,8 +30,6 @@ Results beside the usual ones: ``server_cpu_seconds``; with ``requests`` their `
 number, and ``mb_s``. ``cpu_seconds`` is curl's.
 """
 
-from __future__ import annotations
-
 import concurrent.futures
 import contextlib
 import http.client

@@ -5,8 +5,6 @@ over HTTPS, glanceclient 66 % and 90 %). A plot shows the load over time. The go
 were reached.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -14,8 +14,6 @@ Parameters:
     of fastio
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Awaitable, Callable, Mapping
 from importlib.util import find_spec

@@ -4,8 +4,6 @@
 ``BENCHMARK_PYTHON27`` then tells the sheepdog case which interpreter to run its rows of 2016 with.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

@@ -20,8 +20,6 @@ Parameters:
 for the limits, which have no Python in the way of the bytes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -17,8 +17,6 @@ on stock subprocess; of fastio it has ``fix_sheepdog_binary`` only, without whic
 Python in the way: ``dog vdi read | cat >/dev/null``, or ``cat | dog vdi write``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import importlib

@@ -1,7 +1,5 @@
 """What tracing may cost, and whether it does."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from benchmarks.harness import statistics

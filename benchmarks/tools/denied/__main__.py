@@ -3,8 +3,6 @@
 The status is 0 if all of them pass under each, 1 if not, and 2 where nothing can be forbidden or a name is wrong.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

@@ -3,8 +3,6 @@
 It cannot be taken back. It holds for the thread that asks for it, and for those that this one starts later on.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import fcntl

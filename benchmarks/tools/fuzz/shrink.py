@@ -1,7 +1,5 @@
 """Making a program smaller that shows a difference."""
 
-from __future__ import annotations
-
 import copy
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The list of mutants."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The kill table: what became of each mutant, kept as JSON with a line for each; and what has changed since."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

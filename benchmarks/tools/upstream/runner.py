@@ -3,8 +3,6 @@
 A hanging or crashing test costs its worker, and a new one goes on with the rest.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Runs suites on several sides, of which the first is stock, and compares each of the others with it test by test."""
 
-from __future__ import annotations
-
 import dataclasses
 import threading
 from collections.abc import Sequence

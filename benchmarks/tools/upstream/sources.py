@@ -1,7 +1,5 @@
 """The source trees of releases, fetched and unpacked once, and directories from which their tests find their data."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

@@ -12,8 +12,6 @@ The limit is that of one test with the fixtures that are made for it, and of the
 limited.
 """
 
-from __future__ import annotations
-
 import contextlib
 import faulthandler
 import math

@@ -7,8 +7,6 @@ knows. It ends when pytest does.
 Standard library only, and imported by a Python in isolation, so that it starts fast.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select

@@ -1,6 +1,4 @@
 """Patches of eventlet: its Popen, GreenPipe, sockets and WSGI server."""
 
-from __future__ import annotations
-
 #: Releases whose code has been read. Within the range the fingerprint of each function decides.
 REQUIRES = "eventlet >= 0.30.2, < 0.42"

@@ -18,8 +18,6 @@ This patch is not in the default, because programs written for eventlet can noti
 If no program does any of this, ask for the patch: ``also=fix_green_buffering`` or ``FASTIO_ALSO=fix_green_buffering``.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from typing import Any

@@ -4,8 +4,6 @@ Upstream wraps the pipes of a child in text mode again, and ignores both argumen
 locale's encoding, strictly.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from typing import Any

@@ -5,8 +5,6 @@ input, ``communicate(input)`` never returns and keeps a processor busy. Natively
 With this patch, the green one raises it, too, as it did up to eventlet 0.34.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable

@@ -8,8 +8,6 @@ has the right classes. As a consequence, ``check_output`` uses the green Popen i
 child could not be started, its SubprocessError is raised again as the class in ``subprocess``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any

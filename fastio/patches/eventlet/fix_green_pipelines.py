@@ -10,8 +10,6 @@ non-blocking is open, and while the number still refers to the same pipe. Otherw
 This is so for a pipe that was non-blocking before, and for a GreenPipe that is older than the patch.
 """
 
-from __future__ import annotations
-
 import fcntl
 import io
 import os

@@ -10,8 +10,6 @@ This patch is not in the default, because programs can notice how much a buffer 
 a child that is given the pipe. ``select()`` does not know of the data in the buffer.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import stat

@@ -9,8 +9,6 @@ The methods are plain replacements of upstream's, with no function in between. S
 its call.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from posix import read as _read  # the functions of os may have been replaced by green ones

@@ -14,8 +14,6 @@ and neither does a call in the hub's own greenlet.
 ``GreenSSLSocket.sendall`` has the same line of code. But OpenSSL takes the whole buffer, so no rest is copied there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

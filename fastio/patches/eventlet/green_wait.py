@@ -4,8 +4,6 @@ Upstream looks at the child every 10 ms. With this patch, the hub waits for the 
 runs. Where there is no pidfd, upstream's code alone runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -6,8 +6,6 @@ them, and 64 MiB with chunks of 8 KiB. With this patch, the chunks are joined on
 kept for the next one, stays the same, even if uWSGI raises an exception in between. Releases before 32 do not append.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from typing import Any

@@ -6,8 +6,6 @@ data descriptor on the class. It sees what ``configure_add`` assigns, and holds 
 also for those that exist already.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -8,8 +8,6 @@ smaller pieces, without an exception.
 Only ``read`` becomes binary: ``get_size()`` splits the output of ``list`` as text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

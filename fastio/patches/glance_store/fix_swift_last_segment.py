@@ -6,8 +6,6 @@ and of the image fails. Up to 4.10 the last segment was announced with the rest 
 again. An image file that has more data than its size still raises ``Invalid``, as upstream intends.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

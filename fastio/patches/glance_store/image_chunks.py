@@ -4,8 +4,6 @@ Both read an image file for a driver, in chunks of 64 KiB unless the driver give
 give one. For drivers that do not, the setting replaces the 64 KiB. Without the setting nothing changes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

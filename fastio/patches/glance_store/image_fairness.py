@@ -7,8 +7,6 @@ that ``add()`` reads yield after their share of ``yield_bytes``. This holds for 
 drivers as well as for drivers that another patch has changed. On native threads, the patch changes nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

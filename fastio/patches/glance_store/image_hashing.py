@@ -13,8 +13,6 @@ was handed over is hashed (a few milliseconds for each upload). So the child can
 began.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

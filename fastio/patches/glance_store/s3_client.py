@@ -12,8 +12,6 @@ What differs: a client remembers what it has learnt, as botocore means it to. It
 redirected to. In the retry modes ``standard`` and ``adaptive`` it also remembers how much was retried lately.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sys

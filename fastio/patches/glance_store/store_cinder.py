@@ -6,8 +6,6 @@ mostly on the other side of a network. With this patch, a native thread reads wh
 everything.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any

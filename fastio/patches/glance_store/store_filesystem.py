@@ -9,8 +9,6 @@ With ``filesystem_thin_provisioning``, holes are found in steps of 64 KiB (upstr
 if that is smaller. They are found by comparing memory instead of looking at each byte.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -5,8 +5,6 @@ by default 1 MiB. The kernel gathers large parts of a chunk before it wakes the 
 piece that the server sends. (This does not apply to TLS; see :mod:`fastio.io.lowwater`.)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -9,8 +9,6 @@ A multipart upload reads at most one part more than ``s3_store_thread_pools`` ca
 Since 4.10, an image that is read faster than it is sent is held in memory as a whole.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import sys

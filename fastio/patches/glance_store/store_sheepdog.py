@@ -6,8 +6,6 @@ memory. Upstream's 64 MiB stay the default, because smaller chunks make this dri
 fastio's own driver streams the data instead.
 """
 
-from __future__ import annotations
-
 from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Layer, Patch, Target
 

@@ -11,8 +11,6 @@ to TLS; see :mod:`fastio.io.lowwater`.)
 The changes to swiftclient apply to everything in the process that uses it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -6,8 +6,6 @@ in 64 KiB. With this patch, both sizes are settings, by default 1 MiB. ``WRITE_C
 driver's sessions get an adapter with larger blocks.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from typing import Any

@@ -14,8 +14,6 @@ Upstream's code reads everything but a plain body of known length from requests'
 encoding, a proxy's TLS within TLS, and a mock.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

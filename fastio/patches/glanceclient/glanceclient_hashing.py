@@ -7,8 +7,6 @@ check comes where upstream has it, after the last chunk, with the same exception
 less if there are many downloads.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 from collections.abc import Callable, Iterable, Iterator

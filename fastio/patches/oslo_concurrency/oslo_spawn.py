@@ -11,8 +11,6 @@ to go on, and here no Python process goes on. Where CPython starts a command wit
 (3.13), glibc's two internal signals (32 and 33) stay ignored in the command.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable

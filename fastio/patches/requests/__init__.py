@@ -1,7 +1,5 @@
 """requests, by which the clients speak HTTP: only what it documents is used, so none of its code has to be known."""
 
-from __future__ import annotations
-
 from fastio.patches import urllib3
 
 REQUIRES = "requests >= 2.25, < 3"

@@ -7,8 +7,6 @@ child is waited for and text is decoded. In what the releases differ is a dialec
 :mod:`fastio.patches.subprocess._dialects`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ Up to 3.13.9, and in 3.14.0, CPython raises ``ValueError: flush of closed file``
 themselves, and the patch is not needed there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,8 +4,6 @@ CPython compares the number of written bytes with the number of items. So ``comm
 From 3.13.10 and 3.14.1 on, it sends all of a ``memoryview``, but still not of an array.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

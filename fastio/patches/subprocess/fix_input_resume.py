@@ -7,8 +7,6 @@ patch, the rest is sent only as long as the older releases would wait anyhow: un
 has exited. So ``kill()`` and ``communicate()`` after a time-out return when they always did.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -6,8 +6,6 @@ hub, because its ``time.sleep`` may be the call that lets other greenlets run. F
 pidfd, and the patch is not needed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -13,8 +13,6 @@ Of the messages of a direction only those matter that lie on the lower convex hu
 suits them suits all. So the program is small, however many messages there are.
 """
 
-from __future__ import annotations
-
 import itertools
 import statistics
 from collections.abc import Iterable, Sequence

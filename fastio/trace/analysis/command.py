@@ -1,7 +1,5 @@
 """``fastio trace report``: what became of the requests in the files of a trace, and where their time went."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

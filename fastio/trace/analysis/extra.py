@@ -1,7 +1,5 @@
 """Libraries of the extra ``trace``: imported where they are needed, as reading needs none of them."""
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

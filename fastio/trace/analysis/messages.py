@@ -11,8 +11,6 @@ Where it is not certain who answered whom (an id that several processes send, re
 is concluded, or only what holds for all of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Files may come in any order, twice, cut off or damaged: a line that cannot be re
 left out, and the rest counts. A line that is there twice counts once.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,7 +1,5 @@
 """The instrumentation: the patches that record a trace, one module each. The setting ``trace`` asks for them."""
 
-from __future__ import annotations
-
 from fastio.config import Settings
 from fastio.errors import SettingError
 from fastio.trace import recorder

@@ -4,8 +4,6 @@ Each request has a global request id, so that the server's records can be matche
 is made here and sent as ``X-OpenStack-Request-ID``. glance shows it in its log.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable
 from typing import Any

@@ -4,8 +4,6 @@ Everything that waits under eventlet calls ``BaseHub.switch()``. The wait belong
 greenlet. It is part of the span's end, as ``waits`` and ``wait_ns``, and is no event of its own.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

@@ -9,8 +9,6 @@ a controller raises an error, for example one of the database, its text is that 
 The application is wrapped when the service builds it. Tracing that is switched on later records no requests.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Callable

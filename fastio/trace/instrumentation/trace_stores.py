@@ -5,8 +5,6 @@ this time, and the rest is its consumer's. For ``add``, ``input_ns`` is how long
 write.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

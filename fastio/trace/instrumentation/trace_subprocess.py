@@ -4,8 +4,6 @@ Of the command, only the program's name is recorded, because arguments may be se
 ``sh``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """All of it, from a diff to a report, on a project made up for it, which nothing has to be fetched for."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import textwrap

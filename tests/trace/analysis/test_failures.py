@@ -1,7 +1,5 @@
 """Errors as glance, its stores, its database and its middleware really word them land in their categories."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Files in any order, twice, cut off and damaged: what is wrong is named, and the rest counts."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random
