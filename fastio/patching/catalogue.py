@@ -23,8 +23,10 @@ from fastio.patching import fingerprint
 if TYPE_CHECKING:
     from fastio.patching.syntax import Source
 
+#: In the name of a Python whose threads run without the global interpreter lock, as in ``python3.14t``.
+FREE_THREADED = "t"
 #: Minor version of the running Python, the second key of the table: bytecode differs from one to the next.
-PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
+PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}{FREE_THREADED if FREE_THREADED in sys.abiflags else ''}"
 #: The second key of the table for fingerprints of sources, which are the same for every Python.
 SOURCE = "source"
 #: What the standard library is called in the table.

@@ -95,7 +95,9 @@ def blocked(patch: Patch, target: Target) -> Entry | None:
             found = f"{installed}; known: {requirement}"
             return say(Outcome.UNSUPPORTED, found, f"use a version in the range, or disable {patch.name}")
     if not catalogue.known_python(target.keys[0]):
-        found = f"Python {catalogue.PYTHON}: no fingerprints"
+        untested = catalogue.PYTHON.endswith(catalogue.FREE_THREADED)
+        why = "a free-threaded build, with which fastio was never tested" if untested else "no fingerprints"
+        found = f"Python {catalogue.PYTHON}: {why}"
         return say(Outcome.UNSUPPORTED, found, f"use a known Python, or disable {patch.name}")
     for module in modules.missing(target):
         absent = modules.why_absent(module)

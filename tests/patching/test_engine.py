@@ -422,6 +422,21 @@ def test_a_python_that_nobody_has_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert attributes() == originals
 
 
+def test_a_free_threaded_python(run_python: RunPython) -> None:
+    """Its build is told by this flag. Nothing is patched there, whether or not the code is known."""
+    code = """
+        import json, subprocess, sys
+        before = subprocess.Popen._communicate
+        sys.abiflags = "t"
+        import fastio
+        entry = fastio.patch("communicate").entries[0]
+        print(json.dumps([entry.outcome.value, entry.found, subprocess.Popen._communicate is before]))
+        """
+    outcome, found, untouched = last_line(run_python(code))
+    assert (outcome, untouched) == (Outcome.UNSUPPORTED.value, True)
+    assert found.startswith(f"Python {sys.version_info[0]}.{sys.version_info[1]}t: a free-threaded build")
+
+
 @pytest.fixture
 def bare(tmp_path: pathlib.Path) -> dict[str, Any]:
     """Options of ``run_python`` for a Python that has fastio and the standard library, nothing else."""
