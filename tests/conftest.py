@@ -137,7 +137,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _only_fresh(item: pytest.Item) -> bool:
-    if not isinstance(item, pytest.Function) or hasattr(item.module, "MONKEY_PATCHED"):
+    if not isinstance(item, pytest.Function) or "MONKEY_PATCHED" in item.function.__code__.co_names:
         return False
     needed = set(item._fixtureinfo.argnames) - set(item.callspec.params if hasattr(item, "callspec") else ())
     return "run_python" in needed and needed <= {"run_python", "tmp_path"}
