@@ -43,8 +43,9 @@ def patch(
     :param settings: ``chunk_size``, ``pipe_size`` and ``yield_bytes`` (sizes in bytes, or as text such as ``"64KiB"``),
         ``store_chunk_size`` and ``store_chunk_sizes`` (such as ``{"s3": "256KiB"}``), ``trace`` (a directory; see the
         documentation), ``trace_buffer``, ``trace_file_size`` and ``trace_total_size`` (sizes), ``disabled`` and
-        ``also`` (names of patches), and ``enabled``. A setting that is not given here comes from the environment
-        (``FASTIO_CHUNK_SIZE`` …), from ``conf``, or from the defaults
+        ``also`` (names of patches), ``site_fingerprints`` (a file of code that the site knows), and ``enabled``. A
+        setting that is not given here comes from the environment (``FASTIO_CHUNK_SIZE`` …), from ``conf``, or from the
+        defaults
     :returns: what became of each patch
     :raises fastio.errors.SettingError: for a bad setting, before anything is patched
     :raises fastio.errors.UnknownPatchError: for a name that does not exist, before anything is patched
