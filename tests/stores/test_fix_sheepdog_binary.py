@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import pathlib
 import random
 from collections.abc import Callable
 from typing import Any
@@ -67,6 +68,15 @@ def test_everything_else_is_as_before(store: Any) -> None:
         for operation in (store.get, store.get_size, store.delete):
             with pytest.raises(exceptions.NotFound):
                 operation(where)
+
+
+def test_no_shell_sees_the_name(store: Any, tmp_path: pathlib.Path) -> None:
+    """CVE-2014-0162: the driver made a line for a shell of it once."""
+    marker = tmp_path / "marker"
+    with fastio.patched(NAME, strict=True):
+        where, _ = add(store, IMAGE[:1000], f"a; touch {marker}; $(touch {marker})")
+        assert b"".join(store.get(where)[0]) == IMAGE[:1000]
+    assert not marker.exists()
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
