@@ -46,6 +46,21 @@ def test_with_a_timeout_in_between(patched: Any, sp: ModuleType, gate: Gate) -> 
     assert popen.communicate() == (digest(BYTES), b"")
 
 
+@pytest.mark.skipif(not not_needed("fix_input_resume"), reason="upstream sends nothing more after a time-out")
+@pytest.mark.parametrize("kind", ["view of longs", "writable view"])
+def test_upstream_alone_sends_a_view_after_a_timeout(sp: ModuleType, gate: Gate, kind: str) -> None:
+    """Without the patch, such a view is left to upstream in every call."""
+
+    def go() -> Any:
+        popen = sp.Popen(command(gate.wait, "digest"), pass_fds=gate.fds, **PIPES)
+        with pytest.raises(Exception, match="timed out"):
+            popen.communicate(INPUTS[kind], timeout=0.2)
+        gate.open()
+        return popen.communicate(), popen._input_offset
+
+    assert as_upstream(go, "communicate", "green_communicate") == ((digest(BYTES), b""), len(BYTES))
+
+
 #: The releases that send the rest of the input after a time-out make bytes of a view first.
 NOT_CONTIGUOUS = "TypeError" if not_needed("fix_input_resume") else "BufferError"
 
