@@ -30,6 +30,8 @@ from benchmarks.harness.worker import cache_directory
 #: Options of glance-api.conf by group.
 Configuration = Mapping[str, Mapping[str, object]]
 
+#: How uWSGI serves glance with fastio.
+UWSGI = ROOT / "doc" / "source" / "examples" / "uwsgi.ini"
 #: In PYTHONPATH of a server: many clients may write to its database.
 PATIENT_SQLITE = Path(__file__).parent / "patient_sqlite"
 #: In PYTHONPATH of a server: a filter for its pipeline.
@@ -301,9 +303,10 @@ class Glance32(Glance):
 class Glance33(Glance):
     """Release 33, which has no server of its own, under uWSGI: processes with native threads.
 
-    ``threads`` are those of each process. A thread has one request, so fewer than the transfers that a case makes at a
-    time, and some for other requests, would measure a queue. ``listen`` is how many connections may wait for one, as
-    far as the system lets them.
+    The configuration is the documentation's (:data:`UWSGI`), which is the one that glance's own shows, but for the
+    number of processes and threads. ``threads`` are those of each process. A thread has one request, so fewer than the
+    transfers that a case makes at a time, and some for other requests, would measure a queue. ``listen`` is how many
+    connections may wait for one, as far as the system lets them.
     """
 
     name = "glance-33"
@@ -312,16 +315,24 @@ class Glance33(Glance):
     parameters = {**Glance.parameters, "threads": 28, "listen": 100}
 
     def command(self) -> list[str]:
+        parser = configparser.RawConfigParser(delimiters=("=",))
+        parser.read_string(UWSGI.read_text(encoding="utf-8"))
+        options = parser["uwsgi"]
         # uWSGI does not start with more.
         most = int(Path("/proc/sys/net/core/somaxconn").read_text())
-        command = [
-            self.program("uwsgi"), "--module", "glance.wsgi.api:application",
-            "--http-socket", f"{HOST}:{self.http_port}", "--virtualenv", str(self.python().parent.parent),
-            "--master", "--processes", str(self.chosen["workers"]), "--threads", str(self.chosen["threads"]),
-            "--enable-threads", "--lazy-apps", "--need-app", "--http-chunked-input", "--buffer-size", "65535",
-            "--die-on-term", "--listen", str(min(self.chosen["listen"], most)),
-        ]  # fmt: skip
-        return [*command, "--import", "fastio.auto"] if self.runs_fastio else command
+        options.update({
+            "http-socket": f"{HOST}:{self.http_port}",
+            "virtualenv": str(self.python().parent.parent),
+            "processes": str(self.chosen["workers"]),
+            "threads": str(self.chosen["threads"]),
+            "listen": str(min(self.chosen["listen"], most)),
+            "need-app": "true",
+        })  # fmt: skip
+        if not self.runs_fastio:
+            del options["import"]
+        with open(self.etc / "uwsgi.ini", "w", encoding="utf-8") as file:
+            parser.write(file)
+        return [self.program("uwsgi"), "--ini", str(self.etc / "uwsgi.ini")]
 
 
 def _beside(python: str | Path, name: str) -> Path:

@@ -50,10 +50,11 @@ def serve(case: Case, variants: Sequence[Variant], mode: str) -> Case:
         replace(row, label=f"{mode}-{variant.name}", against=against, parameters={"server": variant.name})
         for variant in others
     ]
-    beside = {variant.name: (case.backend, _parameters(variant)) for variant in others}
-    return replace(case, variants=rows, backend_parameters=_parameters(stock), beside=beside)
+    beside = {variant.name: (case.backend, _parameters(case, variant)) for variant in others}
+    return replace(case, variants=rows, backend_parameters=_parameters(case, stock), beside=beside)
 
 
-def _parameters(variant: Variant) -> dict[str, Any]:
+def _parameters(case: Case, variant: Variant) -> dict[str, Any]:
     """Of the backend that runs from the variant's environment."""
-    return {"python": str(variant.environment.python), "fastio": "on" if variant.patched else "off"}
+    own = {"python": str(variant.environment.python), "fastio": "on" if variant.patched else "off"}
+    return {**case.backend_parameters, **own}

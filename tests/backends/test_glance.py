@@ -7,6 +7,7 @@ import sys
 import urllib.request
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from configparser import RawConfigParser
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ import pytest
 
 from benchmarks.backends import SERVICES, backend
 from benchmarks.backends.base import Backend, BackendError, Unavailable
+from benchmarks.backends.glance import UWSGI
 from benchmarks.backends.glance_api import Api, sha512
 from benchmarks.backends.glance_environments import ENVIRONMENTS
 from benchmarks.harness import servers
+from benchmarks.suites.glance.bench_glance import AS_SHIPPED
 from tests.backends.conftest import alive, processes_of
 from tests.backends.test_command import read_until, up
 
@@ -75,6 +78,23 @@ def test_two_with_their_parameters(usable: Usable, tmp_path: Path, name: str) ->
         assert b"FASTIO_DISABLED=image_chunks" in Path(f"/proc/{two.pids()[-1]}/environ").read_bytes().split(b"\0")
         check_image(two.access(), b"two")
         one.check()
+
+
+@pytest.mark.parametrize("fastio", ["off", "on"])
+def test_uwsgi_has_the_options_of_the_documentation(usable: Usable, tmp_path: Path, fastio: str) -> None:
+    own = ("http-socket", "processes", "threads", "listen", "virtualenv", "need-app", "import")
+    with usable("glance-33")(tmp_path, fastio=fastio, **AS_SHIPPED) as running:
+        documented, given = RawConfigParser(delimiters="="), RawConfigParser(delimiters="=")
+        documented.read(UWSGI)
+        given.read(running.etc / "uwsgi.ini")
+        options = given["uwsgi"]
+        assert len(options) > 12 and (documented["uwsgi"]["processes"], options["processes"]) == ("4", "4")
+        assert {name: value for name, value in options.items() if name not in own}.items() <= documented[
+            "uwsgi"
+        ].items()
+        assert (options["threads"], options.get("import")) == ("1", "fastio.auto" if fastio == "on" else None)
+        # The master and its workers, of which none has a second thread for requests.
+        assert len(running.pids()) == 5
 
 
 @pytest.mark.parametrize("name", SERVICES)

@@ -22,6 +22,7 @@ from benchmarks.backends import SERVICES
 from benchmarks.backends.base import HOST
 from benchmarks.harness import engine, results, servers, worker
 from benchmarks.harness.engine import Case, Variant
+from benchmarks.suites.concurrency import bench_concurrency
 from benchmarks.suites.glance import bench_glance, other_requests
 from benchmarks.suites.glance import tables as glance_tables
 from benchmarks.suites.glance import workload as glance
@@ -317,6 +318,35 @@ def test_what_is_asked_of_the_service() -> None:
     assert found["glance-32 upload, MB/s"][2:] == ["≥ 1.8 x stock", "1.67 x stock", "no"]
     assert found["glance-32, other requests during 1 upload, p50 ms"][2:] == ["≤ 5 ms more", "5.5 ms more", "no"]
     assert not any("glance-33" in what for what in found)
+
+
+def test_what_is_asked_of_the_service_as_it_is_shipped() -> None:
+    downloads = {"stock": row(2, server_cpu_seconds=1.0), "fastio": row(1.5, server_cpu_seconds=0.7)}
+    uploads = {"stock": row(2), "fastio": row(1)}
+    for rows, fast in ((downloads, 901), (uploads, 899)):
+        rows["stock, 5 + requests"] = row(2, p50_ms=500, p99_ms=900)
+        rows["fastio, 5 + requests"] = row(2, p50_ms=600, p99_ms=fast)
+    name = bench_glance.SHIPPED
+    given = (samples.case(rows, name=f"{name}-{task}") for task, rows in (("download", downloads), ("upload", uploads)))
+    found = goals(glance_tables.judgement, *given)
+    met = {what.removeprefix(name): line[-1] for what, line in found.items() if line[-1] != "–"}
+    assert met == {
+        " download, MB/s": "no",
+        " download, fastio, server CPU s/GiB": "yes",
+        ", other requests during 5 downloads, p99 ms": "no",
+        " upload, MB/s": "yes",
+        ", other requests during 5 uploads, p99 ms": "yes",
+    }
+    assert found[f"{name} download, MB/s"][2] == "≥ 1.4 x stock" and found[f"{name} upload, MB/s"][2] == "≥ 1.8 x stock"
+
+
+@pytest.mark.parametrize("suite", [bench_glance, bench_concurrency])
+def test_the_service_as_it_is_shipped_comes_first(suite: Any) -> None:
+    case = suite.CASES[0]
+    assert case.name.startswith(bench_glance.SHIPPED) and case.backend == "glance-33"
+    fastio = {**case.backend_parameters, "fastio": "on"}
+    assert (fastio["workers"], fastio["threads"]) == (4, 1)
+    assert case.beside["fastio"] == ("glance-33", fastio)
 
 
 def test_what_is_asked_of_the_client() -> None:

@@ -1,6 +1,6 @@
 """Many requests at a time: requests/s and times by how many there are.
 
-A column for each release, stock and fastio on the same axes.
+A column for each service, stock and fastio on the same axes.
 """
 
 from matplotlib import pyplot
@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.harness.plots import Drawing
 from benchmarks.harness.results import Result
-from benchmarks.suites.concurrency.bench_concurrency import RELEASES
+from benchmarks.suites.concurrency.bench_concurrency import SERVICES
 from benchmarks.suites.concurrency.tables import SERVERS, levels
 
 #: Inches of a panel.
@@ -24,13 +24,13 @@ PANELS = {
 
 def figure(result: Result) -> Figure | None:
     measured = list(levels(result))
-    releases = [release for release in RELEASES if any(own == release for own, _, _ in measured)]
-    if not releases:
+    services = [service for service in SERVICES if any(own == service for own, _, _ in measured)]
+    if not services:
         return None
-    size = (WIDTH * len(releases), HEIGHT * len(PANELS))
-    made, axes = pyplot.subplots(len(PANELS), len(releases), figsize=size, squeeze=False, layout="constrained")
-    for column, release in enumerate(releases):
-        own = [(users, case) for each, users, case in measured if each == release]
+    size = (WIDTH * len(services), HEIGHT * len(PANELS))
+    made, axes = pyplot.subplots(len(PANELS), len(services), figsize=size, squeeze=False, layout="constrained")
+    for column, service in enumerate(services):
+        own = [(users, case) for each, users, case in measured if each == service]
         for row, (what, (label, unit)) in enumerate(PANELS.items()):
             panel = axes[row][column]
             for server in SERVERS:
@@ -44,7 +44,7 @@ def figure(result: Result) -> Figure | None:
             panel.set_ylim(bottom=0)
             panel.grid(alpha=0.3)
             panel.set_ylabel(label)
-        axes[0][column].set_title(release)
+        axes[0][column].set_title(service)
         axes[-1][column].set_xlabel("requests at a time")
     axes[0][0].legend(frameon=False)
     return made

@@ -1,8 +1,8 @@
 """A real glance-api, stock and with fastio: downloads, uploads, and how long other requests wait in the meantime.
 
-Release 32 runs with its eventlet server, and release 33 under uWSGI with threads. Both have a filesystem store with
-its default configuration. The limit is nginx with the same file. The goals are shown with the figures that were
-reached.
+Release 33 runs under uWSGI, first as it is shipped (4 processes, one thread each) and then as one process with threads,
+and release 32 with its eventlet server. All have a filesystem store with its default configuration. The limit is nginx
+with the same file. The goals are shown with the figures that were reached.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,6 +15,12 @@ from benchmarks.suites.stores.limits import why_not
 from fastio.config import format_size
 
 RELEASES = ("glance-32", "glance-33")
+#: As glance's documentation has it.
+SHIPPED, AS_SHIPPED = "glance-33-shipped", {"workers": 4, "threads": 1}
+#: What is measured -> the backend and its parameters.
+SERVICES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    SHIPPED: ("glance-33", AS_SHIPPED), **{release: (release, {}) for release in RELEASES}
+}  # fmt: skip
 #: The patch without which a download is copied through Python, and where it applies: elsewhere all are copied.
 SENDFILE = "glance_sendfile"
 WITH_SENDFILE = ("glance-32",)
@@ -55,8 +61,8 @@ def _row(server: str, clients: int, rounds: int, **parameters: Any) -> Variant:
     )
 
 
-def _downloads(release: str) -> Iterator[Variant]:
-    kinds = ["fastio-sendfile", "fastio-copying"] if release in WITH_SENDFILE else []
+def _downloads(service: str) -> Iterator[Variant]:
+    kinds = ["fastio-sendfile", "fastio-copying"] if service in WITH_SENDFILE else []
     rows = ["stock", "fastio", *kinds, "limit-nginx"]
     for server in rows:
         yield _row(server, 0, 5, seconds=1.5)
@@ -81,33 +87,37 @@ def _uploads() -> Iterator[Variant]:
             yield _row(server, clients, rounds, size=UPLOAD_SIZES[clients])
 
 
-def _beside(release: str, task: str) -> Mapping[str, tuple[str, Mapping[str, Any]]]:
-    fastio: dict[str, tuple[str, Mapping[str, Any]]] = {"fastio": (release, {"fastio": "on"})}
+def _beside(service: str, task: str) -> Mapping[str, tuple[str, Mapping[str, Any]]]:
+    release, parameters = SERVICES[service]
+    fastio: dict[str, tuple[str, Mapping[str, Any]]] = {"fastio": (release, {**parameters, "fastio": "on"})}
     if task == "upload":
         return {**fastio, "nginx": ("http", {"writable": 1})}
-    if release in WITH_SENDFILE:
-        fastio["fastio-copying"] = (release, {"fastio": "on", "disabled": SENDFILE})
+    if service in WITH_SENDFILE:
+        fastio["fastio-copying"] = (release, {**parameters, "fastio": "on", "disabled": SENDFILE})
     return {**fastio, "nginx": ("http", {})}
 
 
-def _case(release: str, task: str) -> Case:
+def _case(service: str, task: str) -> Case:
+    release, parameters = SERVICES[service]
+    shipped = ", as it is shipped" if service == SHIPPED else ""
     return Case(
-        name=f"{release}-{task}",
-        title=f"{release}: {task} of {format_size(GIB)}",
+        name=f"{service}-{task}",
+        title=f"{release}{shipped}: {task} of {format_size(GIB)}",
         workload="glance",
-        variants=list(_downloads(release) if task == "download" else _uploads()),
+        variants=list(_downloads(service) if task == "download" else _uploads()),
         parameters={"task": task, "size": GIB},
         quick={"size": MIB, "seconds": 0},
         baseline="stock",
         columns=("p50_ms", "p99_ms"),
         warmup=0,
         backend=release,
-        beside=_beside(release, task),
+        backend_parameters=parameters,
+        beside=_beside(service, task),
         prepare="prepare",
     )
 
 
-CASES = [_case(release, task) for release in RELEASES for task in ("download", "upload")]
+CASES = [_case(service, task) for service in SERVICES for task in ("download", "upload")]
 
 
 def test_glance(recorded):

@@ -62,6 +62,13 @@ def test_every_variant_has_a_server():
     )
 
 
+def test_a_server_keeps_the_parameters_of_its_case():
+    ((suite, case),) = projects.GLANCE.choose_cases([f"glance/{bench_glance.SHIPPED}-download"])
+    adapted = measurements.adapt(case, suite, [variant("stock"), variant("fastio")], projects.GLANCE.modes)
+    for parameters in (adapted.backend_parameters, adapted.beside["fastio"][1]):
+        assert (parameters["workers"], parameters["threads"]) == (4, 1)
+
+
 def test_releases_before_33_have_the_eventlet_server(capsys):
     assert projects.find("glance") is projects.find("glance", "33.1.0") is projects.GLANCE
     assert projects.find("glance", "32.0.0") is GLANCE_32
