@@ -1,5 +1,6 @@
 """Applying, taking back, looking: guards, outcomes, order, forks, threads, and what happens when something fails."""
 
+import contextlib
 import dataclasses
 import importlib
 import json
@@ -38,6 +39,16 @@ def imported() -> Iterator[None]:
     import_targets()
     yield
     fastio.unpatch()
+
+
+@contextlib.contextmanager
+def other_code(function: Any) -> Iterator[None]:
+    code = function.__code__
+    function.__code__ = code.replace(co_consts=(*code.co_consts, "a release of tomorrow"))
+    try:
+        yield
+    finally:
+        function.__code__ = code
 
 
 def round_trip(popen: Any = None) -> int:
@@ -213,10 +224,8 @@ def changed(request: pytest.FixtureRequest) -> Iterator[set[str]]:
     }
     if not relying:
         pytest.skip(f"what {key} needs is not here")
-    code = function.__code__
-    function.__code__ = code.replace(co_consts=(*code.co_consts, "a release of tomorrow"))
-    yield relying
-    function.__code__ = code
+    with other_code(function):
+        yield relying
 
 
 @everything
@@ -300,29 +309,20 @@ def test_each_patch_of_an_attribute_has_its_own_guards(one: str, other: str, key
     fastio.patch(one)
     assert entries()[f"{one} {key}"].outcome is Outcome.APPLIED
     function = function_at(target, attribute, target.beside[attribute])
-    code = function.__code__
-    function.__code__ = code.replace(co_consts=(*code.co_consts, "a release of tomorrow"))
-    try:
+    with other_code(function):
         entry = entries(fastio.patch(other))[f"{other} {key}"]
         assert entry.outcome is Outcome.CHANGED
         assert entry.found.startswith(f"{attribute} has unknown code")
         assert entries()[f"{other} {key}"] == entry
         assert entries()[f"{one} {key}"].outcome is Outcome.APPLIED
-    finally:
-        function.__code__ = code
 
 
 def test_strict_leaves_what_was_applied_before() -> None:
     fastio.patch([COMMUNICATE, "fix_input_items"], strict=True, chunk_size="8KiB")
     before = attributes()
     original = subprocess.Popen._get_handles if MONKEY_PATCHED else subprocess.Popen._try_wait  # type: ignore[attr-defined]
-    code = original.__code__
-    original.__code__ = code.replace(co_consts=(*code.co_consts, 0))
-    try:
-        with pytest.raises(PatchError):
-            fastio.patch(strict=True, chunk_size="16KiB")
-    finally:
-        original.__code__ = code
+    with other_code(original), pytest.raises(PatchError):
+        fastio.patch(strict=True, chunk_size="16KiB")
     assert attributes() == before
     assert in_effect() == {COMMUNICATE, "fix_input_items"}
     assert fastio.settings().chunk_size == 8192
