@@ -813,12 +813,13 @@ def test_patches_come_and_go_while_children_run() -> None:
         thread.start()
     flips = 0
     try:
-        # However the threads are scheduled: many transfers, and many changes meanwhile.
+        # However the threads are scheduled: many transfers, and many changes meanwhile. A change takes so much longer
+        # than a turn of a hub that transfers would hardly go on if each had only one.
         while not errors and (len(moved) < 30 or flips < 10):
             fastio.patch(strict=True, chunk_size="8KiB" if flips % 2 else "1MiB")
-            threading.Event().wait(0.002)
+            threading.Event().wait(0.02)
             fastio.unpatch()
-            threading.Event().wait(0.002)
+            threading.Event().wait(0.02)
             flips += 1
     finally:
         enough.set()
