@@ -1,9 +1,11 @@
 """Fingerprints of sources: the same for the same source, whichever Python reads it, and only for code made of it."""
 
 import importlib.util
+import json
 import pathlib
 import subprocess
 import sys
+import sysconfig
 import types
 import zipfile
 from collections.abc import Iterator
@@ -11,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.tools import fingerprints as generator
 from fastio.patching import catalogue, syntax
 from tests.patching.test_fingerprint import KEY, STDLIB, native
 
@@ -151,3 +154,57 @@ def test_every_python_reads_the_same(tmp_path: pathlib.Path) -> None:
         found[python] = result.stdout
     assert found[sys.executable].count("\n") > 500
     assert set(found.values()) == {found[sys.executable]}
+
+
+RECOGNISE = """
+import json, pathlib, sys, sysconfig, warnings
+warnings.simplefilter("ignore")
+sys.path.insert(0, sys.argv[1])
+from fastio.patching import catalogue, fingerprint, syntax
+roots = [pathlib.Path(sysconfig.get_path("stdlib")), pathlib.Path(sys.argv[2])]
+without_defaults = sys.argv[3:]
+found = {}
+for key, known in catalogue.table().items():
+    module, _, name = key.partition(":")
+    for root in roots:
+        place = root.joinpath(*module.split("."))
+        path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+        if path.exists():
+            ways = set()
+            for qualified, source in syntax.functions(path.read_text(encoding="utf-8"), "x.py", {name.split(".")[-1]}):
+                if qualified == name:
+                    defaults = fingerprint.Defaults() if key in without_defaults else source.defaults
+                    by_bytecode = fingerprint.digest(source.code, defaults) in known.get(catalogue.PYTHON, {})
+                    by_source = syntax.fingerprint(source.tree, defaults) in known.get(catalogue.SOURCE, {})
+                    ways.add((by_bytecode, by_source))
+            if ways:
+                found[key] = max(ways)
+print(json.dumps([catalogue.PYTHON, found]))
+"""
+
+
+def test_every_compiler_s_code_is_recognised() -> None:
+    """What is installed here, as each Python compiles it: by its bytecode, and by its source alone."""
+    root, libraries = str(pathlib.Path(syntax.__file__).parents[2]), sysconfig.get_path("purelib")
+    minors = {minor for known in catalogue.table().values() for minor in known}
+    for python in (sys.executable, *pythons()):
+        command = [python, "-c", RECOGNISE, root, libraries, *generator.without_defaults()]
+        result = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        minor, found = json.loads(result.stdout)
+        if minor not in minors:
+            continue
+        assert len(found) > 10
+        unknown = {key: ways for key, ways in found.items() if not ways[1]}
+        assert not unknown, f"{python} makes of the source what no release has"
+        assert all(by_bytecode for by_bytecode, _ in found.values()), f"{python} makes other bytecode of known code"
+
+
+def test_what_is_known_by_its_bytecode_is_known_by_its_source() -> None:
+    """So any other compiler of that release's source does, such as those of the micro releases that were never here."""
+
+    def releases(hashes: dict[str, str]) -> set[str]:
+        return {release for text in hashes.values() for release in text.split(", ")}
+
+    for key, known in catalogue.table().items():
+        for minor, hashes in known.items():
+            assert releases(hashes) <= releases(known[catalogue.SOURCE]), (key, minor)
