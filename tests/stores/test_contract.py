@@ -2,6 +2,8 @@
 
 import hashlib
 import importlib
+import importlib.metadata
+import io
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("glance_store")
 
-from glance_store import exceptions
+from glance_store import backend, capabilities, exceptions, multi_backend
 
 import fastio
 from fastio.config import STORES
@@ -49,6 +51,8 @@ class Driver:
     adds: bool = True
     #: how far an announced size may be off: where it is too large a server waits for the rest
     off: tuple[int, ...] = (0, -1, 1)
+    #: it is one of ``fastio.drivers``
+    own: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -75,7 +79,7 @@ DRIVERS = [
     ),
     Driver("cinder", store_cinder.CHUNK, 4 * MIB, store_cinder.CHUNK, ("store_cinder", "fix_cinder_read_errors")),
     Driver("vmware", store_vmware.CHUNK, 4 * MIB, store_vmware.CHUNK, ("store_vmware",), off=(0,)),
-    Driver("sheepdog", MIB, MIB, MIB, (), option=("sheepdog_store_chunk_size", 1, MIB)),
+    Driver("sheepdog", MIB, MIB, MIB, (), option=("sheepdog_store_chunk_size", 1, MIB), own=True),
 ]  # fmt: skip
 
 
@@ -96,6 +100,12 @@ def configurable(request: pytest.FixtureRequest) -> Driver:
     return request.param
 
 
+@pytest.fixture(params=[driver for driver in DRIVERS if driver.own], ids=str)
+def own(request: pytest.FixtureRequest) -> Driver:
+    """A driver that fastio brings: there is no stock to compare it with."""
+    return request.param
+
+
 @pytest.fixture
 def open_driver(open_store: Callable[..., Any]) -> Callable[..., Any]:
     """``open_driver(driver, **options)`` is a store of that driver, as ``open_store()`` makes one."""
@@ -104,8 +114,8 @@ def open_driver(open_store: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.fixture
 def store(request: pytest.FixtureRequest, open_driver: Callable[..., Any]) -> Iterator[Any]:
-    """A store of the ``driver`` or the ``writer``."""
-    name = "driver" if "driver" in request.fixturenames else "writer"
+    """A store of the ``driver``, the ``writer`` or the driver that is our ``own``."""
+    name = next(name for name in ("driver", "writer", "own") if name in request.fixturenames)
     # Clients take most of s3's time, and have tests of their own.
     with fastio.patched("s3_client"):
         yield open_driver(request.getfixturevalue(name))
@@ -113,6 +123,9 @@ def store(request: pytest.FixtureRequest, open_driver: Callable[..., Any]) -> It
 
 def test_every_driver_is_tested() -> None:
     assert {driver.name for driver in DRIVERS} == set(STORES)
+    entries = importlib.metadata.entry_points(group="glance_store.drivers")
+    ours = {entry.name for entry in entries if entry.value.startswith("fastio.drivers.")}
+    assert {driver.name for driver in DRIVERS if driver.own} == ours
 
 
 def test_unpatch_gives_the_very_objects_back(driver: Driver, store: Any) -> None:
@@ -363,3 +376,102 @@ def test_a_time_out_while_writing(writer: Driver, store: Any, greenlets: Any, wh
         with pytest.raises(TimeIsOver):
             store.add(ImageFile(data, before=end), image_id, len(data))
         assert store.read(store.add(data, image_id).url) == data
+
+
+# Drivers that fastio brings
+
+
+IMAGE = content(9 * MIB + 17)
+EDGES = st.sampled_from([0, 1, 64 * KIB, MIB - 1, MIB, 4 * MIB - 1, 4 * MIB, 4 * MIB + 1, 8 * MIB, len(IMAGE)])
+SIZES = EDGES | st.integers(0, len(IMAGE) + MIB)
+
+
+@pytest.fixture
+def kept(own: Driver, store: Any) -> Iterator[str]:
+    """The URL of ``IMAGE``."""
+    url = store.add(IMAGE).url
+    yield url
+    store.delete(url)
+
+
+def test_the_life_of_an_image(own: Driver, store: Any) -> None:
+    image_id = str(uuid.uuid4())
+    added = store.add(IMAGE, image_id)
+    assert (added.size, added.metadata["store"]) == (len(IMAGE), store.identifier)
+    assert added.checksum == hashlib.md5(IMAGE).hexdigest()
+    assert added.multihash == hashlib.sha512(IMAGE).hexdigest()
+    assert added.url == store.driver.url_prefix + image_id
+    chunks, size = store.get(added.url)
+    assert size == store.size(added.url) == len(IMAGE)
+    assert b"".join(chunks) == b"".join(chunks) == IMAGE
+    for known in (True, False):
+        with pytest.raises(exceptions.Duplicate):
+            store.add(b"other", image_id, 5 if known else 0)
+    assert store.read(added.url) == IMAGE
+    store.delete(added.url)
+    for operation in (store.get, store.size, store.delete):
+        with pytest.raises(exceptions.NotFound, match=image_id):
+            operation(added.url)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(offset=SIZES, length=st.none() | SIZES, chunk=st.sampled_from([4 * KIB, 100_003, MIB, 4 * MIB]))
+def test_any_part_of_an_image(own: Driver, store: Any, kept: str, offset: int, length: int | None, chunk: int) -> None:
+    end = len(IMAGE) if not length else offset + length
+    with own.patched(store_chunk_sizes={own.name: chunk}):
+        chunks, size = store.get(kept, offset=offset, chunk_size=length or None)
+        pieces = list(chunks)
+    assert b"".join(pieces) == IMAGE[offset:end]
+    assert size == (length or len(IMAGE))
+    assert all(len(piece) == chunk for piece in pieces[:-1])
+    assert all(pieces)
+
+
+def test_what_it_can_do_is_declared(own: Driver, store: Any) -> None:
+    masks = capabilities.BitMasks
+    assert store.driver.is_capable(masks.READ_RANDOM, masks.RW_ACCESS, masks.DRIVER_REUSABLE)
+
+
+def test_data_may_come_from_an_iterator(own: Driver, store: Any) -> None:
+    for size in (MIB, 0):
+        added = store.add(iter([IMAGE[:1], b"", IMAGE[1:70_000], IMAGE[70_000:MIB]]), size=size)
+        assert store.read(added.url) == IMAGE[:MIB]
+        store.delete(added.url)
+
+
+def test_callers_from_before_the_multihash(own: Driver, store: Any) -> None:
+    url, *rest = store.driver.add(str(uuid.uuid4()), io.BytesIO(b"data"), 4)
+    assert rest[:2] == [4, hashlib.md5(b"data").hexdigest()]
+    store.delete(url)
+
+
+def leaves_nothing(store: Any, image_id: str, add: Callable[[], Any], error: type[BaseException], text: str) -> None:
+    with pytest.raises(error, match=text):
+        add()
+    with pytest.raises(exceptions.NotFound):
+        store.size(store.driver.url_prefix + image_id)
+
+
+@pytest.mark.parametrize("announced", [1, 2 * MIB, 3 * MIB - 1, 3 * MIB + 1, 9 * MIB])
+def test_another_size_than_announced(own: Driver, store: Any, announced: int) -> None:
+    image_id = str(uuid.uuid4())
+    add = partial(store.add, IMAGE[: 3 * MIB], image_id, announced)
+    leaves_nothing(store, image_id, add, exceptions.Invalid, f"Size .*: expected {announced} bytes, got [123]")
+
+
+@pytest.mark.parametrize("size", [len(IMAGE), 0])
+@pytest.mark.parametrize(
+    "error", [OSError("no more data"), KeyboardInterrupt("no more data")], ids=["error", "cancelled"]
+)
+def test_data_that_ends_in_an_error(own: Driver, store: Any, size: int, error: BaseException) -> None:
+    image_id = str(uuid.uuid4())
+    file = ImageFile(IMAGE, fails_at=5 * MIB, error=error)
+    leaves_nothing(store, image_id, partial(store.add, file, image_id, size), type(error), "no more data")
+
+
+def test_it_adds_no_options_to_glance_store_s(own: Driver) -> None:
+    """Installing fastio must not change what other programs list and write into their sample files."""
+    found = [*(options for _, options in backend._list_opts()), *multi_backend._list_driver_opts().values()]
+    listed = [option.name for options in found for option in options]
+    assert "filesystem_store_datadir" in listed
+    assert not [name for name in listed if name.startswith(own.name)]

@@ -187,25 +187,6 @@ def fake(monkeypatch: pytest.MonkeyPatch, directory: pathlib.Path, script: str, 
 # --- what glance does
 
 
-def test_life_of_an_image(cluster: Cluster) -> None:
-    data = content(9 * MIB + 17)
-    store = cluster.store()
-    name = str(uuid.uuid4())
-    added = cluster.add(data, store=store, name=name)
-    sums = hashlib.md5(data).hexdigest(), hashlib.sha512(data).hexdigest()
-    assert added == (cluster.uri(name), len(data), *sums, {})
-    where = cluster.located(added[0], store)
-    assert store.get_size(where) == len(data)
-    chunks, size = store.get(where)
-    assert size == len(data)
-    assert b"".join(chunks) == data
-    assert b"".join(chunks) == data, "it can be read again, as that of the old driver"
-    store.delete(where)
-    for operation in (store.get, store.get_size, store.delete):
-        with pytest.raises(exceptions.NotFound, match=f"{name} at .* does not exist"):
-            operation(where)
-
-
 def test_one_command_reads_and_one_writes(cluster: Cluster, commands: list[list[str]]) -> None:
     data = content(9 * MIB)
     store = cluster.store()
@@ -300,53 +281,15 @@ def test_a_bad_setting_is_a_bad_configuration(cluster: Cluster) -> None:
             cluster.store()
 
 
-def test_data_may_come_from_an_iterator(cluster: Cluster) -> None:
-    data = content(MIB)
-    pieces = [data[:1], b"", data[1:70_000], data[70_000:]]
-    for size in (len(data), 0):
-        assert cluster.read(cluster.add(iter(pieces), size=size)[0]) == data
-
-
-def test_callers_from_before_the_multihash(cluster: Cluster) -> None:
-    data = content(1000)
-    cluster.made.append("old")
-    result = cluster.store().add("old", io.BytesIO(data), len(data))
-    assert result == (cluster.uri("old"), 1000, hashlib.md5(data).hexdigest(), {})
-
-
 # --- parts and sizes
 
 
 IMAGE = content(9 * MIB + 17)
 
 
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, str]]:
-    """A cluster with ``IMAGE``, for tests that only read it."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        cluster = Cluster(tmp_path_factory.mktemp("sheepdog"), monkeypatch)
-        yield cluster, cluster.add(IMAGE)[0]
-        cluster.clean()
-
-
 EDGES = st.sampled_from([0, 1, 64 * KIB, MIB - 1, MIB, 4 * MIB - 1, 4 * MIB, 4 * MIB + 1, 8 * MIB, len(IMAGE)])
 SIZES = EDGES | st.integers(0, len(IMAGE) + MIB)
 relaxed = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
-
-
-@relaxed
-@given(offset=SIZES, length=st.none() | SIZES, chunk=st.sampled_from([4 * KIB, 100_003, MIB, 4 * MIB]))
-def test_any_part_of_an_image(kept: tuple[Cluster, str], offset: int, length: int | None, chunk: int) -> None:
-    cluster, uri = kept
-    end = len(IMAGE) if not length else offset + length
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setenv("FASTIO_STORE_CHUNK_SIZES", f"sheepdog={chunk}")
-        chunks, size = cluster.get(uri, offset=offset, chunk_size=length or None)
-        pieces = list(chunks)
-    assert b"".join(pieces) == IMAGE[offset:end]
-    assert size == (length or len(IMAGE))
-    assert all(len(piece) == chunk for piece in pieces[:-1])
-    assert all(pieces)
 
 
 @relaxed
@@ -372,21 +315,6 @@ def test_an_image_of_any_size(cluster: Cluster, size: int, known: bool, most: in
 
 
 # --- what goes wrong
-
-
-@pytest.mark.parametrize("announced", [1, 2 * MIB, 3 * MIB - 1, 3 * MIB + 1, 9 * MIB])
-def test_another_size_than_announced(cluster: Cluster, announced: int) -> None:
-    with pytest.raises(exceptions.Invalid, match=f"Size .*: expected {announced} bytes, got [123]"):
-        cluster.add(content(3 * MIB), size=announced, name="a")
-    assert not cluster.exists("a")
-
-
-@pytest.mark.parametrize("known", [True, False])
-def test_an_existing_image_is_left_alone(cluster: Cluster, known: bool) -> None:
-    uri = cluster.add(b"first", name="a")[0]
-    with pytest.raises(exceptions.Duplicate, match="image a at .* exists already"):
-        cluster.add(b"other", size=5 if known else 0, name="a")
-    assert cluster.read(uri) == b"first"
 
 
 class Cancelled(BaseException):
@@ -901,16 +829,6 @@ def test_a_location_says_which_cluster(cluster: Cluster) -> None:
 # --- as glance_store finds it
 
 
-def test_it_adds_no_options_to_glance_store_s() -> None:
-    """Installing fastio must not change what other programs list and write into their sample files."""
-    from glance_store import backend, multi_backend
-
-    found = [*(options for _, options in backend._list_opts()), *multi_backend._list_driver_opts().values()]
-    listed = [option.name for options in found for option in options]
-    assert "filesystem_store_datadir" in listed
-    assert not [name for name in listed if name.startswith("sheepdog")]
-
-
 CONFIGURED = """
 from oslo_config import cfg
 import glance_store, sys
@@ -942,33 +860,3 @@ def test_the_options_of_a_configuration_file(kind: str, tmp_path: pathlib.Path, 
     path.write_text(lines[kind] + "sheepdog_store_address = 192.0.2.7\nsheepdog_store_port = 7077\n")
     done = run_python(CONFIGURED, str(path), kind, options=("-W", "ignore"))
     assert done.stdout == "192.0.2.7 7077\n", done.stderr
-
-
-def test_one_of_several_stores(cluster: Cluster) -> None:
-    import glance_store
-    from glance_store import multi_backend
-
-    from benchmarks.backends import stores
-
-    options = {"sheepdog_store_address": cluster.address, "sheepdog_store_port": cluster.port}
-    accesses = {name: {"driver": "sheepdog", "options": options} for name in ("kennel", "pound")}
-    with contextlib.ExitStack() as stack:
-        conf = stack.enter_context(stores.configured({**accesses, "run": {"driver": "sheepdog", "options": {}}}))
-        stack.callback(location.SCHEME_TO_CLS_BACKEND_MAP.pop, "sheepdog", None)
-        assert glance_store.create_multi_stores(conf) == 3
-        # The third has the defaults, which may be those of another cluster.
-        default = (cluster.address, cluster.port) == ("127.0.0.1", 7000)
-        for name in ("kennel", "pound", "run") if default else ("kennel", "pound"):
-            image = str(uuid.uuid4())
-            cluster.made.append(image)
-            added = multi_backend.add_with_multihash(conf, image, io.BytesIO(IMAGE), len(IMAGE), name, "sha512")
-            assert added[:2] == (cluster.uri(image), len(IMAGE))
-            assert added[4] == {"store": name}
-            chunks, _ = multi_backend.get(added[0], name)
-            assert b"".join(chunks) == IMAGE
-            chunks, size = multi_backend.get(added[0], name, offset=5, chunk_size=10)
-            assert (b"".join(chunks), size) == (IMAGE[5:15], 10)
-            prefix = multi_backend.get_store_from_store_identifier(name).url_prefix
-            assert added[0] == prefix + image
-            multi_backend.delete(added[0], name)
-            assert not cluster.exists(image)
