@@ -248,7 +248,7 @@ def test_monkey_patching_before_or_after_the_first_event(run_python, tmp_path, e
     patching = "import eventlet\neventlet.monkey_patch()\n"
     begin = PROCESS + "put('test.event', 0)\n"
     code = """
-deadline = time.monotonic() + 20
+deadline = time.monotonic() + 60
 number = 0
 while recorder.active.written < 10 or recorder.active.mode is not None:
     assert time.monotonic() < deadline
