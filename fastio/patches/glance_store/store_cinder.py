@@ -58,10 +58,7 @@ PATCH = Patch(
                 CHUNK,
                 4 * MIB,
                 ("add",),
-                """
-                def add(self, *_):
-                    self.WriteProperties(**_)
-                """,
+                "def add(self, image_id, image_file, image_size, *_): ...",
             ),
         ),
         Target(
@@ -70,6 +67,7 @@ PATCH = Patch(
             code=_stores.code_of(_OPEN),
             contract="""
                 def _open_cinder_volume(self, *_):
+                    yield f
                     yield device['path']
                     yield conn.yield_path(volume, f)
             """,

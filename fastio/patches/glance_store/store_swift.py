@@ -127,7 +127,7 @@ PATCH = Patch(
             make_connection,
             contract="""
                 def __init__(self, *_):
-                    self.request_session = SwiftClientRequestsSession()
+                    self.request_session = _
             """,
             requires=requests.WITH_URLLIB3,
         ),
