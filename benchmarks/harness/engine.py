@@ -285,7 +285,7 @@ def run(
 
 
 def plan(rounds: Mapping[str, int], seed: int) -> list[list[str]]:
-    """Who runs in each round, in which order.
+    """The variants of each round, in their order.
 
     Every round has a new order. Variants with fewer rounds than others take part in rounds spread over the whole time.
     """

@@ -97,7 +97,7 @@ def moments(figures: Figures) -> Moments:
 
 
 def without_outliers(figures: Figures, sigmas: float = 2.0) -> numpy.ndarray:
-    """The figures that are no further from the mean than so many standard deviations: one pass, as it is published."""
+    """The figures within so many standard deviations of the mean, in one pass, as it is published."""
     values = numpy.asarray(figures, dtype=float)
     found = moments(figures)
     return values[numpy.abs(values - found.mean) <= sigmas * found.deviation]
@@ -119,7 +119,7 @@ def rank_test(first: Figures, second: Figures) -> float:
 
 
 def smallest_p(first: int, second: int) -> float:
-    """The smallest p-value that the rank test can give for so many figures on the two sides."""
+    """The smallest p-value that the rank test can give for these numbers of figures on the two sides."""
     import math
 
     return 2 / math.comb(first + second, first)

@@ -122,7 +122,7 @@ def command_digest(command: Sequence[str], algorithm: str = "sha256", **options:
 
 
 def memory_directory(room: int) -> Path | None:
-    """:data:`MEMORY` if it has so many bytes left: a disk, and its write-back later on, is not what is measured."""
+    """:data:`MEMORY` if it has room for so many bytes: a disk, with its later write-back, is not to be measured."""
     return MEMORY if os.access(MEMORY, os.W_OK | os.X_OK) and shutil.disk_usage(MEMORY).free >= room else None
 
 
@@ -265,7 +265,7 @@ def _read_functions() -> Iterator[tuple[Any, str]]:
 
 def _wait_functions() -> Iterator[tuple[Any, str]]:
     hubs = sys.modules.get("eventlet.hubs")
-    # Libraries import eventlet where nobody uses it, and get_hub() would make a hub that nobody has.
+    # Libraries import eventlet without using it, and get_hub() would make a hub.
     if hubs is not None and (hasattr(hubs._threadlocal, "hub") or sys.modules["eventlet.patcher"].already_patched):
         # A green selector waits in the hub and would be counted twice.
         yield hubs.get_hub(), "switch"

@@ -157,7 +157,7 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    # Who gives it the plan later on wants it to be ready by then.
+    # It has to be ready when it is given the plan.
     plan = plans.read(chosen.plan) if str(chosen.plan) != "-" else None
     output: Path = chosen.output
     if output.exists() and any(output.iterdir()):
@@ -266,7 +266,7 @@ def _carry_out_workload(chosen: argparse.Namespace) -> int:
     try:
         stages.carry_out(workload, chosen.output, settings)
     finally:
-        # What was done of one that has failed is shown as well.
+        # The part that was done before a failure is shown as well.
         if (chosen.output / stages.SUMMARY).exists():
             _show_workload(chosen.output, chosen.result)
     return 0

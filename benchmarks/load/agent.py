@@ -146,7 +146,7 @@ class Remote:
             while True:
                 self._log.add(self._receive())
         except (OSError, ValueError) as error:
-            # Whoever ends it shuts the connection down.
+            # The one that ends it shuts the connection down.
             if not self._ending:
                 self.problem = f"agent {self.address}: {error}; its samples end before the run does"
 

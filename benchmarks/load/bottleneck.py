@@ -111,7 +111,7 @@ def _path(figures: dict[str, Any], limits: Limits) -> list[Share]:
 
 
 def _servers(usage: Usage) -> str:
-    """Who used how much, for people."""
+    """How much each process used, as text."""
     busy = sorted(usage.processes, key=lambda each: -each.cpu)
     return ", ".join(f"{each.name} {each.cpu:.2f}" for each in busy[:3] if each.cpu >= 0.005)
 

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 #: Seconds between two looks at whether a load is to be stopped.
 LOOK = 0.2
-#: Seconds in which a generator that is told to end does.
+#: Seconds that a generator has to end after it was asked to.
 GRACE = 15.0
 
 
@@ -71,7 +71,7 @@ class Generator:
             try:
                 return self._process.communicate(given, timeout=LOOK)[1]
             except subprocess.TimeoutExpired:
-                # What is left of it goes on without being given again.
+                # The rest of it goes on, and is not sent again.
                 given = None
             if stop is not None and stop.is_set():
                 raise LoadFailed("the load was stopped")

@@ -111,7 +111,7 @@ class Connection:
             self._receive(answer, found, into)
             found.end = time.perf_counter()
         except BaseException:
-            # Whatever is left of the answer must not be taken for that of the next request.
+            # The rest of this answer must not be taken for the answer to the next request.
             self._connection.close()
             raise
         if not self._keep_alive:

@@ -61,7 +61,7 @@ def _threads(pid: int) -> list[int]:
 
 @contextlib.contextmanager
 def quota(pids: Collection[int], processors: float, means: str = "auto") -> Iterator[str]:
-    """Let the processes use so many processors, all together; yields by which means.
+    """Limit the processes to so many processors in all; yields by which means.
 
     :param means: ``cgroup``, ``signals``, or ``auto``: the first of these that can be had
     :raises LimitError: if it cannot
@@ -158,7 +158,7 @@ class _DutyCycle:
 
     def _go_on(self) -> None:
         allowance = self._processors * PERIOD
-        # What is left of it; less than 0 after a period in which they took too much.
+        # The rest of it; less than 0 after a period in which they used too much.
         left, used = allowance, cpu_seconds(self._pids)
         next_period = time.monotonic() + PERIOD
         running = True

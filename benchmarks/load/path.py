@@ -85,7 +85,7 @@ class Path:
             _reset(writer)
             return
         for each in (writer, far_writer):
-            # What waits in the path must not be more than a network would hold.
+            # No more data may wait in the path than a network would hold.
             each.transport.set_write_buffer_limits(PIECE)
         try:
             await asyncio.gather(

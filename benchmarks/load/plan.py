@@ -11,7 +11,7 @@ from benchmarks.load import Wrong, files, selectors
 from benchmarks.load.selectors import SelectorError
 
 FORMAT = "fastio-load-plan"
-#: Grows when an older worker would do something else than a newer one is told.
+#: Grows when an older worker would do something else with a plan than a newer one.
 VERSION = 1
 #: What ``server`` was called at first; plans and runs that have it are still read.
 OLD_SERVER = "target"

@@ -103,7 +103,7 @@ class Worker:
             self._writer = Writer(self._path, {"worker": msg.data["worker"], "host": socket.gethostname()})
             self._environment.work = Work(plan, msg.data["worker"], msg.data["workers"], self._writer.add)
         except Exception as error:
-            # Whatever it is, the master has to hear of it.
+            # The master has to know of every error.
             answer["error"] = f"{type(error).__name__}: {error}"
             self._forget()
         else:
@@ -212,7 +212,7 @@ class Master:
             return all(number in self._finished or self._is_lost(client) for number, client in enumerate(clients))
 
         with contextlib.suppress(LoadTimeout):
-            # Who has not reported by then is written down as lost.
+            # A worker that has not reported by then is recorded as lost.
             self.wait(all_ended, ends, "the users' end")
         self._write(started, len(clients))
 
@@ -256,7 +256,7 @@ def _only(chosen: frozenset[str]) -> type[UsersDispatcher]:
             super().__init__([node for node in worker_nodes if node.id in chosen], user_classes)
 
         def add_worker(self, worker_node: WorkerNode) -> None:
-            """Who comes later has no part in this run."""
+            """A worker that comes later has no part in this run."""
 
         def remove_worker(self, worker_node: WorkerNode) -> None:
             if worker_node.id in chosen:

@@ -201,7 +201,7 @@ def _containers(work: Work, what: str) -> None:
 
 def _judge(work: Work, directory: Path, found: dict[str, Any]) -> None:
     """Whether more has failed than may."""
-    # What reads results needs libraries that what makes them does not.
+    # Reading results needs libraries that producing them does not need.
     from benchmarks.load import analysis
 
     try:

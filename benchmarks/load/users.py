@@ -36,7 +36,7 @@ class Work:
         self._kind = kind
         self._shared = kind.shared(plan)
         self._content = Content(plan)
-        # What none of the users could do is told before they start.
+        # An operation that none of the users can do is reported before they start.
         kind(plan, self._content, self._shared).close()
         self._steps: Iterator[Step] = Schedule(plan).share(worker, workers)
         self._deadline: float | None = None
@@ -109,7 +109,7 @@ class StorageUser(locust.User):
             problem = f"{type(error).__name__}: {error}".rstrip(": ")
         found.end = time.perf_counter()
         if found.sent is None:
-            # Nobody listens: without a pause, all that is left of the time would be failures, thousands a second.
+            # There is no server: without a pause, there would be thousands of failures a second until the end.
             gevent.sleep(UNREACHABLE)
         return problem
 
@@ -119,7 +119,7 @@ class OperationFailed(Exception):
 
 
 def _kind(problem: str) -> str:
-    """What kind of problem it is: Locust keeps each text that it is told, and servers tell the number of a request."""
+    """The kind of a problem: Locust keeps each different text, and a server's text has the number of the request."""
     return problem.partition(":")[0]
 
 

@@ -54,7 +54,7 @@ class Disk:
         return Log(status.st_size, Chunks(chunks, lambda _: os.close(fd)))
 
     def _descend(self, parts: list[str]) -> int | None:
-        """The open file, from one directory to the next, so that nobody can put a link in between."""
+        """The open file. It is opened one directory at a time, so that no link can be put in between."""
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             fd = os.open(self._root, flags & ~os.O_NOFOLLOW | os.O_DIRECTORY)
@@ -87,7 +87,7 @@ def _read(fd: int, size: int, chunk_size: int) -> Iterator[bytes]:
 class Chunks:
     """Chunks with something to be done when they are closed, whether or not they were begun.
 
-    :param close: is told whether the last chunk was taken; called once
+    :param close: called once, with whether the last chunk was taken
     """
 
     def __init__(self, chunks: Iterator[bytes], close: Callable[[bool], object]) -> None:
@@ -121,7 +121,7 @@ class Swift:
     :param chunk_size: bytes that are read at a time
     """
 
-    #: connections that are kept though nobody uses them
+    #: idle connections that are kept
     spare = 32
 
     def __init__(self, access: Mapping[str, str], chunk_size: int) -> None:

@@ -184,7 +184,7 @@ def _before(distribution: str, version: str, tables: Mapping[str, Mapping[str, M
 def refusals(distribution: str, version: str) -> list[str]:
     """The requirements on ``distribution`` that ``version`` does not meet, with the patches that have them.
 
-    Not those that are for later releases: nobody waits for them.
+    Not those for later releases only: an old release is no news.
     """
     patches: dict[str, list[str]] = {}
     for patch in registry.all_patches():

@@ -60,7 +60,7 @@ LINGERING = 8
 #: not fill it. A leak of one in some transfers is far more as well.
 POOLED = 4
 
-#: Who serves: a worker more, so that one is not all, and threads enough for all clients.
+#: Workers and threads: more than one worker, and enough threads for all clients.
 AT_WORK: dict[str, dict[str, Any]] = {"glance-32": {"workers": 2}, "glance-33": {"threads": 8}}
 
 SIZES = (0, 1, 997, 64 * KIB, 64 * KIB + 1, MIB - 1, MIB, 3 * MIB + 17, LARGEST)
@@ -332,7 +332,7 @@ class Soak:
         if status != 204:
             raise Wrong(f"an image could not be deleted: {status}")
 
-    # What is done to the service.
+    # Actions on the service.
 
     def run(self, seconds: float) -> None:
         for thread in self._threads:
@@ -447,7 +447,7 @@ class Soak:
             except (Wrong, OSError, http.client.HTTPException) as error:
                 self._fault(f"at the end: {type(error).__name__}: {error}")
 
-    # What it leaves behind.
+    # Leftovers.
 
     def _sample(self) -> Sample:
         threads = 0

@@ -136,7 +136,7 @@ def _rows(case: CaseResult) -> Iterator[Row]:
         trouble = _trouble(variant)
         if trouble:
             row.verdict = trouble
-            # What stock cannot do either, or what nobody can do here, is not to blame on the variant.
+            # A variant is not to blame if stock cannot do it either, or if it cannot be done here at all.
             row.failure = not variant.skipped and not _trouble(stock)
         elif _trouble(stock):
             row.verdict = f"stock: {_trouble(stock)}"

@@ -67,7 +67,7 @@ class Outcome:
             "version": 1,
             "fastio": fastio.__version__,
             "project": self.project.name,
-            # What it was called before.
+            # Its earlier name.
             "target": self.project.name,
             "candidate": None if self.candidate is None else asdict(self.candidate),
             "command": self.command,

@@ -77,7 +77,7 @@ def suite_for(name: str, variant: Variant) -> Suite:
     project = "conformance" if name in CONFORMANCE else name.partition("-")[0]
     stores = project == "glance_store"
     modules = tests_of(variant.environment.site_packages / project) if stores else found.modules
-    # What the conformance tests make for their servers is made once.
+    # The conformance tests make the data of their servers once.
     env = {**found.env, CACHE_VARIABLE: str(cache_directory())}
     return dataclasses.replace(found, modules=modules, env=env, find=lambda: _place(project, variant), environment="")
 

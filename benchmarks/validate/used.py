@@ -1,4 +1,4 @@
-"""Whether what a diff changes is used at all: what nobody imports cannot be judged by running it."""
+"""Whether the code that a diff changes is used at all: code that is never imported cannot be judged by running it."""
 
 import json
 import subprocess

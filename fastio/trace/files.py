@@ -27,7 +27,7 @@ def dump(value: Any) -> bytes:
 
 #: As that of Python's "xb".
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-#: The errors of a service are nobody's business but the operator's, whose umask may allow less.
+#: Only the operator may read a service's errors. The umask may allow less.
 _PERMISSIONS = 0o640
 
 

@@ -265,7 +265,7 @@ class Recorder:
         self._ended = True
         self.room = 0
         self._ending.release()
-        # A greenlet of this thread does not run while we do: what it was doing is done again, and it is told so.
+        # A greenlet of this thread cannot run meanwhile. Its work is done again, and it finds out.
         taken_over = self.mode is not None and self.mode.thread == self._system.get_ident()
         if taken_over:
             self.mode = None
@@ -381,7 +381,7 @@ class Recorder:
         if not self._text:
             return True
         text = b"".join(self._text)
-        # Whoever takes over finds it, and then writes it at the same place.
+        # The next writer finds it, and writes it at the same place.
         self._text[:] = [text]
         try:
             if self._files is None:
@@ -434,7 +434,7 @@ def start(directory: str, limits: Limits) -> None:
         return
     os.makedirs(directory, mode=0o750, exist_ok=True)
     look_up_releases()
-    # Whole before anybody sees it: who records may come at any moment.
+    # It is complete before it can be seen: a thread may record at any moment.
     active = Recorder(directory, limits)
     if before is not None:
         before.end()

@@ -132,7 +132,7 @@ def _message(exception: BaseException) -> str:
         # Not SSL's errors, which have numbers of their own.
         if exception.strerror in (meaning, errno.errorcode[number]):
             return f"[Errno {number}] {meaning}"
-    # What is shown of a webob.exc.HTTPException is the standard's sentence on the status.
+    # Of a webob.exc.HTTPException, the standard's sentence on the status is shown.
     return text(str(getattr(exception, "explanation", None) or str(exception)))
 
 
@@ -243,7 +243,7 @@ def program(args: Any) -> Harmless:
 
 @functools.lru_cache(maxsize=256)
 def _is_program(name: str) -> bool:
-    """Whether it is that of an executable, and so nobody's secret."""
+    """Whether it is the name of an executable, which is no secret."""
     return _NAME.fullmatch(os.path.basename(name)) is not None and shutil.which(name) is not None
 
 

@@ -19,7 +19,7 @@ _monotonic = time.monotonic_ns
 _numbers = itertools.count(1)
 
 try:
-    # What tells greenlets apart, and threads, too: each has a greenlet of its own.
+    # This tells greenlets apart, and threads as well: each thread has a greenlet of its own.
     from greenlet import getcurrent as _here
 except ImportError:
     # Not threading.current_thread(), which takes a lock in a thread that it does not know.

@@ -100,7 +100,7 @@ class _Request:
             outcome = spans.ERROR if outcome == spans.OK else outcome
             values.setdefault("error", redaction.status(values["status"]))
         else:
-            # What went wrong on the way has not kept the client from its answer.
+            # Errors on the way have not kept the client from its answer.
             if outcome == spans.OK and "error" in values:
                 values["recovered"] = values.pop("error")
         self.span.end(outcome)

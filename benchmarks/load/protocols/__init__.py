@@ -86,7 +86,7 @@ class Client:
     def close(self) -> None:
         self.connection.close()
 
-    # What the clients share.
+    # Shared by the clients.
 
     def get(self, path: str, step: Step, found: Exchange, headers: Mapping[str, str]) -> str:
         """Read an object and compare it."""
@@ -114,7 +114,7 @@ class Client:
 
 
 def _cut_off(step: Step, found: Exchange) -> str:
-    """Of an object whose size nobody knows, that there is less of it than the answer has announced."""
+    """The failure of an object of unknown size that has fewer bytes than the answer announced."""
     length = found.headers.get("Content-Length", "") if found.headers is not None else ""
     if step.size == UNKNOWN_SIZE and length.isdecimal() and int(length) != found.bytes:
         return f"{found.bytes} bytes instead of {length}"

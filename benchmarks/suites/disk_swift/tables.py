@@ -102,7 +102,7 @@ def _goals(case: CaseResult) -> Iterator[Goal]:
     for source in SOURCES:
         before, after = _slowest(case, source)
         if before:
-            # What is judged is the lower end of the interval of their ratio: above 1 it has grown beyond chance.
+            # The lower end of the ratio's interval is judged: above 1, the growth is beyond chance.
             grown = statistics.ratio(after, before, case.seed).low
             stock, fast = (statistics.median(each) for each in (before, after))
             yield Goal(f"{case.name}: response p99, ms, {source}", stock, fast, grown, "≤", 1.0, "x stock at least")

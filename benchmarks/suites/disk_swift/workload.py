@@ -185,7 +185,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
         found = analysis.read(directory)
         figures = report.figures(found)
         part = analysis.window(found.operations)
-        # Of the part that counts: Swift uses some CPU time though nobody asks it for anything.
+        # Of the measured part only: Swift uses some CPU time even without requests.
         begin, end = found.started + part.begin, found.started + part.end
         spent = {name: each.between(begin, end) * 1000 / figures["operations"] for name, each in cpu.items()}
         kept = places.told(parameters.get("records", ""), directory)

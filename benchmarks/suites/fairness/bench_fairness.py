@@ -3,7 +3,7 @@
 from benchmarks.harness.engine import Case
 from benchmarks.harness.modes import GREEN, MIB
 
-#: Batches of so many transfers: enough heartbeats for a 99th percentile, and no minute of stock.
+#: Transfers in a batch: enough heartbeats for a 99th percentile, in less than a minute of stock.
 BATCHES = {1: 10, 8: 3, 64: 1}
 
 CASES = [

@@ -93,7 +93,7 @@ def lateness(late: Sequence[float], period: float) -> dict[str, float]:
 
 
 def require_memory(size: int) -> None:
-    """Check that so many bytes of memory are available: better no result than the kernel's choice of whom to kill.
+    """Check that so many bytes of memory are available. Otherwise the kernel might kill a process.
 
     :raises MemoryError: if they are not
     """

@@ -26,7 +26,7 @@ SENDFILE = "glance_sendfile"
 WITH_SENDFILE = ("glance-32",)
 #: A client with another address than the server's, for which it sends with sendfile() as to another host.
 ELSEWHERE = "127.0.0.2"
-#: What a row asks of whom, if that is not just the server of its name.
+#: The servers of a row and their parameters, if that is not just the server of its name.
 ROWS: Mapping[str, Mapping[str, str]] = {
     "stock": {"server": ""},
     "fastio-sendfile": {"server": "fastio", "source": ELSEWHERE},

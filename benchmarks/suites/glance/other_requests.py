@@ -40,7 +40,7 @@ async def _request(port: int, path: str) -> float:
 
 async def _go_on(port: int, path: str) -> dict[str, Any]:
     loop = asyncio.get_running_loop()
-    # Nobody writes to it: what can be read is its end.
+    # No data ever comes, so it is readable only at its end.
     ended = asyncio.Event()
     loop.add_reader(sys.stdin.fileno(), ended.set)
     await _request(port, path)

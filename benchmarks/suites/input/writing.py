@@ -79,6 +79,6 @@ def write_plainly(arguments: list[str], payload: bytes) -> tuple[bytes, bytes]:
     pipe = subprocess.PIPE
     with subprocess.Popen(arguments, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, pipesize=LIMIT_PIPE) as child:
         write_all(child, payload, LIMIT_PIPE)
-        # What the reader says at its end is one line.
+        # The reader writes one line at its end.
         assert child.stdout is not None and child.stderr is not None
         return child.stdout.read(), child.stderr.read()

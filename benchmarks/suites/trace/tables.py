@@ -27,6 +27,6 @@ def _judged(case: CaseResult) -> Iterator[list[str]]:
             yield [f"us of an event: {title}", f"<= {EVENT:g}", number(found), "yes" if found <= EVENT else "no"]
         elif title.endswith(", traced") and case.figures(case.against(title)):
             kept = statistics.ratio(figures, case.figures(case.against(title)))
-            # What cannot be told apart from the bound is not judged.
+            # A value that cannot be distinguished from the bound is not judged.
             met = "yes" if kept.low >= DOWNLOADS else "no" if kept.high < DOWNLOADS else EMPTY
             yield [f"{case.name}: {title}", f">= {DOWNLOADS:g} x untraced", str(kept), met]

@@ -31,7 +31,7 @@ import sys
 
 #: Seconds after which a child ends that everybody has forgotten.
 _LIFE = 120
-#: The exit status where nobody reads what is written any more.
+#: The exit status when the pipe has no reader any more.
 _BROKEN_PIPE = 90
 #: The exit status where a step fails, such as one that reads a stream that is closed.
 _FAILED = 94
@@ -46,7 +46,7 @@ def _write(fd: int, data: bytes) -> None:
         except BrokenPipeError:
             posix._exit(_BROKEN_PIPE)
         except BlockingIOError:
-            # What most programs do then: they stop.
+            # As most programs do, it stops then.
             _report("EAGAIN on write")
             posix._exit(91)
 

@@ -154,7 +154,7 @@ def _of_parted(
     if stock.get("others ran") and patched.get("others ran") is False:
         return Difference(index, name, "others ran", True, False)
     error = patched.get("error")
-    # What others do meanwhile, they do only if it waits, and that may be different.
+    # Others run meanwhile only if it waits, and that may differ.
     if error in (None, stock.get("error"), *_ANY_STATE) or "during" in operation:
         return None
     return Difference(index, name, "result", _result(stock), error)

@@ -18,7 +18,7 @@ from benchmarks.tools.fuzz.sides import Group, Installation, Team
 SIDES = ("strict", "fixed")
 #: Programs that a group runs before it is another one's turn.
 TURN = 25
-#: A difference is looked at again with time-outs and patience so many times as long.
+#: A difference is tried again with time-outs and patience this many times as long.
 PATIENT = 4
 #: Seconds that making one failure smaller may take.
 SHRINKING = 60.0

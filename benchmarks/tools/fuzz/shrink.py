@@ -27,7 +27,7 @@ def shrink(program: Program, fails: Callable[[Program], bool], seconds: float, l
             if time.monotonic() > end:
                 return program
             if number >= done and fails(candidate):
-                # What could not be taken away before mostly cannot be now: that is tried again at the end.
+                # A part that had to stay before mostly has to stay now; it is tried again at the end.
                 program, done = candidate, number
                 break
         else:

@@ -115,7 +115,7 @@ class _Line:
             data = data[_write(self.answers, data) :]
 
 
-# What can be seen of a value
+# The visible part of a value
 
 
 def _digest(data):
@@ -319,7 +319,7 @@ class Run:
         begun = len([item for item in self.others if item["during"] is operation])
         waiting = operation.get("during", ())[begun:]
         if waiting:
-            # Greenlets do all of it before anybody else runs; of threads nobody knows, so they do one after the other.
+            # Greenlets do all of it before others run. Threads may not, so they do one after the other.
             for each in waiting if GREEN else waiting[:1]:
                 item = {"during": operation, "did": None}
                 self.others.append(item)
@@ -504,7 +504,7 @@ class Run:
         number = operation["p"]
         self.popen(operation)
         if operation.get("signalled"):
-            # What a signal does is not done yet when it is sent.
+            # A signal has not taken effect yet when it has been sent.
             self.sleep(0.02 * self.scale)
         asleep = 0
         while True:
@@ -625,7 +625,7 @@ class Run:
                 seen["returncode"] = popen.returncode
             seen["closed"] = self.closed(popen)
             self.seen.append(seen)
-        # Children that nobody waited for may still be at work on what they report.
+        # Children that were not waited for may still be writing their reports.
         self.settle()
 
     def sends(self, operation):

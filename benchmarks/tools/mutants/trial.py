@@ -67,7 +67,7 @@ class _Run:
                 return Verdict("SURVIVED", f"{self.passed} tests pass with it")
             return Verdict("BROKEN", f"no test was run; pytest ended with {self.status}:\n{self.output}")
         word, test, text = failed.groups("")
-        # What has run, and failed only as its fixtures ended, has seen it as well.
+        # A test that failed only while its fixtures ended has seen it as well.
         begun = word == "FAILED" or re.search("^_+ ERROR at teardown of ", self.output, re.MULTILINE)
         if not begun or _BROKEN.match(text):
             return Verdict("BROKEN", f"{test}: {text}")

@@ -21,7 +21,7 @@ NOT_PASSING = frozenset({"xpass", "fail", "error", "hang", "crash", "missing"})
 #: be worse to be believed: upstream has tests that fail now and then.
 RERUNS, BELIEVED = 5, 4
 
-#: A test that is run alone may take so many times the usual limit: a slow one is none that hangs.
+#: How many times the usual limit a test may take that is run alone: slow is not hanging.
 SLACK = 4
 
 #: Outcomes in ``fastio.status()`` that mean that a patch which was asked for is not in force.

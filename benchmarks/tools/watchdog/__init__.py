@@ -14,7 +14,7 @@ END = b"end\n"
 
 
 def begin(name: str, seconds: float) -> bytes:
-    """What is sent when something begins that may take so many seconds."""
+    """The message for the start of a test or fixture that may take so many seconds."""
     # Less than PIPE_BUF, so that it is written as a whole or not at all.
     words = " ".join(name.encode("ascii", "backslashreplace").decode().split())
     return f"begin {seconds:.6f} {words[:2000]}\n".encode()

@@ -42,7 +42,7 @@ class Watchdog:
         self._pid = os.getpid()
         self._name = ""
         self._deadline = 0.0
-        # Whatever the run starts inherits it, also what leaves its parent or its session.
+        # Every process of the run inherits it, even one that leaves its parent or its session.
         run = f"{os.environ.get(RUN_VARIABLE, '')}:{secrets.token_hex(8)}"
         os.environ[RUN_VARIABLE] = run
         told, self._tell = os.pipe()
@@ -90,7 +90,7 @@ class Watchdog:
             self._send(END)
 
     def rearm(self) -> None:
-        """Whoever uses faulthandler takes its only timer from us."""
+        """A test that uses faulthandler takes its only timer from us."""
         left = self._deadline - time.monotonic()
         # Once it is over the stacks are on their way.
         if self._name and left > 0 and os.getpid() == self._pid:
@@ -169,7 +169,7 @@ class Limits:
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
-        # Threads that nobody has ended hold up Python at its end.
+        # Threads that still run hold up Python at its end.
         self._watchdog.begin("pytest, after its tests", LIMIT * self._scale)
 
 
@@ -181,7 +181,7 @@ def pytest_configure(config: pytest.Config) -> None:
     scaled = scale()
     if not scaled:
         return
-    # What tests print is captured; what is said of a run that is stuck must be seen.
+    # The tests' output is captured, but the report on a run that is stuck must be visible.
     capture = config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
         stderr = os.dup(2)

@@ -70,7 +70,7 @@ class OthersRun(unittest.TestCase):
         self.assertOthersRun(command, lambda child: child.communicate(b"x" * (1 << 20)), stdin=PIPE)
 
     def test_while_much_data_comes(self):
-        """Whoever reads 64 MiB in one go lets nobody see the child between its start and its end."""
+        """A read of 64 MiB in one go hides the child between its start and its end."""
         # What it reads before its first write; its libraries, which it opens before, are read in smaller pieces.
         first, size = 64 << 10, 64 << 20
         children: list[Any] = []

@@ -372,7 +372,7 @@ class _Problem:
                     # The offset's distance to the wall clock, which is at minus the base.
                     shift[2 * column + part] = sign * -self.base[column // 2 + 1] / 1000
         cost = numpy.concatenate([numpy.zeros(columns), -numpy.ones(count), [_WALL_COST, _DRIFT_COST] * (columns // 2)])
-        # What was sifted with the tolerance must still fit.
+        # The messages that were selected with the tolerance must still fit.
         limits = numpy.concatenate([[each.gap + TOLERANCE for each in constraints], shift])
         bounds = self._bounds() + [(-2 * TOLERANCE, None)] * count + [(0, None)] * columns
         found = self._linear(cost, numpy.vstack([rows, sizes]), limits, bounds)

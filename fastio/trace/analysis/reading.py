@@ -294,7 +294,7 @@ def _add(process: Process, file: _File, line: int, event: list, seen: set[str], 
         return
     trace.counts["events"] += 1
     if kind == "B":
-        # What the end said wins, whichever line came first.
+        # The values of the end win, whichever line came first.
         span.begin, span.parent, span.name, span.thread = moment, parent, name, thread or 0
         span.values = {**(values or {}), **span.values}
     else:

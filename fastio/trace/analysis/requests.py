@@ -244,7 +244,7 @@ def _run(request: Request) -> None:
 
 def _events(request: Request) -> list[tuple[int, str, Span]]:
     """In the order of time; of those at the same moment, the outer begins first and ends last."""
-    # What is left of the clocks' difference must not have the server begin before its client.
+    # The remaining difference of the clocks must not make a server begin before its client.
     first = request.client.start if request.client is not None else 0
     spans = request.spans
     if request.client is not None:
