@@ -9,7 +9,7 @@ import platform
 import sys
 from typing import Any
 
-from fastio.patching import hooks, places, registry
+from fastio.patching import hooks, places, registry, state
 from fastio.patching.registry import Patch, Target
 
 #: The running Python as the table of fingerprints names it.
@@ -40,6 +40,8 @@ def missing(patch: Patch, target: Target) -> str:
     """Why the target cannot be here, empty if it is; call ``import_targets()`` first."""
     if reason := not_installed(patch, target):
         return reason
+    if without := patch.not_needed_here(state.version):
+        return f"not needed: {without} is without it"
     if target.module not in sys.modules:
         return f"{target.module} is not part of this release"
     if target.find_owner is None and target.owner() is None:

@@ -15,6 +15,7 @@ import fastio
 from fastio import cli
 from fastio.config import SETTINGS
 from fastio.patching import registry
+from fastio.patching.registry import Patch, Target
 from fastio.report import Outcome
 from tests.conftest import HAS_EVENTLET
 from tests.targets import import_targets, missing
@@ -62,10 +63,15 @@ def test_status_as_json(run: Run) -> None:
     data = json.loads(result.stdout)
     outcomes = {(entry["name"], entry["target"]): entry["outcome"] for entry in data["patches"]}
     import_targets()
+
+    def expected(patch: Patch, target: Target) -> str:
+        reason = missing(patch, target)
+        if reason:
+            return "not needed" if reason.startswith("not needed") else "absent"
+        return "applied" if patch.default else "off"
+
     assert outcomes == {
-        (patch.name, target.key): "absent" if missing(patch, target) else "applied" if patch.default else "off"
-        for patch in registry.patches()
-        for target in patch.targets
+        (patch.name, target.key): expected(patch, target) for patch in registry.patches() for target in patch.targets
     }
     assert data["versions"]["fastio"] == fastio.__version__
     assert data["versions"]["eventlet"] == (importlib.metadata.version("eventlet") if HAS_EVENTLET else "absent")

@@ -260,6 +260,8 @@ class Patch:
     after: Sequence[str] = ()
     #: what it needs to be installed besides what its folder says, or in another range: requirements of PEP 508
     requires: Sequence[str] = ()
+    #: releases that have not got what it puts right or makes fast: requirements of PEP 508, such as ``glance < 32``
+    not_needed_in: Sequence[str] = ()
     #: whether ``patch()`` without names applies it. A patch that changes what programs written for upstream rely on
     #: is applied only where it is named, or the setting ``also`` asks for it
     default: bool = True
@@ -276,6 +278,14 @@ class Patch:
     def setting(self) -> str:
         """The setting that asks for the patch, see ``ON_DEMAND``; empty if it is the default or the patch's name."""
         return next((setting for setting, folder in ON_DEMAND.items() if folder == self.folder), "")
+
+    def not_needed_here(self, version: Callable[[str], str | None]) -> Requirement | None:
+        """Which of ``not_needed_in`` the installed releases meet.
+
+        :param version: the installed version of a distribution, None if there is none
+        """
+        found = ((each, version(each.distribution)) for each in map(Requirement, self.not_needed_in))
+        return next((each for each, installed in found if installed is not None and each.accepts(installed)), None)
 
     def requirements(self, target: Target) -> tuple[Requirement, ...]:
         """What has to be installed for ``target``, one of the patch's.

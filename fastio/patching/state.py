@@ -90,6 +90,10 @@ def blocked(patch: Patch, target: Target) -> Entry | None:
     for requirement, installed in versions:
         if installed is None:
             return say(Outcome.ABSENT, f"{requirement.distribution} is not installed")
+    if without := patch.not_needed_here(version):
+        return say(
+            Outcome.NOT_NEEDED, f"{without.distribution} {version(without.distribution)}: {without} is without it"
+        )
     for requirement, installed in versions:
         if installed is not None and not requirement.accepts(installed):
             found = f"{installed}; known: {requirement}"

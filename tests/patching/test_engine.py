@@ -19,7 +19,7 @@ import pytest
 import fastio
 from fastio import cli, config, counters
 from fastio.errors import PatchError
-from fastio.patching import catalogue, modules, registry
+from fastio.patching import catalogue, modules, registry, state
 from fastio.patching.registry import Target
 from fastio.report import Entry, Outcome
 from tests.conftest import HAS_EVENTLET, MONKEY_PATCHED, everything, needs_eventlet, needs_oslo
@@ -486,6 +486,22 @@ def test_absence_is_quiet_also_when_a_hook_fires(
         assert fastio.status().outcome("oslo_spawn").value == "absent"
         """
     assert run_python(code, options=("-W", "ignore")).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("installed", "outcome"), [("4.9.1", Outcome.NOT_NEEDED), ("5.0.0", None), ("7.0", Outcome.UNSUPPORTED)]
+)
+def test_releases_that_have_not_got_what_a_patch_is_for(
+    installed: str, outcome: Outcome | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are no problem, so that a strict patch() succeeds there."""
+    (patch,) = registry.select("fix_swift_last_segment")
+    monkeypatch.setattr(state, "version", lambda name: installed if name == "glance_store" else "4.0")
+    entry = state.blocked(patch, patch.targets[0])
+    found = None if entry is None or entry.outcome is Outcome.WAITING else entry.outcome
+    assert found is outcome
+    if entry is not None and outcome is Outcome.NOT_NEEDED:
+        assert not entry.left_alone and entry.found == "glance_store 4.9.1: glance_store < 5 is without it"
 
 
 def test_a_module_that_an_earlier_release_has_in_another(

@@ -25,7 +25,10 @@ NAME = "fix_swift_last_segment"
 @pytest.fixture
 def fixed() -> Iterator[None]:
     with fastio.patched(NAME):
-        assert fastio.status().outcome(NAME) is Outcome.APPLIED
+        outcome = fastio.status().outcome(NAME)
+        if outcome is Outcome.NOT_NEEDED:
+            pytest.skip("this glance_store announces the last segment with its own size")
+        assert outcome is Outcome.APPLIED
         yield
 
 

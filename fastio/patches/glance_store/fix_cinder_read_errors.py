@@ -76,4 +76,6 @@ PATCH = Patch(
             """,
         ),
     ),
+    # They read no chunk ahead.
+    not_needed_in=("glance_store < 5.6",),
 )

@@ -67,6 +67,6 @@ PATCH = Patch(
             """,
         ),
     ),
-    # Earlier ones do not have the fault.
     requires=("glance_store >= 5.0, < 6",),
+    not_needed_in=("glance_store < 5",),
 )
