@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import subprocess
+import sys
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -70,18 +71,12 @@ class Cinder(Backend):
     @contextlib.contextmanager
     def in_client(cls, access: Mapping[str, Any]) -> Iterator[None]:
         """The driver's client and connectors are the fakes."""
-        from glance_store._drivers.cinder import base, store
         from oslo_concurrency import lockutils
         from oslo_config import cfg
 
         directory = Path(access["directory"])
         with contextlib.ExitStack() as stack:
-            client = Client(directory)
-            for owner, name, fake in (
-                (store.Store, "get_cinderclient", lambda *_, **__: client),
-                (store.connector, "get_connector_properties", lambda *_, **__: {"host": "localhost"}),
-                (base, "factory", lambda *_, **named: Connector(directory, access, **named)),
-            ):
+            for owner, name, fake in _fakes(directory, access):
                 stack.enter_context(mock.patch.object(owner, name, fake))
             # Detaching takes a lock file of the volume's name; asking for the path registers its option.
             lockutils.get_lock_path(cfg.CONF)
@@ -90,19 +85,41 @@ class Cinder(Backend):
             yield
 
 
+def _fakes(directory: Path, access: Mapping[str, Any]) -> Iterator[tuple[Any, str, Any]]:
+    """What is replaced: whose attribute, its name, and by what."""
+    from glance_store._drivers import cinder
+
+    client = Client(directory)
+    yield cinder.Store, "get_cinderclient", lambda *_, **__: client
+    driver: Any = sys.modules[cinder.Store.__module__]
+    yield driver.connector, "get_connector_properties", lambda *_, **__: {"host": "localhost"}
+    if driver is cinder:
+        # Up to glance_store 4.2 the driver was one module, and took os-brick's connectors itself.
+        factory = staticmethod(lambda *_, conn, **__: Connector(directory, access, conn["volume"]))
+        yield cinder.connector.InitiatorConnector, "factory", factory
+        size = cinder.Store._get_device_size
+        # It waits until the volume has its size; a file that was opened for writing has none.
+        yield cinder.Store, "_get_device_size", staticmethod(lambda file: max(size(file), 1 << 20))
+    else:
+        from glance_store._drivers.cinder import base
+
+        yield base, "factory", lambda *_, volume, **__: Connector(directory, access, volume.id)
+
+
 class Connector:
     """What the driver uses of os-brick, for one volume."""
 
-    def __init__(self, directory: Path, access: Mapping[str, Any], *, volume: Any, **ignored: Any) -> None:
-        self._file = directory / f"{volume.id}.img"
+    def __init__(self, directory: Path, access: Mapping[str, Any], volume: str) -> None:
+        self._file = directory / f"{volume}.img"
         self._loop = access["device"] == "loop"
 
     def connect_volume(self, volume: Any) -> dict[str, str]:
         return {"path": attach(self._file) if self._loop else str(self._file)}
 
-    def disconnect_volume(self, device: Mapping[str, str]) -> None:
+    def disconnect_volume(self, *arguments: Mapping[str, str], force: bool = False) -> None:
         if self._loop:
-            detach(device["path"])
+            # Before it, earlier drivers give what they know of the connection.
+            detach(arguments[-1]["path"])
 
     def yield_path(self, volume: Any, file: Any) -> Any:
         return file
@@ -117,9 +134,10 @@ class Client:
     def __init__(self, directory: Path) -> None:
         self.volumes = _Volumes(directory)
         self.attachments = SimpleNamespace(
-            create=lambda *_, **__: {"id": str(uuid.uuid4())},
-            update=lambda identifier, *_: SimpleNamespace(
-                id=identifier, connection_info={"driver_volume_type": "local"}
+            # An attachment has the name of its volume.
+            create=lambda volume, *_, **__: {"id": volume},
+            update=lambda volume, *_: SimpleNamespace(
+                id=volume, connection_info={"driver_volume_type": "local", "volume": volume}
             ),
             complete=lambda *_: None,
             delete=lambda *_: None,

@@ -81,6 +81,8 @@ class Glance(Backend):
     driver = ""
     #: of :data:`benchmarks.backends.glance_environments.ENVIRONMENTS`
     environment: ClassVar[str]
+    #: whether its own eventlet server serves it, which SIGHUP reloads, and which reports its greenlets on SIGUSR2
+    eventlet: bool = False
     #: programs that there must be beside the interpreter
     own_programs: ClassVar[tuple[str, ...]]
     #: ``fastio``: ``on`` or ``off``; ``disabled``: patches of fastio that are left out, with commas between them;
@@ -291,6 +293,7 @@ class Glance32(Glance):
 
     name = "glance-32"
     environment = "glance32"
+    eventlet = True
     own_programs = ("glance-api", "glance-manage")
 
     def command(self) -> list[str]:

@@ -167,7 +167,8 @@ def configured(accesses: Mapping[str, Mapping[str, Any]]) -> Iterator[Any]:
     new = "enabled_backends" not in conf
     if new:
         conf.register_opt(cfg.DictOpt("enabled_backends", default={}))
-    before = dict(conf.enabled_backends)
+    # Where glance has registered the option, it is None unless it is set.
+    before = dict(conf.enabled_backends or {})
     clash = [name for name in accesses if name in before]
     if clash:
         raise RuntimeError(f"store {clash[0]!r} is configured already")

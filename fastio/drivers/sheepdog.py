@@ -99,10 +99,15 @@ class StoreLocation(glance_store.location.StoreLocation):
 
 
 def _options(conf: Any, group: str | None) -> Any:
-    """The options of a store: of its group, else of ``[backend_defaults]``; or of a single store."""
-    if group:
-        return glance_store.driver.BackendGroupConfiguration(_OPTIONS, group, conf=conf)
-    return conf.glance_store
+    """The options of a store: of its group, else of ``[backend_defaults]``; or of a single store.
+
+    Up to glance_store 4.10 the group alone has them.
+    """
+    if not group:
+        return conf.glance_store
+    if not hasattr(glance_store.driver, "BackendGroupConfiguration"):
+        return conf[group]
+    return glance_store.driver.BackendGroupConfiguration(_OPTIONS, group, conf=conf)
 
 
 def _allow_as_default() -> None:
