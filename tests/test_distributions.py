@@ -1,12 +1,13 @@
 """Debian in a directory: what the tool says and copies without making one. CI runs it with a real one."""
 
+import json
 import pathlib
 import shutil
 import subprocess
 
 import pytest
 
-from benchmarks.tools import distributions
+from benchmarks.tools import distributions, platforms
 from benchmarks.tools.distributions import Distribution, DistributionError
 
 
@@ -61,10 +62,11 @@ def test_what_can_not_be_made(
 
     monkeypatch.setattr(distributions.subprocess, "run", fail)
     words = ["--directory", str(tmp_path), "--suites", "one", "two", *(["--if-possible"] if if_possible else [])]
-    assert distributions.main(words) == (0 if if_possible else 1)
+    assert distributions.main([*words, "--", "tests/io"]) == (0 if if_possible else 1)
     told = capsys.readouterr().err
     assert told.count("E: no such suite") == 2 and "one: debootstrap --variant=minbase" in told
-    assert ("not passed: one (python3), two (python3)" in told) is not if_possible
+    told_of = "not passed: one (python3): cannot be made; two (python3): cannot be made"
+    assert (told_of in told) is not if_possible
 
 
 @pytest.mark.parametrize("status", [0, 1])
@@ -103,6 +105,57 @@ def test_what_is_run(root: None, tmp_path: pathlib.Path, monkeypatch: pytest.Mon
             [python, "-m", f"pytest {' '.join(distributions.SHEEPDOG)}"],
         )
     ]
+
+
+STATUS = {
+    "versions": {"CPython": "3.11.2", "glance": "25.1.0", "eventlet": "absent"},
+    "patches": [
+        {"name": "wait", "target": "subprocess:Popen.wait", "outcome": "applied", "found": "", "in_effect": True},
+        {"name": "old", "target": "glance:f", "outcome": "unsupported version", "found": "25", "in_effect": False},
+        {"name": "none", "target": "glance:g", "outcome": "absent", "found": "no g", "in_effect": False},
+    ],
+}
+
+
+@pytest.mark.parametrize("wrong", [[], ["upload: status 500"]])
+def test_all_of_a_release(
+    root: None, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    wrong: list[str],
+) -> None:  # fmt: skip
+    """Without tests: what is in effect, each folder of tests in both modes, and the packaged glance-api."""
+    commands = []
+
+    def run(command: list[str], **options: object) -> subprocess.CompletedProcess[str]:
+        words = " ".join(command)
+        commands.append(words)
+        if "benchmarks.tools.packaged" in words:
+            assert "--net" in command, "it listens where the package has it listen"
+            (tmp_path / "bookworm/opt/fastio/packaged.json").write_text(json.dumps({"server": "uWSGI", "wrong": wrong}))
+            return subprocess.CompletedProcess(command, len(wrong))
+        return subprocess.CompletedProcess(command, 0, stdout=json.dumps(STATUS))
+
+    monkeypatch.setattr(distributions.subprocess, "run", run)
+    monkeypatch.setattr(Distribution, "make", lambda self: self.root.mkdir())
+    monkeypatch.setattr(platforms, "FILE", tmp_path / "platforms.json")
+    words = ["--directory", str(tmp_path), "--suites", "bookworm", "--soak", "20"]
+    assert distributions.main([*words, "--write"]) == len(wrong)
+    for package in distributions.PACKAGES:
+        assert any("apt-get" in each and f" {package}" in each for each in commands)
+    tests = [each for each in commands if " -m pytest " in each]
+    assert len(tests) == 2 * len(distributions.TESTS)
+    assert all("TEST_DISABLED=old " in each for each in tests), "the tests patch strictly"
+    drop_in = tmp_path / "bookworm" / distributions.DROP_INS / "fastio.conf"
+    assert drop_in.read_text() == (distributions.ROOT / distributions.DROP_IN).read_text()
+    assert any("benchmarks.tools.packaged" in each and each.endswith("--soak 20") for each in commands)
+    (kept,) = platforms.kept()
+    assert (kept.name, kept.applied, kept.glance["wrong"]) == ("Debian 12", 1, wrong)
+    assert ("not passed: bookworm (python3): glance-api" in capsys.readouterr().err) == bool(wrong)
+
+
+def test_only_what_it_knows_of(root: None, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        distributions.main(["--suites", "buzz"])
+    assert "--suites buzz: without tests one of bookworm, trixie, sid" in capsys.readouterr().err
 
 
 def test_a_command_that_fails_is_shown(tmp_path: pathlib.Path) -> None:

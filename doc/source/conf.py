@@ -9,6 +9,7 @@ SOURCE = Path(__file__).parent
 sys.path.insert(0, str(SOURCE.parent.parent))
 
 from benchmarks import documentation  # noqa: E402
+from benchmarks.tools import platforms  # noqa: E402
 from fastio import __version__, matrix  # noqa: E402
 from fastio.patching import registry  # noqa: E402
 from fastio.renames import RENAMED  # noqa: E402
@@ -37,6 +38,7 @@ def write_patches(app):
         lines += [":replaces: " + ", ".join(f"``{target.key}``" for target in patch.targets)]
         firsts = {first: None for target in patch.targets for first in target.not_needed_from}
         lines += [f":not needed: in CPython {' and '.join(firsts)}, and later"] if firsts else []
+        lines += [f":not needed: in {', '.join(patch.not_needed_in)}"] if patch.not_needed_in else []
         lines += [f":formerly: ``{old}``" for old, new in RENAMED.items() if new == patch.name]
         lines += [] if patch.default else [f":in the default: no; ask for it with ``also={patch.name}``"]
         lines += [""]
@@ -54,6 +56,13 @@ def write_matrix(app):
     write_generated("matrix.rst", lines)
 
 
+def write_platforms(app):
+    """The table of distributions, from what is kept of their packages."""
+    effect, reasons = platforms.tables(platforms.kept())
+    lines = [effect.rst(), "", "What is not in effect, and why:", "", reasons.rst()]
+    write_generated("platforms.rst", lines)
+
+
 def write_generated(name, lines):
     generated = SOURCE / "generated"
     generated.mkdir(exist_ok=True)
@@ -69,3 +78,4 @@ def setup(app):
     app.connect("builder-inited", make_results)
     app.connect("builder-inited", write_patches)
     app.connect("builder-inited", write_matrix)
+    app.connect("builder-inited", write_platforms)
