@@ -46,9 +46,13 @@ def missing(patch: Patch, target: Target) -> str:
         return f"{target.module} is not part of this release"
     if target.find_owner is None and target.owner() is None:
         return f"this release has no {target.attribute.rpartition('.')[0]}"
-    if since := target.not_needed_since(THIS_PYTHON):
-        return f"not needed: {since} and later do it by themselves"
     return ""
+
+
+def can_be_applied(patch: Patch, target: Target) -> bool:
+    """Whether the target is here, and needed; call ``import_targets()`` first."""
+    here = not missing(patch, target) and target.owner() is not None
+    return here and not target.not_needed_since(THIS_PYTHON)
 
 
 def not_needed(name: str) -> bool:

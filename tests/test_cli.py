@@ -18,7 +18,7 @@ from fastio.patching import registry
 from fastio.patching.registry import Patch, Target
 from fastio.report import Outcome
 from tests.conftest import HAS_EVENTLET
-from tests.targets import import_targets, missing
+from tests.targets import import_targets, missing, not_needed
 
 ROOT = pathlib.Path(fastio.__file__).parent.parent
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -68,7 +68,9 @@ def test_status_as_json(run: Run) -> None:
         reason = missing(patch, target)
         if reason:
             return "not needed" if reason.startswith("not needed") else "absent"
-        return "applied" if patch.default else "off"
+        if not patch.default:
+            return "off"
+        return "not needed" if not_needed(patch.name) else "applied"
 
     assert outcomes == {
         (patch.name, target.key): expected(patch, target) for patch in registry.patches() for target in patch.targets

@@ -20,7 +20,7 @@ from fastio.patching.registry import Layer, Patch, Target
 from fastio.report import Entry, Outcome, Report
 from tests.conftest import everything
 from tests.forked import told_by_a_fork
-from tests.targets import attributes, import_targets, missing
+from tests.targets import attributes, can_be_applied, import_targets
 
 #: None of these is in force only because somebody asks for another.
 pytestmark = everything
@@ -35,7 +35,7 @@ class Case:
     def __init__(self, patch: Patch, directory: pathlib.Path) -> None:
         self.patch = patch
         self.name = patch.name
-        self.here = [target for target in patch.targets if not missing(patch, target) and target.owner() is not None]
+        self.here = [target for target in patch.targets if can_be_applied(patch, target)]
         self.keys = [target.key for target in self.here]
         self._directory = directory
 

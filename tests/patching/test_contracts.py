@@ -19,7 +19,7 @@ from fastio.patching.fingerprint import Defaults
 from fastio.patching.registry import Target
 from fastio.report import Outcome
 from tests.conftest import everything
-from tests.targets import function_at, import_targets, missing
+from tests.targets import can_be_applied, function_at, import_targets
 
 TARGETS = [(patch, target) for patch in registry.all_patches() for target in patch.targets]
 
@@ -308,7 +308,7 @@ def test_backports(
 ) -> None:
     """One that breaks the contract is refused, any other accepted."""
     patch = next(patch for patch in registry.all_patches() if patch.name == name)
-    here = [target for target in patch.targets if not missing(patch, target) and target.owner() is not None]
+    here = [target for target in patch.targets if can_be_applied(patch, target)]
     # That of the function itself, or one that relies on it.
     concerned = sorted((target for target in here if key in target.keys), key=lambda target: target.key != key)
     if not concerned:
