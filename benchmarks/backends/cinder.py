@@ -151,7 +151,7 @@ class _Volumes:
         self._directory = directory
 
     def create(self, size: int, name: str, metadata: Mapping[str, str], volume_type: str | None = None) -> _Volume:
-        """A volume of ``size`` GiB, of which nothing is allocated."""
+        """A volume of ``size`` GiB; none of it is allocated."""
         volume = _Volume(self._directory, str(uuid.uuid4()), size, dict(metadata), False)
         volume.resize(size)
         return volume

@@ -85,7 +85,7 @@ class Api:
 
     @contextlib.contextmanager
     def started_download(self, image: str, receive_buffer: int = 65536) -> Iterator[http.client.HTTPResponse]:
-        """A download of which nothing but the headers has been read, with a small receive buffer."""
+        """A download whose headers alone have been read, with a small receive buffer."""
         with socket.socket() as sock:
             sock.settimeout(self._timeout)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)

@@ -23,7 +23,7 @@ from benchmarks.harness import machine
 from benchmarks.harness.results import ROOT, THROUGHPUT, TIME, CaseResult, Result, VariantResult
 from benchmarks.harness.worker import SURROUNDINGS_VARIABLE
 
-#: Seconds for the start and the end of a case's backends, of which each step has a limit of its own.
+#: Seconds for the start and the end of a case's backends. Each step has a limit of its own.
 _SURROUNDINGS = 600.0
 
 #: What each run's record has beside its figures: where the operations of a load were kept, and what limited it.

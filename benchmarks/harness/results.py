@@ -80,7 +80,7 @@ class VariantResult:
         return statistics.median(found) if found and None not in found else None
 
     def costs(self) -> dict[str, float]:
-        """The medians of :data:`COSTS`, as far as they are known; ``cpu_seconds_per_gib`` includes the children's."""
+        """The known medians of :data:`COSTS`; ``cpu_seconds_per_gib`` includes the children's."""
         moved = self.median("bytes")
         found = {name: (self.median(key), unit) for name, _, key, unit in COSTS}
         return {name: median * unit / moved for name, (median, unit) in found.items() if moved and median is not None}

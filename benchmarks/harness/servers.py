@@ -16,7 +16,7 @@ from benchmarks.backends import BACKENDS, SERVICES, backend
 from benchmarks.backends.base import BackendError
 from benchmarks.harness.worker import cache_directory, memory_directory
 
-#: Room that a backend needs, in payloads: the image that is read, the one that is written, and what servers keep of it.
+#: Room that a backend needs, in payloads: the image that is read, the image that is written, and servers' copies.
 ROOM = 6
 #: Backends that keep metadata in extended attributes of their files (of the S3 servers versitygw does).
 NEED_ATTRIBUTES = ("swift", "s3")

@@ -23,7 +23,7 @@ from benchmarks.load.monitor import Log, Sampler, Watched
 
 #: Where agents listen if nothing else is said.
 PORT = 5558
-#: Questions for the time; the one that was answered fastest counts.
+#: How often the time is asked for; the fastest answer counts.
 QUESTIONS = 5
 #: Seconds that a connection, an answer or a sample may take.
 PATIENCE = 10.0

@@ -210,7 +210,7 @@ def _until(operations: Operations, amounts: numpy.ndarray, moments: numpy.ndarra
     The sum of ramps: each rises from its operation's start to its end. Prefix sums over the starts and the ends in
     order make it a search for each moment, however many operations there are.
     """
-    # An operation takes some time; one of which the clock saw none would have an endless rate.
+    # An operation that took no time by the clock would have an infinite rate.
     lengths = numpy.maximum(operations.end - operations.start, 1e-9)
     rates = amounts / lengths
     total = numpy.zeros(len(moments))

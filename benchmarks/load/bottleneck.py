@@ -1,4 +1,4 @@
-"""Which resource of which process kept a load from being faster, and the figures that say so.
+"""The resource that limits a load, the process that used it, and the figures that show this.
 
 A resource that is used to :data:`SATURATED` of what there is cannot give much more. Several may be at once; what is
 named first is what explains the others: who asks (the load generator), what was limited on purpose (a path's rate, a
@@ -46,7 +46,7 @@ class Share:
     #: ``generator``, ``path``, ``quota``, ``thread``, ``cores``, ``disk``, ``network``, ``memory``,
     #: ``users`` or ``turns``
     resource: str
-    #: of which process, machine or device
+    #: the process, machine or device
     of: str
     share: float
     #: in words, with figures

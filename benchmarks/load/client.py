@@ -1,4 +1,4 @@
-"""Have a load carried out, from any process: Locust patches the one that imports it, so it gets one of its own."""
+"""Runs a load from any process. Locust patches the process that imports it, so it has a process of its own."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Path:
         if self._random.random() < self._conditions.resets:
             self.resets += 1
             with contextlib.suppress(OSError):
-                # The request is on its way by then.
+                # The request has been sent before that.
                 await reader.read(1)
             _reset(writer)
             return

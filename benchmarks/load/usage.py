@@ -79,7 +79,7 @@ class Usage:
     seconds: float
     machines: list[Machine] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
-    #: machines of which nothing is known, in words
+    #: descriptions of the machines whose usage is not known
     problems: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:

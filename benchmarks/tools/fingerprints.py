@@ -99,7 +99,7 @@ def reaches(requirement: Requirement | None, version: str) -> bool:
 
 @cache
 def without_defaults() -> frozenset[str]:
-    """The keys of functions of which upstream has but the code."""
+    """The keys of functions whose code upstream has, but not their defaults."""
     targets = (target for patch in registry.all_patches() for target in patch.targets)
     return frozenset(target.keys[0] for target in targets if target.without_defaults)
 

@@ -142,7 +142,7 @@ def _is_known(function: fingerprints.Function) -> bool:
 
 
 def _new(release: str, functions: Sequence[fingerprints.Function]) -> New:
-    """Of several functions of a name, which are new, the one that differs the most."""
+    """The function that differs the most from known code, of several new ones with the same name."""
     found = [(each, *known.nearest(each.key, each.text, release)) for each in functions]
     function, nearest, difference = max(found, key=lambda each: known.changed(each[2]))
     reasons = dict.fromkeys(filter(None, map(why_to_read, functions)))

@@ -17,7 +17,7 @@ from .variants import Variant
 LIMIT = 120
 
 #: Runs in the candidate's environment: imports what the suites import, and tells the files. The hook knows those that
-#: cannot be imported, too: one that the candidate has broken is used all the same.
+#: cannot be imported, too: a module that the candidate has broken is used as well.
 _PROBE = """\
 import importlib, json, sys
 job = json.load(open(sys.argv[1]))

@@ -175,7 +175,7 @@ class Recorder:
     def __init__(self, directory: str, limits: Limits, before: Recorder | None = None) -> None:
         self.directory = directory
         self.limits = limits
-        #: what the process is, as far as is known when the first event comes
+        #: the description of the process, from what is known at the first event
         self.component: str = "" if before is None else before.component
         #: the last error of the writer, "" if all went well
         self.failure = ""

@@ -36,7 +36,7 @@ MASK = "***"
 #: Characters of a text that are looked at, and that are kept.
 _CONSIDERED = 2000
 _KEPT = 400
-#: Exceptions that are looked at, from one to the one that it came from.
+#: The longest chain of exceptions, each the cause of the one before.
 _CHAIN = 10
 
 
@@ -92,7 +92,7 @@ def _address(token: str) -> str:
 
 
 def error(exception: BaseException) -> Harmless:
-    """Class and message of an exception, and of the one that it came from."""
+    """Class and message of an exception and of its causes."""
     found = _one(exception)
     first = _first(exception)
     return Harmless(found if first is exception else f"{found} (from {_one(first)})")
@@ -183,7 +183,7 @@ _USUAL_PATH = re.compile(f"(?:/(?:{_IMAGE}|(?:{_SEGMENT})?(?![^/]))){{1,{_DEPTH}
 
 
 def path(value: str) -> Harmless:
-    """The path of a request as far as it is a known route's, without what follows a ``?`` or ``;``."""
+    """The part of a request's path that belongs to a known route, up to a ``?`` or ``;``."""
     if _USUAL_PATH.fullmatch(value):
         return Harmless(value)
     kept: list[str] = []

@@ -16,7 +16,7 @@ _REQUEST_ID = "x-openstack-request-id"
 
 
 def traced(application: Callable[..., Any], component: str, name: str | None = None) -> Callable[..., Any]:
-    """``application``, each request of which is recorded while tracing is on.
+    """``application``, whose requests are recorded while tracing is on.
 
     :param component: what the process is called in its files, such as ``glance-api``
     :param name: what the spans' names begin with, such as ``glance``; by default the component

@@ -129,7 +129,7 @@ def failure(found: Exchange, *good: int) -> str:
 
 
 def quoted(*parts: str) -> str:
-    """A path of these parts, of which the last ones may have slashes."""
+    """A path of these parts. The last ones may contain slashes."""
     return "/" + "/".join(urllib.parse.quote(part.strip("/")) for part in parts if part.strip("/"))
 
 

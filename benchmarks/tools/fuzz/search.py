@@ -86,7 +86,7 @@ class Search:
         self._sides = sides
         self._began = time.monotonic()
         self._lock = threading.Lock()
-        #: kinds of failures of which one is at hand, and need not be made smaller again
+        #: kinds of failures that have been made smaller once, which is enough
         self._kinds: set[tuple[str, str]] = set()
 
     def replay(self, seeds: Sequence[tuple[str, Program, Group | None]], jobs: int) -> None:

@@ -49,7 +49,7 @@ class Installation:
     """What the sides are run with."""
 
     python: str = sys.executable
-    #: the checkout whose fastio is used; by default the one that this file is in
+    #: the checkout whose fastio is used; by default, that of this file
     fastio_path: str = str(ROOT)
     #: a file of Python that the patched sides run once they are patched, to break them on purpose
     plant: str = ""

@@ -24,7 +24,7 @@ LIMIT = 30
 #: Seconds for all tests of one mutant, whatever pytest does.
 _PATIENCE = 600
 
-#: A line of pytest's summary, or of the one that ends a run which is stuck: the test, and what is said of it.
+#: A line of pytest's summary, or of the summary of a run that was stuck: the test, and the reason.
 _FAILED = re.compile(r"^(FAILED|ERROR) ([^\[\n]*?(?:\[.*?\])?)(?: - (.*))?$", re.MULTILINE)
 
 #: Exceptions which say that the mutant cannot be run at all, and not that a test has seen it.

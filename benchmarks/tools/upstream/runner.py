@@ -67,7 +67,7 @@ class Run:
     tests: dict[str, Outcome] = field(default_factory=dict)
     #: ``fastio.status()`` at the end, of a patched run
     status: dict[str, Any] | None = None
-    #: exchanges by all workers, as far as the last test that ended
+    #: exchanges by all workers, up to the last test that ended
     exchanges: int = 0
     seconds: float = 0.0
 

@@ -1,4 +1,4 @@
-"""Runs suites on several sides, of which the first is stock, and compares each of the others with it test by test."""
+"""Runs suites on several sides. The first one is stock, and each other side is compared with it test by test."""
 
 import dataclasses
 import threading

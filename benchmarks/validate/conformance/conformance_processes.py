@@ -18,7 +18,7 @@ from typing import Any
 
 #: Around what pipes, buffers and reads hold.
 SIZES = (0, 1, 511, 4096, 8191, 65535, 65536, 65537, 131072, 1 << 20, (8 << 20) + 1)
-#: The same for input, of which stock's green Popen writes 512 bytes at a time.
+#: The same for input. Stock's green Popen writes 512 bytes of it at a time.
 INPUT_SIZES = SIZES[:-1]
 PIPE = subprocess.PIPE
 #: How often what might leave something is done.

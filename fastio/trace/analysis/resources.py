@@ -20,7 +20,7 @@ class Figure:
     value: str
     #: the unit's size
     scale: float
-    #: a growing count, of which its increase per second is looked at
+    #: a growing count; its increase per second is compared
     rate: bool
 
 
