@@ -40,7 +40,7 @@ class Device:
 
 @pytest.mark.parametrize("chunk", [None, "4KiB", "256KiB", "3MiB", "16MiB"])
 def test_chunks_at_the_device(cinder_store: Any, monkeypatch: pytest.MonkeyPatch, chunk: str | None) -> None:
-    from glance_store._drivers.cinder import store as driver
+    from glance_store._drivers import cinder as driver
 
     sizes: list[int] = []
     size = store_cinder.CHUNK if chunk is None else parse_size(chunk)
