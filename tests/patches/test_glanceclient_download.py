@@ -2,8 +2,10 @@
 
 import gzip
 import io
+import os
 import pathlib
 import re
+import shutil
 import socket
 import ssl
 import subprocess
@@ -281,7 +283,9 @@ def test_the_command(images: dict[str, Image], tmp_path: pathlib.Path) -> None:
     data = content(3 * MIB + 1)
     images["good"] = Image(data)
     images["bad"] = Image(data, record={"os_hash_algo": "sha512", "os_hash_value": "0" * 128})
-    command = [sys.executable, "-m", "fastio", "run", "--", str(pathlib.Path(sys.executable).parent / "glance")]
+    # Beside this Python, or the distribution's.
+    places = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
+    command = [sys.executable, "-m", "fastio", "run", "--", shutil.which("glance", path=places) or "glance"]
     with image_api(images) as server:
 
         def glance(*arguments: str) -> subprocess.CompletedProcess[bytes]:
