@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import fastio
-from fastio import checkout, config, signing
+from fastio import checkout, config
 from fastio.errors import FastioError
 from fastio.patching import registry
 
@@ -32,7 +32,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         "patch nothing",
     )
     _add_run(commands)
-    signing.add_command(commands)
+    commands.add_parser(
+        "fingerprint",
+        help="show, add: show code that is installed here and not known, and sign what was read",
+        add_help=False,
+    )
     commands.add_parser(
         "trace",
         help="report: show where the recorded requests spent their time, and what failed",
@@ -47,13 +51,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             from fastio.trace.analysis import command
 
             return command.main(given[1:])
+        if given[:1] == ["fingerprint"]:
+            from fastio import signing
+
+            return signing.main(given[1:])
         if given and given[0] in checkout.COMMANDS:
             checkout.run(given[0], given[1:])
         arguments = parser.parse_args(given)
         if arguments.command == "run":
             return _run(parser, arguments)
-        if arguments.command == "fingerprint":
-            return signing.run(arguments)
         if arguments.matrix:
             from fastio import matrix
 

@@ -10,7 +10,7 @@ import importlib
 import inspect
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FunctionType
 
@@ -23,10 +23,14 @@ class SigningError(FastioError):
     """The function cannot be shown or signed; the message says why."""
 
 
-def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The arguments of the command."""
-    command = commands.add_parser(
-        "fingerprint", help="show code that is installed here and that fastio does not know, and sign what was read"
+def main(argv: Sequence[str]) -> int:
+    """Run the command; returns the exit status.
+
+    :raises SigningError: if something cannot be shown or signed
+    """
+    command = argparse.ArgumentParser(
+        prog="fastio fingerprint",
+        description="Shows code that is installed here and that fastio does not know, and signs what was read.",
     )
     does = command.add_subparsers(dest="does", required=True)
     show = does.add_parser(
@@ -49,12 +53,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     add.add_argument("--who", required=True, help="who has read the code")
     add.add_argument("--why", required=True, help="what differs, and why the patches may be in effect all the same")
 
-
-def run(arguments: argparse.Namespace) -> int:
-    """Do what the arguments say; returns the exit status.
-
-    :raises SigningError: if that is not possible
-    """
+    arguments = command.parse_args(argv)
     warnings.simplefilter("ignore")
     if arguments.does == "add":
         signed = _sign(arguments)
