@@ -64,6 +64,7 @@ class Judged:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.eventlet = False
         self.http_port = 0
 
 
