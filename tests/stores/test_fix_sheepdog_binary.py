@@ -74,7 +74,8 @@ def test_no_shell_sees_the_name(store: Any, tmp_path: pathlib.Path) -> None:
     """CVE-2014-0162: the driver made a line for a shell of it once."""
     marker = tmp_path / "marker"
     with fastio.patched(NAME, strict=True):
-        where, _ = add(store, IMAGE[:1000], f"a; touch {marker}; $(touch {marker})")
+        # A name without spaces: upstream cannot tell the size of an image with one.
+        where, _ = add(store, IMAGE[:1000], f"a;>{marker};$(>{marker})")
         assert b"".join(store.get(where)[0]) == IMAGE[:1000]
     assert not marker.exists()
 
