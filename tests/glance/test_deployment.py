@@ -40,6 +40,11 @@ DROP_IN = EXAMPLES / "glance-api.service.d" / "fastio.conf"
 #: Debian's
 MOD_WSGI = Path("/usr/lib/apache2/modules/mod_wsgi.so")
 USER = "www-data"
+#: How root runs Apache: as its user, who may read the tests' environments all the same.
+AS_USER = (
+    "setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups",
+    "--inh-caps=+dac_override", "--ambient-caps=+dac_override",
+)  # fmt: skip
 #: PYTHONPATH of the services: what tests need in them
 PATHS = f"{PATIENT_SQLITE}{os.pathsep}{ROOT}"
 MIB = 1 << 20
@@ -112,13 +117,14 @@ def apache(children: bool = False, without: str = "") -> Callable[[Service], lis
             f"PidFile {service.directory}/apache.pid\nDefaultRuntimeDir {service.directory}\n"
             f"LoadModule mpm_event_module {modules}/mod_mpm_event.so\n"
             f"LoadModule authz_core_module {modules}/mod_authz_core.so\nLoadModule wsgi_module {MOD_WSGI}\n"
-            f"WSGISocketPrefix {service.directory}/wsgi\n{host}"
+            # Its own standard library: it would take that of the first python3 on the path.
+            f"WSGISocketPrefix {service.directory}/wsgi\nWSGIPythonHome /usr\n{host}"
         )
         command = [str(shutil.which("apache2")), "-f", str(configuration), "-D", "FOREGROUND"]
         if os.geteuid() == 0:
             # mod_wsgi runs nothing as root.
             subprocess.run(["chown", "-R", USER, str(service.directory)], check=True)
-            command = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", *command]
+            command = [*AS_USER, *command]
         return [service.program("fastio"), "run", "--children", "--", *command] if children else command
 
     return make
@@ -133,6 +139,11 @@ def in_mod_wsgi() -> dict[str, str]:
     packages = usable("glance-33")().python().parent.parent / "lib" / own / "site-packages"
     if not packages.is_dir():
         pytest.skip(f"mod_wsgi has {own}: there is no {packages}")
+    if os.geteuid() == 0:
+        # Not test -r: that asks for what the user may do without the capability.
+        reading = subprocess.run([*AS_USER, "ls", packages / "glance"], capture_output=True, text=True)
+        if reading.returncode:
+            pytest.skip(f"Apache's user cannot read {packages}: {reading.stderr.strip()}")
     return {"PYTHONPATH": f"{PATHS}{os.pathsep}{packages}"}
 
 
@@ -278,19 +289,24 @@ def test_the_report_of_the_eventlet_server(serve: Callable[..., Service]) -> Non
 
 def guru_meditation(service: Service, worker: int) -> str:
     """The report that a worker of the eventlet server writes to its standard error when it gets SIGUSR2."""
-    before = len(service.log())
-    subprocess.run(["kill", "-USR2", str(worker)], check=True)
-    found = ""
+    before = 0
 
-    def whole() -> bool:
-        nonlocal found
+    def ask() -> None:
+        nonlocal before
+        before = len(service.log())
+        subprocess.run(["kill", "-USR2", str(worker)], check=True)
+
+    def answer() -> str:
         # Its main greenlet, where the handler runs, sleeps until something happens.
         Api(service.http_port).ask("GET", "/healthcheck")
         found = service.log()[before:]
-        return fastio.names()[-1] in section(found)
+        if "Unable to run Guru Meditation Report!" in found:
+            # oslo.config warns of an old option, once, and a handler that runs in the hub cannot wait for the log.
+            ask()
+        return found if fastio.names()[-1] in section(found) else ""
 
-    until(whole)
-    return found
+    ask()
+    return str(until(answer, "the report"))
 
 
 @pytest.mark.parametrize("way", ["uwsgi-import", "gunicorn-import"])
