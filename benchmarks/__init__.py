@@ -4,5 +4,5 @@
 load on them, ``logserver`` is a service of its own, ``validate`` judges candidates for upstream, ``report`` makes pages
 of results, ``documentation`` their tables and plots for fastio's own, and ``tools`` look after the project.
 
-Nothing in ``fastio`` imports this package. How we measure is described in doc/source/measuring.rst.
+Nothing in ``fastio`` imports this package. How we measure is described in doc/source/measuring/methods.rst.
 """

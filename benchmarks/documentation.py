@@ -28,11 +28,11 @@ from benchmarks.validate import figures
 SOURCE = ROOT / "doc" / "source"
 #: The results that are kept.
 KEPT = SOURCE / "results"
-#: Where the pages find what is made, as seen from them.
+#: Where the pages find what is made.
 MADE = "generated/results"
 CANDIDATES = "candidates.rst"
 
-_DIRECTIVE = re.compile(rf"^\.\. (?:include|image):: {MADE}/(\S+)$", re.MULTILINE)
+_DIRECTIVE = re.compile(rf"^\.\. (?:include|image):: /{MADE}/(\S+)$", re.MULTILINE)
 
 
 def included(text: str) -> list[str]:
@@ -40,9 +40,14 @@ def included(text: str) -> list[str]:
     return _DIRECTIVE.findall(text)
 
 
+def pages(source: Path = SOURCE) -> list[Path]:
+    """The pages that are written by hand."""
+    return sorted(page for page in source.rglob("*.rst") if "generated" not in page.relative_to(source).parts)
+
+
 def shown(source: Path = SOURCE) -> list[str]:
     """The same of all pages."""
-    return sorted({name for page in source.glob("*.rst") for name in included(page.read_text(encoding="utf-8"))})
+    return sorted({name for page in pages(source) for name in included(page.read_text(encoding="utf-8"))})
 
 
 def make_all(source: Path = SOURCE) -> None:

@@ -156,7 +156,7 @@ def _size_setting(name: str, default: int, minimum: int, maximum: int, help: str
 
 
 #: The defaults of the first three sizes come from ``benchmarks/suites/sweep/bench_sweep.py`` (chunk x pipe x yield,
-#: throughput and the lateness of a heartbeat greenlet); its table is in doc/source/benchmarks.rst.
+#: throughput and the lateness of a heartbeat greenlet); its table is in doc/source/measuring/benchmarks.rst.
 SETTINGS = (
     _size_setting(
         "chunk_size", MIB, 4 * KIB, 256 * MIB,

@@ -61,8 +61,8 @@ def test_an_extra_installs_what_is_patched() -> None:
         ("README.rst", "eventlet", r"eventlet ([\d.]+) to ([\d.]+)"),
         ("README.rst", "oslo_concurrency", r"oslo.concurrency ([\d.]+) to ([\d.]+)"),
         ("README.rst", "glance_store", r"glance_store ([\d.]+) to ([\d.]+)"),
-        ("doc/source/glance.rst", "glance", r"code of glance ([\d.]+) to ([\d.]+)"),
-        ("doc/source/clients.rst", "glanceclient", r"knows the releases ([\d.]+) to ([\d.]+),"),
+        ("doc/source/operators/glance.rst", "glance", r"code of glance ([\d.]+) to ([\d.]+)"),
+        ("doc/source/programs/clients.rst", "glanceclient", r"knows the releases ([\d.]+) to ([\d.]+),"),
     ],
 )  # fmt: skip
 def test_a_page_has_the_oldest_release_and_the_newest_that_is_known(page: str, folder: str, sentence: str) -> None:
@@ -73,8 +73,8 @@ def test_a_page_has_the_oldest_release_and_the_newest_that_is_known(page: str, f
 
 
 def test_other_ranges_on_pages() -> None:
-    assert f"requests {lower(requests.REQUIRES)} and later" in text_of("doc/source/clients.rst")
-    assert f"urllib3 {lower(urllib3.REQUIRES)} or" in text_of("doc/source/clients.rst")
+    assert f"requests {lower(requests.REQUIRES)} and later" in text_of("doc/source/programs/clients.rst")
+    assert f"urllib3 {lower(urllib3.REQUIRES)} or" in text_of("doc/source/programs/clients.rst")
     assert f"({lower(_stores.WITH_SHEEPDOG)} to 1.0 for its sheepdog driver)" in text_of("README.rst")
 
 

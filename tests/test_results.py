@@ -138,7 +138,7 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]\d+)?")
 
 def sections():
     """Each section that shows results: its page, heading, and the text."""
-    for page in sorted(SOURCE.glob("*.rst")):
+    for page in documentation.pages():
         _, *parts = _HEADING.split(page.read_text(encoding="utf-8"))
         for heading, text in zip(parts[::2], parts[1::2], strict=True):
             if documentation.included(text):

@@ -1,4 +1,4 @@
-"""The examples of doc/source/deployment.rst, run as they stand; and what the service shows of fastio."""
+"""The examples of doc/source/operators/deployment.rst, run as they stand; and what the service shows of fastio."""
 
 import os
 import re
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are process
 
 DOC = Path(__file__).parents[2] / "doc" / "source"
 EXAMPLES = DOC / "examples"
-TEXT = (DOC / "deployment.rst").read_text(encoding="utf-8")
+TEXT = (DOC / "operators" / "deployment.rst").read_text(encoding="utf-8")
 #: the command lines of the document
 COMMANDS = [line.strip() for line in re.findall(r"code-block:: console\n\n((?:   .+\n)+)", TEXT)]
 #: those of them that a test runs

@@ -17,7 +17,7 @@ from fastio.patches.glance_store import (
     store_vmware,
 )
 
-PAGE = (Path(__file__).parents[2] / "doc" / "source" / "stores.rst").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "doc" / "source" / "operators" / "stores.rst").read_text(encoding="utf-8")
 SIZES = {
     "filesystem": (store_filesystem.CHUNK, store_filesystem.CHUNK),
     "http": (store_http.READ_CHUNK, None),

@@ -49,7 +49,7 @@ def installed(patch: pathlib.Path) -> pathlib.Path:
 
 
 def test_every_diff_is_documented() -> None:
-    page = (SOURCE / "candidates.rst").read_text(encoding="utf-8")
+    page = (SOURCE / "upstream" / "candidates.rst").read_text(encoding="utf-8")
     for patch in PATCHES:
         assert f"candidates/{patch.name}" in page and " ".join(release_of(patch)) in page
 
