@@ -13,9 +13,28 @@ _HTTP = "glance_client | Goals | glanceclient over HTTP, "
 _HTTPS = "glance_client_https | Goals | glanceclient over HTTPS, "
 _MANY33, _MANY32 = "concurrency_glance33 | glance-33: ", "concurrency_glance32 | glance-32: "
 _DISK = "disk_swift | Goals | "
+_RBD = "rbd: get of 256 MiB | native-fastio | x *"
 _FEWER = "workload_matrix | What the study found | cpu-"
 
 QUOTED: dict[str, dict[str, list[str]]] = {
+    "What it brings": {
+        "2.41": [f"{_GLANCE32} | fastio | x *"],
+        "0.394": [f"{_ASKED}2 download, fastio, server CPU s/GiB | reached"],
+        "0.082": [f"{_GLANCE32} | fastio, 20 + requests | p99_ms : 1000"],
+        "8.01": [f"{_GLANCE32} | stock, 20 + requests | p99_ms : 1000"],
+        "2.56": [f"{_ASKED}3 upload, MB/s | reached"],
+    },
+    "What gets slower, and what changes": {
+        "0.905": [f"{_MANY32}100 downloads* | fastio | x *"],
+        "1.09": [f"min {_MANY32}[!1]* | fastio | x *"],
+        "1.56": [f"max {_MANY32}[!1]* | fastio | x *"],
+        "0.159": [f"{_GLANCE33} | fastio, 20 + requests | p99_ms : 1000"],
+        "0.134": [f"{_GLANCE33} | stock, 20 + requests | p99_ms : 1000"],
+        "0.814": ["stores | filesystem: get of 256 MiB | eventlet-fastio | x *"],
+        "0.677": [f"stores | {_RBD}"],
+        "1.05": [f"stores_rbd | {_RBD}"],
+        "1.83": ["stores_1gib | rbd: get of 1 GiB | native-fastio | x *"],
+    },
     "The defaults": {
         "1,998": ["sweep | chunk * | 1MiB/1MiB/1MiB | MB/s"],
         "2,110": ["max sweep | chunk * | * | MB/s"],

@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fastio.config import SETTINGS, format_size
-
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.rst").read_text(encoding="utf-8")
 
@@ -15,6 +13,10 @@ def blocks():
     """The literal blocks, each as its lines without the indentation."""
     found = re.findall(r"::\n\n((?:    .*\n|\n)+)", README)
     return ["\n".join(line[4:] for line in block.splitlines()).strip() for block in found]
+
+
+def test_it_fits_on_two_screens():
+    assert len(README.splitlines()) <= 80
 
 
 def test_ci_runs_the_command_lines():
@@ -31,36 +33,41 @@ def test_its_environments_exist():
         assert f"[testenv:{name}]" in environments
 
 
-def test_its_programs_run(tmp_path):
-    programs = [block for block in blocks() if block.startswith("import fastio")]
-    assert len(programs) == 2
-    for program in programs:
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, cwd=ROOT,
-            timeout=100,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
+def test_what_it_links_to_exists():
+    links = [*re.findall(r"<([^>:]+)>`_", README), *re.findall(r"^\.\. image:: (\S+)$", README, re.MULTILINE)]
+    assert len(links) > 5
+    for link in links:
+        assert (ROOT / link).is_file(), link
+
+
+def test_its_program_runs():
+    (program,) = [block for block in blocks() if block.startswith("import fastio")]
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, cwd=ROOT, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
     assert "communicate" in done.stdout
 
 
 def test_its_fastio_commands_run():
+    """That of the service is the one of the page on deployment, which tests/glance/test_deployment.py runs."""
     (commands,) = [block for block in blocks() if block.startswith("fastio ")]
-    for command in commands.splitlines():
-        done = subprocess.run(
-            [sys.executable, "-m", *command.split()],
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-            env={"PATH": "/usr/bin:/bin"},
-            timeout=100,
-        )
-        assert done.returncode == 0, done.stderr
-        assert "communicate" in done.stdout
+    service, status = commands.splitlines()
+    page = (ROOT / "doc" / "source" / "operators" / "deployment.rst").read_text(encoding="utf-8")
+    assert f"   {service}" in page.splitlines()
+    done = subprocess.run(
+        [sys.executable, "-m", *status.split()],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin"},
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "communicate" in done.stdout
 
 
-def test_its_settings_are_the_settings():
-    for setting in SETTINGS:
-        (row,) = [line for line in README.splitlines() if line.startswith(f"``{setting.name}``")]
-        assert f"``{setting.env}``" in row
-        if isinstance(setting.default, int) and not isinstance(setting.default, bool):
-            assert f" {format_size(setting.default)} " in row
+def test_the_pages_have_its_picture():
+    """The landing page shows the same one."""
+    (picture,) = re.findall(r"^\.\. image:: doc/source(\S+)$", README, re.MULTILINE)
+    assert f".. image:: {picture}" in (ROOT / "doc" / "source" / "index.rst").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What README.rst and CI say of the backends is what there is."""
+"""What doc/source/measuring/backends.rst and CI say of the backends is what there is."""
 
 import re
 from pathlib import Path
@@ -7,12 +7,12 @@ from benchmarks.backends import ceph, nginx
 from benchmarks.backends.__main__ import _parser
 
 ROOT = Path(__file__).parent.parent.parent
-README = (ROOT / "README.rst").read_text(encoding="utf-8").splitlines()
+PAGE = (ROOT / "doc" / "source" / "measuring" / "backends.rst").read_text(encoding="utf-8").splitlines()
 CI = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
 def test_the_install_lines():
-    lines = [line.strip() for line in README if line.strip().startswith("apt-get install")]
+    lines = [line.strip() for line in PAGE if line.strip().startswith("apt-get install")]
 
     assert lines == [nginx.INSTALL, ceph.INSTALL]
     for line in lines:
@@ -22,7 +22,7 @@ def test_the_install_lines():
 def test_the_commands():
     """Each of them is run by a test of test_command.py."""
     prefix = ".tox/stores/bin/python -m benchmarks.backends "
-    commands = [line.strip().removeprefix(prefix) for line in README if line.strip().startswith(prefix)]
+    commands = [line.strip().removeprefix(prefix) for line in PAGE if line.strip().startswith(prefix)]
 
     assert commands == ["list", "up swift"]
     for command in commands:
@@ -30,18 +30,18 @@ def test_the_commands():
 
 
 def test_ci_runs_the_environment():
-    assert ".venv/bin/tox -e stores" in [line.strip() for line in README]
+    assert ".venv/bin/tox -e stores" in [line.strip() for line in PAGE]
     environments = re.findall(r"tox (?:run-parallel .*)?-e ([\w,-]+)$", CI, flags=re.MULTILINE)
     assert "stores" in [name for line in environments for name in line.split(",")]
 
 
 def test_the_glance_of_ones_own():
     """test_glance.py runs the command; tox.ini names the same interpreter."""
-    (line,) = [line.strip() for line in README if line.strip().startswith("export BENCHMARK_GLANCE")]
+    (line,) = [line.strip() for line in PAGE if line.strip().startswith("export BENCHMARK_GLANCE")]
     variable, _, python = line.removeprefix("export ").partition("=")
     tox = (ROOT / "tox.ini").read_text(encoding="utf-8")
     assert f"{variable} = {python.replace('.tox', '{work_dir}')}\n" in tox
     prefix = ".tox/bench-glance/bin/python -m benchmarks.backends "
-    (command,) = [line.strip().removeprefix(prefix) for line in README if line.strip().startswith(prefix)]
+    (command,) = [line.strip().removeprefix(prefix) for line in PAGE if line.strip().startswith(prefix)]
     assert command == "up glance-32 -p fastio=on"
     _parser().parse_args(command.split())
