@@ -80,6 +80,12 @@ def make(name: str, directory: Path, kept: Path = KEPT) -> None:
     path.write_text(text, encoding="utf-8")
 
 
+def folded(title: str, text: str) -> str:
+    """A part of a page that is closed until somebody opens it."""
+    lines = [f".. dropdown:: {title}", "", *text.splitlines()]
+    return "\n".join(f"   {line}" if number and line else line for number, line in enumerate(lines))
+
+
 def _split(name: str, kept: Path) -> tuple[str, str]:
     """The result that a file is of, and what it has of it."""
     stems = {path.stem for path in kept.glob("*.json")}

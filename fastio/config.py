@@ -134,6 +134,11 @@ class Setting(NamedTuple):
     minimum: int | None = None
     maximum: int | None = None
 
+    @property
+    def unit(self) -> str:
+        """What its value counts; empty if it is no number."""
+        return "bytes" if self.parse in (parse_size, _parse_store_sizes) else ""
+
     def read(self, value: Any, source: str) -> Any:
         """The checked value, or SettingError."""
         if value is None and self.default is None:

@@ -30,6 +30,22 @@ class Outcome(str, Enum):  # noqa: UP042 - StrEnum came with Python 3.11
         return self.value
 
 
+#: What each outcome says, in the order in which they are explained.
+MEANING = {
+    Outcome.APPLIED: "fastio's function is called",
+    Outcome.ALREADY: "the patch was applied before (only in the report of patch())",
+    Outcome.NOT_NEEDED: "the installed release does by itself what the patch is for, or does not have what it is for; "
+    "the report names the releases",
+    Outcome.WAITING: "the patch will be applied when the module is imported",
+    Outcome.ABSENT: "the library is not installed, or the class is not used in this process",
+    Outcome.UNSUPPORTED: "the installed version is outside the supported range",
+    Outcome.CHANGED: "fastio does not know the installed code, so it left it alone",
+    Outcome.SHADOWED: "another tool has wrapped fastio's function, which is still called if the report says how",
+    Outcome.REVERTED: "the patch was applied, and the original is back",
+    Outcome.FAILED: "fastio raised an error; the original is in place",
+    Outcome.OFF: "the patch was not asked for, is not in the default, or is disabled",
+}
+
 _LEFT_ALONE = frozenset({Outcome.UNSUPPORTED, Outcome.CHANGED, Outcome.FAILED})
 
 

@@ -1,6 +1,5 @@
 """Sphinx configuration."""
 
-import inspect
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -8,41 +7,30 @@ from pathlib import Path
 SOURCE = Path(__file__).parent
 sys.path.insert(0, str(SOURCE.parent.parent))
 
-from benchmarks import documentation  # noqa: E402
+from benchmarks import documentation, reference  # noqa: E402
 from benchmarks.tools import platforms  # noqa: E402
 from fastio import __version__, matrix  # noqa: E402
-from fastio.patching import registry  # noqa: E402
-from fastio.renames import RENAMED  # noqa: E402
 from fastio.tables import Table  # noqa: E402
 
 project = "fastio"
 copyright = "fastio developers"
 version = release = __version__
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.viewcode", "reno.sphinxext"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.viewcode", "reno.sphinxext", "sphinx_design"]
 exclude_patterns = ["generated", "results"]
-html_theme = "alabaster"
+html_theme = "furo"
+html_title = f"fastio {release}"
+html_static_path = ["_static"]
+html_css_files = ["fastio.css"]
+html_show_sphinx = False
 autodoc_typehints = "description"
 autodoc_member_order = "bysource"
 nitpicky = False
 
 
-def write_patches(app):
-    """The page of all patches, from the registry, so that it cannot differ from what is applied."""
-    lines = []
-    for patch in registry.patches():
-        text = inspect.getdoc(sys.modules[patch.module])
-        lines += [patch.name, "=" * len(patch.name), "", text.partition(": ")[2], ""]
-        of_each = [list(map(str, patch.requirements(target))) for target in patch.targets]
-        of_all = [text for text in of_each[0] if all(text in texts for texts in of_each)]
-        lines += [":requires: " + (", ".join(of_all) or "nothing beyond CPython 3.10 to 3.15")]
-        lines += [":replaces: " + ", ".join(f"``{target.key}``" for target in patch.targets)]
-        firsts = {first: None for target in patch.targets for first in target.not_needed_from}
-        lines += [f":not needed: in CPython {' and '.join(firsts)}, and later"] if firsts else []
-        lines += [f":not needed: in {', '.join(patch.not_needed_in)}"] if patch.not_needed_in else []
-        lines += [f":formerly: ``{old}``" for old, new in RENAMED.items() if new == patch.name]
-        lines += [] if patch.default else [f":in the default: no; ask for it with ``also={patch.name}``"]
-        lines += [""]
-    write_generated("patches.rst", lines)
+def write_reference(app):
+    """The settings, commands, patches and outcomes, from what decides about them."""
+    for make in (reference.settings, reference.commands, reference.patches, reference.outcomes):
+        write_generated(f"{make.__name__}.rst", [make()])
 
 
 def write_matrix(app):
@@ -76,6 +64,6 @@ def make_results(app):
 
 def setup(app):
     app.connect("builder-inited", make_results)
-    app.connect("builder-inited", write_patches)
+    app.connect("builder-inited", write_reference)
     app.connect("builder-inited", write_matrix)
     app.connect("builder-inited", write_platforms)
