@@ -108,6 +108,19 @@ def test_the_candidates_results_are_those_of_the_candidates():
     assert patches == set(figures.MEASURED) == kept
 
 
+#: Rows that do not compute the hash that is the limit of the others.
+UNHASHED = re.compile("reference|no-hashing|unverified|curl")
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
+def test_no_row_is_better_than_what_is_called_a_limit(path):
+    for case in results.read(path).cases:
+        figures = {title: case.median(title) for title in case.variants if case.figures(title)}
+        limited = [value for title, value in figures.items() if not UNHASHED.search(title)]
+        for limit in (value for title, value in figures.items() if title.startswith("limit")):
+            assert limit == (max if case.more_is_better else min)(limited), case.name
+
+
 # --- what is said of the figures
 
 _HEADING = re.compile(r"^(\S.*)\n(?:=+|-+)$", re.MULTILINE)

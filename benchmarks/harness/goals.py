@@ -17,7 +17,7 @@ class Goal:
     """One line: two figures, and the goal of fastio's, of their ratio, or of something computed of them."""
 
     what: str
-    #: stock's figure, or that of the limit
+    #: stock's figure, or that of a reference
     stock: float | None
     fastio: float | None
     #: what is judged

@@ -16,8 +16,8 @@ KIB = 1 << 10
 MIB = 1 << 20
 GIB = 1 << 30
 
-#: Capacity of the pipe of the limit rows: what Linux lets anybody have (``/proc/sys/fs/pipe-max-size``).
-LIMIT_PIPE = MIB
+#: Capacity of the pipe of the reference rows: what Linux lets anybody have (``/proc/sys/fs/pipe-max-size``).
+REFERENCE_PIPE = MIB
 
 
 class Mode(NamedTuple):
@@ -134,7 +134,7 @@ def discarded(said: bytes | str) -> int:
 
 
 def read_all(command: list[str], pipe_size: int) -> bytes:
-    """The limit for one bytes object: the standard library's C loop on a pipe of ``pipe_size``.
+    """The reference for one bytes object: the standard library's C loop on a pipe of ``pipe_size``.
 
     :raises subprocess.CalledProcessError: if the command fails: what it has said then is not all
     """
@@ -149,7 +149,7 @@ def read_all(command: list[str], pipe_size: int) -> bytes:
 
 
 def write_all(child: subprocess.Popen[bytes], payload: bytes, chunk_size: int) -> None:
-    """The limit for input: a plain loop of blocking writes, then the end of file."""
+    """The reference for input: a plain loop of blocking writes, then the end of file."""
     import os
 
     assert child.stdin is not None

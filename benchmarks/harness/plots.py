@@ -22,7 +22,7 @@ from matplotlib.figure import Figure  # noqa: E402
 from benchmarks.harness import results  # noqa: E402
 from benchmarks.harness.results import CaseResult, Result  # noqa: E402
 from benchmarks.harness.suites import Suite  # noqa: E402
-from benchmarks.harness.tables import LIMIT, better, number, overview_cases  # noqa: E402
+from benchmarks.harness.tables import REFERENCE, better, number, overview_cases  # noqa: E402
 
 #: Inches.
 WIDTH = 9
@@ -44,7 +44,7 @@ MODE_COLOURS = {
     "native-fastio": "#7fbfa6",
     "eventlet-stock": "#5f83b0",
     "eventlet-fastio": "#2a7f62",
-    "limit": "#c4c4c4",
+    "reference": "#c4c4c4",
 }
 
 
@@ -153,7 +153,7 @@ def _draw_cell(cell, case: CaseResult) -> None:
     if not titles:
         cell.annotate("no figures", (0, 0), size=7)
         return
-    _bars(cell, case, {title: MODE_COLOURS[title] for title in titles}, 0.8, (2, 7, 4), plain=LIMIT)
+    _bars(cell, case, {title: MODE_COLOURS[title] for title in titles}, 0.8, (2, 7, 4), plain=REFERENCE)
     # Room for the numbers; the bars tell the scale.
     cell.margins(x=0.4)
     cell.set_xlim(left=0)

@@ -17,12 +17,12 @@ FEW_SETTINGS = 3
 BUSY = 0.75
 
 # All cases of a result at one glance, one row each: for suites whose cases have the same rows, which are the four modes
-# (:data:`benchmarks.harness.modes.MODES`) and ``limit``. A case takes part if it has a ``panel``, which says what it
-# measures, and a ``label``, which says of what.
+# (:data:`benchmarks.harness.modes.MODES`) and ``reference``. A case takes part if it has a ``panel``, which says what
+# it measures, and a ``label``, which says of what.
 
 #: How Python runs, and the rows that are compared.
 MODES = {"native": ("native-stock", "native-fastio"), "eventlet": ("eventlet-stock", "eventlet-fastio")}
-LIMIT = "limit"
+REFERENCE = "reference"
 
 #: Costs of both rows of a mode: heading, and the name among the variant's costs, or else the figure of its runs.
 _BOTH_COSTS = {
@@ -153,9 +153,9 @@ def overview_cases(result: Result) -> list[CaseResult]:
 
 
 def overview(result: Result) -> Table:
-    """Two rows per case, one for each mode: throughput, what share of the limit it is, costs before and after."""
+    """Two rows per case, one for each mode: throughput, what share of the reference it is, costs before and after."""
     shown = overview_cases(result)
-    head = ["", "", f"stock {shown[0].unit}", "fastio", "x stock", LIMIT, "fastio / limit", *_BOTH_COSTS]
+    head = ["", "", f"stock {shown[0].unit}", "fastio", "x stock", REFERENCE, "fastio / reference", *_BOTH_COSTS]
     made = Table("Overview: stock → fastio", head, [_overview_row(case, mode) for case in shown for mode in MODES])
     notes: dict[str, list[str]] = {}
     for case in shown:
@@ -171,14 +171,14 @@ def _name(case: CaseResult) -> str:
 
 def _overview_row(case: CaseResult, mode: str) -> list[str]:
     stock, fast = MODES[mode]
-    reached, limit = case.median(fast), case.median(LIMIT)
+    reached, reference = case.median(fast), case.median(REFERENCE)
     return [
         _name(case),
         mode,
         *(_rate(case, title) for title in (stock, fast)),
         ratio(case, fast) if fast in case.variants else EMPTY,
-        _rate(case, LIMIT),
-        number(reached / limit) if reached and limit else EMPTY,
+        _rate(case, REFERENCE),
+        number(reached / reference) if reached and reference else EMPTY,
         *(_costs(case, MODES[mode], cost) for cost in _BOTH_COSTS.values()),
     ]
 
@@ -203,9 +203,9 @@ def _costs(case: CaseResult, rows: tuple[str, str], cost: str) -> str:
 
 def _overview_notes(case: CaseResult) -> list[str]:
     """Why there is no figure, and what the case has beside the four modes."""
-    notes = [f"{title} skipped: {row.skipped}" if title == LIMIT else f"skipped: {row.skipped}"
+    notes = [f"{title} skipped: {row.skipped}" if title == REFERENCE else f"skipped: {row.skipped}"
              for title, row in case.variants.items() if row.skipped]  # fmt: skip
-    known = {LIMIT, *(title for rows in MODES.values() for title in rows)}
+    known = {REFERENCE, *(title for rows in MODES.values() for title in rows)}
     for title in case.variants:
         figure = case.median(title)
         if title not in known and figure is not None:

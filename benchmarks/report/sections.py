@@ -25,7 +25,7 @@ MEANING = (
     "bootstrap. More than 1 is better, also where less of the unit is.",
     "Rows are interleaved, in another order in each round, each run in a fresh process, so that a slow phase of the "
     "machine meets all of them.",
-    "“limit” is what the same work takes without Python: the backend's own client, or the kernel.",
+    "“reference” is the same work without Python, such as the backend's own client. Rows may be faster.",
     "CPU seconds include those of the children. A row of which a run had wrong data is marked as such.",
 )
 

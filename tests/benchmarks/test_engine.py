@@ -275,9 +275,9 @@ def test_worker_counts_what_stock_code_does():
     assert 0 < native["cpu_seconds"] < 10
     assert "fastio" not in native
     # One readall() in C; what subprocess itself reads, the end of a pipe, is no data.
-    limit = work("sheepdog", "limit-readall", {"task": "cat", "size": size})
-    assert limit["verified"] is True
-    assert "reads" not in limit
+    reference = work("sheepdog", "reference-readall", {"task": "cat", "size": size})
+    assert reference["verified"] is True
+    assert "reads" not in reference
 
 
 @needs_oslo

@@ -47,7 +47,7 @@ SIZE = 300_001
 @pytest.mark.parametrize("release", SERVICES)
 def test_downloads(release: str) -> None:
     needs(release, "http")
-    rows = [("stock", ""), ("fastio", "fastio"), ("limit-nginx", "nginx")]
+    rows = [("stock", ""), ("fastio", "fastio"), ("reference-nginx", "nginx")]
     variants = [Variant("transfer", label=title, parameters={"server": name}) for title, name in rows]
     more = {"clients": 3, "requests": 1, "server": "fastio"}
     variants += [Variant("transfer", "requests", more), Variant("transfer", "elsewhere", {"source": ELSEWHERE})]
@@ -73,7 +73,7 @@ def test_uploads(release: str) -> None:
     rows: dict[str, dict[str, Any]] = {
         "stock": {},
         "fastio": {"server": "fastio"},
-        "limit-nginx": {"server": "nginx"},
+        "reference-nginx": {"server": "nginx"},
         "chunked": {"chunked": 1},
     }
     variants = [Variant("transfer", label=title, parameters=parameters) for title, parameters in rows.items()]
@@ -299,7 +299,7 @@ def goals(judge: Any, *cases: results.CaseResult) -> dict[str, list[str]]:
 
 def test_what_is_asked_of_the_service() -> None:
     rows = {"stock": row(2, server_cpu_seconds=1.0), "fastio": row(1, server_cpu_seconds=0.6)}
-    rows["limit-nginx"], rows["fastio-sendfile"] = row(1, server_cpu_seconds=0.7), row(1, server_cpu_seconds=0.8)
+    rows["reference-nginx"], rows["fastio-sendfile"] = row(1, server_cpu_seconds=0.7), row(1, server_cpu_seconds=0.8)
     rows["stock, 5 + requests"] = row(2, p50_ms=500, p99_ms=900)
     rows["fastio, 5 + requests"] = row(1.5, p50_ms=20, p99_ms=151)
     uploads = {"stock": row(2), "fastio": row(1.2)}

@@ -1,6 +1,7 @@
 """Results keep every figure, survive interruption, and refuse what they cannot read."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -52,6 +53,16 @@ def test_the_patches_are_in_the_file_once_for_each_state_of_theirs(tmp_path):
     text = path.read_text()
     assert text.count("a-patch-applied") == text.count("a-patch-absent") == 1
     assert results.read(path) == written
+
+
+def test_rows_of_older_files_have_the_names_of_today(tmp_path):
+    row = samples.variant([1.0], name="limit", against="limit-nginx, 5 + requests")
+    old: dict[str, Any] = {"limit-nginx, 5 + requests": [1.0], "limit": row, "limit-sha512": [1.0]}
+    samples.result(samples.case(old)).write(tmp_path / "old.json")
+    (case,) = results.read(tmp_path / "old.json").cases
+    assert [*case.variants] == ["reference-nginx, 5 + requests", "reference", "limit-sha512"]
+    assert case.baseline == case.variants["reference"].against == "reference-nginx, 5 + requests"
+    assert case.variants["reference"].name == "reference"
 
 
 def test_the_warm_up_does_not_count():

@@ -27,9 +27,9 @@ def cases() -> dict[str, engine.Case]:
 def test_the_rows_are_those_that_were_promised():
     rows = {name: [variant.title for variant in case.all_variants()] for name, case in cases().items()}
     modes = ["native-stock", "eventlet-stock", "eventlet-fastio", "native-fastio"]
-    assert set(rows["cat"]) >= {*modes, "eventlet-legacy", "limit-readall", "2016-native", "2016-eventlet"}
+    assert set(rows["cat"]) >= {*modes, "eventlet-legacy", "reference-readall", "2016-native", "2016-eventlet"}
     for name in ("read-real", "read-none", "write-real", "write-none"):
-        assert set(rows[name]) >= {*modes, "limit-pipeline"}
+        assert set(rows[name]) >= {*modes, "reference-pipeline"}
     for case in cases().values():
         assert case.parameters.get("size") >= 128 << 20
         assert case.parameters.get("chunk", 64 << 20) == 64 << 20

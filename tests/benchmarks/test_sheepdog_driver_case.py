@@ -47,4 +47,4 @@ def test_why_a_row_is_left_out(monkeypatch):
     assert "/nowhere: there is no glance_store/_drivers/sheepdog.py" in sheepdog_driver.why_not("eventlet-old")
     monkeypatch.setattr(old_sheepdog.importlib.util, "find_spec", lambda name: None)
     assert sheepdog_driver.why_not("native-fastio") == "not installed: glance_store (the extra 'sheepdog' has it)"
-    assert sheepdog_driver.why_not("limit-pipeline") == ""
+    assert sheepdog_driver.why_not("reference-pipeline") == ""

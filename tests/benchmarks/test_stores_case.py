@@ -14,8 +14,7 @@ from benchmarks.backends import BACKENDS
 from benchmarks.harness import results, servers, worker
 from benchmarks.harness.engine import Case
 from benchmarks.harness.modes import MODES
-from benchmarks.suites.stores import bench_stores
-from benchmarks.suites.stores import limits as store_limits
+from benchmarks.suites.stores import bench_stores, references
 from benchmarks.suites.stores import workload as stores
 from tests.benchmarks.running import measured, needs, started, work
 from tests.conftest import needs_eventlet, with_services
@@ -33,7 +32,7 @@ Moves = Callable[..., dict[str, Any]]
 def moved(backend: str, task: str, *variants: str, **parameters: Any) -> results.CaseResult:
     """Images through these variants."""
     needs(backend)
-    missing = store_limits.why_not(backend)
+    missing = references.why_not(backend)
     if missing:
         pytest.skip(missing)
     case = Case(
@@ -49,23 +48,23 @@ def check(case: results.CaseResult, task: str) -> None:
         assert run["bytes"] == SIZE * (case.parameters.get("images", 1) if task == "get" else 1)
         assert ("fastio" in row.details) == ("fastio" in title)
         assert ("p99_ms" in run) == ("eventlet" in title)
-        assert ("chunks" in run) == ("limit" not in title)
+        assert ("chunks" in run) == (title != "reference" and "sha512" not in title)
         has_server = case.backend["name"] not in ("filesystem", "cinder")
-        assert ("server_cpu_seconds" in run) == (has_server and not title.startswith("limit-sha512"))
+        assert ("server_cpu_seconds" in run) == (has_server and "sha512" not in title)
         assert run.get("server_cpu_seconds", 1) > 0
 
 
 @needs_eventlet
 @pytest.mark.parametrize("task", ["get", "add"])
 def test_every_variant(task: str) -> None:
-    only_add = {"no-hashing", "limit-sha512", "limit-sha512sum"}
+    only_add = {"no-hashing", "limit-sha512", "reference-sha512sum"}
     names = set(stores.VARIANTS) - {"prepare"} - (only_add if task == "get" else set())
     check(moved("filesystem", task, *sorted(names)), task)
 
 
 OTHERS = [
     (backend, task)
-    for backend in sorted(set(store_limits.CLIENTS) - {"filesystem"})
+    for backend in sorted(set(references.CLIENTS) - {"filesystem"})
     for task in ("get", "add")
     if task == "get" or backend not in bench_stores.READ_ONLY
 ]
@@ -74,11 +73,11 @@ OTHERS = [
 @needs_eventlet
 @pytest.mark.parametrize(("backend", "task"), OTHERS)
 def test_every_backend(backend: str, task: str) -> None:
-    check(moved(backend, task, "eventlet-fastio", "limit"), task)
+    check(moved(backend, task, "eventlet-fastio", "reference"), task)
 
 
 def test_many_images() -> None:
-    case = moved("filesystem", "get", "native-fastio", "limit", images=3)
+    case = moved("filesystem", "get", "native-fastio", "reference", images=3)
     check(case, "get")
     assert case.variants["native-fastio"].runs[0]["chunks"] == 3
 
@@ -133,7 +132,7 @@ def test_an_image_that_is_not_right(moves: Moves) -> None:
     content = bytearray(image.read_bytes())
     content[-1] ^= 1
     image.write_bytes(content)
-    for variant in ("native-stock", "native-fastio", "limit"):
+    for variant in ("native-stock", "native-fastio", "reference"):
         assert moves(variant, "get", prepared=prepared)["verified"] is False, variant
 
 
@@ -143,7 +142,7 @@ def test_digests_that_are_not_right(moves: Moves, cache: Path) -> None:
     kept = cache / f"random-{size}-0.digests"
     before = kept.read_text()
     kept.write_text(before[:-1] + ("0" if before[-1] != "0" else "1"))
-    for variant in ("native-stock", "native-fastio", "limit-sha512", "limit-sha512sum"):
+    for variant in ("native-stock", "native-fastio", "limit-sha512", "reference-sha512sum"):
         assert moves(variant, "add", size=size)["verified"] is False, variant
 
 
@@ -152,7 +151,7 @@ def test_an_image_that_is_stored_wrong(moves: Moves, cache: Path) -> None:
     size = SIZE + 2
     worker.random_payload(size)
     (cache / f"random-{size}-0.sha256").write_text("0" * 64)
-    for variant in ("no-hashing", "limit"):
+    for variant in ("no-hashing", "reference"):
         assert moves(variant, "add", size=size)["verified"] is False, variant
 
 
@@ -162,7 +161,7 @@ def test_a_fast_row_that_is_not_patched_fails(start: Start) -> None:
     assert "fastio's patches are not all in effect for glance_store._drivers.filesystem" in done.stderr
 
 
-@pytest.mark.parametrize(("variant", "task"), [("native-stock", "put"), ("limit-sha512", "get"), ("limit", "")])
+@pytest.mark.parametrize(("variant", "task"), [("native-stock", "put"), ("limit-sha512", "get"), ("reference", "")])
 def test_a_task_that_can_not_be(start: Start, variant: str, task: str) -> None:
     done = start(variant, task)
     assert done.returncode != 0
@@ -184,7 +183,7 @@ def test_the_time_of_servers() -> None:
 
 
 def test_every_backend_of_a_store_is_measured() -> None:
-    assert set(store_limits.CLIENTS) == set(BACKENDS) == {backend for backend, _ in bench_stores.BACKENDS.values()}
+    assert set(references.CLIENTS) == set(BACKENDS) == {backend for backend, _ in bench_stores.BACKENDS.values()}
 
 
 def test_the_overview_knows_the_ways() -> None:
@@ -193,6 +192,6 @@ def test_the_overview_knows_the_ways() -> None:
     assert {title for rows in tables.MODES.values() for title in rows} == set(MODES)
 
 
-def test_a_limit_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_limits, "find_program", lambda name: None)
-    assert store_limits.why_not("swift").startswith("curl is not installed; install it with: apt-get install")
+def test_a_reference_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(references, "find_program", lambda name: None)
+    assert references.why_not("swift").startswith("curl is not installed; install it with: apt-get install")

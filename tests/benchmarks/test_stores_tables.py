@@ -19,12 +19,12 @@ def modes(native: float, green: float, **fields) -> results.CaseResult:
         "native-fastio": samples.variant([1 / native] * 3, against="native-stock"),
         "eventlet-stock": samples.variant([2.0] * 3, against="eventlet-stock"),
         "eventlet-fastio": samples.variant([2 / green] * 3, against="eventlet-stock"),
-        "limit": samples.variant([0.25] * 3),
+        "reference": samples.variant([0.25] * 3),
     }
     for title, row in rows.items():
         for run in row.runs:
             run["server_cpu_seconds"] = 0.2
-            if title != "limit":
+            if title != "reference":
                 run["chunks"] = 50 if "fastio" in title else 3200
             if title.startswith("eventlet"):
                 run["p99_ms"] = 4.5 if "fastio" in title else 80
@@ -46,7 +46,7 @@ def test_overview():
     result = samples.result(add, modes(2, 3, name="get"), samples.case({"other": [1.0]}, name="third"))
     table = tables.overview(result)
     assert table.head == [
-        "", "", "stock MiB/s", "fastio", "x stock", "limit", "fastio / limit",
+        "", "", "stock MiB/s", "fastio", "x stock", "reference", "fastio / reference",
         "CPU s/GiB", "server CPU s/GiB", "chunks", "p99 ms",
     ]  # fmt: skip
     assert table.rows[2] == [
@@ -66,7 +66,7 @@ def test_what_the_overview_lacks():
     failed = modes(1, 1, name="failed")
     failed.variants["native-fastio"] = samples.variant([], failure={"reason": "x", "status": 1, "stderr": ""})
     failed.variants["eventlet-fastio"] = samples.variant([1.0], verified=False, against="eventlet-stock")
-    failed.variants["limit"] = samples.variant([], skipped="curl is not installed")
+    failed.variants["reference"] = samples.variant([], skipped="curl is not installed")
     absent = samples.case(skipped, name="absent", label="rbd", panel="get 200 MiB", unit="MiB/s")
     table = tables.overview(samples.result(failed, absent))
     assert [row[2:6] for row in table.rows] == [
@@ -75,7 +75,7 @@ def test_what_the_overview_lacks():
         ["–", "–", "–", "–"],
         ["–", "–", "–", "–"],
     ]
-    assert "swift: get 200 MiB: limit skipped: curl is not installed" in table.notes
+    assert "swift: get 200 MiB: reference skipped: curl is not installed" in table.notes
     assert "rbd: get 200 MiB: skipped: swift: not installed" in table.notes
 
 

@@ -138,17 +138,17 @@ def test_a_run_gives_the_right_bytes(workload: str, variant: str, choices: list[
         size = slow if slow and (workload == "input" or task == "input") else parameters["size"]
         size = min(size, parameters.get("most", size))
         factor = 2 if "total" in parameters else 6 if workload == "fairness" else 1
-        both = parameters.get("streams") == "both" and not variant.startswith("limit")
+        both = parameters.get("streams") == "both" and not variant.startswith("reference")
         assert result["bytes"] == size * factor * (2 if both else 1), parameters
 
 
 WRONG_BYTES = [
     ("communicate", "native-stock", PARAMETERS["communicate"][0]),
     ("communicate", "eventlet-fastio", PARAMETERS["communicate"][1]),
-    ("communicate", "limit-readall", PARAMETERS["communicate"][0]),
-    ("communicate", "limit-readv", PARAMETERS["communicate"][0]),
+    ("communicate", "reference-readall", PARAMETERS["communicate"][0]),
+    ("communicate", "reference-readv", PARAMETERS["communicate"][0]),
     ("input", "native-fastio", PARAMETERS["input"][0]),
-    ("input", "limit-write", PARAMETERS["input"][0]),
+    ("input", "reference-write", PARAMETERS["input"][0]),
     ("green_pipe", "eventlet-stock", {"size": SIZE, "style": "readinto", "n": 1000}),
     ("green_pipe", "eventlet-fastio", {"size": SIZE, "style": "text_lines"}),
     ("green_pipe", "eventlet-fastio", {"size": SIZE, "style": "write"}),
@@ -318,7 +318,7 @@ def test_the_sweep_recommends_of_what_had_the_right_data() -> None:
     assert "at 10.0 ms or less" in sweep.table(result).notes[0]
 
 
-def test_a_limit_whose_command_fails_is_no_result() -> None:
+def test_a_reference_whose_command_fails_is_no_result() -> None:
     assert read_all(["echo", "all"], 1 << 16) == b"all\n"
     with pytest.raises(subprocess.CalledProcessError):
         read_all(["sh", "-c", "echo part; exit 3"], 1 << 16)

@@ -6,19 +6,19 @@ from benchmarks.harness.engine import Case
 from benchmarks.harness.modes import KIB, MIB, MODES
 
 SIZES = {"64KiB": 64 * KIB, "1MiB": MIB, "16MiB": 16 * MIB, "200MiB": 200 * MIB}
-LIMITS = ("limit-readall", "limit-readv")
+REFERENCES = ("reference-readall", "reference-readv")
 
 
 def _case(size: str, streams: str, mode: str, through: str) -> Case:
     what = {"popen": "communicate()", "oslo": "processutils.execute()"}[through]
     outputs = {"stdout": "on stdout", "both": "on stdout and on stderr"}[streams]
-    # The limit rows read one output, into bytes.
-    limits = LIMITS if (streams, mode) == ("stdout", "binary") else ()
+    # They read one output, into bytes.
+    references = REFERENCES if (streams, mode) == ("stdout", "binary") else ()
     return Case(
         name=f"{through}-{size}-{streams}-{mode}",
         title=f"{what}: {size} {outputs}, {mode}",
         workload="communicate",
-        variants=(*MODES, *limits),
+        variants=(*MODES, *references),
         parameters={"size": SIZES[size], "total": 64 * MIB, "streams": streams, "mode": mode, "through": through},
         baseline="eventlet-stock",
         quick={"size": min(SIZES[size], MIB), "total": 0},

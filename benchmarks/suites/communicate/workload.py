@@ -21,7 +21,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchmarks.harness.modes import LIMIT_PIPE, Mode, check_fast, choice, enter, read_all, variants, warmed
+from benchmarks.harness.modes import REFERENCE_PIPE, Mode, check_fast, choice, enter, read_all, variants, warmed
 from benchmarks.harness.worker import Payload, digest, measure, random_payload, text_payload
 
 MOST_CHILDREN = 100
@@ -96,24 +96,24 @@ def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def limit_one_object(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def reference_one_object(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """One C loop on an enlarged pipe, into one bytes object: what no Python code can do faster."""
     payload = source(parameters)
     arguments = command({}, str(payload.path))
     repeat = children(parameters)
     with measure() as measured:
-        outputs = [read_all(arguments, LIMIT_PIPE) for _ in range(repeat)]
+        outputs = [read_all(arguments, REFERENCE_PIPE) for _ in range(repeat)]
     return measured.result(
         bytes=payload.size * repeat, verified=all(sha256(output) == payload.sha256 for output in outputs)
     )
 
 
-def limit_nothing_kept(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def reference_nothing_kept(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """``readv`` into one reused buffer on an enlarged pipe: what the pipe itself can do."""
     payload = source(parameters)
     arguments = command({}, str(payload.path))
     repeat = children(parameters)
-    buffer = memoryview(bytearray(LIMIT_PIPE))
+    buffer = memoryview(bytearray(REFERENCE_PIPE))
     with measure() as measured:
         count = sum(sum(_read_over(arguments, buffer)) for _ in range(repeat))
     # Hashed in a second pass: nothing of the first is left.
@@ -126,7 +126,7 @@ def _read_over(arguments: list[str], buffer: memoryview) -> Iterator[int]:
     """Read into ``buffer`` again and again; yields how many bytes of it are new."""
     import subprocess
 
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, bufsize=0, pipesize=LIMIT_PIPE) as child:
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, bufsize=0, pipesize=REFERENCE_PIPE) as child:
         assert child.stdout is not None
         fd = child.stdout.fileno()
         while count := os.readv(fd, [buffer]):
@@ -136,7 +136,7 @@ def _read_over(arguments: list[str], buffer: memoryview) -> Iterator[int]:
 VARIANTS = variants(
     run,
     {
-        "limit-readall": limit_one_object,
-        "limit-readv": limit_nothing_kept,
+        "reference-readall": reference_one_object,
+        "reference-readv": reference_nothing_kept,
     },
 )

@@ -4,8 +4,8 @@ The suite repeats the study of the OpenStack infra team's log server, and answer
 request has three times in milliseconds: sent, response and transfer. Further rows show where the time goes.
 ``swift-1MiB`` is a log server that reads 1 MiB at a time instead of 64 KiB, as a service with fastio would. (The
 patches themselves do not change a size that a program has chosen.) In ``swift-wide``, Swift's servers also move 1 MiB
-at a time, and with fastio all of them run with it. ``swift-direct`` has no log server at all. It is the limit of what
-a log server can gain.
+at a time, and with fastio all of them run with it. ``swift-direct`` has no log server at all. It shows what
+a log server costs.
 """
 
 from collections.abc import Iterator, Sequence

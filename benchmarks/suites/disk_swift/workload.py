@@ -8,7 +8,7 @@ Parameters:
 
 ``source``
     ``"disk"``, or ``"swift"``: then the server is told to leave out the disk; ``"direct"``: there is no log server, the
-    load asks Swift itself, which is the limit of what any log server can reach
+    load asks Swift itself, which shows what a log server costs
 ``swift``
     which Swift, if it is another one than the case's backend: the name that one runs by beside it
 ``fastio``

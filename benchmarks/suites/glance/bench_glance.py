@@ -1,8 +1,8 @@
 """A real glance-api, stock and with fastio: downloads, uploads, and how long other requests wait in the meantime.
 
 Release 33 runs under uWSGI, first as it is shipped (4 processes, one thread each) and then as one process with threads,
-and release 32 with its eventlet server. All have a filesystem store with its default configuration. The limit is nginx
-with the same file. The goals are shown with the figures that were reached.
+and release 32 with its eventlet server. All have a filesystem store with its default configuration. The reference is
+nginx with the same file. The goals are shown with the figures that were reached.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.harness import servers
 from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.modes import GIB, MIB
-from benchmarks.suites.stores.limits import why_not
+from benchmarks.suites.stores.references import why_not
 from fastio.config import format_size
 
 RELEASES = ("glance-32", "glance-33")
@@ -30,7 +30,7 @@ ELSEWHERE = "127.0.0.2"
 ROWS: Mapping[str, Mapping[str, str]] = {
     "stock": {"server": ""},
     "fastio-sendfile": {"server": "fastio", "source": ELSEWHERE},
-    "limit-nginx": {"server": "nginx"},
+    "reference-nginx": {"server": "nginx"},
 }
 
 #: Transfers at a time while other requests are sent.
@@ -45,7 +45,7 @@ def title(server: str, clients: int = 0) -> str:
 
 
 def _row(server: str, clients: int, rounds: int, **parameters: Any) -> Variant:
-    limit = server.startswith("limit")
+    reference = server.startswith("reference")
     return Variant(
         "transfer",
         label=title(server, clients),
@@ -57,13 +57,13 @@ def _row(server: str, clients: int, rounds: int, **parameters: Any) -> Variant:
         },
         rounds=rounds,
         against=title("stock", clients),
-        skip=(servers.why_not("http") or why_not("http")) if limit else "",
+        skip=(servers.why_not("http") or why_not("http")) if reference else "",
     )
 
 
 def _downloads(service: str) -> Iterator[Variant]:
     kinds = ["fastio-sendfile", "fastio-copying"] if service in WITH_SENDFILE else []
-    rows = ["stock", "fastio", *kinds, "limit-nginx"]
+    rows = ["stock", "fastio", *kinds, "reference-nginx"]
     for server in rows:
         yield _row(server, 0, 5, seconds=1.5)
     for clients in CLIENTS_AT_ONCE:
@@ -73,8 +73,8 @@ def _downloads(service: str) -> Iterator[Variant]:
 
 
 def _uploads() -> Iterator[Variant]:
-    for server in ("stock", "fastio", "limit-nginx"):
-        yield _row(server, 0, 3 if server == "limit-nginx" else 5)
+    for server in ("stock", "fastio", "reference-nginx"):
+        yield _row(server, 0, 3 if server == "reference-nginx" else 5)
     yield Variant("limit-sha512", rounds=3, skip=why_not("http"))
     for server in ("stock", "fastio"):
         yield Variant(

@@ -41,7 +41,7 @@ def _downloads(service: str, case: CaseResult) -> Iterator[Goal]:
         yield goal_ratio(what, _server_cpu(case, "stock"), _server_cpu(case, row), "≤", share)
     for row in ("fastio", "fastio-sendfile") if sendfile else ():
         what = f"{service} download, {row}, server CPU s/GiB, nginx for stock"
-        yield goal_ratio(what, _server_cpu(case, "limit-nginx"), _server_cpu(case, row), "≤", 1.0, "x nginx")
+        yield goal_ratio(what, _server_cpu(case, "reference-nginx"), _server_cpu(case, row), "≤", 1.0, "x nginx")
     for clients in CLIENTS_AT_ONCE:
         during = f"{service}, other requests during {clients} download{'s' * (clients > 1)}"
         stock, fast = title("stock", clients), title("fastio", clients)

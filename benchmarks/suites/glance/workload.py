@@ -46,7 +46,7 @@ from benchmarks.backends.base import HOST, server_environment
 from benchmarks.harness.modes import choice, warmed
 from benchmarks.harness.worker import Payload, command_digest, digest, measure, pieces_of, random_payload, surroundings
 from benchmarks.suites.glance.other_requests import Requests
-from benchmarks.suites.stores.limits import CURL
+from benchmarks.suites.stores.references import CURL
 from benchmarks.suites.stores.workload import MULTIHASH, digests, limit_sha512, server_cpu_seconds
 
 #: Seconds that a request of the set-up may take.
@@ -114,7 +114,7 @@ class Glance:
 
 
 class Nginx:
-    """The limit: nginx, which sends and takes files and hashes nothing."""
+    """The reference: nginx, which sends and takes files and hashes nothing."""
 
     cheap = "/answer"
 

@@ -14,7 +14,7 @@ from benchmarks.harness import servers
 from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.modes import MIB
 from benchmarks.suites.glance_client.workload import CLIENTS
-from benchmarks.suites.stores.limits import why_not
+from benchmarks.suites.stores.references import why_not
 
 #: Bytes of the image of 2013.
 SIZE = 2_000_000_000

@@ -34,7 +34,7 @@ from benchmarks.harness.modes import choice, warmed
 from benchmarks.harness.worker import cache_directory, command_digest, random_payload, surroundings
 from benchmarks.suites.glance.workload import Glance, WrongData, put
 from benchmarks.suites.glance_client import script as glance_client_script
-from benchmarks.suites.stores.limits import CURL
+from benchmarks.suites.stores.references import CURL
 from benchmarks.suites.stores.workload import MULTIHASH, digests, server_cpu_seconds
 
 #: Seconds between two samples of the load.

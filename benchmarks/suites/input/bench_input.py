@@ -10,7 +10,7 @@ def _case(name: str, title: str, through: str, size: int) -> Case:
         name=name,
         title=title,
         workload="input",
-        variants=(*MODES, Variant("uvloop", skip=peers.why_not("uvloop")), "limit-write"),
+        variants=(*MODES, Variant("uvloop", skip=peers.why_not("uvloop")), "reference-write"),
         parameters={"size": size, "stock_green_size": 8 * MIB, "through": through},
         baseline="eventlet-stock",
         quick={"size": MIB, "stock_green_size": 128 * KIB},

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.harness.modes import variants
-from benchmarks.suites.input.writing import limit, run
+from benchmarks.suites.input.writing import reference, run
 
 
 def uvloop(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -34,6 +34,6 @@ VARIANTS = variants(
     run,
     {
         "uvloop": uvloop,
-        "limit-write": limit,
+        "reference-write": reference,
     },
 )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from benchmarks.harness.modes import (
-    LIMIT_PIPE,
+    REFERENCE_PIPE,
     Mode,
     check_fast,
     choice,
@@ -67,7 +67,7 @@ def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def limit(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def reference(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """One loop of blocking writes on an enlarged pipe."""
     payload, data = source(parameters)
     return measure_input(write_plainly, payload, data)
@@ -77,8 +77,8 @@ def write_plainly(arguments: list[str], payload: bytes) -> tuple[bytes, bytes]:
     import subprocess
 
     pipe = subprocess.PIPE
-    with subprocess.Popen(arguments, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, pipesize=LIMIT_PIPE) as child:
-        write_all(child, payload, LIMIT_PIPE)
+    with subprocess.Popen(arguments, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, pipesize=REFERENCE_PIPE) as child:
+        write_all(child, payload, REFERENCE_PIPE)
         # The reader writes one line at its end.
         assert child.stdout is not None and child.stderr is not None
         return child.stdout.read(), child.stderr.read()

@@ -19,7 +19,7 @@ def _case(task: str, title: str, variants: tuple[str, ...]) -> Case:
 
 
 CASES = [
-    _case("output", "execute(binary=True)", (*MODES, "limit-readall")),
+    _case("output", "execute(binary=True)", (*MODES, "reference-readall")),
     _case("text", "execute() as text", tuple(MODES)),
     _case("input", "execute(process_input)", tuple(MODES)),
     _case("green_pipe", "GreenPipe.read()", GREEN),

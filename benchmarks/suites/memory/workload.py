@@ -40,14 +40,14 @@ def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
     return _with_ratio(communicate.run(mode, {**parameters, "through": "oslo", "mode": content}))
 
 
-def limit(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def reference(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """One C loop into one bytes object."""
-    return _with_ratio(communicate.limit_one_object(parameters))
+    return _with_ratio(communicate.reference_one_object(parameters))
 
 
 VARIANTS = variants(
     run,
     {
-        "limit-readall": limit,
+        "reference-readall": reference,
     },
 )

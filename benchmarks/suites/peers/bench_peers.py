@@ -1,4 +1,4 @@
-"""200 MiB from a child and to a child: other libraries, stock, fastio and the limit."""
+"""200 MiB from a child and to a child: other libraries, stock, fastio and a reference."""
 
 from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.modes import KIB, MIB

@@ -101,9 +101,9 @@ def _mode(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
     return workload.run(mode, {**parameters, "through": "oslo"})
 
 
-def _limit(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    limit = {"output": communicate.limit_one_object, "input": writing.limit}[direction(parameters)]
-    return limit(parameters)
+def _reference(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    row = {"output": communicate.reference_one_object, "input": writing.reference}[direction(parameters)]
+    return row(parameters)
 
 
 def _one_pipe(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,6 +202,6 @@ VARIANTS = variants(
         "anyio-asyncio": functools.partial(_anyio, "asyncio"),
         "anyio-trio": functools.partial(_anyio, "trio"),
         "eventlet-tpool": _tpool,
-        "limit": _limit,
+        "reference": _reference,
     },
 )

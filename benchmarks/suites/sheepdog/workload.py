@@ -17,7 +17,7 @@ Parameters:
     of fastio
 
 ``collie`` is the stand-in of :mod:`benchmarks.backends.dog`. Everything goes through ``processutils.execute()``, except
-for the limits, which have no Python in the way of the bytes.
+for the references, which have no Python in the way of the bytes.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.backends import dog
-from benchmarks.harness.modes import LIMIT_PIPE, MODES, Mode, check_fast, choice, enter, read_all, variants
+from benchmarks.harness.modes import MODES, REFERENCE_PIPE, Mode, check_fast, choice, enter, read_all, variants
 from benchmarks.harness.worker import Payload, cache_directory, digest, measure, memory_directory, random_payload
 
 IMAGE = "image"
@@ -160,7 +160,7 @@ def legacy(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return task(parameters)
 
 
-def limit_readall(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def reference_readall(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Each output by one ``readall()`` in C, into one bytes object, from an enlarged pipe."""
     if choice(parameters, "task", "cat", "read") == "cat":
         payload = random_payload(parameters["size"])
@@ -170,11 +170,11 @@ def limit_readall(parameters: Mapping[str, Any]) -> dict[str, Any]:
         os.environ.update(dog_environment(directory, parameters))
         commands = [collie("read", offset, length) for offset, length in pieces(parameters)]
     with measure() as measured:
-        outputs = [read_all(command, LIMIT_PIPE) for command in commands]
+        outputs = [read_all(command, REFERENCE_PIPE) for command in commands]
     return measured.result(bytes=sum(map(len, outputs)), verified=digest(outputs) == payload.sha256)
 
 
-def limit_pipeline(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def reference_pipeline(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """``collie vdi read … | cat >/dev/null``, which keeps nothing, or ``cat piece | collie vdi write …``.
 
     The pipe is an enlarged one here too. What is read is checked in a second pass.
@@ -184,15 +184,15 @@ def limit_pipeline(parameters: Mapping[str, Any]) -> dict[str, Any]:
         additions = dog_environment(directory, parameters)
         with measure() as measured:
             for offset, length in pieces(parameters):
-                dog.time_read_into_cat(additions, IMAGE, offset, length, pipe_size=LIMIT_PIPE)
+                dog.time_read_into_cat(additions, IMAGE, offset, length, pipe_size=REFERENCE_PIPE)
         os.environ.update(additions)
-        outputs = [read_all(collie("read", offset, length), LIMIT_PIPE) for offset, length in pieces(parameters)]
+        outputs = [read_all(collie("read", offset, length), REFERENCE_PIPE) for offset, length in pieces(parameters)]
         return measured.result(bytes=payload.size, verified=digest(outputs) == payload.sha256)
     with writable_cluster(parameters) as (directory, sources):
         additions = dog_environment(directory, parameters)
         with measure() as measured:
             for (offset, _), source in zip(pieces(parameters), sources, strict=True):
-                dog.time_write_from_cat(additions, IMAGE, source.path, offset, pipe_size=LIMIT_PIPE)
+                dog.time_write_from_cat(additions, IMAGE, source.path, offset, pipe_size=REFERENCE_PIPE)
         return measured.result(bytes=parameters["size"], verified=written(directory, sources))
 
 
@@ -200,8 +200,8 @@ VARIANTS = variants(
     run,
     {
         "eventlet-legacy": legacy,
-        "limit-readall": limit_readall,
-        "limit-pipeline": limit_pipeline,
+        "reference-readall": reference_readall,
+        "reference-pipeline": reference_pipeline,
     },
 )
 

@@ -13,8 +13,8 @@ Parameters:
     of fastio
 
 ``fastio`` is fastio's driver in a process in which everything is patched. ``old`` is the driver that glance_store had,
-on stock subprocess; of fastio it has ``fix_sheepdog_binary`` only, without which it gives wrong data. ``limit`` has no
-Python in the way: ``dog vdi read | cat >/dev/null``, or ``cat | dog vdi write``.
+on stock subprocess; of fastio it has ``fix_sheepdog_binary`` only, without which it gives wrong data.
+``reference-pipeline`` has no Python in the way: ``dog vdi read | cat >/dev/null``, or ``cat | dog vdi write``.
 """
 
 import contextlib
@@ -29,7 +29,14 @@ from typing import Any
 from benchmarks.backends import dog, old_sheepdog
 from benchmarks.harness.modes import choice
 from benchmarks.harness.worker import Measured, digest, measure, pieces_of
-from benchmarks.suites.sheepdog.workload import ADDRESS, IMAGE, PORT, dog_environment, limit_pipeline, readable_cluster
+from benchmarks.suites.sheepdog.workload import (
+    ADDRESS,
+    IMAGE,
+    PORT,
+    dog_environment,
+    readable_cluster,
+    reference_pipeline,
+)
 from benchmarks.suites.sheepdog.workload import writable_cluster as writable_pieces
 
 ADDED = "added"
@@ -116,10 +123,10 @@ def run(green: bool, open_driver: Callable[..., Any], parameters: Mapping[str, A
     return measured.result(bytes=size, verified=right and size == payload.size)
 
 
-def limit(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def reference(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """One command for all of the image, from or to ``cat``."""
     task = "read" if choice(parameters, "task", "get", "add") == "get" else "write"
-    return limit_pipeline({**parameters, "task": task, "chunk": parameters["size"], "new": True})
+    return reference_pipeline({**parameters, "task": task, "chunk": parameters["size"], "new": True})
 
 
 VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
@@ -127,7 +134,7 @@ VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "eventlet-fastio": functools.partial(run, True, fastio_driver),
     "native-old": functools.partial(run, False, old_driver),
     "eventlet-old": functools.partial(run, True, old_driver),
-    "limit-pipeline": limit,
+    "reference-pipeline": reference,
 }
 
 

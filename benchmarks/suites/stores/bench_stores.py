@@ -1,6 +1,6 @@
 """glance_store's drivers with real backends: ``get()`` and ``add()`` of images, natively and under eventlet.
 
-Stock is compared with fastio at its defaults, and with the limit, the backend's own client. The results are one table
+Stock is compared with fastio at its defaults, and with a reference, the backend's own client. The results are one table
 and one plot; see :func:`benchmarks.harness.tables.overview`. ``-k "not 1GiB"`` leaves out the large images.
 """
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.modes import GIB, MIB, MODES
-from benchmarks.suites.stores.limits import why_not
+from benchmarks.suites.stores.references import why_not
 from fastio.config import format_size
 
 #: Swift's servers hand on so much at a time, where its default is 64 KiB.
@@ -27,17 +27,17 @@ BACKENDS: dict[str, tuple[str, Mapping[str, Any]]] = {
     "vmware": ("vmware", {}),
 }
 READ_ONLY = ("http",)
-#: More limits of an add. What one core can hash is the same for every driver.
-LIMITS = {"filesystem": ("limit-sha512", "limit-sha512sum", "no-hashing"), "rbd": ("no-hashing",)}
+#: More rows of an add. What one core can hash is the same for every driver.
+MORE = {"filesystem": ("limit-sha512", "reference-sha512sum", "no-hashing"), "rbd": ("no-hashing",)}
 
 
-def _variants(backend: str, limits: tuple[str, ...]) -> list[Variant]:
-    """The four modes, each fast one beside its stock one, and the limits."""
+def _variants(backend: str, more: tuple[str, ...]) -> list[Variant]:
+    """The four modes, each fast one beside its stock one, and what they are held against."""
     modes = [Variant(name, against=f"{name.partition('-')[0]}-stock") for name in MODES]
-    return [*modes, Variant("limit", skip=why_not(backend)), *map(Variant, limits)]
+    return [*modes, Variant("reference", skip=why_not(backend)), *map(Variant, more)]
 
 
-def _case(row: str, task: str, size: int, *limits: str, **fields: Any) -> Case:
+def _case(row: str, task: str, size: int, *more: str, **fields: Any) -> Case:
     backend, parameters = BACKENDS[row]
     shown = format_size(size)
     defaults: dict[str, Any] = {
@@ -54,7 +54,7 @@ def _case(row: str, task: str, size: int, *limits: str, **fields: Any) -> Case:
     return Case(
         **{**defaults, **fields},
         workload="stores",
-        variants=_variants(backend, limits),
+        variants=_variants(backend, more),
         baseline="native-stock",
         unit="MiB/s",
         columns=("chunks", "p99_ms", "worst_ms"),
@@ -69,7 +69,7 @@ def _cases(size: int) -> Iterator[Case]:
     for row in BACKENDS:
         yield _case(row, "get", size)
         if row not in READ_ONLY:
-            yield _case(row, "add", size, *LIMITS.get(row, ()))
+            yield _case(row, "add", size, *MORE.get(row, ()))
 
 
 CASES = [

@@ -29,9 +29,9 @@ image's data, and ``largest_chunk``, the bytes of the largest; ``server_cpu_seco
 eventlet ``p99_ms``, ``worst_ms`` and others of a heartbeat greenlet, see
 :mod:`benchmarks.suites.fairness.workload`.
 
-The limits: ``limit`` is the backend's own client, mostly one of a few lines of C, at the same task; ``limit-sha512``
-only reads the image and hashes it on one core, ``limit-sha512sum`` is coreutils' command for it; ``no-hashing`` is the
-stock driver with hash objects that do nothing.
+``reference`` is the backend's own client, mostly one of a few lines of C, at the same task. ``limit-sha512`` only reads
+the image and hashes it on one core: no row that computes the hash can be faster. ``reference-sha512sum`` is coreutils'
+command for it; ``no-hashing`` is the stock driver with hash objects that do nothing.
 """
 
 from __future__ import annotations
@@ -278,7 +278,7 @@ def limit_sha512(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return measured.result(bytes=payload.size, verified=multihash == digests(payload).multihash)
 
 
-def limit_sha512sum(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def reference_sha512sum(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The same by coreutils, whose code for it is slower than OpenSSL's."""
     import subprocess
 
@@ -289,27 +289,27 @@ def limit_sha512sum(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return measured.result(bytes=payload.size, verified=said.split()[0].decode() == digests(payload).multihash)
 
 
-def limit(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def reference(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The backend's own client."""
-    from benchmarks.suites.stores import limits as store_limits
+    from benchmarks.suites.stores import references
 
     payload = warmed(random_payload(size_of(parameters)))
     told = surroundings()
-    client = store_limits.CLIENTS[told["access"]["backend"]](told["access"], payload.size)
+    client = references.CLIENTS[told["access"]["backend"]](told["access"], payload.size)
     if choice(parameters, "task", "get", "add") == "get":
         places = [client.where(url) for url in told["prepared"]["urls"]]
         command = client.read(places)
         with measured_with_server() as figures:
-            store_limits.run(command)
+            references.run(command)
         verified = {client.sha256(place) for place in places} == {payload.sha256}
         return {**figures, "bytes": len(places) * payload.size, "verified": verified}
     command = client.write(payload.path)
     with measured_with_server() as figures, open(payload.path, "rb") as file:
-        store_limits.run(command, file.fileno())
+        references.run(command, file.fileno())
     try:
         return {**figures, "bytes": payload.size, "verified": client.sha256(client.place()) == payload.sha256}
     finally:
-        store_limits.run(client.delete())
+        references.run(client.delete())
 
 
 def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -350,8 +350,8 @@ VARIANTS = variants(
     {
         "no-hashing": no_hashing,
         "limit-sha512": limit_sha512,
-        "limit-sha512sum": limit_sha512sum,
-        "limit": limit,
+        "reference-sha512sum": reference_sha512sum,
+        "reference": reference,
         "prepare": prepare,
     },
 )

@@ -14,8 +14,8 @@ from typing import Any
 from benchmarks.backends.base import find_program, server_environment
 from benchmarks.harness.worker import command_digest
 
-#: Name of the image that a limit writes.
-NAME = "limit"
+#: Name of the image that a reference writes.
+NAME = "reference"
 CURL = ("curl", "-q", "--silent", "--show-error", "--fail", "--noproxy", "*")
 
 
@@ -200,7 +200,7 @@ CLIENTS: dict[str, type[Client]] = {
 
 
 def why_not(backend: str) -> str:
-    """Why there is no limit of this backend here, and what to do; empty if there is one."""
+    """Why there is no reference of this backend here, and what to do; empty if there is one."""
     client = CLIENTS[backend]
     if find_program(client.program) is None:
         return f"{client.program} is not installed; install it with: {client.install}"
