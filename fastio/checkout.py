@@ -10,11 +10,17 @@ from typing import NoReturn
 import fastio
 from fastio.errors import FastioError
 
-#: The commands, with what they are for; all arguments of one are its own.
-COMMANDS = {
+ROOT = Path(fastio.__file__).resolve().parent.parent
+#: What each command is for; all arguments of one are its own.
+PURPOSES = {
     "validate": "judge a candidate change to an upstream project (in a checkout of fastio)",
     "report": "make one page of results of the benchmarks (in a checkout of fastio)",
 }
+#: Those that are offered here.
+COMMANDS = PURPOSES if (ROOT / "benchmarks" / "validate" / "__main__.py").is_file() else {}
+HOW = "clone fastio, and install it there with pip install -e '.[bench,plot]'"
+#: What the help says of those that are not.
+ELSEWHERE = "" if COMMANDS else f"A checkout of fastio also has {' and '.join(PURPOSES)}: {HOW}."
 
 #: Packages that the benchmarks import.
 NEEDED = ("numpy", "packaging", "psutil", "rich", "scipy")
@@ -29,19 +35,15 @@ def run(name: str, arguments: Sequence[str]) -> NoReturn:
 
     :raises CheckoutError: if it is part of none, or something is not installed that the command needs
     """
-    root = Path(fastio.__file__).resolve().parent.parent
-    if not (root / "benchmarks" / name / "__main__.py").is_file():
-        raise CheckoutError(
-            f"{name} needs a checkout of fastio, and {root} is none: clone it, and install it there with "
-            "pip install -e '.[bench,plot]'"
-        )
+    if not COMMANDS:
+        raise CheckoutError(f"{name} needs a checkout of fastio, and {ROOT} is none: {HOW}")
     missing = [package for package in NEEDED if find_spec(package) is None]
     if missing:
         raise CheckoutError(
             f"{name} needs {', '.join(missing)}, not installed for {sys.executable}: pip install -e '.[bench,plot]' "
-            f"in {root}"
+            f"in {ROOT}"
         )
-    path = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
+    path = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     os.environ["PYTHONPATH"] = os.pathsep.join(path)
     command = [sys.executable, "-m", f"benchmarks.{name}", *arguments]
     sys.stdout.flush()

@@ -16,7 +16,11 @@ from fastio.patching import registry
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="fastio", description="Fast and fair image I/O for OpenStack services.")
+    parser = argparse.ArgumentParser(
+        prog="fastio",
+        description="Fast and fair image I/O for OpenStack services.",
+        epilog=checkout.ELSEWHERE,
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     status = commands.add_parser(
         "status",
@@ -55,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             from fastio import signing
 
             return signing.main(given[1:])
-        if given and given[0] in checkout.COMMANDS:
+        if given and given[0] in checkout.PURPOSES:
             checkout.run(given[0], given[1:])
         arguments = parser.parse_args(given)
         if arguments.command == "run":

@@ -170,9 +170,14 @@ def test_main_returns_the_exit_status(capsys: pytest.CaptureFixture[str], monkey
 
 @pytest.mark.parametrize("command", ["validate", "report"])
 def test_what_needs_a_checkout(run: Run, tmp_path: pathlib.Path, command: str) -> None:
+    """It is offered in one only; elsewhere the help, and who asks for it all the same, is told how to get it."""
+    assert f"    {command} " in run("--help").stdout
     installed = tmp_path / "site-packages"
     shutil.copytree(ROOT / "fastio", installed / "fastio", ignore=shutil.ignore_patterns("__pycache__"))
-    result = run(command, "eventlet", path=str(installed))
+    shown = run("--help", path=str(installed)).stdout
+    assert "    status " in shown and f"    {command} " not in shown
+    assert f"{command}" in shown.partition("A checkout of fastio also has")[2]
+    result = run(command, "--help", path=str(installed))
     assert (result.returncode, result.stdout) == (2, "")
     assert f"{command} needs a checkout of fastio" in result.stderr
     assert "pip install -e" in result.stderr
