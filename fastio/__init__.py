@@ -13,12 +13,14 @@ from fastio.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from contextlib import AbstractContextManager
-    from typing import Any
 
     from oslo_config.cfg import ConfigOpts
 
+    # Type checkers have it, and nothing else needs it.
+    from typing_extensions import Unpack
+
     from fastio.config import Options, Settings
+    from fastio.keywords import Keywords, Patched
     from fastio.report import Report
 
 __version__ = VERSION
@@ -26,7 +28,11 @@ __all__ = ["names", "patch", "patched", "settings", "status", "unpatch"]
 
 
 def patch(
-    names: str | Sequence[str] | None = None, *, strict: bool = False, conf: ConfigOpts | None = None, **settings: Any
+    names: str | Sequence[str] | None = None,
+    *,
+    strict: bool = False,
+    conf: ConfigOpts | None = None,
+    **settings: Unpack[Keywords],
 ) -> Report:
     """Apply the patches.
 
@@ -79,11 +85,16 @@ def unpatch(names: str | Sequence[str] | None = None) -> Report:
 
 
 def patched(
-    names: str | Sequence[str] | None = None, *, strict: bool = False, conf: ConfigOpts | None = None, **settings: Any
-) -> AbstractContextManager[Report]:
+    names: str | Sequence[str] | None = None,
+    *,
+    strict: bool = False,
+    conf: ConfigOpts | None = None,
+    **settings: Unpack[Keywords],
+) -> Patched:
     """Return a context manager in which the patches are applied. It takes the same arguments as :func:`patch`.
 
-    At the end, the patches that it applied are taken back, and the earlier settings apply again.
+    At the end, the patches that it applied are taken back, and the earlier settings apply again. It is a decorator as
+    well: the patches are then applied while the function runs.
     """
     from fastio.patching import patcher
 

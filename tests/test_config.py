@@ -249,7 +249,7 @@ def test_an_error_stays_readable_whatever_the_value(value: Any) -> None:
     [
         (lambda: fastio.patch(chunk_size="12 parsecs"), {}),
         (lambda: fastio.patch("communicate", pipe_size=0), {}),
-        (lambda: fastio.patch(pipe="1M"), {}),
+        (lambda: fastio.patch(pipe="1M"), {}),  # type: ignore[call-arg]
         (lambda: fastio.patch(disabled="nothing"), {}),
         (lambda: fastio.patch("nothing"), {}),
         (lambda: fastio.patch(["communicate", "nothing"]), {}),

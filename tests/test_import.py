@@ -115,6 +115,8 @@ def test_nothing_warns(run_python: RunPython) -> None:
 
 #: what parts of the product are for, and what is imported there only
 OWN_LIBRARIES = {
+    # For type checkers.
+    "__init__.py": {"typing_extensions"},
     "bootstrap": {"sitecustomize"},
     "drivers": {"oslo_utils"},
     "io/http_bodies.py": {"requests", "urllib3"},

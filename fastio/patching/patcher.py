@@ -9,7 +9,7 @@ import functools
 import logging
 import platform
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -34,7 +34,7 @@ class _Call(NamedTuple):
 
     names: str | Sequence[str] | None
     strict: bool
-    arguments: dict[str, object]
+    arguments: Mapping[str, object]
     #: those of the service, by default the ones given last
     options: config.Options | None
 
@@ -60,7 +60,10 @@ class _Change(NamedTuple):
 
 
 def apply(
-    names: str | Sequence[str] | None, strict: bool, arguments: dict[str, object], options: config.Options | None = None
+    names: str | Sequence[str] | None,
+    strict: bool,
+    arguments: Mapping[str, object],
+    options: config.Options | None = None,
 ) -> Report:
     """See :func:`fastio.patch`; ``options`` are those of the service, by default the ones given last."""
     report, _ = _apply(_Call(names, strict, arguments, options))
@@ -69,7 +72,10 @@ def apply(
 
 @contextlib.contextmanager
 def applied(
-    names: str | Sequence[str] | None, strict: bool, arguments: dict[str, object], options: config.Options | None = None
+    names: str | Sequence[str] | None,
+    strict: bool,
+    arguments: Mapping[str, object],
+    options: config.Options | None = None,
 ) -> Iterator[Report]:
     """See :func:`fastio.patched`."""
     report, change = _apply(_Call(names, strict, arguments, options))
