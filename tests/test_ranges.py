@@ -80,7 +80,7 @@ def test_other_ranges_on_pages() -> None:
 
 def test_the_pythons() -> None:
     classifiers = re.findall(r"Python :: (3\.\d+)$", setup()["metadata"]["classifiers"], re.MULTILINE)
-    assert setup()["metadata"]["python_requires"] == f">={classifiers[0]}"
+    assert setup()["options"]["python_requires"] == f">={classifiers[0]}"
     assert setup()["mypy"]["python_version"] == classifiers[0]
     for page in ("README.rst", "doc/source/install.rst"):
         assert f"Python {classifiers[0]} to {classifiers[-1]}" in text_of(page)

@@ -1,0 +1,102 @@
+"""The front doors: what CONTRIBUTING.rst, SECURITY.rst and the page on versions say can be done, and is so."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fastio
+from fastio.config import SETTINGS
+from tests.packaging.test_metadata import SETUP
+
+ROOT = Path(__file__).parents[2]
+CONTRIBUTING, SECURITY, VERSIONS, CONTRIBUTOR, INDEX = (
+    (ROOT / name).read_text(encoding="utf-8")
+    for name in (
+        "CONTRIBUTING.rst", "SECURITY.rst", "doc/source/versions.rst", "doc/source/contributor.rst",
+        "doc/source/index.rst",
+    )
+)  # fmt: skip
+
+
+def section(text: str, title: str) -> str:
+    """What is below a title, up to the next one."""
+    (found,) = re.findall(rf"^{title}\n=+\n(.*?)(?=^\S[^\n]*\n===|\Z)", text, re.MULTILINE | re.DOTALL)
+    return found
+
+
+def commands(text: str) -> list[str]:
+    """The lines of its literal blocks, without comments."""
+    blocks = re.findall(r"::\n\n((?:[ ]+\S.*\n|\n)+)", text)
+    lines = [line.partition(" #")[0].strip() for block in blocks for line in block.splitlines()]
+    return [line for line in lines if line]
+
+
+def test_the_recipe_for_one_test_works() -> None:
+    natively, green, elsewhere = commands(section(CONTRIBUTING, "Running one test"))
+    assert green == natively.replace("TEST_EVENTLET=0", "TEST_EVENTLET=1")
+    variable, _, command = natively.partition(" ")
+    assert command.startswith(".venv/bin/python ")
+    done = subprocess.run(
+        [sys.executable, *command.split()[1:]], cwd=ROOT, env={**os.environ, **dict([variable.split("=")])},
+        stdout=subprocess.PIPE, text=True, timeout=100,
+    )  # fmt: skip
+    assert " passed" in done.stdout
+    assert elsewhere.endswith(command.partition(" pytest ")[2])
+
+
+def test_the_setup_installs_what_there_is() -> None:
+    extras = re.findall(r"'\.\[(.*?)\]'", section(CONTRIBUTING, "Setting up"))[0].split(",")
+    assert set(extras) <= set(SETUP["options.extras_require"])
+
+
+@pytest.mark.parametrize("text", [CONTRIBUTING, VERSIONS], ids=["contributing", "versions"])
+def test_the_environments_exist(text: str) -> None:
+    tox = (ROOT / "tox.ini").read_text(encoding="utf-8")
+    names = {name for name in re.findall(r"tox -e ([\w-]+)", text) if not re.fullmatch(r"py3\d+", name)}
+    assert names and all(f"[testenv:{name}]" in tox for name in names)
+
+
+def test_the_files_that_are_named_are_there() -> None:
+    for text in (CONTRIBUTING, SECURITY, VERSIONS):
+        names = re.findall(r"``((?:[\w-]+/)*[\w.-]+\.(?:rst|py|cfg|toml|ini|yaml))``", text)
+        assert names and [name for name in names if not (ROOT / name).exists()] == []
+
+
+def test_security_speaks_of_each_part_that_touches_something() -> None:
+    parts = section(SECURITY, "What each part may touch")
+    for part in ("fastio run", "fastio trace report", "fastio validate", "site_fingerprints", "--children"):
+        assert f"``{part}``" in parts, part
+    assert "runs the code of the candidate" in parts and "your user's rights" in parts
+    assert "site_fingerprints" in {setting.name for setting in SETTINGS}
+
+
+def test_security_is_told_the_truth() -> None:
+    """Importing and patching opens no socket and starts no process."""
+    code = """
+import sys
+def refuse(event, arguments):
+    if event.startswith(("socket.", "subprocess.", "os.fork", "os.exec", "os.posix_spawn", "os.system")):
+        raise SystemExit(f"{event} {arguments}")
+import subprocess, socket
+sys.addaudithook(refuse)
+import fastio
+fastio.patch()
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_policy_covers_the_public_names() -> None:
+    covered = " ".join(section(VERSIONS, "What is covered").split())
+    assert "``fastio.__all__``" in covered and "``fastio.errors``" in covered
+    assert set(fastio.__all__) <= set(dir(fastio))
+    assert "DeprecationWarning" in section(VERSIONS, "Deprecation")
+
+
+def test_they_can_be_found() -> None:
+    assert "   versions\n" in INDEX
+    assert "CONTRIBUTING.rst" in CONTRIBUTOR
