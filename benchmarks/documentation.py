@@ -32,7 +32,7 @@ KEPT = SOURCE / "results"
 MADE = "generated/results"
 CANDIDATES = "candidates.rst"
 
-_DIRECTIVE = re.compile(rf"^\.\. (?:include|image):: /{MADE}/(\S+)$", re.MULTILINE)
+_DIRECTIVE = re.compile(rf"^ *\.\. (?:include|image):: /{MADE}/(\S+)$", re.MULTILINE)
 
 
 def included(text: str) -> list[str]:
@@ -65,7 +65,7 @@ def make(name: str, directory: Path, kept: Path = KEPT) -> None:
     """
     path = directory / name
     if name == CANDIDATES:
-        text = figures.page()
+        text = folded("All tables of the candidates", figures.page())
     else:
         stem, part = _split(name, kept)
         result = results.read(kept / f"{stem}.json")
@@ -77,7 +77,7 @@ def make(name: str, directory: Path, kept: Path = KEPT) -> None:
         text = _text(result, part) if path.suffix == ".rst" else ""
     if not text:
         raise ResultError(f"{name}: the result has nothing of the kind")
-    path.write_text(text, encoding="utf-8")
+    path.write_text(f"{text.rstrip()}\n", encoding="utf-8")
 
 
 def folded(title: str, text: str) -> str:
@@ -100,8 +100,8 @@ def _split(name: str, kept: Path) -> tuple[str, str]:
 def _text(result: Result, part: str) -> str:
     if part == "judged":
         judged = Suite(result.suite).judgement(result)
-        return "\n\n".join(each.rst() for each in judged) + "\n" * bool(judged)
-    return "" if part else tables.rst(result)
+        return folded("Goals and comparisons", "\n\n".join(each.rst() for each in judged)) if judged else ""
+    return "" if part else folded(f"All tables of {result.suite}", tables.rst(result))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -13,6 +13,7 @@ _HTTP = "glance_client | Goals | glanceclient over HTTP, "
 _HTTPS = "glance_client_https | Goals | glanceclient over HTTPS, "
 _MANY33, _MANY32 = "concurrency_glance33 | glance-33: ", "concurrency_glance32 | glance-32: "
 _DISK = "disk_swift | Goals | "
+_TRUE = 'processutils.execute("true"), median'
 _RBD = "rbd: get of 256 MiB | native-fastio | x *"
 _FEWER = "workload_matrix | What the study found | cpu-"
 
@@ -34,6 +35,53 @@ QUOTED: dict[str, dict[str, list[str]]] = {
         "0.677": [f"stores | {_RBD}"],
         "1.05": [f"stores_rbd | {_RBD}"],
         "1.83": ["stores_1gib | rbd: get of 1 GiB | native-fastio | x *"],
+    },
+    "The sheepdog case": {
+        "3.92": ["sheepdog | execute* | eventlet-fastio | x *"],
+        "1.99": ["sheepdog | collie vdi read* as slow * | eventlet-fastio | x *"],
+        "23.8": ["sheepdog | collie vdi write* as slow * | eventlet-fastio | x *"],
+    },
+    "Compared with peers": {
+        "0.787": ["peers | *output | anyio-trio | x *"],
+        "0.62": ["peers | *output | gevent | x *"],
+        "0.303": ["peers | *output | asyncio | x *"],
+        "1.67": ["peers | *input to a child | uvloop | x *"],
+    },
+    "Input": {
+        "16.4": ["input | communicate(input) of 200 MiB* | eventlet-stock | MB/s"],
+        "2,960": ["input | communicate(input) of 200 MiB* | eventlet-fastio | MB/s"],
+    },
+    "Short commands": {
+        "0.642": [f"commands | {_TRUE} | eventlet-fastio | ms"],
+        "3.54": [f"commands | {_TRUE} | eventlet-stock | ms"],
+        "0.667": [f"commands | {_TRUE}, 1 GiB* | eventlet-fastio | ms"],
+        "43.8": [f"commands | {_TRUE}, 1 GiB* | eventlet-stock | ms"],
+    },
+    "Fairness": {
+        "0.612": ["fairness | * 1 x 64 MiB | eventlet-fastio | ms"],
+        "4.8": ["fairness | * 1 x 64 MiB | eventlet-stock | ms"],
+        "1.41": ["fairness | * 8 x 64 MiB | eventlet-fastio | ms"],
+        "26.4": ["fairness | * 8 x 64 MiB | eventlet-stock | ms"],
+        "12.4": ["fairness | * 64 x 64 MiB | eventlet-fastio | ms"],
+        "4.73": ["fairness | * 64 x 64 MiB | eventlet-stock | ms"],
+        "94.3": ["fairness | * 64 x 64 MiB | eventlet-fastio | worst_ms"],
+        "3,146": ["fairness | * 64 x 64 MiB | eventlet-stock | worst_ms"],
+    },
+    "GreenPipe": {
+        "4.87": ["green_pipe | GreenPipe: read() of 200 MiB | eventlet-fastio | x *"],
+        "8.74": ["green_pipe | GreenPipe: read(1 KiB) | eventlet-fastio | x *"],
+        "7.82": ["green_pipe | GreenPipe: writes of 1 KiB | eventlet-fastio | x *"],
+    },
+    "The sheepdog drivers": {
+        "2.66": ["sheepdog_driver | get() * as slow * | native-fastio | x *"],
+        "2.57": ["sheepdog_driver | add() * as slow * | native-fastio | x *"],
+    },
+    "The WSGI server of eventlet": {
+        "3.08": ["wsgi | * in chunked encoding, chunks of 4MiB | eventlet-fastio | x *"],
+        "0.925": ["min wsgi | * with Content-Length* | eventlet-fastio | x *"],
+        "1.07": ["max wsgi | * with Content-Length* | eventlet-fastio | x *"],
+        "0.871": ["wsgi | sendall() of 1 GiB, 4MiB* | eventlet-fastio | x *"],
+        "3.03": ["wsgi | sendall() of 1 GiB, 4MiB* | eventlet-fastio | p99_ms"],
     },
     "The defaults": {
         "1,998": ["sweep | chunk * | 1MiB/1MiB/1MiB | MB/s"],

@@ -42,6 +42,8 @@ def missing(patch: Patch, target: Target) -> str:
         return reason
     if without := patch.not_needed_here(state.version):
         return f"not needed: {without} is without it"
+    if not target.needed_under(sys.version_info[:2]):
+        return f"not needed before Python {target.needed_from}"
     if target.module not in sys.modules:
         return f"{target.module} is not part of this release"
     if target.find_owner is None and target.owner() is None:
@@ -58,7 +60,10 @@ def can_be_applied(patch: Patch, target: Target) -> bool:
 def not_needed(name: str) -> bool:
     """Whether upstream does here by itself what the patch ``name`` is for."""
     (patch,) = registry.select(name)
-    return all(target.not_needed_since(THIS_PYTHON) for target in patch.targets)
+    return not any(
+        target.needed_under(sys.version_info[:2]) and not target.not_needed_since(THIS_PYTHON)
+        for target in patch.targets
+    )
 
 
 def function_at(target: Target, attribute: str, key: str) -> Any:

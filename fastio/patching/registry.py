@@ -143,6 +143,8 @@ class Target:
     #: the first releases of CPython whose own code does what the replacement is for, one of each line that has it:
     #: with ``("3.13.10", "3.14.1")`` it is needed in 3.13.9 and 3.14.0, and in nothing from 3.14.1 on
     not_needed_from: Sequence[str] = ()
+    #: the first minor version of Python with what the target puts right, such as ``3.15``; none before it needs that
+    needed_from: str = ""
 
     @property
     def module(self) -> str:
@@ -180,6 +182,8 @@ class Target:
 
     def keys_for(self, python: tuple[int, ...] | None) -> tuple[str, ...]:
         """The same for another version of Python, with None those of all versions."""
+        if python is not None and not self.needed_under(python):
+            return ()
         names = self._names(python)
         return (*self._beside(names).values(), *self._elsewhere(names))
 
@@ -202,6 +206,10 @@ class Target:
         :param releases: those whose code upstream's function has, such as ``CPython 3.13.10, CPython 3.13.18``
         """
         return reached(releases, self.not_needed_from)
+
+    def needed_under(self, python: tuple[int, ...]) -> bool:
+        """Whether that version of Python has what the target puts right, unless a release of it does by itself."""
+        return not self.needed_from or python >= _version(self.needed_from)
 
     @property
     def plain(self) -> bool:

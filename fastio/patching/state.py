@@ -98,6 +98,8 @@ def blocked(patch: Patch, target: Target) -> Entry | None:
         if installed is not None and not requirement.accepts(installed):
             found = f"{installed}; known: {requirement}"
             return say(Outcome.UNSUPPORTED, found, f"use a version in the range, or disable {patch.name}")
+    if not target.needed_under(sys.version_info[:2]):
+        return say(Outcome.NOT_NEEDED, f"Python {catalogue.PYTHON}: needed from {target.needed_from} on")
     if not catalogue.known_python(target.keys[0]):
         untested = catalogue.PYTHON.endswith(catalogue.FREE_THREADED)
         why = "a free-threaded build, with which fastio was never tested" if untested else "no fingerprints"

@@ -763,6 +763,15 @@ def test_what_upstream_does_by_itself_is_left_to_it(
     assert fastio.unpatch(COMMUNICATE).outcome(COMMUNICATE) is Outcome.OFF
 
 
+def test_what_only_newer_pythons_need_is_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its attribute need not even be there."""
+    declare(monkeypatch, COMMUNICATE, needed_from="9.1", key="subprocess:Popen.no_such_function")
+    entry = fastio.patch(COMMUNICATE, strict=True).entries[0]
+    assert (entry.outcome, entry.in_effect) == (Outcome.NOT_NEEDED, False)
+    assert entry.found == f"Python {catalogue.PYTHON}: needed from 9.1 on"
+    assert entry == next(each for each in fastio.status().entries if each.name == COMMUNICATE)
+
+
 def test_code_that_nobody_knows_may_need_it(monkeypatch: pytest.MonkeyPatch) -> None:
     declare(monkeypatch, COMMUNICATE, not_needed_from=("3.9",))
     with monkeypatch.context() as changed:

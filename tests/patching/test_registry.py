@@ -80,6 +80,15 @@ def test_every_target_is_guarded(patch: registry.Patch, target: Target) -> None:
             assert catalogue.table()[key].get(python), f"no release of {key} is known under Python {python}"
 
 
+def test_what_only_newer_pythons_need() -> None:
+    target = Target("module:Class.new", lambda wrapped, hook: wrapped, needed_from="3.12")
+    assert [target.needed_under(python) for python in ((3, 9), (3, 11), (3, 12), (3, 12, 1), (4, 0))] == [
+        False, False, True, True, True,
+    ]  # fmt: skip
+    assert target.keys_for((3, 11)) == ()
+    assert target.keys_for((3, 12)) == target.keys_for(None) == ("module:Class.new",)
+
+
 def test_what_only_some_pythons_have() -> None:
     """All of it is declared, and each Python's is looked up there."""
     relies_on = (Until("3.12", "old"), "always", Since("3.12", "new"), Since("3.14", "other:newer"))
@@ -125,6 +134,8 @@ def test_what_is_installed_here_is_known(patch: registry.Patch, target: Target) 
     import_targets()
     if target.module not in sys.modules or target.owner() is None:
         pytest.skip(f"{target.module} is not here")
+    if not target.needed_under(sys.version_info[:2]):
+        pytest.skip(f"it may only be there from Python {target.needed_from} on")
     for attribute, key in target.beside.items():
         function = function_at(target, attribute, key)
         assert function, f"{key} has unknown code"

@@ -91,8 +91,9 @@ def test_all_drivers_have_their_hashes_from_get_hasher() -> None:
         spec = info.module_finder.find_spec(info.name, None)  # type: ignore[call-arg]
         source = pathlib.Path(spec.origin).read_text(encoding="utf-8")  # type: ignore[union-attr, arg-type]
         calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)}
-        # cinder's nfs names a directory by a hash of a path.
-        assert calls & makers <= ({"hashlib.sha256"} if info.name.endswith(".nfs") else set()), info.name
+        # cinder's nfs names a directory by a hash of a path; up to glance_store 4.2 it is in one module with the rest.
+        names_directory = info.name.endswith((".nfs", ".cinder"))
+        assert calls & makers <= ({"hashlib.sha256"} if names_directory else set()), info.name
 
 
 def test_get_hasher() -> None:
