@@ -24,6 +24,13 @@ if os.environ.get("TEST_EVENTLET", "0") == "1":
     eventlet.monkey_patch()
     # The native Popen, if nobody has it any more, is one of fastio's targets until the collector has been there.
     gc.collect()
+else:
+    import contextlib
+
+    with contextlib.suppress(ImportError):
+        # Before eventlet: dnspython up to 2.3 imports it, at a moment when eventlet has put the green socket in place
+        # of the real one, and urllib3 would keep that.
+        import requests  # noqa: F401
 
 import importlib
 import importlib.util

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import random
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from benchmarks.tools import packaged, platforms
+from benchmarks.tools import packaged, platforms, soak
 from benchmarks.tools.platforms import APPROXIMATED, Platform
 from benchmarks.tools.upstream.sources import Unavailable
 from fastio.report import Outcome
@@ -163,3 +165,17 @@ def test_a_soak_that_is_too_short(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         packaged.main(["--soak", "3"])
     assert "--soak 3: at least 20" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("spares", [True, False])
+def test_a_reload_that_cuts_requests_off(spares: bool) -> None:
+    """It is a fault, unless the release's server does not wait for requests that are under way."""
+    load = soak.Soak(cast(Any, SimpleNamespace(http_port=1, eventlet=True, reload_spares_requests=spares)), seed=1)
+    load._disturbed = "reload"
+
+    def download(chance: random.Random) -> None:
+        raise http.client.IncompleteRead(b"half")
+
+    load._do(download, random.Random())
+    assert load.tally.faults == ["download: cut off by a reload"] * spares
+    assert load.tally.cut_off["download"] == (not spares)

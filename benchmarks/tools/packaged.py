@@ -23,6 +23,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from packaging.version import Version
+
 from benchmarks.backends.base import BackendError
 from benchmarks.backends.glance import PATIENT_SQLITE, Configuration
 from benchmarks.backends.glance_api import Api, sha512
@@ -51,6 +53,8 @@ class Packaged(Service):
         self._user = options["User"][-1]
         self._command = shlex.split(command)
         self.eventlet = "uwsgi" not in self.run_script("show-args")
+        # Before, eventlet's server took every connection for an idle one when it ended, and shut it down.
+        self.reload_spares_requests = Version(installed("eventlet")) >= Version("0.36")
 
     def run_script(self, word: str) -> str:
         """What the package's init script prints, which the unit runs."""
@@ -95,6 +99,12 @@ class Packaged(Service):
     def variables(self) -> dict[str, str]:
         given = dict(each.split("=", 1) for text in self._options.get("Environment", ()) for each in shlex.split(text))
         return {"PATH": PATH, "HOME": "/var/lib/glance", "PYTHONPATH": str(PATIENT_SQLITE), **given}
+
+
+def installed(distribution: str) -> str:
+    """The version that the system's Python has."""
+    code = f"import importlib.metadata; print(importlib.metadata.version({distribution!r}))"
+    return subprocess.run([PYTHON, "-c", code], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
 
 def unit_options(texts: Iterable[str]) -> dict[str, list[str]]:

@@ -114,7 +114,7 @@ class Tally:
     done: Counter[str] = field(default_factory=Counter)
     #: requests that got no answer because the service was reloaded or ended meanwhile
     unanswered: Counter[str] = field(default_factory=Counter)
-    #: downloads whose beginning was right, cut off by the end of the service
+    #: downloads whose beginning was right, cut off by the end of the service, or by a reload that does so
     cut_off: Counter[str] = field(default_factory=Counter)
     bytes: int = 0
     faults: list[str] = field(default_factory=list)
@@ -190,7 +190,7 @@ class Soak:
                 return
             # Also cut off: http.client says that a body has ended too early by IncompleteRead.
             cut = isinstance(error, http.client.IncompleteRead)
-            if cut and disturbed != "end" and ended == self._ended:
+            if cut and disturbed != "end" and ended == self._ended and self._service.reload_spares_requests:
                 self._fault(f"{name}: cut off by a reload")
                 return
             counter = self.tally.cut_off if cut else self.tally.unanswered
@@ -539,7 +539,7 @@ def summary(soak: Soak) -> dict[str, Any]:
         "GiB moved and verified": round(tally.bytes / (1 << 30), 2),
         "done": dict(sorted(tally.done.items())),
         "unanswered, reloading or ending": dict(sorted(tally.unanswered.items())),
-        "cut off by the end": dict(sorted(tally.cut_off.items())),
+        "cut off": dict(sorted(tally.cut_off.items())),
         "descriptors": [sample.descriptors for sample in tally.samples],
         "threads": [sample.threads for sample in tally.samples],
         "greenlets": [sample.greenlets for sample in tally.samples],

@@ -156,8 +156,9 @@ def test_other_hubs(in_hub: Any) -> None:
     waiters = [eventlet.spawn(popen.wait, timeout) for timeout in (None, 50, 50)]
     try:
         popen.wait(0.1)
-    except subprocess.TimeoutExpired:
-        print("TimeoutExpired")
+    except Exception as error:
+        # eventlet has a class of its own if nobody had imported subprocess before.
+        print(type(error).__name__)
     gate.open()
     print([waiter.wait() for waiter in waiters])
     """
