@@ -16,7 +16,7 @@ from benchmarks.tools.mutants.listed import ListError, Mutant
 from benchmarks.tools.watchdog import VARIABLE
 
 #: What the tests need of the checkout.
-_COPIED = ("fastio", "tests", "benchmarks", "doc", "setup.cfg", "setup.py", "tox.ini", "README.rst")
+_COPIED = ("fastio", "tests", "benchmarks", "doc", "setup.cfg", "setup.py", "tox.ini", "README.rst", ".gitignore")
 
 #: Seconds for one test with a fault; without it none takes a tenth of that.
 LIMIT = 30
