@@ -1,0 +1,56 @@
+"""What the tutorials of the documentation tell people to do works."""
+
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "doc" / "source"
+DOORS = ("operators", "programs", "upstream", "measuring")
+
+
+def tutorial(door: str) -> str:
+    return (SOURCE / door / "tutorial.rst").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_each_door_has_all_four(door: str) -> None:
+    text = (SOURCE / door / "index.rst").read_text(encoding="utf-8")
+    assert re.findall(r"^(.+)\n=+$", text, re.MULTILINE)[1:] == ["Tutorial", "How-tos", "Reference", "Explanation"]
+    assert f":link: {door}/index" in (SOURCE / "index.rst").read_text(encoding="utf-8")
+
+
+def test_the_program_runs_by_itself_and_from_outside(tmp_path: Path) -> None:
+    program = re.findall(r"::\n\n((?:    .*\n|\n)+)", tutorial("programs"))[0]
+    (tmp_path / "copy_zeros.py").write_text("\n".join(line[4:] for line in program.splitlines()), encoding="utf-8")
+    for command in (["copy_zeros.py"], ["-m", "fastio", "run", "copy_zeros.py"]):
+        done = subprocess.run([sys.executable, *command], capture_output=True, text=True, cwd=tmp_path, timeout=100)
+        assert done.returncode == 0, done.stderr
+        patched, plain = done.stdout.splitlines()
+        assert patched.startswith("67108864 bytes in {") and plain == "67108864 bytes without fastio"
+    assert "    fastio run copy_zeros.py\n" in tutorial("programs")
+
+
+def test_the_service_is_started_as_the_page_on_deployment_does() -> None:
+    """Its commands are run by tests/glance/test_deployment.py."""
+    commands = re.findall(r"^ +(?:FASTIO=0 )?(fastio run .*)$", tutorial("operators"), re.MULTILINE)
+    assert len(commands) == 2
+    for command in commands:
+        assert f"   {command}\n" in (SOURCE / "operators" / "deployment.rst").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("door", ["upstream", "measuring"])
+def test_what_is_run_exists(door: str) -> None:
+    text = tutorial(door)
+    environments = re.findall(r"tox -e (\S+)$|tox -e (\S+) ", text, re.MULTILINE)
+    assert environments
+    for name in filter(None, sum(environments, ())):
+        assert f"[testenv:{name}]" in (ROOT / "tox.ini").read_text(encoding="utf-8")
+    for module in re.findall(r"-m (benchmarks\S+)", text):
+        assert find_spec(module)
+    for path in re.findall(r"doc/source/\S+", text):
+        assert (ROOT / path).is_file()
