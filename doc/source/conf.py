@@ -7,7 +7,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parent
 sys.path.insert(0, str(SOURCE.parent.parent))
 
-from benchmarks import documentation, reference  # noqa: E402
+from benchmarks import documentation, reference, release_notes  # noqa: E402
 from benchmarks.tools import platforms  # noqa: E402
 from fastio import __version__, matrix  # noqa: E402
 from fastio.tables import Table  # noqa: E402
@@ -15,7 +15,7 @@ from fastio.tables import Table  # noqa: E402
 project = "fastio"
 copyright = "fastio developers"
 version = release = __version__
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.viewcode", "reno.sphinxext", "sphinx_design"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinx_design"]
 exclude_patterns = ["generated", "results"]
 html_theme = "furo"
 html_title = f"fastio {release}"
@@ -57,6 +57,13 @@ def write_generated(name, lines):
     (generated / name).write_text("\n".join(lines) + "\n")
 
 
+def write_release_notes(app):
+    """The release notes, from the history."""
+    operators, developers = release_notes.pages(SOURCE.parent.parent)
+    write_generated("releasenotes.rst", [operators])
+    write_generated("releasenotes_developers.rst", [developers])
+
+
 def make_results(app):
     """What the pages show of the results that are kept."""
     documentation.make_all(SOURCE)
@@ -67,3 +74,4 @@ def setup(app):
     app.connect("builder-inited", write_reference)
     app.connect("builder-inited", write_matrix)
     app.connect("builder-inited", write_platforms)
+    app.connect("builder-inited", write_release_notes)
