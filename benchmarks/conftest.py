@@ -18,6 +18,7 @@ from benchmarks.harness import engine, machine, tables
 from benchmarks.harness.results import COSTS, Result, VariantResult
 from benchmarks.harness.suites import OTHERS, Suite, known
 from fastio.config import parse_size
+from fastio.terminal import Terminal
 
 #: The engine limits each run; what is around the runs must end, too.
 pytest_plugins = ["benchmarks.tools.watchdog.plugin"]
@@ -206,7 +207,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.flush()
         judged = [] if session.options.quick else Suite(suite).judgement(result)
         with session.uncaptured():
-            tables.show_tables([*tables.tables(result), *judged], tables.summary(result))
+            Terminal().tables([*tables.tables(result), *judged], tables.summary(result))
         if session.options.quick:
             terminalreporter.write_line("A quick run only shows that the suite works: its figures are not judged.")
         try:

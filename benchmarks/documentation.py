@@ -24,6 +24,7 @@ from benchmarks.harness.engine import ROOT
 from benchmarks.harness.results import Result, ResultError
 from benchmarks.harness.suites import Suite
 from benchmarks.validate import figures
+from fastio import terminal
 
 SOURCE = ROOT / "doc" / "source"
 #: The results that are kept.
@@ -104,6 +105,7 @@ def _text(result: Result, part: str) -> str:
     return "" if part else folded(f"All tables of {result.suite}", tables.rst(result))
 
 
+@terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.documentation", description="Keep results for the documentation."

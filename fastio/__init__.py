@@ -61,7 +61,7 @@ def patch(
     from fastio.patching import patcher
 
     report = patcher.apply(names, strict, settings, _options(conf))
-    guru.offer(lambda: str(status()))
+    guru.offer(lambda: status().text(everything=True))
     return report
 
 

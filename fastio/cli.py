@@ -9,18 +9,26 @@ from collections.abc import Sequence
 from typing import Any
 
 import fastio
-from fastio import checkout, config
-from fastio.errors import FastioError
+from fastio import checkout, config, renames, terminal
+from fastio.arguments import Parser
+from fastio.errors import FastioError, UnknownPatchError
 from fastio.patching import registry
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    parser = argparse.ArgumentParser(
+    given = list(sys.argv[1:] if argv is None else argv)
+    # What a program that it runs makes of a closed pipe is the program's own affair.
+    return _main(given) if given[:1] == ["run"] else terminal.command(_main)(given)
+
+
+def _main(given: list[str]) -> int:
+    parser = Parser(
         prog="fastio",
         description="Fast and fair image I/O for OpenStack services.",
         epilog=checkout.ELSEWHERE,
     )
+    parser.add_argument("--version", action="version", version=f"fastio {fastio.__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     status = commands.add_parser(
         "status",
@@ -29,6 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         "service with the same environment would get. The exit status is 1 if something had to be left alone.",
     )
     status.add_argument("--json", action="store_true", help="print JSON, for programs")
+    shown = status.add_mutually_exclusive_group()
+    shown.add_argument("--all", action="store_true", help="show every target of every patch, and every setting")
+    shown.add_argument("--patch", metavar="NAME", help="show what became of one patch, at each of its targets")
     status.add_argument(
         "--matrix",
         action="store_true",
@@ -48,7 +59,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     for name, what in checkout.COMMANDS.items():
         commands.add_parser(name, help=what, add_help=False)
-    given = list(sys.argv[1:] if argv is None else argv)
     try:
         # All of their arguments are their own.
         if given[:1] == ["trace"]:
@@ -67,15 +77,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.matrix:
             from fastio import matrix
 
-            print(json.dumps(matrix.to_dict(), indent=2) if arguments.json else matrix.to_text())
+            print(json.dumps(matrix.to_dict(), indent=2) if arguments.json else matrix.to_text(terminal.width()))
             return 0
-        return _status(arguments.json)
+        return _status(arguments)
     except FastioError as error:
         print(f"fastio: {error}", file=sys.stderr)
         return 2
 
 
-def _status(as_json: bool) -> int:
+def _status(arguments: argparse.Namespace) -> int:
+    if arguments.patch and renames.current(arguments.patch) not in registry.names():
+        raise UnknownPatchError(arguments.patch, registry.names())
     fastio.patch()
     # What the services themselves would print at import is not about us.
     warnings.simplefilter("ignore")
@@ -88,7 +100,9 @@ def _status(as_json: bool) -> int:
             if not isinstance(error, ModuleNotFoundError):
                 print(f"fastio: {module} cannot be imported: {type(error).__name__}: {error}", file=sys.stderr)
     report = fastio.status()
-    print(report.to_json() if as_json else report)
+    if arguments.patch:
+        report = report.only(arguments.patch)
+    print(report.to_json() if arguments.json else report.text(bool(arguments.all or arguments.patch), terminal.width()))
     return 1 if report.problems() else 0
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fastio import renames
-from fastio.errors import SettingError
+from fastio.errors import SettingError, meant
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -268,7 +268,8 @@ def resolve(
     known = [setting.name for setting in SETTINGS]
     for name, value in arguments.items():
         if name not in known:
-            raise SettingError(name, value, "keyword argument", "one of the settings " + ", ".join(known))
+            allowed = "one of the settings " + ", ".join(known)
+            raise SettingError(name, value, "keyword argument", allowed, meant(name, known))
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for setting in SETTINGS:

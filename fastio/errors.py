@@ -1,7 +1,16 @@
 """The errors that fastio raises."""
 
 import reprlib
+from collections.abc import Iterable
 from typing import Any
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """``; did you mean 'wait'?`` if one of the known names is like the unknown one, otherwise nothing."""
+    import difflib
+
+    found = difflib.get_close_matches(name, list(known), 1)
+    return f"; did you mean {found[0]!r}?" if found else ""
 
 
 class FastioError(Exception):
@@ -15,17 +24,20 @@ class SettingError(FastioError, ValueError):
     :ivar value: what was given
     :ivar source: where it was given, for example ``environment FASTIO_CHUNK_SIZE``
     :ivar allowed: what is allowed, in words
+    :ivar meant: which name was meant, in words; empty unless there is one like the name that was given
     """
 
-    def __init__(self, setting: str, value: Any, source: str, allowed: str) -> None:
-        super().__init__(setting, value, source, allowed)
+    def __init__(self, setting: str, value: Any, source: str, allowed: str, meant: str = "") -> None:
+        super().__init__(setting, value, source, allowed, meant)
         self.setting = setting
         self.value = value
         self.source = source
         self.allowed = allowed
+        self.meant = meant
 
     def __str__(self) -> str:
-        return f"{self.setting}: {_shown(self.value)} (from {self.source}) is not allowed; allowed: {self.allowed}"
+        said = f"{self.setting}: {_shown(self.value)} (from {self.source}) is not allowed{self.meant}"
+        return f"{said}{'' if self.meant else ';'} allowed: {self.allowed}"
 
 
 def _shown(value: Any) -> str:
@@ -47,7 +59,8 @@ class UnknownPatchError(FastioError, ValueError):
         self.known = known
 
     def __str__(self) -> str:
-        return f"there is no patch named {self.name!r}; known: {', '.join(self.known)}"
+        like = meant(self.name, self.known) if isinstance(self.name, str) else ""
+        return f"there is no patch named {self.name!r}{like or ';'} known: {', '.join(self.known)}"
 
 
 class PatchError(FastioError, RuntimeError):

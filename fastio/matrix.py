@@ -105,9 +105,9 @@ def to_dict() -> dict[str, Any]:
     }
 
 
-def to_text() -> str:
-    """What ``fastio status --matrix`` prints."""
-    return f"{patches_table().text()}\n\n{tested_table().text()}"
+def to_text(width: int | None = None) -> str:
+    """What ``fastio status --matrix`` prints, in lines of so many columns (None: as wide as the tables are)."""
+    return f"{patches_table().text(width)}\n\n{tested_table().text(width)}"
 
 
 def patches_table() -> Table:

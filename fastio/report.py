@@ -1,8 +1,9 @@
 """Reports on what became of every patch, for people and for programs."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -127,24 +128,126 @@ class Report:
         return json.dumps(self.to_dict(), indent=2)
 
     def __str__(self) -> str:
-        settings = [
-            [setting.name, _show(setting.name, getattr(self.settings, setting.name)),
-             self.settings.sources.get(setting.name, "")]
-            for setting in SETTINGS
-        ]  # fmt: skip
-        entries = [[entry.name, entry.target, entry.outcome.value, entry.found] for entry in self.entries]
-        lines = ["  ".join(f"{name} {version}" for name, version in self.versions.items()), ""]
-        lines += [Table("", ["setting", "value", "from"], settings).text(), ""]
-        lines += [Table("", ["patch", "target", "outcome", "found"], entries).text()]
-        advice = [f"{entry.name}: {entry.advice}" for entry in self.entries if entry.advice]
-        for title, notes in (("What to do", advice), ("Late holders", self.late_holders), ("Notes", self.notes)):
-            if notes:
-                lines += ["", title + ":"] + [f"  {note}" for note in dict.fromkeys(notes)]
-        return "\n".join(lines)
+        return self.text()
+
+    def __repr__(self) -> str:
+        # What patch() returns is shown by each interactive Python.
+        return f"<{type(self).__name__}: {self.counts()}; print() shows more>"
+
+    def only(self, patch: str) -> "Report":
+        """The report on the one patch of this name."""
+        wanted = renames.current(patch)
+        return replace(self, entries=[entry for entry in self.entries if entry.name == wanted])
+
+    def counts(self) -> str:
+        """How many patches there are, by what became of them: ``30 in effect, 5 absent``."""
+        counted = Counter(patch.word for patch in self.patches())
+        return ", ".join(f"{count} {word}" for word, count in counted.most_common()) or "no patches"
+
+    def patches(self) -> list["Patch"]:
+        """The patches, each with all its entries."""
+        found: dict[str, list[Entry]] = {}
+        for entry in self.entries:
+            found.setdefault(entry.name, []).append(entry)
+        return [Patch(name, entries) for name, entries in found.items()]
+
+    def text(self, everything: bool = False, width: int | None = None) -> str:
+        """What ``fastio status`` prints: a summary, what needs attention, and a line for each patch.
+
+        :param everything: also patches of which nothing is installed, each target, and all settings
+        :param width: columns of the terminal; None: as wide as the tables are
+        """
+        return _text(self, everything, width)
+
+
+@dataclass(frozen=True)
+class Patch:
+    """What became of a patch at all its targets."""
+
+    name: str
+    entries: Sequence[Entry]
+
+    @property
+    def word(self) -> str:
+        """``left alone`` if it is at one target, ``in effect`` if it is at one, otherwise the first one's outcome."""
+        if any(entry.left_alone for entry in self.entries):
+            return "left alone"
+        return "in effect" if any(entry.in_effect for entry in self.entries) else self.entries[0].outcome.value
 
 
 def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
+
+
+# A report as people read it: what needs attention first, and details for those who ask.
+
+_MORE = "fastio status --all shows every target and every setting; --patch NAME shows one patch."
+
+
+def _text(report: Report, everything: bool, width: int | None) -> str:
+    """See :meth:`Report.text`."""
+    settings = _settings(report, everything)
+    parts = [
+        _lines(_about(report), width),
+        *(_list(title, notes, width) for title, notes in _attention(report) if notes),
+        (_targets(report) if everything else _patches(report)).text(width),
+        settings.text(width) if settings.rows else "All settings have their defaults.",
+    ]
+    return "\n\n".join(parts if everything else [*parts, _lines([_MORE], width, "")])
+
+
+def _lines(lines: Sequence[str], width: int | None, indent: str = "  ") -> str:
+    from fastio.layout import wrap
+
+    return "\n".join(piece for line in lines for piece in wrap(line, width, indent))
+
+
+def _list(title: str, notes: Sequence[str], width: int | None) -> str:
+    return f"{title}:\n" + _lines([f"  {note}" for note in dict.fromkeys(notes)], width, "    ")
+
+
+def _about(report: Report) -> list[str]:
+    """What is installed, and how many patches became what."""
+    absent = [name for name, version in report.versions.items() if version == Outcome.ABSENT]
+    found = [f"{name} {version}" for name, version in report.versions.items() if name not in absent]
+    lines = [", ".join(found), "not installed: " + ", ".join(absent), "patches: " + report.counts()]
+    return lines if absent else [lines[0], lines[2]]
+
+
+def _attention(report: Report) -> list[tuple[str, Sequence[str]]]:
+    problems = [f"{each.name} ({each.target}): {each.outcome}: {each.found}" for each in report.problems()]
+    advice = [f"{each.name}: {each.advice}" for each in report.entries if each.advice]
+    return [
+        ("Problems", problems),
+        ("What to do", advice),
+        ("Late holders", report.late_holders),
+        ("Notes", report.notes),
+    ]
+
+
+def _targets(report: Report) -> Table:
+    rows = [[each.name, each.target, each.outcome.value, each.found] for each in report.entries]
+    return Table("", ["patch", "target", "outcome", "found"], rows)
+
+
+def _patches(report: Report) -> Table:
+    """Those of which something is installed."""
+    here = [each for each in report.patches() if each.word != Outcome.ABSENT]
+    return Table("", ["patch", "", "targets"], [[each.name, each.word, _outcomes(each)] for each in here])
+
+
+def _outcomes(patch: Patch) -> str:
+    counted = Counter(entry.outcome.value for entry in patch.entries)
+    return ", ".join(outcome if count == 1 else f"{outcome} ({count})" for outcome, count in counted.items())
+
+
+def _settings(report: Report, everything: bool) -> Table:
+    """The settings, or only those that somebody has set."""
+    rows = [
+        [each.name, _show(each.name, getattr(report.settings, each.name)), report.settings.sources.get(each.name, "")]
+        for each in SETTINGS
+    ]
+    return Table("", ["setting", "value", "from"], [row for row in rows if everything or row[2] != "default"])
 
 
 def _show(name: str, value: Any) -> str:

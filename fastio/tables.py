@@ -9,9 +9,8 @@
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 #: Where nothing is known.
 EMPTY = "–"
@@ -40,17 +39,25 @@ class Table:
         columns = zip(*self.rows, strict=True) if self.rows else [()] * len(self.head)
         return [_of_figures(column) for column in columns]
 
-    def text(self) -> str:
-        """Plain text: each column as wide as its widest cell, all of them aligned to the left."""
-        widths = [max(map(len, column)) for column in zip(self.head, *self.rows, strict=True)]
-        rule = ["-" * width for width in widths]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in [self.head, rule, *self.rows]
-        ]
-        return "\n".join(
-            [*([self.title, ""] if self.title else []), *lines, *([""] if self.notes else []), *self.notes]
-        )
+    def lines(self, width: int | None = None) -> Iterator[tuple[str, str]]:
+        """Lines for a terminal, each with what it is: ``title``, ``head``, ``note``, or nothing.
+
+        :param width: columns of the terminal, see :mod:`fastio.layout`; None: as wide as the table is
+        """
+        from fastio import layout
+
+        if self.title:
+            yield from ((line, "title") for line in layout.wrap(self.title, width))
+            yield "", ""
+        yield from layout.lines(self.head, self.rows, self.figures(), width)
+        if self.notes:
+            yield "", ""
+        for note in self.notes:
+            yield from ((line, "note") for line in layout.wrap(f"  * {note}", width, "    "))
+
+    def text(self, width: int | None = None) -> str:
+        """Plain text, without a line at its end, see :meth:`lines`."""
+        return "\n".join(line for line, _ in self.lines(width))
 
     def markdown(self) -> str:
         """Markdown, without a line at its end."""
@@ -69,21 +76,6 @@ class Table:
         for row in [self.head, *self.rows]:
             lines += [f"   {' ' if column else '*'} - {cell}".rstrip() for column, cell in enumerate(row)]
         return "\n".join([*lines, *([""] if self.notes else []), *(f"* {note}" for note in self.notes)])
-
-    def show(self, console: Any, notes_style: str = "dim") -> None:
-        """Print it on a ``rich.console.Console``, with an empty line before it."""
-        from rich import box, table
-        from rich.markup import escape
-
-        made = table.Table(title=escape(self.title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
-        for heading, right in zip(self.head, self.figures(), strict=True):
-            made.add_column(escape(heading), justify="right" if right else "left", overflow="fold")
-        for row in self.rows:
-            made.add_row(*map(escape, row))
-        console.print()
-        console.print(made)
-        for note in self.notes:
-            console.print(f"  * {note}", markup=False, style=notes_style)
 
 
 def _of_figures(cells: Sequence[str]) -> bool:

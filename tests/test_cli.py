@@ -4,6 +4,7 @@ import importlib.metadata
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from tests.conftest import HAS_EVENTLET
 from tests.targets import import_targets, missing, not_needed
 
 ROOT = pathlib.Path(fastio.__file__).parent.parent
+PATCHES = re.compile("patch +targets")
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -42,11 +44,11 @@ def run(tmp_path: pathlib.Path) -> Run:
 
 
 def test_status(run: Run) -> None:
-    result = run("status")
+    result = run("status", "--all")
     assert (result.returncode, result.stderr) == (0, "")
     lines = result.stdout.splitlines()
-    assert lines[0].startswith(f"fastio {fastio.__version__}  ")
-    assert "eventlet" in lines[0]
+    assert lines[0].startswith(f"fastio {fastio.__version__}, CPython ")
+    assert "eventlet" in "".join(lines[:2])
     for setting in SETTINGS:
         assert [line for line in lines if line.startswith(setting.name + " ") and "default" in line]
     for name in fastio.names():
@@ -90,11 +92,18 @@ def test_the_installed_command(run: Run) -> None:
 def test_the_environment_is_heeded_and_named(run: Run) -> None:
     result = run("status", FASTIO_CHUNK_SIZE="64k", FASTIO_DISABLED="wait, green_wait")
     assert result.returncode == 0
-    (line,) = [line for line in result.stdout.splitlines() if line.startswith("chunk_size ")]
-    assert line.split() == ["chunk_size", "64", "KiB", "environment", "FASTIO_CHUNK_SIZE"]
-    assert "disabled by environment FASTIO_DISABLED" in result.stdout
-    data = json.loads(run("status", "--json", FASTIO_DISABLED="wait").stdout)
-    (wait,) = [entry for entry in data["patches"] if entry["name"] == "wait"]
+    lines = result.stdout.splitlines()
+    table = lines.index(next(line for line in lines if line.startswith("setting ")))
+    assert [line.split() for line in lines[table + 2 : table + 4]] == [
+        ["chunk_size", "64", "KiB", "environment", "FASTIO_CHUNK_SIZE"],
+        ["disabled", "wait,", "green_wait", "environment", "FASTIO_DISABLED"],
+    ]
+    assert lines[table + 4] == ""
+    one = run("status", "--patch", "wait", FASTIO_DISABLED="wait").stdout
+    assert "disabled by environment FASTIO_DISABLED" in one
+    assert "communicate" not in one
+    data = json.loads(run("status", "--json", "--patch", "wait", FASTIO_DISABLED="wait").stdout)
+    (wait,) = data["patches"]
     assert (wait["outcome"], wait["in_effect"]) == ("off", False)
 
 
@@ -131,8 +140,10 @@ def test_something_is_left_alone(run: Run, tmp_path: pathlib.Path) -> None:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: eventlet\nVersion: 99.0\n")
     result = run("status", path=str(info.parent))
     assert result.returncode == 1
+    lines = result.stdout.splitlines()
+    # What needs attention comes before the patches.
+    assert lines.index("Problems:") < lines.index("What to do:") < lines.index(next(filter(PATCHES.match, lines)))
     assert "unsupported version" in result.stdout
-    assert "What to do:" in result.stdout
     assert "disable green_communicate" in result.stdout
     result = run("status", "--json", path=str(info.parent))
     assert result.returncode == 1

@@ -120,7 +120,6 @@ OWN_LIBRARIES = {
     "bootstrap": {"sitecustomize"},
     "drivers": {"oslo_utils"},
     "io/http_bodies.py": {"requests", "urllib3"},
-    "tables.py": {"rich"},
     "trace/recorder.py": {"orjson"},
     "trace/spans.py": {"greenlet"},
 }

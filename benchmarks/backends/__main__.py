@@ -17,9 +17,11 @@ from collections.abc import Sequence
 from benchmarks.backends import BACKENDS, SERVICES, backend
 from benchmarks.backends.base import Backend, BackendError
 from benchmarks.backends.stores import snippet
+from fastio import terminal
 from fastio.config import parse_size
 
 
+@terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     options = _parser().parse_args(arguments)

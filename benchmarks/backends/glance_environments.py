@@ -15,6 +15,7 @@ from pathlib import Path
 
 from benchmarks.backends.base import ROOT
 from benchmarks.harness.environments import SetupError, make
+from fastio import terminal
 
 # What the functional and unit tests that glance ships import, besides its own requirements.
 _UPSTREAM_TESTS = ("ddt", "fixtures", "glance_store[cinder]", "oslotest", "requests-mock", "testscenarios", "testtools")
@@ -105,6 +106,7 @@ def _works(python: Path, environment: Environment) -> bool:
     return subprocess.run([str(python), "-c", code], stderr=subprocess.DEVNULL).returncode == 0
 
 
+@terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.backends.glance_environments",

@@ -16,6 +16,7 @@ from benchmarks.harness import results, statistics
 from benchmarks.harness.machine import STABLE
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import BUSY, number
+from fastio import terminal
 from fastio.tables import Table
 
 FASTER, SLOWER, NOISE = "faster", "slower", "noise"
@@ -139,26 +140,25 @@ def _show(values: Mapping[str, Any], key: str) -> str:
 
 def show(comparison: Comparison, alpha: float = ALPHA) -> None:
     """Print it."""
-    from rich.console import Console
-
-    console = Console(width=None if sys.stdout.isatty() else 200, highlight=False, markup=False)
+    screen = terminal.Terminal()
     for line in comparison.differences:
-        console.print("differs: " + line, style="yellow")
+        screen.say("differs: " + line, "warning", "  ")
     if not comparison.differences:
-        console.print("same machine, versions, parameters and settings")
+        screen.say("same machine, versions, parameters and settings")
     table = Table("", ["case", "row", "before", "after", "times better (95 %)", "p", "verdict"], [])
     for row in comparison.rows:
         figures = (f"{number(figure)} {row.unit}" for figure in (row.before, row.after))
         table.rows.append([row.case, row.title, *figures, str(row.better), f"{row.p:.2g}", row.verdict])
     if table.rows:
-        table.show(console)
+        screen.table(table)
     for line in comparison.left_out:
-        console.print("not compared: " + line, style="yellow")
+        screen.say("not compared: " + line, "warning", "  ")
     counts = {verdict: sum(row.verdict.startswith(verdict) for row in comparison.rows)
               for verdict in (FASTER, SLOWER, NOISE)}  # fmt: skip
-    console.print(", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + f" at p < {alpha:g}")
+    screen.say(", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + f" at p < {alpha:g}")
 
 
+@terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.harness.compare", description="Compare two benchmark results."

@@ -23,6 +23,7 @@ from benchmarks.harness import results  # noqa: E402
 from benchmarks.harness.results import CaseResult, Result  # noqa: E402
 from benchmarks.harness.suites import Suite  # noqa: E402
 from benchmarks.harness.tables import REFERENCE, better, number, overview_cases  # noqa: E402
+from fastio import terminal  # noqa: E402
 
 #: Inches.
 WIDTH = 9
@@ -197,6 +198,7 @@ def _draw(panel, case: CaseResult) -> None:
     panel.spines[["top", "right"]].set_visible(False)
 
 
+@terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.harness.plots", description="Draw a benchmark result.")
     parser.add_argument("result", type=Path)

@@ -4,10 +4,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from benchmarks.harness import results, statistics
 from benchmarks.harness.results import COSTS, CaseResult, Result, VariantResult
+from fastio import terminal
 from fastio.config import format_size
 from fastio.tables import EMPTY, Table, number
 
@@ -244,20 +245,6 @@ def rst(result: Result) -> str:
     return "\n\n".join([*(each.rst() for each in tables(result)), *summary(result)]) + "\n"
 
 
-def show_tables(shown: Sequence[Table], below: Sequence[str] = (), stream: TextIO | None = None) -> None:
-    """Print tables for a terminal, and lines below them."""
-    from rich.console import Console
-
-    stream = stream or sys.stdout
-    # Without a terminal rich would squeeze the table into 80 columns.
-    console = Console(file=stream, width=None if stream.isatty() else 200, highlight=False, emoji=False)
-    for each in shown:
-        each.show(console, "yellow")
-    console.print()
-    for line in below:
-        console.print(line, markup=False, style="dim")
-
-
 def _rebase(result: Result, title: str) -> None:
     """Compare the rows of each case that has a row of this title with it."""
     able = [case for case in result.cases if title in case.variants]
@@ -270,6 +257,7 @@ def _rebase(result: Result, title: str) -> None:
             variant.against = ""
 
 
+@terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
     from benchmarks.harness.suites import Suite
 
@@ -290,7 +278,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.markdown:
             print("\n\n".join([*(each.markdown() for each in made), *summary(result)]))
         else:
-            show_tables(made, summary(result))
+            terminal.Terminal().tables(made, summary(result))
     return 0
 
 

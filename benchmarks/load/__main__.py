@@ -28,12 +28,14 @@ from types import ModuleType
 from benchmarks.load import Failed, Wrong
 from benchmarks.load import plan as plans
 from benchmarks.load.plan import Plan, PlanError
+from fastio import terminal
 from fastio.config import parse_size
 
 #: Where workers connect to if nothing else is said: Locust's own port.
 PORT = 5557
 
 
+@terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     chosen = _parser().parse_args(arguments)
@@ -273,12 +275,11 @@ def _carry_out_workload(chosen: argparse.Namespace) -> int:
 
 
 def _show_workload(directory: Path, result: Path | None) -> None:
-    from benchmarks.harness import tables
     from benchmarks.load import workloads
 
     found = workloads.read(directory)
     shown = [workloads.table(found), *(workloads.processes(each) for each in found.works if each.kind == "normal")]
-    tables.show_tables([each for each in shown if each.rows])
+    terminal.Terminal().tables([each for each in shown if each.rows])
     if result is not None:
         workloads.result(found).write(result)
 
@@ -314,7 +315,7 @@ def _analyze(chosen: argparse.Namespace) -> int:
         return 0
     runs = [analysis.read(directory) for directory in chosen.directory]
     result = report.result(runs)
-    tables.show_tables([report.table(runs), *tables.tables(result)])
+    terminal.Terminal().tables([report.table(runs), *tables.tables(result)])
     if chosen.result is not None:
         result.write(chosen.result)
     return 0

@@ -21,6 +21,7 @@ import eventlet.wsgi  # noqa: E402
 import fastio  # noqa: E402
 from benchmarks.logserver.application import Application, Source  # noqa: E402
 from benchmarks.logserver.sources import Disk, Swift  # noqa: E402
+from fastio import terminal  # noqa: E402
 from fastio.config import parse_size  # noqa: E402
 from fastio.trace import spans, wsgi  # noqa: E402
 
@@ -30,6 +31,7 @@ CHUNK_SIZE = 64 << 10
 NEEDED = ("auth_v1", "user", "key", "container")
 
 
+@terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.logserver", description="Serve logs over HTTP.")
     parser.add_argument("--root", required=True, metavar="DIRECTORY", help="of the logs on the disk")

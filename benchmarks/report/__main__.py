@@ -11,10 +11,11 @@ from pathlib import Path
 import fastio
 from benchmarks.harness.results import ResultError
 from benchmarks.report import sections
-from fastio import page
+from fastio import page, terminal
 from fastio.page import PageError, Text
 
 
+@terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
     chosen = _parser().parse_args(arguments)
     try:

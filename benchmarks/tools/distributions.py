@@ -29,6 +29,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from benchmarks.tools import platforms
+from fastio import terminal
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MIRROR = "http://deb.debian.org/debian"
@@ -224,6 +225,7 @@ def run_all(distribution: Distribution, soak: float, write: bool) -> list[str]:
     return failed
 
 
+@terminal.command
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.tools.distributions", description=__doc__.splitlines()[0]

@@ -21,6 +21,7 @@ from xml.etree import ElementTree
 from benchmarks.harness.environments import SetupError, make
 from benchmarks.tools import pythons
 from benchmarks.tools.upstream.sources import Unavailable
+from fastio import terminal
 from fastio.matrix import DISTRIBUTIONS, Environment, tested
 from fastio.report import Outcome
 
@@ -195,6 +196,7 @@ def merged(before: Sequence[Environment], ran: dict[Pins, Environment | None]) -
     return [environment for pins in MATRIX if (environment := entries.get(pins)) is not None]
 
 
+@terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tools.matrix", description=__doc__.splitlines()[0])
     parser.add_argument("--python", action="append", default=[], help="only this: a version such as 3.12, or a path")

@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from packaging.version import Version
 
 from benchmarks.tools import debian, fingerprints, known
+from fastio import terminal
 from fastio.patching import catalogue, contracts, registry, syntax
 from fastio.patching.catalogue import CPYTHON, PYTHON, SOURCE
 from fastio.tables import Table
@@ -279,6 +280,7 @@ def differences(new: Sequence[New]) -> str:
     return "\n".join(shown)
 
 
+@terminal.command
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tools.newest", description=__doc__.splitlines()[0])
     parser.add_argument("--debian", nargs="+", metavar="SUITE", help="what these suites package, not what is installed")
@@ -297,7 +299,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"--accept: not new: {', '.join(sorted(unknown_names))}")
     if new:
         overview, details = table(new), differences(new)
-        print(f"\n{overview.text()}\n\n{details}")
+        print(f"\n{overview.text(terminal.width())}\n\n{details}")
         # The page of a run of GitHub Actions.
         if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
             with open(summary, "a", encoding="utf-8") as file:

@@ -30,6 +30,7 @@ from benchmarks.backends.glance import PATIENT_SQLITE, Configuration
 from benchmarks.backends.glance_api import Api, sha512
 from benchmarks.backends.glance_service import Service, merged
 from benchmarks.tools import soak
+from fastio import terminal
 
 UNIT = "glance-api.service"
 PYTHON = "/usr/bin/python3"
@@ -190,6 +191,7 @@ def run(stock: bool, seconds: float) -> dict[str, Any]:
         return found
 
 
+@terminal.command
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tools.packaged", description=__doc__.splitlines()[0])
     parser.add_argument("--soak", type=float, default=0.0, metavar="SECONDS", help="of mixed load, at least 20 (none)")

@@ -22,6 +22,7 @@ from typing import Any
 from benchmarks.harness.environments import SetupError, make
 from benchmarks.tools import pythons
 from benchmarks.tools.upstream.sources import Unavailable
+from fastio import terminal
 from fastio.report import Outcome
 from fastio.tables import EMPTY, Table
 
@@ -238,6 +239,7 @@ def examine(approximation: Approximation, directory: Path) -> Platform:
     )
 
 
+@terminal.command
 def main(argv: Sequence[str] | None = None) -> int:
     about = (__doc__ or "").splitlines()[0]
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tools.platforms", description=about)

@@ -18,6 +18,8 @@ import time
 from collections.abc import Sequence
 from typing import BinaryIO
 
+from fastio import terminal
+
 #: What stands between two commands.
 BETWEEN = "//"
 #: Seconds between two looks at what is written.
@@ -70,6 +72,7 @@ def _end(begun: Sequence[subprocess.Popen[bytes]]) -> None:
         each.wait()
 
 
+@terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
     # tox ends what it runs so.

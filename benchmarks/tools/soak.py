@@ -32,6 +32,7 @@ from typing import Any
 from benchmarks.backends.base import BackendError
 from benchmarks.backends.glance_api import ELSEWHERE, Api, sha512
 from benchmarks.backends.glance_service import RELEASES, Service
+from fastio import terminal
 
 KIB, MIB = 1 << 10, 1 << 20
 #: Load threads; each does one operation after the other.
@@ -548,6 +549,7 @@ def summary(soak: Soak) -> dict[str, Any]:
     }
 
 
+@terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
     about = (__doc__ or "").splitlines()[0]
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tools.soak", description=about)

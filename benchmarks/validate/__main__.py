@@ -12,6 +12,7 @@ from benchmarks.harness.engine import ROOT
 from benchmarks.tools.upstream.__main__ import add_options, count
 from benchmarks.tools.upstream.sources import Unavailable
 from benchmarks.tools.upstream.terminal import Screen
+from fastio import terminal
 from fastio.config import parse_size
 
 from . import installers, projects
@@ -20,6 +21,7 @@ from .errors import ValidateError
 from .validation import Validation
 
 
+@terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     options = _parser().parse_args(given)

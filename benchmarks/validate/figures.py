@@ -13,6 +13,7 @@ from benchmarks.harness import results
 from benchmarks.harness.engine import ROOT
 from benchmarks.harness.results import Result
 from benchmarks.harness.tables import EMPTY, number, summary
+from fastio import terminal
 from fastio.tables import Table
 
 from . import __main__ as command
@@ -93,6 +94,7 @@ def _line(result: Result, row: Row, fastio: Row) -> list[str]:
     ]  # fmt: skip
 
 
+@terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.validate.figures", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", choices=["all", *MEASURED, []], help=", ".join(MEASURED))

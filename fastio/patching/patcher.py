@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from fastio import config
-from fastio.errors import PatchError, SettingError
+from fastio.errors import PatchError, SettingError, meant
 from fastio.patching import catalogue, holders, hooks, modules, registry, state
 from fastio.patching.catalogue import Signed
 from fastio.patching.exclusive import LOG, Exclusive
@@ -231,14 +231,15 @@ def _check_names(settings: config.Settings) -> None:
     for name in settings.disabled:
         if name not in (registry.ALL, *registry.all_names()):
             source = settings.sources["disabled"]
-            known = ", ".join(registry.all_names())
-            raise SettingError("disabled", name, source, f"{registry.ALL}, or names of patches: {known}")
+            known = registry.all_names()
+            allowed = f"{registry.ALL}, or names of patches: {', '.join(known)}"
+            raise SettingError("disabled", name, source, allowed, meant(name, known))
     for name in settings.also:
         if name not in registry.names():
-            known = ", ".join(registry.names())
+            known = registry.names()
             outside = ", ".join(registry.outside_the_default())
-            allowed = f"names of patches: {known}; outside of the default: {outside}"
-            raise SettingError("also", name, settings.sources["also"], allowed)
+            allowed = f"names of patches: {', '.join(known)}; outside of the default: {outside}"
+            raise SettingError("also", name, settings.sources["also"], allowed, meant(name, known))
 
 
 def _read_signed(settings: config.Settings) -> tuple[Signed, ...]:

@@ -18,6 +18,7 @@ from benchmarks.load import analysis, report
 from benchmarks.load.plan import Operation, Plan
 from benchmarks.load.records import Record, Writer
 from benchmarks.load.sampling import Samples, sampled
+from fastio.terminal import Terminal
 
 EPOCH = 1_700_000_000.0
 
@@ -163,7 +164,7 @@ def test_a_run_that_the_generator_limited_is_marked(tmp_path, cpu, limited) -> N
     assert report.figures(found)["generator_cpu"] == pytest.approx(cpu)
     stream = io.StringIO()
     result = report.result([found])
-    tables.show_tables(tables.tables(result), tables.summary(result), stream)
+    Terminal(stream).tables(tables.tables(result), tables.summary(result))
     assert ("LIMITED BY" in stream.getvalue()) == limited
 
 

@@ -9,6 +9,7 @@ pytest.importorskip("numpy", reason="tables need the extra 'bench'")
 pytest.importorskip("rich", reason="tables need the extra 'bench'")
 
 from benchmarks.harness import results, tables
+from fastio.terminal import Terminal
 from tests.benchmarks import samples
 
 SPREAD = [0.50, 0.51, 0.49, 0.52, 0.50, 0.55, 0.48]
@@ -82,7 +83,7 @@ def test_numbers():
 def test_terminal():
     stream = io.StringIO()
     result = sample()
-    tables.show_tables(tables.tables(result), tables.summary(result), stream)
+    Terminal(stream).tables(tables.tables(result), tables.summary(result))
     text = stream.getvalue()
     for expected in (
         "200 MiB of random data",

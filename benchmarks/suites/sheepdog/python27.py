@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.harness.environments import SetupError, run
+from fastio import terminal
 
 #: What glance ran on in the spring of 2016; pip of that Python chooses the rest.
 REQUIREMENTS = ("eventlet==0.17.4", "oslo.concurrency==3.7.1")
@@ -53,6 +54,7 @@ def _works(python: Path) -> bool:
     return subprocess.run([str(python), "-c", code], stderr=subprocess.DEVNULL).returncode == 0
 
 
+@terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.suites.sheepdog.python27", description="Make an environment of 2016."

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.tools.denied import VARIABLE, filters
+from fastio import terminal
 
 _ROOT = Path(__file__).resolve().parents[3]
 
@@ -27,6 +28,7 @@ _PATCHES = [
 _TESTS = [*_IO, "tests/drivers/test_process.py", *_PATCHES]
 
 
+@terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tools.denied", description=__doc__.partition("\n")[0])
     parser.add_argument("denial", nargs="*", metavar="CALL:ERROR", help="such as pwritev2:EPERM; all by default")

@@ -29,10 +29,12 @@ from benchmarks.tools.fuzz.sides import (
     Installation,
     Team,
 )
+from fastio import terminal
 
 SEEDS = HERE / "seeds"
 
 
+@terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status: 1 if there are failures."""
     options = _parser().parse_args(arguments)

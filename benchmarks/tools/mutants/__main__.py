@@ -20,8 +20,10 @@ from benchmarks.tools.mutants import listed, table
 from benchmarks.tools.mutants.listed import ListError, Mutant
 from benchmarks.tools.mutants.table import Row, TableError
 from benchmarks.tools.mutants.trial import Copy, Verdict
+from fastio import terminal
 
 
+@terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tools.mutants", description=__doc__.partition("\n")[0])
     parser.add_argument("name", nargs="*", help="mutants to try; all by default")

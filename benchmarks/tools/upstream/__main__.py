@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fastio import terminal
+
 from . import report
 from .compare import Comparison
 from .runner import Run, Runner, Runners
@@ -28,6 +30,7 @@ from .terminal import Screen
 LIMIT = 15.0
 
 
+@terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     names = list(SUITES) if "all" in options.suite else list(dict.fromkeys(options.suite))

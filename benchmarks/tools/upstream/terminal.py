@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from fastio.tables import Table
+from fastio.terminal import width
 
 #: Seconds between two plain lines about the same run.
 PLAIN_INTERVAL = 10.0
@@ -44,7 +45,7 @@ class Screen:
 
     def say(self, text: str) -> None:
         if self._console:
-            self._console.print(text, markup=False, highlight=False)
+            self._console.print(text, markup=False, highlight=False, soft_wrap=True)
         else:
             print(text, flush=True)
 
@@ -59,7 +60,4 @@ class Screen:
                 self.say(f"{run}: {done} of {total}")
 
     def table(self, table: Table) -> None:
-        if self._console:
-            table.show(self._console)
-        else:
-            self.say(f"\n{table.text()}")
+        self.say(f"\n{table.text(width())}")

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TextIO
 
 from fastio import page
-from fastio.trace.analysis import extra, otlp, perfetto, views
+from fastio.terminal import Terminal
+from fastio.trace.analysis import otlp, perfetto, views
 from fastio.trace.analysis.analysis import Analysis, analyse
 from fastio.trace.analysis.model import TraceError
 
@@ -72,21 +73,22 @@ def _parser() -> argparse.ArgumentParser:
 
 def show(analysis: Analysis, chosen: str | None = None, stream: TextIO | None = None) -> None:
     """Print the report for a terminal."""
-    stream = stream or sys.stdout
-    # Without a terminal rich would squeeze the tables into 80 columns.
-    console = extra.needed("rich.console").Console(file=stream, width=None if stream.isatty() else 200, highlight=False)
+    screen = Terminal(stream)
     for part in views.lead(analysis):
-        for line in part.lines if isinstance(part, page.Notes) else [part.text]:  # type: ignore[union-attr]
-            console.print(line, markup=False)
+        _show(part, screen, "")
     for section in views.sections(analysis, chosen):
         for part in section.parts:
-            if isinstance(part, page.Table) and part.rows:
-                part.show(console)
-            elif isinstance(part, page.Text):
-                console.print(part.text, markup=False)
-            elif isinstance(part, page.Notes):
-                for line in part.lines:
-                    console.print(f"  * {line}", markup=False, style="yellow")
+            _show(part, screen, "warning")
+
+
+def _show(part: page.Part, screen: Terminal, notes: str) -> None:
+    if isinstance(part, page.Table) and part.rows:
+        screen.table(part)
+    elif isinstance(part, page.Text):
+        screen.say(part.text, part.tone)
+    elif isinstance(part, page.Notes):
+        for line in part.lines:
+            screen.say(f"  * {line}", notes, "    ")
 
 
 def _write(path: Path, text: str) -> None:

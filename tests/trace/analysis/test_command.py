@@ -22,7 +22,7 @@ def directory(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _libraries():
-    for name in ("scipy", "drain3", "rich"):
+    for name in ("scipy", "drain3"):
         pytest.importorskip(name, reason=f"{name} is not installed")
 
 

@@ -1,0 +1,164 @@
+"""What commands print: at each width, in colour or not, into a pipe that nobody reads, and with what may be meant."""
+
+import fcntl
+import io
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+import fastio
+from fastio import matrix, terminal
+from fastio.tables import Table
+from tests import widths
+from tests.targets import import_targets
+
+ROOT = Path(fastio.__file__).parent.parent
+
+
+@pytest.mark.parametrize("table", [matrix.patches_table, matrix.tested_table])
+def test_the_matrix_at_each_width(table) -> None:
+    widths.check(table())
+
+
+@pytest.mark.parametrize("width", widths.WIDTHS)
+def test_the_status_at_each_width(width: int) -> None:
+    import_targets()
+    with fastio.patched():
+        report = fastio.status()
+    cells = [cell for each in report.entries for cell in (each.name, each.target, each.outcome.value, each.found)]
+    assert widths.lost(report.text(everything=True, width=width), width, cells) == []
+    here = [each.name for each in report.patches() if each.word != "absent"]
+    assert widths.lost(report.text(width=width), width, here) == []
+
+
+def test_colours_and_widths_are_for_terminals() -> None:
+    stream = io.StringIO()
+    screen = terminal.Terminal(stream)
+    screen.table(Table("Title", ["a"], [["b"]], ["note"]))
+    screen.say("word " * 100, "bad")
+    assert stream.getvalue() == "\nTitle\n\na\n-\nb\n\n  * note\n" + "word " * 100 + "\n"
+
+
+SHOW = """
+from fastio.tables import Table
+from fastio.terminal import Terminal
+Terminal().table(Table("T", ["", "what"], [["a", "word " * 20]]))
+"""
+
+
+def on_a_terminal(columns: int, *command: str, **env: str) -> str:
+    """What the command prints on a terminal of so many columns."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    environ = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "NO_COLOR", "TERM")}
+    with subprocess.Popen(
+        command, stdin=follower, stdout=follower, stderr=follower, cwd=ROOT, env={**environ, "TERM": "xterm", **env}
+    ) as process:
+        os.close(follower)
+        parts = []
+        # A terminal whose last writer has gone is an error on Linux, not an end.
+        while part := _read(leader):
+            parts.append(part)
+        assert process.wait(60) == 0, b"".join(parts)
+    os.close(leader)
+    return b"".join(parts).decode().replace("\r\n", "\n")
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 1 << 16)
+    except OSError:
+        return b""
+
+
+def test_a_terminal_tells_its_width() -> None:
+    text = on_a_terminal(70, sys.executable, "-c", SHOW)
+    assert "\x1b[1mT\x1b[0m\n" in text
+    lines = re.sub(r"\x1b\[\d+m", "", text).split("\n")
+    assert max(map(len, lines)) <= 70
+    assert len([line for line in lines if "word" in line]) == 2
+    assert "\x1b" not in on_a_terminal(70, sys.executable, "-c", SHOW, NO_COLOR="1")
+    assert "\x1b" not in on_a_terminal(70, sys.executable, "-c", SHOW, TERM="dumb")
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+def test_the_status_on_a_terminal(columns: int) -> None:
+    lines = on_a_terminal(columns, sys.executable, "-S", "-m", "fastio", "status").split("\n")
+    assert lines[0].startswith(f"fastio {fastio.__version__}, ")
+    assert max(map(len, lines)) <= columns
+    for name in ("communicate", "wait"):
+        assert [line for line in lines if re.fullmatch(f"{name} +in effect +applied", line)]
+
+
+COMMANDS = [
+    ["fastio", "--help"],
+    ["fastio", "status"],
+    ["fastio", "status", "--all"],
+    ["fastio", "status", "--json"],
+    ["fastio", "status", "--matrix"],
+    ["fastio", "fingerprint", "show", "subprocess:Popen._communicate"],
+    ["fastio", "trace", "--help"],
+]
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_a_closed_pipe_is_no_error(arguments: list[str]) -> None:
+    """The output goes to a pipe that nobody reads, not even its first line."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    # Without the libraries, as it takes seconds to import them.
+    options = [] if "--matrix" in arguments else ["-S"]
+    command = [sys.executable, *options, "-m", *arguments]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, cwd=ROOT, timeout=100)
+    os.close(writer)
+    # argparse does not mind whether its help can be written.
+    assert (done.returncode, done.stderr) == (0 if "--help" in arguments else terminal.CLOSED, "")
+
+
+def test_a_pipe_of_ours_that_breaks_is_one() -> None:
+    @terminal.command
+    def main() -> int:
+        raise BrokenPipeError("of a child process")
+
+    with pytest.raises(BrokenPipeError):
+        main()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "env", "said"),
+    [
+        (["statsu"], {}, "did you mean 'status'?"),
+        (["status", "--jsno"], {}, "did you mean '--json'?"),
+        (["status", "--patch", "wiat"], {}, "there is no patch named 'wiat'; did you mean 'wait'? known: "),
+        (["run", "--chunksize", "1M", "--", "x"], {}, "did you mean '--chunk-size'?"),
+        (["status"], {"FASTIO_DISABLED": "wiat"}, "is not allowed; did you mean 'wait'? allowed: "),
+        (["status"], {"FASTIO_ALSO": "green_bufers"}, "is not allowed; did you mean 'green_buffers'? allowed: "),
+        (["status"], {"FASTIO_DISABLED": "zzz"}, "is not allowed; allowed: "),
+    ],
+)
+def test_what_may_be_meant(arguments: list[str], env: dict[str, str], said: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "fastio", *arguments], capture_output=True, text=True, timeout=100, cwd=ROOT,
+        env={**os.environ, **env},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_what_may_be_meant_by_a_program() -> None:
+    with pytest.raises(fastio.errors.UnknownPatchError, match="did you mean 'green_wait'?"):
+        fastio.patch("gren_wait")
+    with pytest.raises(fastio.errors.SettingError, match="did you mean 'chunk_size'?"):
+        fastio.patch(chunksize=1)  # type: ignore[call-arg]
+
+
+def test_the_version() -> None:
+    done = subprocess.run([sys.executable, "-m", "fastio", "--version"], capture_output=True, text=True, timeout=100)
+    assert done.stdout == f"fastio {fastio.__version__}\n"
