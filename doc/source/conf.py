@@ -4,6 +4,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from docutils import nodes
+
 SOURCE = Path(__file__).parent
 sys.path.insert(0, str(SOURCE.parent.parent))
 
@@ -64,6 +66,17 @@ def write_release_notes(app):
     write_generated("releasenotes_developers.rst", [developers])
 
 
+def fold_release_notes(app, doctree):
+    """Each kind of notes of a release opens by itself: together they are many screens."""
+    if app.env.docname.startswith("releasenotes"):
+        for notes in list(doctree.findall(nodes.bullet_list)):
+            if isinstance(notes.parent, nodes.section):
+                at, count = notes.parent.index(notes), len(notes)
+                opening = f'<details class="sd-card sd-p-2"><summary>{count} notes</summary>'
+                notes.parent.insert(at + 1, nodes.raw("", "</details>", format="html"))
+                notes.parent.insert(at, nodes.raw("", opening, format="html"))
+
+
 def make_results(app):
     """What the pages show of the results that are kept."""
     documentation.make_all(SOURCE)
@@ -71,6 +84,7 @@ def make_results(app):
 
 def setup(app):
     app.connect("builder-inited", make_results)
+    app.connect("doctree-read", fold_release_notes)
     app.connect("builder-inited", write_reference)
     app.connect("builder-inited", write_matrix)
     app.connect("builder-inited", write_platforms)
