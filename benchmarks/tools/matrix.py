@@ -70,6 +70,9 @@ GLANCE_STORE_4 = ("tests/stores/test_image_hashing.py::test_other_greenlets_run_
 #: The oldest releases that fastio is for, the newest that it knows, and some between, each on a Python of its time.
 #: oslo.concurrency 7.5 is the last for Python 3.10.
 MATRIX = (
+    # PyPI's eventlet 0.30.2 cannot be imported under Python 3.10: Ubuntu's has the fix for that, which came with 0.33.
+    Pins("3.10", ("0.33.0", "4.5.1", "3.0.1"), (*OLDER_UTILS, "setuptools<81", "dnspython<2.3"),
+         (*EVENTLET_0_34, *GLANCE_STORE_4)),
     Pins("3.10", ("0.34.3", "4.5.1", "4.5.0"), OLDER_UTILS, (*EVENTLET_0_34, *GLANCE_STORE_4)),
     Pins("3.10", ("0.41.3", "7.5.0", "5.4.1")),
     Pins("3.11", ("0.36.1", "6.2.0", "4.8.2"), OLDER_UTILS, GLANCE_STORE_4),
@@ -80,7 +83,7 @@ MATRIX = (
     Pins("3.13", ("0.41.3", "7.6.1", "5.7.0")),
     Pins("3.14", ("0.41.3", "7.6.1", "5.7.0")),
     Pins("3.15", ("0.41.3", "7.6.1", "5.7.0")),
-)
+)  # fmt: skip
 
 
 def pins_of(environment: Environment) -> Pins:

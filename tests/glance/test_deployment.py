@@ -36,6 +36,9 @@ TEXT = (DOC / "operators" / "deployment.rst").read_text(encoding="utf-8")
 COMMANDS = [line.strip() for line in re.findall(r"code-block:: console\n\n((?:   .+\n)+)", TEXT)]
 #: those of them that a test runs
 RUN: set[str] = set()
+#: As Debian sid packages it, less what names the package's own user, directories, log and plugin, and with two
+#: processes instead of eight. The package's unit gives it a port as here.
+DEBIAN_INI = Path(__file__).with_name("debian-uwsgi.ini")
 DROP_IN = EXAMPLES / "glance-api.service.d" / "fastio.conf"
 #: Debian's
 MOD_WSGI = Path("/usr/lib/apache2/modules/mod_wsgi.so")
@@ -66,10 +69,12 @@ def fit(text: str, service: Service) -> str:
     return text
 
 
-def undocumented(command: str) -> Callable[[Service], list[str]]:
-    """A command as the document has them, that is not there."""
+def undocumented(command: str, *files: str | Path, without: str = "") -> Callable[[Service], list[str]]:
+    """A command as the document has them, that is not there; the rest is as in :func:`documented`."""
 
     def make(service: Service) -> list[str]:
+        for name in files:
+            write(name, service, service.directory, without)
         program, *arguments = shlex.split(fit(command, service))
         return [service.program(program), *arguments]
 
@@ -79,21 +84,16 @@ def undocumented(command: str) -> Callable[[Service], list[str]]:
 def documented(command: str, *files: str, without: str = "") -> Callable[[Service], list[str]]:
     """``command`` of the document, with the example ``files`` beside it, in which ``without`` is left out."""
     RUN.add(command)
-
-    def make(service: Service) -> list[str]:
-        for name in files:
-            write(name, service, service.directory, without)
-        return undocumented(command)(service)
-
-    return make
+    return undocumented(command, *files, without=without)
 
 
-def write(name: str, service: Service, directory: Path, without: str = "") -> str:
+def write(name: str | Path, service: Service, directory: Path, without: str = "") -> str:
     """Write an example, in which ``without`` is left out, to ``directory``; returns its text."""
-    text = fit((EXAMPLES / name).read_text(encoding="utf-8"), service)
+    example = EXAMPLES / name
+    text = example.read_text(encoding="utf-8")
     assert without in text
-    text = text.replace(without, "")
-    (directory / name).write_text(text)
+    text = fit(text.replace(without, ""), service)
+    (directory / example.name).write_text(text)
     return text
 
 
@@ -191,6 +191,17 @@ THREADS = {
         documented(
             "fastio run --children -- uwsgi --ini uwsgi.ini", "uwsgi.ini", without="import = fastio.auto\n"
         ), 4, virtualenv,
+    ),
+    # Its own router has the port, and passes requests on to the workers.
+    "uwsgi-router": Way(
+        undocumented(
+            "uwsgi --ini uwsgi.ini --http 127.0.0.1:9292", "uwsgi.ini", without="http-socket = 127.0.0.1:9292\n"
+        ), 4, virtualenv,
+    ),
+    "uwsgi-debian": Way(
+        undocumented(
+            "fastio run --children -- uwsgi --ini debian-uwsgi.ini --http-socket 127.0.0.1:9292", DEBIAN_INI
+        ), 2, virtualenv,
     ),
     "gunicorn-import": Way(documented(f"gunicorn --config gunicorn.conf.py {APPLICATION}", "gunicorn.conf.py"), 2),
     "gunicorn-run": Way(documented(f"fastio run -- {GUNICORN} --workers 4 --timeout 600 {APPLICATION}"), 4),

@@ -28,6 +28,8 @@ from tests.stores.images import KIB, MIB, ImageFile, Ticker, TimeIsOver, Verifie
 
 #: Of tests that need many chunks.
 CHUNK = 16 * KIB
+#: Those that compare an image's size with the announced one.
+COMPARING = registry.Requirement("glance_store >= 5.0")
 OTHER_PATCHES = ("image_fairness", "image_hashing")
 
 
@@ -77,7 +79,11 @@ DRIVERS = [
         "rbd", store_rbd.READ_CHUNK, 8 * MIB, store_rbd.CHUNK, ("store_rbd",), "ceph",
         option=("rbd_store_chunk_size", 8, MIB),
     ),
-    Driver("cinder", store_cinder.CHUNK, 4 * MIB, store_cinder.CHUNK, ("store_cinder", "fix_cinder_read_errors")),
+    Driver(
+        "cinder", store_cinder.CHUNK, 4 * MIB, store_cinder.CHUNK, ("store_cinder", "fix_cinder_read_errors"),
+        # Up to 4.10 upstream loses what is beyond the announced size, and says nothing.
+        off=(0, -1, 1) if COMPARING.accepts(importlib.metadata.version("glance_store")) else (0, 1),
+    ),
     Driver("vmware", store_vmware.CHUNK, 4 * MIB, store_vmware.CHUNK, ("store_vmware",), off=(0,)),
     Driver("sheepdog", MIB, MIB, MIB, (), option=("sheepdog_store_chunk_size", 1, MIB), own=True),
 ]  # fmt: skip
