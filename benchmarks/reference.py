@@ -60,6 +60,16 @@ def patches() -> str:
     return "\n\n".join([Table("", head, rows).rst(), *map(_folded, registry.patches())])
 
 
+def profiles() -> str:
+    """The patches that change more than speed, and which of them the default has."""
+    rows = [
+        [f"``{patch.name}``", patch.changes, "yes" if patch.default else "no"]
+        for patch in registry.patches()
+        if patch.changes
+    ]
+    return Table("", ["patch", "what it changes", "default"], rows).rst()
+
+
 def _not_needed(patch: registry.Patch) -> str:
     firsts = dict.fromkeys(first for target in patch.targets for first in target.not_needed_from)
     pythons = [f"CPython {' and '.join(firsts)}, and later"] if firsts else []
@@ -75,6 +85,7 @@ def _folded(patch: registry.Patch) -> str:
     lines += [":replaces: " + ", ".join(f"``{target.key}``" for target in patch.targets)]
     lines += [f":not needed: in {_not_needed(patch)}"] if _not_needed(patch) else []
     lines += [f":formerly: ``{old}``" for old, new in RENAMED.items() if new == patch.name]
+    lines += [f":changes: {patch.changes}"] if patch.changes else []
     lines += [] if patch.default else [f":in the default: no; ask for it with ``also={patch.name}``"]
     return documentation.folded(patch.name, "\n".join(lines))
 

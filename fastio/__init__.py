@@ -1,8 +1,9 @@
 """Fast and fair image I/O for OpenStack services.
 
 ``import fastio; fastio.patch()`` speeds up the input and output of child processes and of images, under eventlet and on
-native threads. It changes nothing else. ``fastio.status()`` shows what is patched, and ``fastio.unpatch()`` puts the
-originals back. Importing fastio patches nothing, and imports none of the patched libraries.
+native threads. By default it also fixes what upstream gets wrong; ``fastio.patch(profile="safe")`` changes nothing but
+speed. ``fastio.status()`` shows what is patched, and ``fastio.unpatch()`` puts the originals back. Importing fastio
+patches nothing, and imports none of the patched libraries.
 """
 
 from __future__ import annotations
@@ -40,16 +41,16 @@ def patch(
     be called again with other settings. The new settings then apply to everything at once, and patches that they
     disable are taken back.
 
-    :param names: the patches to apply, see :func:`names`; by default all except those that change what programs written
-        for upstream may rely on
+    :param names: the patches to apply, see :func:`names`; by default those of the setting ``profile``
     :param strict: raise an error if a patch cannot be applied (unknown version or code, another tool in the way), and
         apply none of the patches; by default the patch is left out, logged and reported, and the service goes on
     :param conf: the service's oslo.config object, after it has read its files. Its group ``[fastio]`` (see
         :mod:`fastio.opts`) takes precedence over the defaults, in later calls as well
     :param settings: ``chunk_size``, ``pipe_size`` and ``yield_bytes`` (sizes in bytes, or as text such as ``"64KiB"``),
         ``store_chunk_size`` and ``store_chunk_sizes`` (such as ``{"s3": "256KiB"}``), ``trace`` (a directory; see the
-        documentation), ``trace_buffer``, ``trace_file_size`` and ``trace_total_size`` (sizes), ``disabled`` and
-        ``also`` (names of patches), ``site_fingerprints`` (a file of code that the site knows), and ``enabled``. A
+        documentation), ``trace_buffer``, ``trace_file_size`` and ``trace_total_size`` (sizes), ``profile``
+        (``default``, or ``safe`` without the patches that change more than speed), ``disabled`` and ``also`` (names of
+        patches), ``site_fingerprints`` (a file of code that the site knows), and ``enabled``. A
         setting that is not given here comes from the environment (``FASTIO_CHUNK_SIZE`` …), from ``conf``, or from the
         defaults
     :returns: what became of each patch

@@ -55,6 +55,10 @@ def format_size(size: int) -> str:
     return str(size)
 
 
+#: The profile without the patches that change more than speed.
+SAFE = "safe"
+PROFILES = ("default", SAFE)
+
 #: Drivers of glance_store whose chunk size ``store_chunk_sizes`` may name.
 STORES = ("filesystem", "http", "swift", "s3", "rbd", "cinder", "vmware", "sheepdog")
 
@@ -100,6 +104,12 @@ def _parse_names(value: Any) -> tuple[str, ...]:
 
 def _no_name(value: Any) -> str:
     raise TypeError(f"{value!r} is no name")
+
+
+def _parse_profile(value: Any) -> str:
+    if str(value).strip().lower() not in PROFILES:
+        raise ValueError("not a profile")
+    return str(value).strip().lower()
 
 
 def _parse_directory(value: Any) -> str:
@@ -214,6 +224,9 @@ SETTINGS = (
         "Size of all trace files of one process in bytes. Beyond this, its oldest files are deleted, and their events "
         "count as lost.",
     ),
+    Setting("profile", "FASTIO_PROFILE", "default", _parse_profile, " or ".join(PROFILES),
+            "Which patches are applied without being named. The profile safe leaves out those that change more than "
+            "speed, all fixes among them."),
     Setting("disabled", "FASTIO_DISABLED", (), _parse_names,
             "names of patches, separated by commas (see fastio.names()); or all, which leaves only what a trace needs",
             "Patches that are not applied."),
@@ -246,6 +259,7 @@ class Settings:
     trace_buffer: int
     trace_file_size: int
     trace_total_size: int
+    profile: str
     disabled: tuple[str, ...]
     also: tuple[str, ...]
     site_fingerprints: str | None

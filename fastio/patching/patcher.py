@@ -190,7 +190,7 @@ def _revert_alone(chosen: Sequence[Patch]) -> list[Entry]:
 
 def _choose(names: str | Sequence[str] | None, settings: config.Settings) -> list[Patch]:
     """The patches that are to be applied."""
-    chosen = registry.select(names, settings.disabled, settings.also)
+    chosen = registry.select(names, settings.disabled, settings.also, settings.profile)
     if not settings.enabled:
         return []
     on_demand = [patch for setting in _asking(settings) for patch in registry.on_demand(setting)]
@@ -206,7 +206,7 @@ def _allowed(settings: config.Settings, patch: Patch) -> bool:
     """Whether the settings let the patch be in force."""
     if patch.setting:
         return patch.setting in _asking(settings) and patch.name not in settings.disabled
-    asked_for = patch.default or patch.name in settings.also or state.is_named(patch)
+    asked_for = patch.in_profile(settings.profile) or patch.name in settings.also or state.is_named(patch)
     return settings.enabled and asked_for and not {patch.name, registry.ALL} & set(settings.disabled)
 
 

@@ -17,6 +17,7 @@ from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from fastio import renames
+from fastio.config import PROFILES, SAFE
 from fastio.errors import UnknownPatchError
 
 if TYPE_CHECKING:
@@ -273,6 +274,13 @@ class Patch:
     #: whether ``patch()`` without names applies it. A patch that changes what programs written for upstream rely on
     #: is applied only where it is named, or the setting ``also`` asks for it
     default: bool = True
+    #: what programs may notice of it besides time, memory and threads, sizes of chunks and pipes, and when others run;
+    #: one sentence. The profile ``safe`` leaves out a patch that has one
+    changes: str = ""
+
+    def in_profile(self, profile: str) -> bool:
+        """Whether ``patch()`` without names applies it in that profile."""
+        return self.default and not (profile == SAFE and self.changes)
 
     @property
     def folder(self) -> str:
@@ -405,8 +413,13 @@ def outside_the_default() -> tuple[str, ...]:
     return tuple(patch.name for patch in patches() if not patch.default)
 
 
-def select(wanted: str | Sequence[str] | None, disabled: Sequence[str] = (), also: Sequence[str] = ()) -> list[Patch]:
-    """The patches named in ``wanted`` (None: those of the default) and in ``also``, without the disabled ones.
+def select(
+    wanted: str | Sequence[str] | None,
+    disabled: Sequence[str] = (),
+    also: Sequence[str] = (),
+    profile: str = PROFILES[0],
+) -> list[Patch]:
+    """The patches named in ``wanted`` (None: those of the profile) and in ``also``, without the disabled ones.
 
     :raises UnknownPatchError: for a name that does not exist, in any of them
     """
@@ -428,5 +441,5 @@ def select(wanted: str | Sequence[str] | None, disabled: Sequence[str] = (), als
     return [
         patch
         for patch in patches()
-        if (patch.name in chosen or wanted is None and patch.default) and patch.name not in disabled
+        if (patch.name in chosen or wanted is None and patch.in_profile(profile)) and patch.name not in disabled
     ]

@@ -222,4 +222,6 @@ def _why_off(patch: Patch) -> str:
         return f"disabled by {settings.sources['disabled']}"
     if not patch.default:
         return f"not in the default; ask for it with also={patch.name}"
+    if not patch.in_profile(settings.profile):
+        return f"not in the profile {settings.profile} of {settings.sources['profile']}: {patch.changes}"
     return "not asked for"

@@ -48,6 +48,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="eventlet: Popen's outputs are buffered by default, as natively",
+    changes="outputs of a child are buffered, so a program sees them in other pieces",
     layer=Layer.FIX,
     after=("fix_green_encoding",),
     targets=(

@@ -29,6 +29,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="eventlet: Popen(encoding=…, errors=…) are heeded",
+    changes="text of a child is decoded as encoding= and errors= say",
     layer=Layer.FIX,
     after=("fix_green_pipelines",),
     targets=(

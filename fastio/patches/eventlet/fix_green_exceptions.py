@@ -46,6 +46,7 @@ def make_execute_child(wrapped: Callable[..., Any], hook: Any) -> Callable[..., 
 PATCH = Patch(
     __name__,
     summary="eventlet: the exceptions are of the classes that subprocess shows",
+    changes="time-outs and failures of commands are of the classes that subprocess shows",
     layer=Layer.FIX,
     targets=(
         _popen.green_target(

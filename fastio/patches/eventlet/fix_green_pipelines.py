@@ -122,6 +122,7 @@ def make_popen(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="eventlet: a child that is given another child's pipe gets it in blocking mode",
+    changes="a child that is given another child's pipe gets it in blocking mode",
     layer=Layer.FIX,
     targets=(
         Target(

@@ -42,6 +42,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="GreenPipe: what reads with the default buffering has a buffer of 64 KiB",
+    changes="after a line or a small read, less is left in the pipe for others",
     layer=Layer.REPLACE,
     targets=(
         Target(

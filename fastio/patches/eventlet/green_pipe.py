@@ -221,6 +221,7 @@ _CONTRACT = """
 PATCH = Patch(
     __name__,
     summary="GreenPipe: large reads into one result, reads in place, larger pipes, fair to other greenlets",
+    changes="a greenlet whose file another one closes during a large read or write gets IOClosed at once",
     layer=Layer.REPLACE,
     targets=(
         Target("eventlet.greenio.py3:GreenFileIO.read", make_read, _RELIES_ON, _CONTRACT, direct=True),

@@ -82,6 +82,7 @@ def _send(connection: Any, parts: list[Any]) -> None:
 PATCH = Patch(
     __name__,
     summary="eventlet: the WSGI server sends the chunks of a chunked response without copying them",
+    changes="after a client's time-out, the rest of a chunk is not sent again when the connection is closed",
     layer=Layer.REPLACE,
     targets=(Target("eventlet.wsgi:HttpProtocol.handle_one_response", make),),
 )

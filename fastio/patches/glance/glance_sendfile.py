@@ -298,6 +298,7 @@ _CHUNKS_OF_RESPONSE = """
 PATCH = Patch(
     __name__,
     summary="glance under eventlet: images in files go to the client with sendfile(), without the copy through Python",
+    changes="a client may get the new content of an image's file that somebody writes into while it is sent",
     layer=Layer.REPLACE,
     after=("green_wsgi_chunked", "store_filesystem", "glance_cache"),
     targets=(

@@ -55,6 +55,7 @@ def make_next(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="glance_store's cinder: an error while reading ends the image with that error",
+    changes="an image whose volume fails ends with an error, and does not seem complete",
     layer=Layer.FIX,
     targets=(
         Target(

@@ -36,6 +36,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="glance_store's sheepdog (up to 1.0.1): images are read as bytes on Python 3, and not as text",
+    changes="images are read as bytes, and not as text",
     layer=Layer.FIX,
     targets=(
         Target(

@@ -53,6 +53,7 @@ def make_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="glance_store's swift: the last segment of a large image is announced with its own size",
+    changes="the last segment of a large image is announced with its own size",
     layer=Layer.FIX,
     targets=(
         Target(

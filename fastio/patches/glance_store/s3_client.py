@@ -176,6 +176,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="glance_store's s3: one boto3 client and its connections per configuration, not one for every call",
+    changes="a client remembers redirects and, in some retry modes, how much was retried",
     layer=Layer.REPLACE,
     targets=(
         Target(

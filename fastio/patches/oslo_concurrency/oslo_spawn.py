@@ -60,6 +60,8 @@ _CONTRACT = """
 PATCH = Patch(
     __name__,
     summary="oslo.concurrency's commands: vfork instead of fork where its preexec_fn has nothing to do",
+    changes="handlers of os.register_at_fork do not run for oslo.concurrency's commands, and with "
+    "Python 3.13 they ignore glibc's two internal signals",
     layer=Layer.REPLACE,
     targets=(
         _popen.native_target(make, "_execute_child", (_SETUP,), _CONTRACT),

@@ -32,6 +32,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="communicate() after stdin.close() returns the outputs, as CPython 3.13.10 does",
+    changes="communicate() after stdin.close() returns the outputs instead of raising ValueError",
     layer=Layer.FIX,
     after=("fix_input_resume",),
     targets=(

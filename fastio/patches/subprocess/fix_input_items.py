@@ -31,6 +31,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 PATCH = Patch(
     __name__,
     summary="communicate(input) of arrays and views with items larger than a byte sends all of it",
+    changes="all of an input is sent, even if its items are larger than a byte",
     layer=Layer.FIX,
     targets=(
         _popen.native_target(make, relies_on=(), contract=_popen.WRAPPED),

@@ -33,6 +33,7 @@ def _make(mode: Callable[[Any], _popen.Mode]) -> Make:
 PATCH = Patch(
     __name__,
     summary="communicate() after a time-out sends the rest of the input, as newer releases of CPython do",
+    changes="communicate() after a time-out sends the rest of the input",
     layer=Layer.FIX,
     after=("fix_input_items",),
     targets=(

@@ -36,6 +36,7 @@ CONTRACT = """
 PATCH = Patch(
     __name__,
     summary="wait(timeout) of CPython 3.15 does without select.poll() where eventlet has taken it away",
+    changes="wait(timeout) of CPython 3.15 waits, and does not raise AttributeError, where select.poll() is gone",
     layer=Layer.FIX,
     targets=tuple(
         target(make, "_wait_pidfd", ("_wait",), CONTRACT, needed_from="3.15")

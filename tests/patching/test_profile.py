@@ -1,0 +1,97 @@
+"""The profile ``safe``: nothing that changes more than speed is applied, and nothing that remains goes untested."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fastio
+from fastio.errors import SettingError
+from fastio.patching import registry
+from fastio.patching.registry import Layer
+from fastio.report import Outcome
+from tests.targets import attributes, import_targets
+
+RunPython = Callable[..., subprocess.CompletedProcess[str]]
+
+TESTS = Path(__file__).parents[1]
+MARKED = {patch.name: patch.changes for patch in registry.patches() if patch.changes}
+
+
+@pytest.fixture(autouse=True)
+def imported() -> None:
+    import_targets()
+
+
+def in_effect() -> set[str]:
+    return {entry.name for entry in fastio.status().entries if entry.in_effect}
+
+
+def test_what_changes_more_than_speed_says_so() -> None:
+    fixes = {patch.name for patch in registry.patches() if patch.layer is Layer.FIX}
+    assert fixes == {name for name in fastio.names() if name.startswith("fix_")}
+    assert {*fixes, *registry.outside_the_default()} <= set(MARKED)
+    # They are read after a colon, and in a list.
+    assert not [text for text in MARKED.values() if text != text.strip() or text.endswith(".") or text[0].isupper()]
+
+
+def test_what_does_not_has_tests_against_upstreams_code() -> None:
+    for patch in registry.patches():
+        if not patch.changes:
+            (path,) = TESTS.rglob(f"test_{patch.name}.py")
+            assert "patched" in path.read_text(encoding="utf-8")
+
+
+def test_safe_leaves_them_out_and_the_report_says_why(run_python: RunPython) -> None:
+    before = attributes()
+    with fastio.patched(strict=True):
+        default = in_effect()
+    assert default & set(MARKED)
+    with fastio.patched(strict=True, profile="safe") as report:
+        assert not {entry.name for entry in report.entries} & set(MARKED)
+        assert in_effect() == default - set(MARKED)
+    assert attributes() == before
+    code = "import fastio; fastio.patch(); print(fastio.status().to_json())"
+    entries = json.loads(run_python(code, env={"FASTIO_PROFILE": " Safe"}).stdout)["patches"]
+    found = {entry["name"]: entry["found"] for entry in entries if entry["name"] == "oslo_spawn"}
+    if found["oslo_spawn"] != "oslo.concurrency is not installed":
+        assert found == {"oslo_spawn": f"not in the profile safe of environment FASTIO_PROFILE: {MARKED['oslo_spawn']}"}
+
+
+def test_another_profile_takes_back_what_it_leaves_out() -> None:
+    before = attributes()
+    fastio.patch(strict=True)
+    taken = in_effect() & set(MARKED)
+    report = fastio.patch(strict=True, profile="safe")
+    assert not in_effect() & set(MARKED)
+    assert {entry.name for entry in report.entries if entry.outcome is Outcome.REVERTED} == taken
+    fastio.patch(strict=True)
+    assert in_effect() & set(MARKED) == taken
+    fastio.unpatch()
+    assert attributes() == before
+
+
+def test_single_ones_can_be_asked_for() -> None:
+    name = min(in_effect_with_the_default() & set(MARKED))
+    with fastio.patched(strict=True, profile="safe", also=name):
+        assert in_effect() & set(MARKED) == {name}
+    with fastio.patched(name, strict=True, profile="safe"):
+        assert in_effect() == {name}
+    with fastio.patched(strict=True, profile="safe", also=name, disabled=name):
+        assert not in_effect() & set(MARKED)
+
+
+def in_effect_with_the_default() -> set[str]:
+    with fastio.patched():
+        return in_effect()
+
+
+@pytest.mark.parametrize("value", ["", "fast", "all", None, 1, b"safe", ["safe"]])
+def test_no_profile(value: Any) -> None:
+    before = attributes()
+    with pytest.raises(SettingError, match="profile: .*default or safe"):
+        fastio.patch(profile=value)
+    assert attributes() == before
