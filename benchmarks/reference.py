@@ -13,6 +13,7 @@ from unittest import mock
 
 from benchmarks import documentation
 from fastio import checkout, cli, config
+from fastio import expected as gains
 from fastio.patching import registry
 from fastio.renames import RENAMED
 from fastio.report import MEANING
@@ -68,6 +69,11 @@ def profiles() -> str:
         if patch.changes
     ]
     return Table("", ["patch", "what it changes", "default"], rows).rst()
+
+
+def expected() -> str:
+    """What ``fastio check`` says can be expected, of all stores."""
+    return gains.table(gains.gains()).rst()
 
 
 def _not_needed(patch: registry.Patch) -> str:

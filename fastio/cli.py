@@ -1,7 +1,6 @@
-"""The command line: ``fastio status``, ``run``, ``fingerprint``, ``trace``, ``validate`` and ``report``."""
+"""The command line: ``fastio status``, ``check``, ``run``, ``fingerprint``, ``trace``, ``validate`` and ``report``."""
 
 import argparse
-import importlib
 import json
 import sys
 import warnings
@@ -12,7 +11,7 @@ import fastio
 from fastio import checkout, config, renames, terminal
 from fastio.arguments import Parser
 from fastio.errors import FastioError, UnknownPatchError
-from fastio.patching import registry
+from fastio.patching import modules, registry
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,6 +45,11 @@ def _main(given: list[str]) -> int:
         help="instead, print the releases that each patch supports and knows, and those that were tested together; "
         "patch nothing",
     )
+    commands.add_parser(
+        "check",
+        help="show what would be in effect for a service, with its own configuration and interpreter, and its gain",
+        add_help=False,
+    )
     _add_run(commands)
     commands.add_parser(
         "fingerprint",
@@ -65,6 +69,10 @@ def _main(given: list[str]) -> int:
             from fastio.trace.analysis import command
 
             return command.main(given[1:])
+        if given[:1] == ["check"]:
+            from fastio import check
+
+            return check.main(given[1:])
         if given[:1] == ["fingerprint"]:
             from fastio import signing
 
@@ -91,14 +99,8 @@ def _status(arguments: argparse.Namespace) -> int:
     fastio.patch()
     # What the services themselves would print at import is not about us.
     warnings.simplefilter("ignore")
-    targets = [target for patch in registry.patches() for target in patch.targets]
-    for module in dict.fromkeys(module for target in targets for module in target.modules):
-        try:
-            importlib.import_module(module)
-        except Exception as error:
-            # Installed, but not fit for this Python or this machine: say so and look at the rest.
-            if not isinstance(error, ModuleNotFoundError):
-                print(f"fastio: {module} cannot be imported: {type(error).__name__}: {error}", file=sys.stderr)
+    for unfit in modules.import_all(target for patch in registry.patches() for target in patch.targets):
+        print(f"fastio: {unfit}", file=sys.stderr)
     report = fastio.status()
     if arguments.patch:
         report = report.only(arguments.patch)

@@ -95,6 +95,14 @@ def _patch() -> None:
     service.follow()
 
 
+def interpreter(program: str) -> list[str]:
+    """The interpreter that the first line of the program names, and its options; empty if it names none.
+
+    :raises ProgramError: if there is no such program
+    """
+    return _interpreter(_find(program))
+
+
 def _find(program: str) -> str:
     """The path of the program: as a shell finds it, and as ``python script.py`` does.
 

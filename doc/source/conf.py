@@ -31,7 +31,14 @@ nitpicky = False
 
 def write_reference(app):
     """The settings, commands, patches and outcomes, from what decides about them."""
-    for make in (reference.settings, reference.commands, reference.patches, reference.profiles, reference.outcomes):
+    for make in (
+        reference.settings,
+        reference.commands,
+        reference.patches,
+        reference.profiles,
+        reference.expected,
+        reference.outcomes,
+    ):
         write_generated(f"{make.__name__}.rst", [make()])
 
 

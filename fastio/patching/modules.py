@@ -4,7 +4,7 @@ import importlib
 import importlib.machinery
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from fastio.patching.registry import Target
 
@@ -60,6 +60,19 @@ def _in_package(module: str) -> bool:
         if spec is None and name not in sys.modules:
             return False
     return True
+
+
+def import_all(targets: Iterable[Target]) -> list[str]:
+    """Import what the targets need and is installed; returns what is not fit for this Python or this machine."""
+    unfit = []
+    for module in dict.fromkeys(module for target in targets for module in target.modules):
+        try:
+            importlib.import_module(module)
+        except ModuleNotFoundError:
+            pass
+        except Exception as error:
+            unfit.append(f"{module} cannot be imported: {type(error).__name__}: {error}")
+    return unfit
 
 
 def wait_for_imports(target: Target) -> None:

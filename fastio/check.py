@@ -1,0 +1,254 @@
+"""``fastio check``: what would be in effect for a service, and what can be expected of it. Nothing is started.
+
+The service's own interpreter patches itself in a process of its own, with the service's configuration files and the
+environment of the shell, and tells what became of it. fastio need not be installed there.
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import fastio
+from fastio import expected, launcher, layout, terminal
+from fastio.arguments import Parser
+from fastio.errors import FastioError
+from fastio.patching import modules, registry
+from fastio.report import Outcome
+
+#: Seconds that the interpreter may take to import everything.
+LIMIT = 120
+
+#: What the interpreter runs. Where fastio is not installed, it has ours and what that needs, and nothing else of here.
+_PROBE = """\
+import json, sys
+if sys.path[:1] == [""]:
+    del sys.path[0]
+roots, arguments = json.loads(sys.argv[1])
+try:
+    import fastio
+except ModuleNotFoundError:
+    from importlib.machinery import PathFinder
+    class Ours:
+        @staticmethod
+        def find_spec(name, path=None, target=None):
+            return PathFinder.find_spec(name, [roots[name]]) if name in roots else None
+    sys.meta_path.append(Ours)
+    installed = False
+else:
+    installed = True
+try:
+    from fastio import check
+except ImportError:
+    sys.exit(f"fastio {fastio.__version__} in {fastio.__file__} is too old for this: upgrade it there")
+print("\\n" + json.dumps({"installed": installed, **check.probe(**arguments)}))
+"""
+
+#: What glance_store calls its drivers, where ``store_chunk_sizes`` and the tables call them otherwise.
+_DRIVERS = {"file": "filesystem", "https": "http", "vsphere": "vmware"}
+#: Programs that serve glance-api, and how.
+_SERVERS = {
+    "uwsgi": expected.THREADS, "gunicorn": expected.THREADS, "apache2": expected.THREADS, "httpd": expected.THREADS,
+    "glance-api": expected.EVENTLET, "glance.cmd.api": expected.EVENTLET,
+}  # fmt: skip
+
+
+class CheckError(FastioError):
+    """What was asked for cannot be checked. The message says why."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; returns 1 if something would be left alone."""
+    parser = Parser(
+        prog="fastio check",
+        usage="fastio check [option ...] [--] [program [argument ...]]",
+        description="Shows what would be in effect for a service: with the Python of the program, the configuration "
+        "files that its arguments name, and the variables of this shell. Nothing is started, and nothing is changed. "
+        "The exit status is 1 if something would be left alone, and 2 for a bad setting or program.",
+    )
+    parser.add_argument("--python", metavar="PATH", help="the service's Python; by default that of the program")
+    parser.add_argument("--config-file", metavar="PATH", action="append", default=[], help="as the service has it")
+    parser.add_argument("--config-dir", metavar="PATH", action="append", default=[], help="as the service has it")
+    parser.add_argument("--way", choices=expected.WAYS, help="how glance-api is served; by default the program tells")
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+    parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
+    program = given.program[1:] if given.program[:1] == ["--"] else given.program
+    found = look(program, given.python, given.config_file, given.config_dir, given.way)
+    print(json.dumps(found, indent=2) if given.json else as_text(found, terminal.width()))
+    return 1 if found["left_alone"] else 0
+
+
+def look(
+    program: Sequence[str],
+    python: str | None = None,
+    files: Sequence[str] = (),
+    directories: Sequence[str] = (),
+    way: str | None = None,
+) -> dict[str, Any]:
+    """What would be in effect, as ``fastio check --json`` prints it.
+
+    :param program: with its arguments, as it is started; may be empty
+    :param python: the service's interpreter, if it is not the program's
+    :param files: configuration files besides those that the program's arguments name
+    :param directories: the same of directories of them
+    :param way: how glance-api is served; None: as the program tells
+    :raises CheckError: if the interpreter or the configuration cannot be used
+    """
+    interpreter = [python] if python else _interpreter(program)
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--config-file", action="append", default=[])
+    parser.add_argument("--config-dir", action="append", default=[])
+    named, _ = parser.parse_known_args(program[1:])
+    service = _name(program)
+    paths = {
+        "files": [os.path.abspath(each) for each in (*files, *named.config_file)],
+        "directories": [os.path.abspath(each) for each in (*directories, *named.config_dir)],
+    }
+    for path in (*paths["files"], *paths["directories"]):
+        if not os.path.exists(path):
+            raise CheckError(f"there is no file or directory {path!r}")
+    probed = _ask(interpreter, {**paths, "service": service if "-" in service else ""})
+    ways = [way] if way else ways_of(program)
+    gains = expected.of(probed["stores"], ways)
+    return {
+        "service": service,
+        "interpreter": interpreter[0],
+        **probed,
+        "ways": ways,
+        "expected": [{**vars(each), "verdict": each.verdict()} for each in gains],
+    }
+
+
+def _name(program: Sequence[str]) -> str:
+    """The name of the program, or of the module."""
+    if program[:1] == ["-m"]:
+        return program[1] if len(program) > 1 else ""
+    return os.path.basename(program[0]) if program else ""
+
+
+def ways_of(program: Sequence[str]) -> list[str]:
+    """How the program serves glance-api; each way, if that is not known."""
+    way = _SERVERS.get(_name(program))
+    return [way] if way else list(expected.WAYS)
+
+
+def _interpreter(program: Sequence[str]) -> list[str]:
+    """The Python of the program and its options; this one, where the program is none of Python's."""
+    if not program or program[0] == "-m":
+        return [sys.executable]
+    words = launcher.interpreter(program[0])
+    return words if words and "python" in os.path.basename(words[0]) else [sys.executable]
+
+
+def _ask(interpreter: Sequence[str], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    roots = {name: _root(name) for name in ("fastio", "wrapt", "packaging")}
+    command = [*interpreter, "-c", _PROBE, json.dumps([roots, arguments])]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CheckError(f"{interpreter[0]} cannot be asked: {error}") from None
+    try:
+        answer = json.loads(done.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        said = done.stderr.strip().splitlines()[-1:] or ["it printed nothing"]
+        raise CheckError(f"{interpreter[0]} did not answer (exit {done.returncode}): {said[0]}") from None
+    if "error" in answer:
+        raise CheckError(answer["error"])
+    return answer
+
+
+def _root(name: str) -> str:
+    """The directory that has the package."""
+    spec = importlib.util.find_spec(name)
+    assert spec is not None and spec.origin is not None
+    return str(Path(spec.origin).parent.parent)
+
+
+def probe(files: Sequence[str], directories: Sequence[str], service: str) -> dict[str, Any]:
+    """What became of this process, whose interpreter is the service's: the report, and the configured stores."""
+    warnings.simplefilter("ignore")
+    notes: list[str] = []
+    try:
+        conf, stores = configuration(files, directories, service)
+        fastio.patch(conf=conf)
+    except FastioError as error:
+        return {"error": str(error)}
+    if conf is None and (files or directories):
+        notes.append("oslo.config is not installed there: the configuration files were not read")
+    notes += modules.import_all(target for patch in registry.patches() for target in patch.targets)
+    read = list(conf.config_file or []) if conf is not None else []
+    report = fastio.status()
+    return {
+        "files": read,
+        "stores": stores,
+        "left_alone": sorted({entry.name for entry in report.problems()}),
+        "changes": {patch.name: patch.changes for patch in registry.patches() if patch.changes},
+        "notes": notes,
+        "report": report.to_dict(),
+    }
+
+
+def configuration(files: Sequence[str], directories: Sequence[str], service: str) -> tuple[Any, list[str]]:
+    """The service's configuration, and the drivers of its stores; None without oslo.config.
+
+    :raises CheckError: if the files cannot be read
+    """
+    try:
+        from oslo_config import cfg
+    except ModuleNotFoundError:
+        return None, []
+    conf = cfg.ConfigOpts()
+    conf.register_opts([cfg.DictOpt("enabled_backends")])
+    conf.register_opts([cfg.ListOpt("stores", default=["file", "http"]), cfg.StrOpt("default_store")], "glance_store")
+    arguments = [f"--config-file={each}" for each in files] + [f"--config-dir={each}" for each in directories]
+    try:
+        conf(arguments, project=service.partition("-")[0] or None, prog=service or None)
+    except cfg.Error as error:
+        raise CheckError(f"the configuration cannot be read: {error}") from None
+    if not conf.config_file and not conf.config_dir:
+        return conf, []
+    named = list((conf.enabled_backends or {}).values()) or [*conf.glance_store.stores, conf.glance_store.default_store]
+    return conf, sorted({_DRIVERS.get(name, name) for name in named if name})
+
+
+def as_text(found: Mapping[str, Any], width: int | None = None) -> str:
+    """What :func:`look` returns, for people: what is in effect, what to know about it, then the figures.
+
+    :param width: in columns; None: as wide as it needs
+    """
+    report, changes, alone = found["report"], found["changes"], found["left_alone"]
+    in_effect = dict.fromkeys(entry["name"] for entry in report["patches"] if entry["in_effect"])
+    versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items() if version != "absent")
+    lines = [f"{found['service'] or 'A program'} with {found['interpreter']}: {versions}"]
+    if not found["installed"]:
+        lines += [f"fastio is not installed for {found['interpreter']}; this is what it would do there."]
+    lines += [f"Configuration: {', '.join(found['files']) or 'none'}. Stores: {', '.join(found['stores']) or 'none'}."]
+    given = {name: each for name, each in report["settings"].items() if each["source"] != "default"}
+    lines += [f"{name} = {each['value']} (from {each['source']})" for name, each in given.items()]
+    lines += ["", f"{len(in_effect)} patches would be in effect, and {len(alone)} left alone."]
+    lines += [
+        f"  left alone: {each['name']} ({each['target']}): {each['outcome']}, {each['found']}. {each['advice']}"
+        for each in report["patches"]
+        if each["name"] in alone and not each["in_effect"] and each["advice"]
+    ]
+    lines += [f"  note: {note}" for note in (*found["notes"], *report["notes"])]
+    lines += ["", "In effect: " + (", ".join(in_effect) or "nothing") + "."]
+    if marked := [f"  {name}: {changes[name]}" for name in in_effect if name in changes]:
+        lines += ["", "These change more than speed (FASTIO_PROFILE=safe leaves them out):", *marked]
+    if found["expected"]:
+        lines += ["", "Measured with the default, on two processors that client and servers shared:", ""]
+    lines = [piece for line in lines for piece in layout.wrap(line, width, "    ")]
+    if found["expected"]:
+        lines += [expected.table(expected.of(found["stores"], found["ways"])).text(width), ""]
+        below = "The results are in doc/source/results. Expect similar ratios."
+        if off := dict.fromkeys(each["name"] for each in report["patches"] if each["outcome"] == Outcome.OFF.value):
+            below += f" Without {', '.join(off)} they may differ."
+        lines += layout.wrap(below, width)
+    return "\n".join(lines)

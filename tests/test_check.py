@@ -1,0 +1,219 @@
+"""``fastio check``: what it says is what the service's own interpreter would do, with the service's own files."""
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastio import check as command
+from fastio import expected
+from fastio.patching import registry
+
+ROOT = Path(__file__).parents[1]
+CONFIGURED = """\
+[DEFAULT]
+enabled_backends = fast:file, cheap:rbd
+[fastio]
+chunk_size = 2MiB
+"""
+needs_oslo_config = pytest.mark.skipif(
+    importlib.util.find_spec("oslo_config") is None, reason="oslo.config is not installed"
+)
+
+
+def packages(python: Path) -> Path:
+    """The directory of what is installed in an environment."""
+    (found,) = python.parents[1].glob("lib/python*/site-packages")
+    return found
+
+
+def check(*arguments: Any, status: int = 0, path: Any = ROOT, **env: str) -> str:
+    """What it prints; on the standard error if it fails."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("FASTIO", "PYTHON"))}
+    done = subprocess.run(
+        [sys.executable, "-m", "fastio", "check", *map(str, arguments)],
+        env={**environ, "PYTHONPATH": str(path), **env}, cwd=ROOT, capture_output=True, text=True, timeout=200,
+    )  # fmt: skip
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stderr if status == 2 else done.stdout
+
+
+def answered(*arguments: Any, **options: Any) -> Any:
+    return json.loads(check("--json", *arguments, **options))
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Path:
+    path = tmp_path / "glance-api.conf"
+    path.write_text(CONFIGURED)
+    return path
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Path:
+    """A program of this Python, which must not be started."""
+    path = tmp_path / "glance-api"
+    path.write_text(f"#!{sys.executable}\nopen({str(tmp_path / 'started')!r}, 'w')\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an environment with nothing in it."""
+    directory = tmp_path_factory.mktemp("bare")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(directory)], check=True, timeout=100)
+    return directory / "bin" / "python"
+
+
+@needs_oslo_config
+def test_a_service_with_its_configuration(service: Path, conf: Path, tmp_path: Path) -> None:
+    found = answered("--", service, "--config-file", conf)
+    assert (found["installed"], found["service"], found["interpreter"]) == (True, "glance-api", sys.executable)
+    assert (found["files"], found["stores"]) == ([str(conf)], ["filesystem", "rbd"])
+    assert found["ways"] == [expected.EVENTLET]
+    setting = found["report"]["settings"]["chunk_size"]
+    assert setting == {"value": 2 << 20, "source": f"oslo.config [fastio] chunk_size ({conf})"}
+    assert {entry["name"] for entry in found["report"]["patches"]} == {patch.name for patch in registry.patches()}
+    assert [entry["outcome"] for entry in found["report"]["patches"] if entry["name"] == "communicate"] == ["applied"]
+    assert found["changes"] == {patch.name: patch.changes for patch in registry.patches() if patch.changes}
+    assert len(found["expected"]) == len(expected.of(["filesystem", "rbd"], [expected.EVENTLET]))
+    text = command.as_text(found)
+    for each in found["expected"]:
+        for word in (each["what"], each["verdict"], each["source"]):
+            assert word in text
+    assert "\n  fix_input_items: " in text
+    assert not (tmp_path / "started").exists()
+
+
+@needs_oslo_config
+@pytest.mark.parametrize(
+    ("text", "stores"),
+    [
+        ("[DEFAULT]\nenabled_backends = a:file, b:rbd, c:file\n", ["filesystem", "rbd"]),
+        ("[glance_store]\nstores = http, swift\ndefault_store = file\n", ["filesystem", "http", "swift"]),
+        ("[glance_store]\nstores = s3, vsphere, cinder\n", ["cinder", "s3", "vmware"]),
+        ("[fastio]\nprofile = safe\n", ["filesystem", "http"]),
+    ],
+)  # fmt: skip
+def test_the_stores_of_a_configuration(conf: Path, text: str, stores: list[str]) -> None:
+    conf.write_text(text)
+    assert command.configuration([str(conf)], [], "")[1] == stores
+
+
+@pytest.mark.parametrize(
+    ("program", "ways"),
+    [
+        (["/opt/bin/glance-api"], ["eventlet"]), (["-m", "glance.cmd.api"], ["eventlet"]),
+        (["uwsgi", "--ini", "x"], ["threads"]), (["/usr/sbin/apache2"], ["threads"]), ([], ["eventlet", "threads"]),
+        (["nova-compute"], ["eventlet", "threads"]),
+    ],
+)  # fmt: skip
+def test_the_program_tells_how_glance_is_served(program: list[str], ways: list[str]) -> None:
+    assert command.ways_of(program) == ways
+
+
+def test_the_profile_is_seen(bare: Path) -> None:
+    text = check("--python", bare, path="", FASTIO_PROFILE="safe")
+    assert "profile = safe (from environment FASTIO_PROFILE)" in text
+    assert "change more than speed" not in text
+    assert "fix_" not in text
+    assert "\n  fix_input_items: " in check("--python", bare, path="")
+
+
+def test_an_interpreter_without_fastio(bare: Path) -> None:
+    found = answered("--python", bare, path="")
+    assert (found["left_alone"], found["expected"], found["stores"]) == ([], [], [])
+    assert (found["installed"], found["interpreter"]) == (False, str(bare))
+    # Nothing else of here is found there.
+    assert {name: version for name, version in found["report"]["versions"].items() if version != "absent"}.keys() == {
+        "fastio", "CPython"
+    }  # fmt: skip
+    assert {entry["name"] for entry in found["report"]["patches"] if entry["in_effect"]} >= {"communicate"}
+    assert f"fastio is not installed for {bare}" in command.as_text(found)
+
+
+def test_what_would_be_left_alone_is_told(bare: Path) -> None:
+    with_startup = packages(bare) / "sitecustomize.py"
+    with_startup.write_text(
+        "import subprocess\ndef _communicate(self, input, endtime, orig_timeout): return None, None\n"
+        "subprocess.Popen._communicate = _communicate\n"
+    )
+    try:
+        text = check("--python", bare, status=1, path="")
+    finally:
+        with_startup.unlink()
+    assert "left alone: communicate (subprocess:Popen._communicate): changed upstream code" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--python", "/nowhere/python"], "/nowhere/python cannot be asked: .*No such file"),
+        (["--python", "/bin/true"], "/bin/true did not answer"),
+        (["--config-file", "/nowhere/glance.conf"], "no file or directory '/nowhere/glance.conf'"),
+        (["--", "no-such-program"], "no program 'no-such-program'"),
+        (["--way", "fork"], "invalid choice: 'fork'"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_checked(arguments: list[str], words: str) -> None:
+    assert re.search(words, check(*arguments, status=2))
+
+
+def test_a_bad_setting() -> None:
+    assert "chunk_size: '12 parsecs' (from environment FASTIO_CHUNK_SIZE)" in check(
+        status=2, FASTIO_CHUNK_SIZE="12 parsecs"
+    )
+
+
+@needs_oslo_config
+def test_a_bad_setting_of_the_service(conf: Path) -> None:
+    conf.write_text("[fastio]\nprofile = fast\n")
+    text = check("--config-file", conf, status=2)
+    assert f"profile: 'fast' (from oslo.config [fastio] profile ({conf})) is not allowed" in text
+    conf.write_text("profile")
+    assert "the configuration cannot be read" in check("--config-file", conf, status=2)
+
+
+@needs_oslo_config
+def test_the_commands_of_the_page(conf: Path, service: Path, bare: Path) -> None:
+    page = (ROOT / "doc" / "source" / "operators" / "check.rst").read_text(encoding="utf-8")
+    commands = re.findall(r"code-block:: console\n\n   (.*)\n", page)
+    assert len(commands) == 3
+    for line in commands:
+        fitted = line.replace("/etc/glance/glance-api.conf", str(conf)).replace("/usr/bin/python3", str(bare))
+        fitted = fitted.replace("fastio check", f"{sys.executable} -m fastio check").replace(
+            "-- glance-api", f"-- {service}"
+        )
+        environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(["sh", "-c", fitted], env=environ, capture_output=True, text=True, timeout=200)
+        assert done.returncode == 0, done.stderr
+        assert "patches would be in effect" in done.stdout
+
+
+def test_an_older_fastio_there(bare: Path) -> None:
+    older = packages(bare) / "fastio.py"
+    older.write_text("__version__ = '0.0'\n")
+    try:
+        assert "is too old for this: upgrade it there" in check("--python", bare, path="", status=2)
+    finally:
+        older.unlink()
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_no_name_and_no_number_is_cut(width: int, bare: Path) -> None:
+    found = {**answered("--python", bare, path=""), "stores": ["rbd", "s3"], "ways": [*expected.WAYS]}
+    found["expected"] = [vars(each) for each in expected.of(found["stores"], found["ways"])]
+    text = command.as_text(found, width)
+    words = set(text.replace(",", " ").replace(":", " ").split())
+    assert {entry["name"] for entry in found["report"]["patches"] if entry["in_effect"]} <= {
+        word.rstrip(".") for word in words
+    }  # fmt: skip
+    for row in expected.table(expected.of(found["stores"], found["ways"])).rows:
+        assert {row[2].split()[0], row[3].split()[0], row[4].split()[0], row[6]} <= words
