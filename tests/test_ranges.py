@@ -84,3 +84,10 @@ def test_the_pythons() -> None:
     assert setup()["mypy"]["python_version"] == classifiers[0]
     for page in ("README.rst", "doc/source/install.rst"):
         assert f"Python {classifiers[0]} to {classifiers[-1]}" in text_of(page)
+
+
+def test_the_extras() -> None:
+    names = re.findall(
+        r"^``(\w+)`` ", (ROOT / "doc" / "source" / "install.rst").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert sorted(names) == sorted(setup()["options.extras_require"])
