@@ -22,6 +22,7 @@ from typing import Any, TextIO
 from benchmarks.harness import machine
 from benchmarks.harness.results import ROOT, THROUGHPUT, TIME, CaseResult, Result, VariantResult
 from benchmarks.harness.worker import SURROUNDINGS_VARIABLE
+from fastio.config import format_size
 
 #: Seconds for the start and the end of a case's backends. Each step has a limit of its own.
 _SURROUNDINGS = 600.0
@@ -174,6 +175,12 @@ class Options:
             parameters["size"] = min(self.size, own)
         return parameters
 
+    def title(self, case: Case) -> str:
+        """The case's title, which names its own size, and the size that is used instead."""
+        size = self.parameters(case, Variant("")).get("size")
+        own = case.parameters.get("size")
+        return case.title if size is None or size == own else f"{case.title}: {format_size(size)} in this run"
+
     def rounds_of(self, case: Case, variant: Variant) -> int:
         if self.quick:
             return 1
@@ -223,10 +230,11 @@ class _Bar(Step):
 
     def begin(self, what: str) -> None:
         self._what = what
-        self._bar.update(self._task, description=what)
 
     def end(self, how: str) -> None:
-        self._bar.update(self._task, advance=1, description=f"{self._what}: {how}")
+        # Above the bar, where it stays, and where it has room.
+        self._bar.console.print(f"  {self._what}: {how}", markup=False, highlight=False, soft_wrap=True)
+        self._bar.update(self._task, advance=1)
 
 
 class Progress:
@@ -258,7 +266,6 @@ class Progress:
             progress.TimeElapsedColumn(),
             progress.TextColumn("left"),
             progress.TimeRemainingColumn(),
-            progress.TextColumn("{task.description}", markup=False),
         )
         with progress.Progress(*columns, console=console) as bar:
             yield _Bar(bar, bar.add_task("", total=runs))
@@ -303,7 +310,7 @@ def _run_case(case: Case, result: Result, options: Options, path: Path | None, p
     variants = {variant.title: variant for variant in case.all_variants()}
     recorded = CaseResult(
         name=case.name,
-        title=case.title,
+        title=options.title(case),
         workload=case.workload,
         parameters=options.parameters(case, Variant("")),
         baseline=case.baseline or next(iter(variants)),
@@ -333,7 +340,7 @@ def _run_case(case: Case, result: Result, options: Options, path: Path | None, p
     schedule = [(True, each) for each in plan(warmups, options.seed)]
     schedule += [(False, each) for each in plan(measured, options.seed + 1)]
     with (
-        progress.case(case.title or case.name, sum(len(each) for _, each in schedule)) as step,
+        progress.case(options.title(case) or case.name, sum(len(each) for _, each in schedule)) as step,
         _surroundings(case, recorded, able) as told,
     ):
         for number, (warmup, titles) in enumerate(schedule):
@@ -442,7 +449,8 @@ def _run_once(variant: VariantResult, timeout: float, round_number: int, warmup:
     own = {**figures, **{key: found[key] for key in KEPT if key in found}}
     variant.details = {key: value for key, value in found.items() if key not in own}
     variant.runs.append({"round": round_number, "warmup": warmup, "started": started, **own})
-    return f"{figures['seconds']:.3f} s" + ("" if figures["verified"] else ", wrong data")
+    rate = f", {figures['bytes'] / figures['seconds'] / 1e6:.4g} MB/s" if figures.get("bytes") else ""
+    return f"{figures['seconds']:.3f} s{rate}" + ("" if figures["verified"] else ", wrong data")
 
 
 def _outcome(variant: VariantResult, timeout: float, told: Mapping[str, Any]) -> dict[str, Any] | str:

@@ -16,6 +16,7 @@ import contextlib
 import os
 import platform
 import socket
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -28,13 +29,15 @@ from locust import User
 from locust.dispatch import UsersDispatcher
 from locust.env import Environment
 from locust.exception import RPCError
-from locust.runners import MasterRunner, Runner, WorkerNode
+from locust.runners import MasterRunner, Runner, WorkerNode, WorkerRunner
 
 from benchmarks.load import Failed, files
 from benchmarks.load import plan as plans
+from benchmarks.load.live import Live
 from benchmarks.load.plan import Plan
 from benchmarks.load.records import Writer
 from benchmarks.load.users import StorageUser, Work
+from fastio.terminal import Terminal
 
 #: Bytes of the file of records that are sent at a time.
 PIECE = 256 << 10
@@ -133,6 +136,9 @@ class Worker:
             "exceptions": [each["msg"] for each in self._runner.exceptions.values()],
         }
         self._forget()
+        if isinstance(self._runner, WorkerRunner):
+            # The master gets them every three seconds; these are the last ones.
+            self._runner._send_stats()
         self._runner.send_message("finished", about)
 
     def _send_records(self) -> None:
@@ -211,10 +217,16 @@ class Master:
         def all_ended() -> bool:
             return all(number in self._finished or self._is_lost(client) for number, client in enumerate(clients))
 
-        with contextlib.suppress(LoadTimeout):
-            # A worker that has not reported by then is recorded as lost.
-            self.wait(all_ended, ends, "the users' end")
+        live = Live(self._plan, self._runner.stats)
+        with live.shown(), contextlib.suppress(LoadTimeout):
+            showing = gevent.spawn(live.go_on, gevent.sleep)
+            try:
+                # A worker that has not reported by then is recorded as lost.
+                self.wait(all_ended, ends, "the users' end")
+            finally:
+                showing.kill()
         self._write(started, len(clients))
+        Terminal(sys.stderr).table(live.summary())
 
     def _is_lost(self, client: str) -> bool:
         known = getattr(self._runner, "clients", None)

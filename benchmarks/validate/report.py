@@ -47,7 +47,8 @@ def markdown(outcome: Outcome) -> str:
 
 
 def _lead(outcome: Outcome, failures: Sequence[str]) -> list[Part]:
-    judgement = Text(tables.headline(outcome), "bad" if failures else "good")
+    tone = "bad" if failures else "good" if tables.was_run(outcome) else ""
+    judgement = Text(tables.headline(outcome), tone)
     return [judgement, Notes([*tables.verdicts(outcome), *failures])]
 
 

@@ -162,12 +162,17 @@ def tracebacks(outcome: Outcome) -> Iterator[tuple[str, str]]:
                 yield f"{found.test} ({place}): {found.stock.outcome} → {found.patched.outcome}", found.patched.detail
 
 
+def was_run(outcome: Outcome) -> bool:
+    """Whether there is anything to judge."""
+    return any(each.rows or each.suites for each in outcome.pythons)
+
+
 def headline(outcome: Outcome) -> str:
     """The judgement in a sentence."""
     failures = outcome.failures()
     if failures:
         return f"FAILED: {len(failures)} reason{'s' * (len(failures) != 1)}"
-    if not any(each.rows or each.suites for each in outcome.pythons):
+    if not was_run(outcome):
         return "Nothing was run"
     if outcome.empty():
         return "No difference from stock"

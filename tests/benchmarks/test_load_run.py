@@ -4,6 +4,7 @@ import collections
 import contextlib
 import dataclasses
 import importlib.util
+import io
 import json
 import re
 import signal
@@ -14,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,10 +27,12 @@ pytest.importorskip("numpy", reason="the analysis needs the extra 'bench'")
 
 from benchmarks.backends import SERVICES
 from benchmarks.load import analysis, client, protocols, report
+from benchmarks.load.live import Live
 from benchmarks.load.plan import Operation, Plan
 from tests.backends.required import usable
 from tests.benchmarks import object_server
 from tests.conftest import with_services
+from tests.test_terminal import on_a_terminal
 
 pytestmark = with_services
 
@@ -134,12 +138,48 @@ def test_two_workers_elsewhere(tmp_path) -> None:
     """The example of the documentation, on loopback."""
     with elsewhere(tmp_path, plan()) as (workers, run, objects):
         master = run()
-        assert master.wait(120) == 0, master.stderr.read()
+        _, said = master.communicate(timeout=120)
+        assert master.returncode == 0, said
         assert [worker.wait(60) for worker in workers] == [0, 0]
+    # The workers' last figures are in the summary.
+    (row,) = [line.split() for line in said.splitlines() if line.startswith("read ")]
+    assert row[1:3] == ["100", "0"]
     found = read(tmp_path / "run")
     assert collections.Counter(objects.numbers) == TWICE
     assert len(found.workers) == 2 and len(found.operations) == 100
     assert all(abs(worker["clock_offset"]) <= worker["clock_error"] + 0.001 for worker in found.workers)
+
+
+def test_a_run_on_a_terminal_shows_what_it_has_done(tmp_path) -> None:
+    pytest.importorskip("rich", reason="it comes with the extra 'load'")
+    mock = Plan(protocol="mock", server={"delay": 0.01}, operations=plan().operations, users=2, seconds=3)
+    command = ("run", written(tmp_path, mock), "--output", str(tmp_path / "run"))
+    text = on_a_terminal(80, sys.executable, "-m", "benchmarks.load", *command)
+    lines = [re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", line) for line in re.split("[\r\n]+", text)]
+    live = [line for line in lines if re.match(r"\d+ of 3 s: \d+ operations, 0 failed, [\d.]+/s, ", line)]
+    assert live
+    head = next(index for index, line in enumerate(lines) if line.startswith("operation "))
+    assert lines[head].split()[:3] == ["operation", "operations", "failed"]
+    assert max(map(len, lines[head:])) <= 80
+
+
+def test_a_run_in_a_log_is_told_in_lines() -> None:
+    class Stopped(Exception):
+        pass
+
+    def sleep(seconds: float, slept: list[float] = []) -> None:  # noqa: B006 (counts the calls)
+        slept.append(seconds)
+        if len(slept) > 2:
+            raise Stopped
+
+    total = SimpleNamespace(num_requests=10, num_failures=1, total_content_length=1 << 20,
+                            get_response_time_percentile=lambda part: part * 100)  # fmt: skip
+    stream = io.StringIO()
+    with pytest.raises(Stopped):
+        Live(plan(), SimpleNamespace(total=total), stream).go_on(sleep)
+    assert len(stream.getvalue().splitlines()) == 2
+    assert " s: 10 operations, 1 failed, " in stream.getvalue()
+    assert "p50 50.0 ms, p99 99.0 ms" in stream.getvalue()
 
 
 def test_fewer_users_than_workers(tmp_path) -> None:

@@ -32,11 +32,15 @@ def lead(analysis: Analysis) -> list[page.Part]:
     counts = analysis.trace.counts
     bad = outcomes[FAILED] + outcomes[ABORTED]
     said = ", ".join(f"{outcomes[each]} {each}" for each in OUTCOMES if outcomes[each])
-    text = f"{len(analysis.requests)} requests: {said or 'none'}"
-    tone = "" if not analysis.requests else "bad" if bad else "good"
+    commands = _commands_run(analysis)
+    failed = sum(map(_command_failed, commands))
+    about = [f"{_count(len(analysis.requests), 'request')}: {said}"] if analysis.requests else []
+    about += [f"{_count(len(commands), 'command')}: {len(commands) - failed} ok, {failed} failed"] if commands else []
+    text = "; ".join(about) or "no requests and no commands"
+    tone = "" if not about else "bad" if bad or failed else "good"
     notes = [
-        f"{counts['events']} events of {counts['processes']} processes on {counts['hosts']} hosts, "
-        f"in {counts['files']} files",
+        f"{_count(counts['events'], 'event')} of {_count(counts['processes'], 'process', 'processes')} on "
+        f"{_count(counts['hosts'], 'host')}, in {_count(counts['files'], 'file')}",
     ]
     if counts["lost events"]:
         notes.append(f"{counts['lost events']} events were lost while recording: what is missing may be among them")
@@ -57,6 +61,7 @@ def sections(analysis: Analysis, chosen: str | None = None) -> list[page.Section
         page.Section("Requests", _requests(analysis)),
         page.Section("Where the time went", _components(analysis)),
         page.Section("States", _states(analysis)),
+        page.Section("Commands", _commands(analysis)),
         page.Section("Errors", _errors(analysis)),
         page.Section("Resources", _resources(analysis)),
         page.Section("Clocks", _clocks(analysis)),
@@ -193,12 +198,43 @@ def _states(analysis: Analysis) -> list[page.Part]:
     return parts
 
 
+# Commands.
+
+
+def _commands_run(analysis: Analysis) -> list[Span]:
+    return [span for span in analysis.trace.spans() if span.name == "subprocess.communicate"]
+
+
+def _command_failed(span: Span) -> bool:
+    return bool(span.values.get("code")) or span.values.get("outcome") == "error"
+
+
+def _commands(analysis: Analysis) -> list[page.Part]:
+    """The programs that were run through ``communicate()``, and how they ended."""
+    programs: dict[str, list[Span]] = {}
+    for span in _commands_run(analysis):
+        programs.setdefault(str(span.values.get("program", EMPTY)), []).append(span)
+    rows = []
+    for program, own in programs.items():
+        codes = Counter(span.values["code"] for span in own if span.values.get("code"))
+        ends = ", ".join(f"{code} ({count})" for code, count in codes.most_common())
+        times = [span.duration for span in own if span.whole]
+        rows.append([program, str(len(own)), str(sum(map(_command_failed, own))), ends, *_percentile_cells(times)])
+    head = ["program", "commands", "failed", "exit statuses but 0", *_percentile_heads()]
+    return [page.Table("Commands by program", head, rows)] if rows else []
+
+
+def _count(number: int, noun: str, plural: str = "") -> str:
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
 # Errors.
 
 
 def _errors(analysis: Analysis) -> list[page.Part]:
     if not analysis.groups:
-        return [page.Text("No errors.")]
+        failed = sum(map(_command_failed, _commands_run(analysis)))
+        return [page.Text(f"No errors, but {_count(failed, 'command')} failed, see above." if failed else "No errors.")]
     causes = Counter(analysis.causes.values())
     rows = [
         [g.component, g.template, g.category, str(g.count), str(g.recovered or EMPTY), g.request or EMPTY]

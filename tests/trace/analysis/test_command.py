@@ -124,7 +124,21 @@ def test_one_host_needs_no_scipy(capsys, monkeypatch, tmp_path):
         monkeypatch.setitem(sys.modules, name, None)
     status, out, _ = run(capsys, tmp_path)
     assert status == 0
-    assert "1 requests: 1 ok" in out
+    assert out.startswith("1 request: 1 ok\n  * 2 events of 1 process on 1 host, in 1 file\n")
+
+
+def test_commands_count_and_their_failures_are_shown(capsys, tmp_path):
+    process = Process(Host("api"), 1, "tool")
+    for number, code in enumerate((0, 3, 3)):
+        span = process.begin(BEGIN + number * MS, "subprocess.communicate", program="qemu-img")
+        process.end(BEGIN + (number + 1) * MS, span, "subprocess.communicate", code=code)
+    process.write(tmp_path)
+    status, out, _ = run(capsys, tmp_path)
+    assert status == 0
+    assert out.startswith("3 commands: 1 ok, 2 failed\n")
+    (row,) = [line for line in out.splitlines() if line.startswith("qemu-img")]
+    assert row.split()[:5] == ["qemu-img", "3", "2", "3", "(2)"]
+    assert "No errors, but 2 commands failed" in out
 
 
 def test_what_is_missing_is_named_with_the_extra(directory, capsys, monkeypatch):
