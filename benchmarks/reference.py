@@ -14,6 +14,7 @@ from unittest import mock
 from benchmarks import documentation
 from fastio import checkout, cli, config
 from fastio import expected as gains
+from fastio.counters import Reason
 from fastio.patching import registry
 from fastio.renames import RENAMED
 from fastio.report import MEANING
@@ -42,6 +43,11 @@ def outcomes() -> str:
     """A row for each outcome."""
     rows = [[outcome.value, meaning] for outcome, meaning in MEANING.items()]
     return Table("", ["outcome", "meaning"], rows).rst()
+
+
+def reasons() -> str:
+    """A row for each reason why a call is left to upstream's code."""
+    return Table("", ["reason", "meaning"], [[reason.value, reason.meaning] for reason in Reason]).rst()
 
 
 def patches() -> str:

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from fastio.config import Options, Settings
     from fastio.keywords import Keywords, Patched
     from fastio.report import Report
+    from fastio.watching.metrics import Metrics
 
 __version__ = VERSION
-__all__ = ["names", "patch", "patched", "settings", "status", "unpatch"]
+__all__ = ["metrics", "names", "patch", "patched", "settings", "status", "unpatch"]
 
 
 def patch(
@@ -50,18 +51,19 @@ def patch(
         ``store_chunk_size`` and ``store_chunk_sizes`` (such as ``{"s3": "256KiB"}``), ``trace`` (a directory; see the
         documentation), ``trace_buffer``, ``trace_file_size`` and ``trace_total_size`` (sizes), ``profile``
         (``default``, or ``safe`` without the patches that change more than speed), ``disabled`` and ``also`` (names of
-        patches), ``site_fingerprints`` (a file of code that the site knows), and ``enabled``. A
-        setting that is not given here comes from the environment (``FASTIO_CHUNK_SIZE`` …), from ``conf``, or from the
-        defaults
+        patches), ``site_fingerprints`` (a file of code that the site knows), ``verbose`` (a line in the log for each
+        call), and ``enabled``. A setting that is not given here comes from the environment (``FASTIO_CHUNK_SIZE`` …), from
+        ``conf``, or from the defaults
     :returns: what became of each patch
     :raises fastio.errors.SettingError: for a bad setting, before anything is patched
     :raises fastio.errors.UnknownPatchError: for a name that does not exist, before anything is patched
     :raises fastio.errors.PatchError: with ``strict``
     """
-    from fastio import guru
+    from fastio import config, guru, watching
     from fastio.patching import patcher
 
     report = patcher.apply(names, strict, settings, _options(conf))
+    watching.follow(config.in_force())
     guru.offer(lambda: status().text(everything=True))
     return report
 
@@ -80,9 +82,13 @@ def unpatch(names: str | Sequence[str] | None = None) -> Report:
     If another tool has wrapped a function of fastio in the meantime, that function stays and passes every call through.
     The report then names the wrapper.
     """
+    from fastio import watching
     from fastio.patching import patcher
 
-    return patcher.revert(names)
+    report = patcher.revert(names)
+    if names is None:
+        watching.follow(None)
+    return report
 
 
 def patched(
@@ -97,9 +103,12 @@ def patched(
     At the end, the patches that it applied are taken back, and the earlier settings apply again. It is a decorator as
     well: the patches are then applied while the function runs.
     """
+    from functools import partial
+
+    from fastio import watching
     from fastio.patching import patcher
 
-    return patcher.applied(names, strict, settings, _options(conf))
+    return watching.during(partial(patcher.applied, names, strict, settings, _options(conf)))
 
 
 def status() -> Report:
@@ -107,6 +116,16 @@ def status() -> Report:
     from fastio.patching import patcher
 
     return patcher.status()
+
+
+def metrics() -> Metrics:
+    """Return what each patch did in this process: calls that it took, bytes, and fallbacks by reason.
+
+    The counts begin at zero, and again in a forked child.
+    """
+    from fastio.watching import metrics
+
+    return metrics.read()
 
 
 def settings() -> Settings:

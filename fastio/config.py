@@ -238,6 +238,10 @@ SETTINGS = (
             "a file that fastio fingerprint add has written",
             "File with the code that this site has read and signed, such as a distribution's fixes. Patches are in "
             "effect with this code as well."),
+    Setting("verbose", "FASTIO_VERBOSE", False, _parse_switch,
+            "1, true, yes, on or 0, false, no, off",
+            "A line in the log for each call: that a patch took it, or why it went to upstream's code. For looking "
+            "into something, not for a busy service."),
     Setting("enabled", "FASTIO", True, _parse_switch,
             "1, true, yes, on or 0, false, no, off", "The kill switch: with FASTIO=0, fastio.patch() does nothing."),
 )  # fmt: skip
@@ -263,6 +267,7 @@ class Settings:
     disabled: tuple[str, ...]
     also: tuple[str, ...]
     site_fingerprints: str | None
+    verbose: bool
     enabled: bool
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 

@@ -47,6 +47,12 @@ MEANING = {
     Outcome.OFF: "the patch was not asked for, is not in the default, or is disabled",
 }
 
+#: What became of a patch as a whole: the first of these that one of its targets has.
+_TELLING = (
+    Outcome.FAILED, Outcome.CHANGED, Outcome.UNSUPPORTED, Outcome.SHADOWED, Outcome.REVERTED, Outcome.WAITING,
+    Outcome.APPLIED, Outcome.ALREADY, Outcome.OFF, Outcome.NOT_NEEDED, Outcome.ABSENT,
+)  # fmt: skip
+
 _LEFT_ALONE = frozenset({Outcome.UNSUPPORTED, Outcome.CHANGED, Outcome.FAILED})
 
 
@@ -101,12 +107,19 @@ class Report:
         raise KeyError(name if target is None else f"{name} {target}")
 
     def summary(self) -> str:
-        """Return a summary of one line, for the log."""
-        counts: dict[str, int] = {}
+        """Return a summary of one line, for the log: how many patches are applied, and what became of the others.
+
+        A patch counts as applied if it is at all of its targets that are installed and need it.
+        """
+        outcomes: dict[str, set[Outcome]] = {}
         for entry in self.entries:
-            counts[entry.outcome.value] = counts.get(entry.outcome.value, 0) + 1
-        parts = [f"{count} {outcome}" for outcome, count in counts.items()]
-        return "fastio: " + (", ".join(parts) or "nothing asked for")
+            outcomes.setdefault(entry.name, set()).add(entry.outcome)
+        counts = Counter(next(each for each in _TELLING if each in found) for found in outcomes.values())
+        if not counts:
+            return "fastio: nothing asked for"
+        applied = counts.pop(Outcome.APPLIED, 0) + counts.pop(Outcome.ALREADY, 0)
+        others = [f"{counts[outcome]} {outcome}" for outcome in _TELLING if counts[outcome]]
+        return ", ".join([f"fastio: {applied} patch{'es' * (applied != 1)} applied", *others])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, as ``fastio status --json`` prints it."""

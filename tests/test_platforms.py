@@ -140,8 +140,8 @@ def test_a_unit_and_its_drop_in() -> None:
 
 
 def test_the_summary_in_a_log() -> None:
-    log = "INFO fastio fastio: 1 applied\nother\nINFO fastio fastio: 27 applied, 4 absent\nfastio: no\n"
-    assert packaged.summary_of(log) == "27 applied, 4 absent"
+    log = "INFO fastio fastio: 1 patch applied\nother\nINFO fastio fastio: 27 patches applied, 4 absent\nfastio: no\n"
+    assert packaged.summary_of(log) == "27 patches applied, 4 absent"
     assert packaged.summary_of("nothing\n") == ""
 
 

@@ -56,7 +56,11 @@ def test_outcome_by_name() -> None:
 
 
 def test_summary() -> None:
-    assert report(APPLIED, CHANGED, APPLIED).summary() == "fastio: 2 applied, 1 changed upstream code"
+    waiting = Entry("communicate", "other:Popen._communicate", Outcome.WAITING, "")
+    absent = Entry("communicate", "third:Popen._communicate", Outcome.ABSENT, "")
+    assert report(APPLIED, CHANGED, APPLIED).summary() == "fastio: 1 patch applied, 1 changed upstream code"
+    assert report(APPLIED, absent).summary() == "fastio: 1 patch applied"
+    assert report(APPLIED, waiting).summary() == "fastio: 0 patches applied, 1 waiting for import"
     assert report().summary() == "fastio: nothing asked for"
 
 

@@ -28,7 +28,7 @@ NOT_WAITING = {
      "registry.select([name for name in asked if name not in on_demand])"): "names of patches",
     ("trace/wsgi.py:traced.trace", "_Request(environ, *names).run(application, start_response)"): "the application",
     ("patches/subprocess/_popen.py:replacement._communicate",
-     "communicate(self, input, endtime, orig_timeout, dialect, mode, resumes)"): "see _popen.communicate",
+     "communicate(self, input, endtime, orig_timeout, dialect, mode, resumes, counts)"): "see _popen.communicate",
     ("patching/places.py:find.look", "accept(value)"): "a question about a function",
 }  # fmt: skip
 
@@ -64,7 +64,7 @@ IN_THE_HUB = {
     ("patches/subprocess/_popen.py:communicate", "popen.wait(timeout=dialect.remaining(popen, endtime))"):
         "upstream's, or see wait.py and green_wait.py",
     ("patches/eventlet/green_wait.py:make.wait",
-     "child_exit.wait(self, timeout, hub_wait.WAITER, reap, namespace['TimeoutExpired'])"): "the hub watches",
+     "child_exit.wait(self, timeout, hub_wait.WAITER, reap, namespace['TimeoutExpired'], _counts)"): "the hub watches",
     ("patches/glance_store/store_rbd.py:_Request.wait",
      "offload.run(self.completion.wait_for_complete_and_cb)"): "a worker's",
     ("patches/glance_store/store_rbd.py:ReadAhead.read", "request.wait()"): "a worker's",
@@ -89,7 +89,7 @@ NATIVE = {
     ("concurrency/waiting.py:NativeWaiter.exited", "popen.wait(seconds)"): "waiter() gives it where there is no hub",
     ("patching/exclusive.py:Exclusive.run", "with self._lock"): "patching; see there who holds it, and for how long",
     ("patches/subprocess/wait.py:make._wait",
-     "child_exit.wait(self, timeout, waiter, reap, namespace['TimeoutExpired'])"):
+     "child_exit.wait(self, timeout, waiter, reap, namespace['TimeoutExpired'], _counts)"):
         "current.may_block()",
     ("patches/glance_store/store_rbd.py:_Request.wait_natively", "self.completion.wait_for_complete_and_cb()"):
         "what librbd has called back for already, or while an image is thrown away, where greenlets must not switch",

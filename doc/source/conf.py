@@ -38,6 +38,7 @@ def write_reference(app):
         reference.profiles,
         reference.expected,
         reference.outcomes,
+        reference.reasons,
     ):
         write_generated(f"{make.__name__}.rst", [make()])
 

@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from fastio.counters import Reason, Tally
+
 #: Longer time-outs, in seconds, are left to upstream: poll counts milliseconds in 32 bits.
 _LONGEST = 2_000_000
 _WAITABLE = os.WEXITED | os.WNOHANG | os.WNOWAIT
@@ -16,20 +18,20 @@ class _Waiter(Protocol):
     def readable(self, fd: int, seconds: float | None) -> bool: ...
 
 
-def until_exit(pid: int, waiter: _Waiter, seconds: float | None) -> bool | None:
+def until_exit(pid: int, waiter: _Waiter, seconds: float | None) -> bool | Reason:
     """Wait until the child ``pid`` has exited; False if that takes more than ``seconds``.
 
-    None where there is nothing to wait for in this way: the child has exited, is not ours or was
+    A reason where there is nothing to wait for in this way: the child has exited, is not ours or was
     reaped by somebody else (ECHILD, also with SIGCHLD ignored), no descriptor is left (EMFILE), or
     the kernel has no pidfd. The caller then goes on as upstream does. The child is not reaped.
     """
     try:
         # Only a child that nobody has reaped keeps its pid; another process could have it by now.
         if os.waitid(os.P_PID, pid, _WAITABLE) is not None:
-            return None
+            return Reason.EXITED
         pidfd = os.pidfd_open(pid)
     except (OSError, AttributeError):
-        return None
+        return Reason.REFUSED
     try:
         # The number may have been another file's a moment ago.
         waiter.opened(pidfd)
@@ -44,16 +46,23 @@ def wait(
     waiter: _Waiter,
     wrapped: Callable[[float | None], Any],
     expired: type[Exception],
+    counts: Tally,
 ) -> Any:
     """``Popen.wait``: ``waiter`` waits until the child has exited or the time is over, then let upstream reap.
 
     :param wrapped: upstream's wait, given the seconds that are left
     :param expired: the TimeoutExpired that the caller is to see, with the whole of ``timeout``
+    :param counts: of the patch that waits
     """
     if popen.returncode is not None or timeout is not None and not 0 < timeout <= _LONGEST:
         return wrapped(timeout)
     endtime = None if timeout is None else time.monotonic() + timeout
-    if until_exit(popen.pid, waiter, timeout) is None or endtime is None:
+    found = until_exit(popen.pid, waiter, timeout)
+    if isinstance(found, Reason):
+        counts.fell_back(found)
+        return wrapped(timeout)
+    counts.took()
+    if endtime is None:
         return wrapped(timeout)
     try:
         return wrapped(max(0.0, endtime - time.monotonic()))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from fastio import config, counters
 from fastio.concurrency import budget, current
 from fastio.config import KIB
+from fastio.counters import Tally
 
 #: The least that one of many images' transfers moves in a turn, in bytes, unless ``yield_bytes`` is less. A turn of
 #: glance's costs more than one of a pipe's: twenty downloads at a time with 64 KiB in each were slower than stock's.
@@ -37,10 +38,12 @@ class Pace:
     :param fixed: bytes of each share on a native thread; those yield by themselves, and have no budget in common
     """
 
-    __slots__ = ("_active", "_begun", "_fixed", "_floor", "left")
+    __slots__ = ("_active", "_begun", "_fixed", "_floor", "counts", "left")
 
-    def __init__(self, floor: int = SHARE, fixed: int | None = None) -> None:
+    def __init__(self, floor: int = SHARE, fixed: int | None = None, counts: Tally = counters.UNCOUNTED) -> None:
         self._floor = floor
+        #: of the patch that the transfer is for
+        self.counts = counts
         self._fixed = fixed
         self._begun = False
         self._active = False
@@ -59,7 +62,7 @@ class Pace:
             return False
         from eventlet import sleep
 
-        counters.yields += 1
+        counters.io.yields += 1
         # Those who yield at the same time are the ones that share.
         budget.shared.enter(self)
         try:
@@ -79,6 +82,7 @@ class Pace:
     def moved(self, count: int) -> None:
         """So many bytes were moved."""
         self.left -= count
+        self.counts.bytes += count
 
     def enter(self) -> Pace:
         """Count as active from now on, also while nobody yields."""

@@ -142,7 +142,7 @@ class Child:
                 try:
                     count = drain.move(min(size, pace.left))
                 except BlockingIOError:
-                    counters.waits += 1
+                    counters.io.waits += 1
                     if not self._waiter.readable(self._fd, self._remaining()):
                         raise self._expired() from None
                     pace.renew()
@@ -164,7 +164,7 @@ class Child:
                     try:
                         pace.moved(feed.move(pace.left))
                     except BlockingIOError:
-                        counters.waits += 1
+                        counters.io.waits += 1
                         self._waiter.writable(self._fd)
                         pace.renew()
         finally:

@@ -22,7 +22,7 @@ class Drain:
         pipe memory (``pipe-user-pages-soft``). 0 leaves the pipe as it is
     """
 
-    __slots__ = ("fd", "chunk_size", "done", "may_block", "_nonblocking", "_sink", "_growth", "_has_much")
+    __slots__ = ("fd", "chunk_size", "done", "may_block", "total", "_nonblocking", "_sink", "_growth", "_has_much")
 
     def __init__(self, fd: int, chunk_size: int, pipe_size: int) -> None:
         self.fd = fd
@@ -31,6 +31,8 @@ class Drain:
         self.done = False
         #: another read without a wait in between could block in the kernel, or would find nothing
         self.may_block = False
+        #: bytes that were read
+        self.total = 0
         self._nonblocking = not syscalls.is_blocking(fd)
         self._sink = io.BytesIO()
         self._growth = pipes.Growth(fd, pipe_size)
@@ -57,13 +59,14 @@ class Drain:
             count = self._sink.write(_read(self.fd, size))
         finally:
             scratch.give_back(buffer)
-        counters.reads += 1
+        counters.io.reads += 1
         if count == 0:
             self.done = True
             return 0
         # With less than was asked for nothing is left.
         self.may_block = count < size or not self._nonblocking
-        counters.bytes_in += count
+        self.total += count
+        counters.io.bytes_in += count
         if count >= min(self.chunk_size, pipes.DEFAULT_CAPACITY // 2):
             self._has_much = True
             self._growth.ask()

@@ -61,7 +61,7 @@ def exchange(
                     break
                 patience = LOOK if patience is None else min(LOOK, patience)
             ready = selector.wait(patience)
-            counters.waits += 1
+            counters.io.waits += 1
             # The time is looked at again before anything is moved, as the standard library does.
             peer.remaining()
             if ready:
@@ -100,5 +100,5 @@ def _move_some(stream: Drain | Feed, pace: Pace) -> bool:
             return True
         if stream.may_block:
             return False
-    counters.yields += 1
+    counters.io.yields += 1
     return False

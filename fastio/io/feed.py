@@ -71,8 +71,8 @@ class Feed:
         self.offset += count
         if len(self._data) - self.offset > pipes.DEFAULT_CAPACITY:
             self._growth.ask()
-        counters.writes += 1
-        counters.bytes_out += count
+        counters.io.writes += 1
+        counters.io.bytes_out += count
         return count
 
     def close(self) -> None:

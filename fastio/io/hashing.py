@@ -13,8 +13,10 @@ from collections.abc import Callable
 from types import BuiltinMethodType
 from typing import Any
 
+from fastio import counters
 from fastio.concurrency.events import NativeEvent
 from fastio.concurrency.threads import Event, Worker, Workers
+from fastio.counters import Reason, Tally
 
 #: Below it hashlib keeps the GIL (``HASHLIB_GIL_MINSIZE`` in CPython), so that a thread could do nothing in parallel.
 SMALL = 2048
@@ -93,11 +95,14 @@ class BackgroundHash:
     worth it is hashed before it returns. Whatever needs the state of the hash waits for the thread first.
 
     A hash object that is not written in C does all of its work in the thread that calls it.
+
+    :param counts: of the patch that it is for: the bytes that threads hash, and the calls that hash by themselves
     """
 
-    __slots__ = ("_hash", "_is_native", "_pending", "_pending_bytes", "_pool", "_unfinished", "_worker")
+    __slots__ = ("_counts", "_hash", "_is_native", "_pending", "_pending_bytes", "_pool", "_unfinished", "_worker")
 
-    def __init__(self, hash: Any, pool: Pool) -> None:
+    def __init__(self, hash: Any, pool: Pool, counts: Tally = counters.UNCOUNTED) -> None:
+        self._counts = counts
         self._hash = hash
         self._is_native = type(getattr(hash, "update", None)) is BuiltinMethodType
         self._pool = pool
@@ -112,12 +117,20 @@ class BackgroundHash:
         """As that of hashlib."""
         size = len(data) if type(data) is bytes else 0
         if size < SMALL or not self._is_native or self._pool.is_forking():
+            self._counts.fell_back(self._why_not(data))
             return self._call(self._hash.update, data)
         self._pending.append(data)
         self._pending_bytes += size
         if self._pending_bytes >= BATCH:
             self._hand_over()
         return None
+
+    def _why_not(self, data: Any) -> Reason:
+        if not self._is_native:
+            return Reason.FOREIGN
+        if type(data) is not bytes:
+            return Reason.INPUT
+        return Reason.SMALL if len(data) < SMALL else Reason.FORKING
 
     def _hand_over(self) -> None:
         """Give what is pending to a thread, and wait if it has too much to do."""
@@ -147,6 +160,7 @@ class BackgroundHash:
             pieces = [b"".join(pieces)]
         self._unfinished.append(size)
         self._pool.batches += 1
+        self._counts.moved(size)
         # Nothing that is in the job refers to this object: the last to let go of it must not be the thread.
         worker.submit(map(self._hash.update, pieces), map(self._unfinished.remove, (size,)))
 
@@ -170,7 +184,7 @@ class BackgroundHash:
 
     def copy(self) -> BackgroundHash:
         """As that of hashlib."""
-        return BackgroundHash(self._call(self._hash.copy), self._pool)
+        return BackgroundHash(self._call(self._hash.copy), self._pool, self._counts)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._hash, name)

@@ -12,13 +12,15 @@ import io
 import socket
 import ssl
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from requests.adapters import HTTPAdapter
 from urllib3.poolmanager import PoolKey, PoolManager
 
+from fastio import counters
 from fastio.concurrency import current, waiting
 from fastio.concurrency.pace import Pace
+from fastio.counters import Reason, Tally
 from fastio.io import lowwater, unbuffered
 
 
@@ -87,46 +89,61 @@ class Body:
 
     :param raw: urllib3's response
     :param read: what reads from it; ``raw.read`` by default
+    :param counts: of the patch that it is for; a body that is left to upstream's code counts as one call
     """
 
-    def __init__(self, raw: Any, read: Callable[..., bytes] | None = None) -> None:
+    def __init__(self, raw: Any, read: Callable[..., bytes] | None = None, counts: Tally = counters.UNCOUNTED) -> None:
         self._raw = raw
+        self._counts = counts
+        self._left_alone = False
         self._read = raw.read if read is None else read
 
     def read(self, amount: int | None = None, *args: Any, **kwargs: Any) -> bytes:
         left = getattr(self._raw, "length_remaining", None)
-        if not amount or not isinstance(left, int):
+        if not amount or left == 0:
             return self._read(amount, *args, **kwargs)
         sock = getattr(getattr(self._raw, "connection", None), "sock", None)
-        # Looked up each time: under eventlet it is the green one. A subclass does more than a socket does.
-        if type(sock) is not socket.socket or sock.gettimeout() is not None:
+        why_not = _why_not(sock, left)
+        if why_not is not None:
+            if not self._left_alone:
+                self._left_alone = True
+                self._counts.fell_back(why_not)
             return self._read(amount, *args, **kwargs)
-        return lowwater.read(sock, lambda size: self._read(size, *args, **kwargs), amount, left)
+        data = lowwater.read(sock, lambda size: self._read(size, *args, **kwargs), amount, cast(int, left))
+        self._counts.moved(len(data))
+        return data
 
 
-def read_unbuffered(response: Any) -> None:
+def _why_not(sock: Any, left: Any) -> Reason | None:
+    """Why the rest of a body is left to upstream's code; None if it is not."""
+    if not isinstance(left, int):
+        return Reason.FRAMING
+    # Looked up each time: under eventlet it is the green one. A subclass does more than a socket does.
+    if type(sock) is not socket.socket:
+        return Reason.TLS if isinstance(sock, ssl.SSLSocket) else Reason.FOREIGN
+    return None if sock.gettimeout() is None else Reason.TIMEOUT
+
+
+def read_unbuffered(response: Any, counts: Tally = counters.UNCOUNTED) -> None:
     """Have the body of requests' ``response`` read as :mod:`fastio.io.unbuffered` does.
 
     urllib3 and http.client keep doing what they do of lengths, errors and the connection: only the file below them is
     another one. Where that is not what they usually have, nothing changes.
+
+    :param counts: of the patch that it is for
     """
-    original = getattr(response.raw, "_fp", None)
-    if type(original) is not http.client.HTTPResponse or original.chunked or not original.length:
+    original: Any = getattr(response.raw, "_fp", None)
+    why_not = _why_not_unbuffered(original)
+    if why_not is not None:
+        counts.fell_back(why_not)
         return
-    below = original.fp
-    if original.length < 2 * lowwater.LEAST or type(below) is not io.BufferedReader:
-        return
-    file = type(below.raw)
-    # By name: eventlet has a copy of the module, whose sockets are the green ones' files.
-    if (file.__module__, file.__qualname__) != ("socket", "SocketIO"):
-        return
-    sock = below.raw._sock  # type: ignore[attr-defined]
-    # Looked up each time: under eventlet they are the green ones. A subclass does more than a socket does.
-    if type(sock) not in (socket.socket, ssl.SSLSocket) or sock.gettimeout() == 0:
-        return
-    before = after = None
+    counts.took()
+    below = cast(Any, original).fp
+    sock = below.raw._sock
+    before: Callable[[], None] | None = None
+    after: Callable[[int], None] = counts.moved
     if current.is_green():
-        pace = Pace()
+        pace = Pace(counts=counts)
         before, after = pace.yield_when_due, pace.moved
     raw: unbuffered.Unbuffered
     if type(sock) is ssl.SSLSocket:
@@ -134,6 +151,28 @@ def read_unbuffered(response: Any) -> None:
     else:
         raw = unbuffered.Gathered(below, _wait, before, after)
     original.fp = unbuffered.reader(raw)
+
+
+def _why_not_unbuffered(original: Any) -> Reason | None:
+    """Why http.client's response is left as it is; None if it is not."""
+    if type(original) is not http.client.HTTPResponse:
+        return Reason.FOREIGN
+    if original.chunked or original.length is None:
+        return Reason.FRAMING
+    if original.length < 2 * lowwater.LEAST:
+        return Reason.SMALL
+    below = original.fp
+    if type(below) is not io.BufferedReader:
+        return Reason.FOREIGN
+    file = type(below.raw)
+    # By name: eventlet has a copy of the module, whose sockets are the green ones' files.
+    if (file.__module__, file.__qualname__) != ("socket", "SocketIO"):
+        return Reason.FOREIGN
+    sock = below.raw._sock  # type: ignore[attr-defined]
+    # Looked up each time: under eventlet they are the green ones. A subclass does more than a socket does.
+    if type(sock) not in (socket.socket, ssl.SSLSocket):
+        return Reason.FOREIGN
+    return Reason.NON_BLOCKING if sock.gettimeout() == 0 else None
 
 
 def _wait(fd: int, seconds: float) -> bool:

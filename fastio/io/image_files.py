@@ -8,9 +8,10 @@ import stat
 import sys
 from typing import Any
 
-from fastio import config
+from fastio import config, counters
 from fastio.concurrency import current, offload
 from fastio.concurrency.pace import Pace, share
+from fastio.counters import Reason, Tally
 from fastio.io import libc, paced, sparse, syscalls
 
 _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
@@ -99,7 +100,9 @@ class _File(paced.Fair):
             return self._fastio_read_all(sys.maxsize)
         if size > config.effective().yield_bytes:
             return self._fastio_read_all(size)
-        return self._fastio_read(min(size, share()))
+        data = self._fastio_read(min(size, share()))
+        self._fastio_pace.counts.moved(len(data))
+        return data
 
     def _fastio_read(self, size: int) -> Any:
         file = self.__wrapped__
@@ -132,9 +135,11 @@ class _File(paced.Fair):
             call = libc.write(file.fileno(), data, written)
             count = -1 if call is None else offload.run(*call)
             if count <= 0:
+                self._fastio_pace.counts.fell_back(Reason.REFUSED)
                 # It succeeds now, or raises what upstream would have raised.
                 return written + file.write(data[written:])
             written += count
+            self._fastio_pace.counts.moved(count)
         return written
 
 
@@ -146,8 +151,11 @@ def fetch(fileno: int, memory: InMemory, start: int, end: int) -> None:
             offload.run(*call)
 
 
-def wrap(file: Any) -> Any:
-    """``file`` or, where greenlets may be and it is a regular file or a block device, what stands for it."""
+def wrap(file: Any, counts: Tally = counters.UNCOUNTED) -> Any:
+    """``file`` or, where greenlets may be and it is a regular file or a block device, what stands for it.
+
+    :param counts: of the patch that it is for
+    """
     if not current.is_green():
         return file
     try:
@@ -156,7 +164,7 @@ def wrap(file: Any) -> Any:
         return file
     if not stat.S_ISREG(mode) and not stat.S_ISBLK(mode):
         return file
-    return paced.stand_in(file, Pace(), _File)
+    return paced.stand_in(file, Pace(counts=counts), _File)
 
 
 class Thin:

@@ -4,8 +4,10 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from fastio import counters
 from fastio.concurrency import current
 from fastio.concurrency.pace import Pace
+from fastio.counters import Tally
 from fastio.io.transparent import SPECIAL, Transparent, special
 
 
@@ -56,12 +58,15 @@ def stand_in(data: Any, pace: Pace, base: type[Fair] = Fair) -> Any:
     return cls(data, pace)
 
 
-def wrap(data: Any) -> Any:
+def wrap(data: Any, counts: Tally = counters.UNCOUNTED) -> Any:
     """What a store's ``get()`` returned, or what its ``add()`` is to read, so that its consumer yields in time.
 
     Natively, and for what can be neither read nor iterated over, ``data`` itself.
+
+    :param counts: of the patch that has it wrapped
     """
     moves = hasattr(data, "read") or hasattr(type(data), "__iter__") or hasattr(type(data), "__next__")
     if not moves or not current.is_green() or issubclass(type(data), Fair):
         return data
-    return stand_in(data, Pace())
+    counts.took()
+    return stand_in(data, Pace(counts=counts))

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any, NamedTuple
 
+from fastio import counters
 from fastio.patching import catalogue, places, registry
 from fastio.patching.catalogue import Known
-from fastio.patching.registry import Patch, Target
+from fastio.patching.registry import Layer, Patch, Target
 
 
 class Hook:
@@ -39,6 +40,8 @@ class Hook:
         self.relied_on = dict(upstream.relied_on)
         self._first_found = found.places
         self.layers: dict[str, Target] = {}
+        #: of the patches here of which each call counts
+        self.counts: dict[str, counters.Tally] = {}
         self.call: Callable[..., Any] = self.original
         #: False once the last patch is gone but another wrapper still calls us
         self.active = False
@@ -58,6 +61,8 @@ class Hook:
 
     def switch_on(self, patch: Patch, target: Target) -> None:
         """Have ``patch`` in effect, with the others that are."""
+        if patch.counted and patch.layer is not Layer.TRACE:
+            self.counts[patch.name] = counters.of(patch.name)
         layers = {**self.layers, patch.name: target}
         self.call = self._compose(layers)
         self.layers = layers
@@ -112,7 +117,18 @@ class Hook:
         for name in registry.all_names():
             if name in layers and not layers[name].plain:
                 call = layers[name].make(call, self)
+                if name in self.counts:
+                    call = _counted(call, self.counts[name])
         return call
+
+
+def _counted(call: Callable[..., Any], counts: counters.Tally) -> Callable[..., Any]:
+    @functools.wraps(call)
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        counts.took()
+        return call(*args, **kwargs)
+
+    return counted
 
 
 def _contains(values: Iterable[Any], wanted: Any) -> bool:

@@ -21,7 +21,9 @@ def test_the_events() -> None:
     pytest.importorskip("eventlet")
     case = dataclasses.replace(EVENTS, parameters={"count": 50}, warmup=0, rounds=1)
     case = dataclasses.replace(
-        case, variants=["spans", "points", "requests", "chunks-traced", "waits", "waits-traced"], baseline="spans"
+        case,
+        variants=["spans", "points", "requests", "chunks-traced", "calls-counted", "waits", "waits-traced"],
+        baseline="spans",
     )
     for row in measured(case).variants.values():
         assert row.measured()[0]["event_us"] > 0

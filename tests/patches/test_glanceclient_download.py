@@ -98,6 +98,8 @@ def test_a_download(
     stock, patched = both(lambda: glance.images.data("a", do_checksum=checked))
     assert patched == stock == (chunks(len(data)), data, None, None)
     assert read_unbuffered == [reading(context)]
+    counts = fastio.metrics().patches[NAME]
+    assert (counts.calls, counts.bytes, counts.fallbacks) == (1, len(data), {})
     # One connection for all: it went back to the pool after each download.
     assert {request.connection for request in server.requests} == {0}
 
@@ -213,6 +215,7 @@ def test_what_is_left_to_upstream(images: dict[str, Image], server: ImageServer,
         assert patched == stock
         assert patched[1] == image.data
     assert read_unbuffered == []
+    assert fastio.metrics().patches[NAME].fallbacks == {"framing": 1, "small": 1}
 
 
 def test_compressed_on_the_way(images: dict[str, Image], server: ImageServer) -> None:

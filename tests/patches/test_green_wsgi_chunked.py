@@ -275,6 +275,8 @@ def test_one_connection_many_responses(patched: Any, hub: Any) -> None:
                 response += client.recv(100_000)
             sender.wait()
             assert body(response) == payload
+    counts = fastio.metrics().patches["green_wsgi_chunked"]
+    assert counts.calls >= 5 and 0 < counts.bytes <= sum(100_000 + number for number in range(5))
 
 
 def test_a_client_that_goes_away(hub: Any) -> None:

@@ -19,11 +19,12 @@ pytest.importorskip("glance_store")
 from glance_store import backend, capabilities, exceptions, multi_backend
 
 import fastio
+from fastio import counters
 from fastio.config import STORES
 from fastio.patches.glance_store import store_cinder, store_filesystem, store_http, store_rbd, store_swift, store_vmware
 from fastio.patches.glance_store.store_s3 import READ_CHUNK as S3_CHUNK
 from fastio.patching import registry, state
-from tests.conftest import needs_eventlet
+from tests.conftest import MONKEY_PATCHED, needs_eventlet
 from tests.stores.images import KIB, MIB, ImageFile, Ticker, TimeIsOver, Verifier, content, outcome, sizes
 
 #: Of tests that need many chunks.
@@ -206,6 +207,39 @@ def test_an_images_life(
     stock = life(store, image_id, data, size, offset, length)
     with writer.in_small_chunks():
         assert life(store, image_id, data, size, offset, length) == stock
+
+
+#: Drivers whose bytes fastio's own code reads, and writes: natively, and where greenlets may be.
+MOVES: dict[str, list[set[str]]] = {
+    "read": [{"swift"}, {"swift", "filesystem", "cinder", "rbd"}],
+    "write": [{"rbd"}, {"rbd", "filesystem", "cinder"}],
+}
+
+
+def test_what_is_counted(writer: Driver, store: Any) -> None:
+    """The calls for each image, and the bytes that fastio's own code moves; see ``tests/patching/test_counts.py``."""
+    data = content(5 * MIB)
+    with writer.patched():
+        counters.reset()
+        url = store.add(ImageFile(data), str(uuid.uuid4()), len(data)).url
+        written = fastio.metrics().patches
+        counters.reset()
+        assert store.read(url) == data
+        read = fastio.metrics().patches
+    store.delete(url)
+    for found, what in ((written, "write"), (read, "read")):
+        if writer.own:
+            continue
+        moved = found[writer.patches[0]]
+        assert moved.calls >= 1
+        assert moved.bytes == (len(data) if writer.name in MOVES[what][MONKEY_PATCHED] else 0)
+        if MONKEY_PATCHED:
+            assert (found["image_fairness"].calls, found["image_fairness"].bytes) == (1, len(data))
+    # The rest of an image is hashed by who asks for the digest.
+    assert written["image_hashing"].calls == 2
+    assert 2 * len(data) - 2 * MIB <= written["image_hashing"].bytes <= 2 * len(data)
+    if writer.name == "s3":
+        assert (written["s3_singlepart"].calls, written["s3_singlepart"].bytes) == (1, len(data))
 
 
 @pytest.mark.parametrize("error", [TimeIsOver("late"), KeyboardInterrupt()], ids=repr)

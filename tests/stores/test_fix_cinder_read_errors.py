@@ -138,4 +138,5 @@ def test_a_device_that_fails(cinder_store: Any, monkeypatch: pytest.MonkeyPatch)
         got = []
         with pytest.raises(OSError, match="Input/output error"):
             got.extend(cinder_store.get(url)[0])
+        assert fastio.metrics().patches[NAME].calls == 1
         assert b"".join(got) == data[: 32 * 1024]

@@ -52,6 +52,7 @@ def test_an_image_is_read_as_bytes(store: Any) -> None:
         pieces = list(chunks)
         assert [len(piece) for piece in pieces] == [MIB, MIB, len(IMAGE) - 2 * MIB]
         assert b"".join(pieces) == IMAGE
+        assert fastio.metrics().patches[NAME].calls == 3
         assert size == store.get_size(where) == len(IMAGE)
         assert told == [len(IMAGE), hashlib.md5(IMAGE).hexdigest(), hashlib.sha512(IMAGE).hexdigest(), {}]
     assert {type(chunk) for chunk in store.get(where)[0]} == {str}

@@ -80,6 +80,7 @@ def test_large_images(fixed: None, swift: Any, size: int) -> None:
     whole, rest = divmod(size, SEGMENT)
     sizes = [SEGMENT] * whole + [rest] * bool(rest)
     assert objects(swift, image_id) == {"": 0, **{f"-{i:05}": part for i, part in enumerate(sizes, 1)}}
+    assert fastio.metrics().patches[NAME].calls == 1
     swift.delete(added.url)
     assert objects(swift, image_id) == {}
 

@@ -144,6 +144,7 @@ def test_all_is_done_by_one_client(s3_store: Any, built: list[Any]) -> None:
         for _ in range(3):
             use(s3_store)
     assert len(built) == 1
+    assert fastio.metrics().patches["s3_client"].calls == 3 * 4
 
 
 def test_connections_stay_open(behind_the_door: Any, door: Door) -> None:

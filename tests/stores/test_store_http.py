@@ -24,6 +24,8 @@ def test_the_kernel_gathers_a_chunk(http_store: Any, marks: list[int]) -> None:
     url = http_store.place(content(8 * MIB))
     with fastio.patched(NAME):
         http_store.read(url)
+    counts = fastio.metrics().patches[NAME]
+    assert (counts.calls, counts.bytes, counts.fallbacks) == (1, 8 * MIB, {})
     assert marks[:8] == [lowwater.MOST] * 7 + [0]
     marks.clear()
     http_store.read(url)

@@ -62,7 +62,9 @@ def test_chunk_sizes(make_old_store: Any, lengths: Any, group: str | None) -> No
     with fastio.patched(NAMES, strict=True):
         assert lengths(make_old_store(2, group)) == equal(2048, 1024)
         assert lengths(make_old_store(None, group)) == equal(3072)
+        before = fastio.metrics().patches["store_sheepdog"].calls
         assert make_old_store(None, group).READ_CHUNKSIZE == make_old_store(64, group).WRITE_CHUNKSIZE == 64 * MIB
+        assert fastio.metrics().patches["store_sheepdog"].calls - before >= 2
 
 
 def test_of_another_driver_only(make_old_store: Any, lengths: Any) -> None:

@@ -22,8 +22,11 @@ import io
 from collections.abc import Callable
 from typing import Any
 
+from fastio import counters
 from fastio.io import pipes
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -40,6 +43,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
         for name in ("stdout", "stderr"):
             stream = getattr(self, name)
             if type(stream) is GreenFileIO:
+                _counts.took()
                 setattr(self, name, io.BufferedReader(stream, pipes.DEFAULT_CAPACITY))
 
     return __init__
@@ -50,6 +54,7 @@ PATCH = Patch(
     summary="eventlet: Popen's outputs are buffered by default, as natively",
     changes="outputs of a child are buffered, so a program sees them in other pieces",
     layer=Layer.FIX,
+    counted=False,
     after=("fix_green_encoding",),
     targets=(
         Target(

@@ -8,7 +8,10 @@ import io
 from collections.abc import Callable
 from typing import Any
 
+from fastio import counters
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -21,6 +24,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
         if encoding or self.errors:
             for stream in (self.stdin, self.stdout, self.stderr):
                 if isinstance(stream, io.TextIOWrapper):
+                    _counts.took()
                     stream.reconfigure(encoding=encoding, errors=self.errors)
 
     return __init__
@@ -31,6 +35,7 @@ PATCH = Patch(
     summary="eventlet: Popen(encoding=…, errors=…) are heeded",
     changes="text of a child is decoded as encoding= and errors= say",
     layer=Layer.FIX,
+    counted=False,
     after=("fix_green_pipelines",),
     targets=(
         Target(

@@ -12,7 +12,10 @@ from posix import write as _write
 from stat import S_ISREG
 from typing import Any
 
+from fastio import counters
 from fastio.patching.registry import Layer, Patch, Target, reached
+
+_counts = counters.of(__name__)
 
 #: The first releases that wait before they write.
 _WAITS_FIRST = ("0.37",)
@@ -36,6 +39,8 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
                 return _write(fd, st)
             except OSError as error:
                 if error.errno != errno.EAGAIN:
+                    if error.errno == errno.EPIPE:
+                        _counts.took()
                     raise
             if not waits_first:
                 hubs.trampoline(fd, write=True)
@@ -48,5 +53,6 @@ PATCH = Patch(
     summary="eventlet: os.write() to a pipe that nobody reads raises BrokenPipeError instead of spinning for ever",
     changes="a write to a pipe that nobody reads raises BrokenPipeError instead of spinning for ever",
     layer=Layer.FIX,
+    counted=False,
     targets=(Target("eventlet.green.os:write", make, also=("os:write",)),),
 )

@@ -12,8 +12,11 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+from fastio import counters
 from fastio.patches.subprocess import _popen
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -24,6 +27,17 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     function = FunctionType(original.__code__, vars(green), original.__name__, original.__defaults__)
     function.__kwdefaults__ = original.__kwdefaults__
     return function
+
+
+def make_run(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
+    """The same of ``run``, counted."""
+    function = make(wrapped, hook)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        _counts.took()
+        return function(*args, **kwargs)
+
+    return run
 
 
 def make_execute_child(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -38,6 +52,7 @@ def make_execute_child(wrapped: Callable[..., Any], hook: Any) -> Callable[..., 
         except private as error:
             if type(error) is not private:
                 raise
+            _counts.took()
             raise subprocess.SubprocessError(*error.args).with_traceback(error.__traceback__) from None
 
     return _execute_child
@@ -48,6 +63,7 @@ PATCH = Patch(
     summary="eventlet: the exceptions are of the classes that subprocess shows",
     changes="time-outs and failures of commands are of the classes that subprocess shows",
     layer=Layer.FIX,
+    counted=False,
     targets=(
         _popen.green_target(
             make,
@@ -69,7 +85,7 @@ PATCH = Patch(
         ),
         Target(
             "eventlet.green.subprocess:run",
-            make,
+            make_run,
             code="subprocess:run",
             contract="""
                 def run(*popenargs, input=None, capture_output=False, timeout=None, check=False, **kwargs):

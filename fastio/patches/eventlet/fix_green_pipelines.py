@@ -18,8 +18,11 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakValueDictionary
 
+from fastio import counters
 from fastio.patches.subprocess import _popen
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 #: GreenPipes that made their pipe non-blocking, by the number of the descriptor
 _made: WeakValueDictionary[int, Any] = WeakValueDictionary()
@@ -97,6 +100,7 @@ def make_get_handles(wrapped: Callable[..., Any], hook: Any) -> Callable[..., An
         for file in given:
             files.append(_reopened(file))
             if files[-1] is not file:
+                _counts.took()
                 opened.append(files[-1])
         return wrapped(self, *files)
 
@@ -124,6 +128,7 @@ PATCH = Patch(
     summary="eventlet: a child that is given another child's pipe gets it in blocking mode",
     changes="a child that is given another child's pipe gets it in blocking mode",
     layer=Layer.FIX,
+    counted=False,
     targets=(
         Target(
             "eventlet.green.subprocess:Popen.__init__",

@@ -16,8 +16,11 @@ import stat
 from collections.abc import Callable
 from typing import Any
 
+from fastio import counters
 from fastio.io import pipes
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -30,6 +33,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
             return wrapped(file, mode, buffering, *rest)
         if not stat.S_ISFIFO(os.fstat(file).st_mode):
             return wrapped(file, mode, buffering, *rest)
+        _counts.took()
         stream = wrapped(file, mode, pipes.DEFAULT_CAPACITY, *rest)
         if isinstance(stream, io.TextIOWrapper):
             # It asks for 8 KiB at a time, and goes past an empty buffer of any size.
@@ -44,6 +48,7 @@ PATCH = Patch(
     summary="GreenPipe: what reads with the default buffering has a buffer of 64 KiB",
     changes="after a line or a small read, less is left in the pipe for others",
     layer=Layer.REPLACE,
+    counted=False,
     targets=(
         Target(
             "eventlet.greenio.py3:_open",

@@ -8,10 +8,13 @@ each trip moves everything that the pipe holds, up to the transfer's share of ``
 from collections.abc import Callable
 from typing import Any
 
+from fastio import counters
 from fastio.concurrency import budget
 from fastio.concurrency.pace import Pace
 from fastio.patches.subprocess import _popen
 from fastio.patching.registry import Layer, Patch
+
+_counts = counters.of(__name__)
 
 
 def mode(hook: Any) -> _popen.Mode:
@@ -23,12 +26,13 @@ def mode(hook: Any) -> _popen.Mode:
 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The replacement of the green ``Popen._communicate``."""
-    return _popen.replacement(wrapped, hook, mode(hook))
+    return _popen.replacement(wrapped, hook, mode(hook), _counts)
 
 
 PATCH = Patch(
     __name__,
     summary="Popen.communicate() under eventlet: the same, with one trip through the hub per turn",
     layer=Layer.REPLACE,
+    counted=False,
     targets=(_popen.green_target(make),),
 )

@@ -19,10 +19,13 @@ from fastio import config, counters
 from fastio.concurrency import budget
 from fastio.concurrency.pace import Pace
 from fastio.config import Settings
+from fastio.counters import Reason
 from fastio.io import pipes, syscalls
 from fastio.io.drain import Drain
 from fastio.patches.subprocess import _popen
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 #: A read or write of this size says that the pipe carries much.
 _MUCH = pipes.DEFAULT_CAPACITY // 2
@@ -46,7 +49,7 @@ def _yield(file: Any, pace: Pace) -> None:
 
 
 def _wait_to_read(file: Any, pace: Pace) -> None:
-    counters.waits += 1
+    counters.io.waits += 1
     file._trampoline(file, read=True)
     pace.renew()
 
@@ -99,8 +102,9 @@ def make_read(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
                 raise OSError(*e.args)  # noqa: B904 - as upstream
             else:
                 count = len(data)
-                counters.reads += 1
-                counters.bytes_in += count
+                counters.io.reads += 1
+                counters.io.bytes_in += count
+                _counts.took(count)
                 pace.left -= count
                 if count >= _MUCH:
                     _grow(self)
@@ -130,6 +134,7 @@ def make_readall(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
                     raise OSError(*e.args)  # noqa: B904 - as upstream
                 else:
                     if drain.done:
+                        _counts.took(drain.total)
                         return drain.take()
 
     return readall
@@ -141,7 +146,10 @@ def make_readinto(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 
     def readinto(self: Any, b: Any) -> int:
         # A subclass may have a read() of its own, which upstream's readinto() calls.
-        if not hook.active or type(self) is not GreenFileIO or memoryview(b).itemsize != 1:
+        if not hook.active:
+            return wrapped(self, b)
+        if type(self) is not GreenFileIO or memoryview(b).itemsize != 1:
+            _counts.fell_back(Reason.FOREIGN if type(self) is not GreenFileIO else Reason.INPUT)
             return wrapped(self, b)
         try:
             pace = self._fastio_pace
@@ -156,11 +164,13 @@ def make_readinto(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
                 _wait_to_read(self, pace)
             except OSError as e:
                 if syscalls.refused(e):
+                    _counts.fell_back(Reason.REFUSED)
                     return wrapped(self, b)
                 raise OSError(*e.args)  # noqa: B904 - as upstream
             else:
-                counters.reads += 1
-                counters.bytes_in += count
+                counters.io.reads += 1
+                counters.io.bytes_in += count
+                _counts.took(count)
                 pace.left -= count
                 if count >= _MUCH:
                     _grow(self)
@@ -175,7 +185,10 @@ def make_write(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 
     def write(self: Any, data: Any) -> int:
         view = memoryview(data)
-        if not hook.active or view.itemsize != 1:
+        if not hook.active:
+            return wrapped(self, data)
+        if view.itemsize != 1:
+            _counts.fell_back(Reason.INPUT)
             return wrapped(self, data)
         size = len(view)
         chunk = size
@@ -193,7 +206,7 @@ def make_write(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
             try:
                 written = _write(self._fileno, view[offset : offset + chunk])
             except BlockingIOError:
-                counters.waits += 1
+                counters.io.waits += 1
                 # Upstream's own for writers: the file does not count as closed after IOClosed, as it does for readers.
                 trampoline(self, write=True)
                 pace.renew()
@@ -201,9 +214,10 @@ def make_write(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
                 raise OSError(*e.args)  # noqa: B904 - as upstream
             else:
                 offset += written
-                counters.writes += 1
-                counters.bytes_out += written
+                counters.io.writes += 1
+                counters.io.bytes_out += written
                 pace.left -= written
+        _counts.took(offset)
         return offset
 
     return write
@@ -223,6 +237,7 @@ PATCH = Patch(
     summary="GreenPipe: large reads into one result, reads in place, larger pipes, fair to other greenlets",
     changes="a greenlet whose file another one closes during a large read or write gets IOClosed at once",
     layer=Layer.REPLACE,
+    counted=False,
     targets=(
         Target("eventlet.greenio.py3:GreenFileIO.read", make_read, _RELIES_ON, _CONTRACT, direct=True),
         Target("eventlet.greenio.py3:GreenFileIO.readall", make_readall, _RELIES_ON, _CONTRACT, direct=True),

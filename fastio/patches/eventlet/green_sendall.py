@@ -19,7 +19,10 @@ from typing import Any
 
 from fastio import counters
 from fastio.concurrency.pace import Pace
+from fastio.counters import Reason
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -27,9 +30,16 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     from eventlet.greenio.base import GreenSocket
 
     def sendall(self: Any, data: Any, flags: int = 0) -> None:
-        # Others may have a send() of their own, which upstream's sendall() calls.
-        if not hook.active or self.act_non_blocking or type(self) is not GreenSocket or "send" in self.__dict__:
+        if not hook.active:
             return wrapped(self, data, flags)
+        if self.act_non_blocking:
+            _counts.fell_back(Reason.NON_BLOCKING)
+            return wrapped(self, data, flags)
+        # Others may have a send() of their own, which upstream's sendall() calls.
+        if type(self) is not GreenSocket or "send" in self.__dict__:
+            _counts.fell_back(Reason.FOREIGN)
+            return wrapped(self, data, flags)
+        _counts.took()
         in_place = type(data) is bytes or type(data) is bytearray
         tail = _send(self, self.fd.send, data, flags)
         len_data = len(data)
@@ -62,14 +72,15 @@ def _send(sock: Any, send: Callable[..., int], data: Any, flags: int) -> int:
     try:
         count = send(data, flags)
     except BlockingIOError:
-        counters.waits += 1
+        counters.io.waits += 1
         # Upstream's way to wait, with the socket's time-out. Others run meanwhile, and its share begins anew.
         count = sock._send_loop(send, data, flags)
         pace.renew()
     else:
         pace.moved(count)
-    counters.writes += 1
-    counters.bytes_out += count
+    counters.io.writes += 1
+    counters.io.bytes_out += count
+    _counts.moved(count)
     return count
 
 
@@ -77,6 +88,7 @@ PATCH = Patch(
     __name__,
     summary="eventlet: sendall() of a large buffer does not copy what is left of it, and lets other greenlets run",
     layer=Layer.REPLACE,
+    counted=False,
     targets=(
         Target(
             "eventlet.greenio.base:GreenSocket.sendall",

@@ -7,8 +7,11 @@ runs. Where there is no pidfd, upstream's code alone runs.
 from collections.abc import Callable
 from typing import Any
 
+from fastio import counters
 from fastio.concurrency import child_exit
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -21,7 +24,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
         def reap(left: float | None) -> Any:
             return wrapped(self, timeout=left, check_interval=check_interval)
 
-        return child_exit.wait(self, timeout, hub_wait.WAITER, reap, namespace["TimeoutExpired"])
+        return child_exit.wait(self, timeout, hub_wait.WAITER, reap, namespace["TimeoutExpired"], _counts)
 
     return wait
 
@@ -30,6 +33,7 @@ PATCH = Patch(
     __name__,
     summary="Popen.wait() under eventlet: a pidfd in the hub instead of looking every 10 ms",
     layer=Layer.REPLACE,
+    counted=False,
     targets=(
         Target(
             "eventlet.green.subprocess:Popen.wait",

@@ -15,8 +15,11 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio import counters
+from fastio.counters import Reason
 from fastio.patches.eventlet import _wsgi
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -38,12 +41,17 @@ def _make_write(upstreams: Callable[[Any], None], handler: Any) -> Callable[[Any
     wfile = handler.wfile
     connection = handler.connection
     if not _wsgi.sends_unbuffered(handler):
+        _counts.fell_back(Reason.FOREIGN)
         return upstreams
     plain = _wsgi.is_plain(connection)
     wfile_size = handler.wbufsize
 
     def write(data: Any) -> None:
-        if not use_chunked[0] or type(data) is not bytes or not data or wfile.closed or connection.act_non_blocking:
+        if not use_chunked[0] or not data or wfile.closed:
+            upstreams(data)
+            return
+        if type(data) is not bytes or connection.act_non_blocking:
+            _counts.fell_back(Reason.INPUT if type(data) is not bytes else Reason.NON_BLOCKING)
             upstreams(data)
             return
         head, tail = b"%x\r\n" % len(data), b"\r\n"
@@ -55,6 +63,7 @@ def _make_write(upstreams: Callable[[Any], None], handler: Any) -> Callable[[Any
             beginning = max(0, wfile_size - len(head))
             wfile.writelines((head + data[:beginning], memoryview(data)[beginning:], tail))
             wfile.flush()
+        _counts.took(len(data))
         length[0] += len(head) + len(data) + len(tail)
 
     # Other patches look for upstream's variables, too.
@@ -68,11 +77,11 @@ def _send(connection: Any, parts: list[Any]) -> None:
         try:
             count = connection.fd.sendmsg(parts)
         except BlockingIOError:
-            counters.waits += 1
+            counters.io.waits += 1
             # It waits for room, with the connection's time-out.
             count = connection.send(parts[0])
-        counters.writes += 1
-        counters.bytes_out += count
+        counters.io.writes += 1
+        counters.io.bytes_out += count
         while parts and count >= len(parts[0]):
             count -= len(parts.pop(0))
         if count:
@@ -84,5 +93,6 @@ PATCH = Patch(
     summary="eventlet: the WSGI server sends the chunks of a chunked response without copying them",
     changes="after a client's time-out, the rest of a chunk is not sent again when the connection is closed",
     layer=Layer.REPLACE,
+    counted=False,
     targets=(Target("eventlet.wsgi:HttpProtocol.handle_one_response", make),),
 )

@@ -13,11 +13,13 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fastio import config
+from fastio import config, counters
 from fastio.io import hashing, hashing_pool, image_files, paced
 from fastio.patching import namespaces
 from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 
 def make_get_from_cache(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -29,7 +31,7 @@ class _Utils(Proxy):
     """``glance.common.utils`` with another default of ``chunkiter``."""
 
     def chunkiter(self, file: Any) -> Any:
-        return paced.wrap(self.__wrapped__.chunkiter(image_files.wrap(file), config.effective().chunk_size))
+        return paced.wrap(self.__wrapped__.chunkiter(image_files.wrap(file, _counts), config.effective().chunk_size))
 
 
 def make_cache_tee_iter(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -43,7 +45,7 @@ def make_cache_tee_iter(wrapped: Callable[..., Any], hook: Any) -> Callable[...,
 
 
 def _in_background(md5: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args, **kwargs: hashing.BackgroundHash(md5(*args, **kwargs), hashing_pool.pool)
+    return lambda *args, **kwargs: hashing.BackgroundHash(md5(*args, **kwargs), hashing_pool.pool, _counts)
 
 
 class _Hashlib(Proxy):

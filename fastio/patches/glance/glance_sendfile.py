@@ -25,11 +25,14 @@ from fastio import counters
 from fastio.concurrency import current
 from fastio.concurrency.pace import Pace
 from fastio.config import MIB
+from fastio.counters import Reason
 from fastio.io import file_pieces, mapped, paced
 from fastio.patches import eventlet
 from fastio.patches.eventlet import _wsgi
 from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 #: The least that a download sends from a mapping in a turn, in bytes, unless ``yield_bytes`` is less: a whole piece.
 #: With 256 KiB twenty downloads at a time were no faster than stock's, with 512 KiB 1.7, with a MiB 1.9 times as fast.
@@ -130,23 +133,29 @@ def make_handle_one_response(wrapped: Callable[..., Any], hook: Any) -> Callable
     def respond(handler: Any, application: Callable[..., Any], environ: Any, start_response: Any) -> Any:
         response = _wsgi.Response(start_response)
         body = application(environ, start_response)
-        if _source(body) is not None and _may_send(handler, response) and _start(body):
-            return Body(body, handler.connection, response)
-        return body
+        if _source(body) is None:
+            return body
+        why_not = _why_not(handler, response) or (None if _start(body) else Reason.WRAPPED_BODY)
+        if why_not is not None:
+            _counts.fell_back(why_not)
+            return body
+        _counts.took()
+        return Body(body, handler.connection, response)
 
     return _wsgi.handling(wrapped, respond)
 
 
-def _may_send(handler: Any, response: _wsgi.Response) -> bool:
-    """Whether a file can go to the client as it is: no TLS, no framing of chunks, and nothing in between."""
+def _why_not(handler: Any, response: _wsgi.Response) -> Reason | None:
+    """Why a file cannot go to the client as it is: TLS, chunks, or something in between; None if it can."""
     connection = handler.connection
-    return (
-        _wsgi.is_plain(connection)
-        and _wsgi.sends_unbuffered(handler)
-        and not connection.act_non_blocking
-        and not response.headers_sent
-        and response.header("content-length") is not None
-    )
+    if not _wsgi.is_plain(connection):
+        return Reason.TLS if hasattr(connection, "getpeercert") else Reason.FOREIGN
+    if not _wsgi.sends_unbuffered(handler):
+        return Reason.FOREIGN
+    if connection.act_non_blocking:
+        return Reason.NON_BLOCKING
+    unframed = not response.headers_sent and response.header("content-length") is not None
+    return None if unframed else Reason.FRAMING
 
 
 def _source(body: Any) -> Any:
@@ -208,7 +217,7 @@ class Body:
             try:
                 sent = self._send_some(piece, min(piece.left, self._pace.left))
             except BlockingIOError:
-                counters.waits += 1
+                counters.io.waits += 1
                 _wait_for_room(self._connection)
                 # Others have run meanwhile, and its share begins anew.
                 self._pace.renew()
@@ -222,8 +231,9 @@ class Body:
             piece.sent += sent
             self._pace.moved(sent)
             self._response.count(sent)
-            counters.writes += 1
-            counters.bytes_out += sent
+            counters.io.writes += 1
+            counters.io.bytes_out += sent
+            _counts.moved(sent)
 
     def _send_some(self, piece: file_pieces.Piece, count: int) -> int:
         arguments = (self._connection.fileno(), piece.file.fileno(), piece.position, count)
@@ -300,6 +310,7 @@ PATCH = Patch(
     summary="glance under eventlet: images in files go to the client with sendfile(), without the copy through Python",
     changes="a client may get the new content of an image's file that somebody writes into while it is sent",
     layer=Layer.REPLACE,
+    counted=False,
     after=("green_wsgi_chunked", "store_filesystem", "glance_cache"),
     targets=(
         Target("eventlet.wsgi:HttpProtocol.handle_one_response", make_handle_one_response),

@@ -10,8 +10,11 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from fastio import counters
 from fastio.config import MIB
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 MODULE = "glance.common.wsgi"
 
@@ -45,7 +48,9 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
             last = pieces[-1]
             end = len(last) - (size - length)
             pieces[-1], self._buffer = last[:end], last[end:]
-        return b"".join(pieces)
+        data = b"".join(pieces)
+        _counts.took(len(data))
+        return data
 
     return read
 
@@ -61,6 +66,7 @@ PATCH = Patch(
     __name__,
     summary="glance under uWSGI: the chunks of a chunked upload are joined once, not copied for each that comes",
     layer=Layer.REPLACE,
+    counted=False,
     targets=(
         Target(
             "glance.common.wsgi:_UWSGIChunkFile.read",

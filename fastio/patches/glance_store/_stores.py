@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from fastio import config
+from fastio import config, counters
 from fastio.patching.registry import Target
 
 #: glance_store's own sheepdog driver, which release 1.1.0 dropped, from the first release whose driver runs on Python
@@ -80,6 +80,7 @@ class ChunkSize:
     """
 
     def __init__(self, stock: int, hook: Any, name: str, driver: str, default: int, option: Option | None) -> None:
+        self._counts = counters.of(f"store_{driver}")
         self._stock = stock
         self._hook = hook
         self._name = name
@@ -91,6 +92,9 @@ class ChunkSize:
         assigned = None if store is None else vars(store).get(self._name)
         if not self._hook.active:
             return self._stock if assigned is None else assigned
+        if store is not None:
+            # Most drivers ask once for each image that they read or write.
+            self._counts.took()
         size = explicit(self._driver)
         if size is not None:
             return size

@@ -11,8 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from fastio import counters
 from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 
 class _Noting(Proxy):
@@ -39,6 +42,7 @@ def make_next(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     def __next__(self: Any) -> bytes:
         error = vars(self).pop("_fastio_error", None)
         if error is not None:
+            _counts.took()
             raise error
         iterator = self._iterator
         self._iterator = noting = _Noting(iterator)
@@ -57,6 +61,7 @@ PATCH = Patch(
     summary="glance_store's cinder: an error while reading ends the image with that error",
     changes="an image whose volume fails ends with an error, and does not seem complete",
     layer=Layer.FIX,
+    counted=False,
     targets=(
         Target(
             "glance_store._drivers.cinder.store:CinderVolumeIterator.__next__",

@@ -11,8 +11,11 @@ Only ``read`` becomes binary: ``get_size()`` splits the output of ``list`` as te
 from collections.abc import Callable
 from typing import Any
 
+from fastio import counters
 from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -22,6 +25,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     def _run_command(self: Any, command: str, data: Any, *params: Any) -> Any:
         if command != "read":
             return wrapped(self, command, data, *params)
+        _counts.took()
         cmd = ["collie", "vdi", "read", "-a", self.addr, "-p", self.port, self.name, *params]
         processutils = module["processutils"]
         try:
@@ -38,6 +42,7 @@ PATCH = Patch(
     summary="glance_store's sheepdog (up to 1.0.1): images are read as bytes on Python 3, and not as text",
     changes="images are read as bytes, and not as text",
     layer=Layer.FIX,
+    counted=False,
     targets=(
         Target(
             "glance_store._drivers.sheepdog:SheepdogImage._run_command",

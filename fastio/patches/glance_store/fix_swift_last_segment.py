@@ -9,7 +9,10 @@ again. An image file that has more data than its size still raises ``Invalid``, 
 from collections.abc import Callable
 from typing import Any
 
+from fastio import counters
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 
 def _for_upload(store: Any, image_size: int) -> Any:
@@ -44,6 +47,7 @@ def make_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 
     def add(self: Any, image_id: Any, image_file: Any, image_size: int, *args: Any, **kwargs: Any) -> Any:
         if image_size and image_size >= self.large_object_size:
+            _counts.took()
             self = _for_upload(self, image_size)
         return wrapped(self, image_id, image_file, image_size, *args, **kwargs)
 
@@ -55,6 +59,7 @@ PATCH = Patch(
     summary="glance_store's swift: the last segment of a large image is announced with its own size",
     changes="the last segment of a large image is announced with its own size",
     layer=Layer.FIX,
+    counted=False,
     targets=(
         Target(
             "glance_store._drivers.swift.store:BaseStore.add",

@@ -7,8 +7,10 @@ give one. For drivers that do not, the setting replaces the 64 KiB. Without the 
 from collections.abc import Callable
 from typing import Any
 
-from fastio import config
+from fastio import config, counters
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -17,6 +19,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     def chunks(*args: Any, **kwargs: Any) -> Any:
         size = config.effective().store_chunk_size
         if size is not None and len(args) < 2 and "chunk_size" not in kwargs:
+            _counts.took()
             kwargs["chunk_size"] = size
         return wrapped(*args, **kwargs)
 
@@ -27,6 +30,7 @@ PATCH = Patch(
     __name__,
     summary="glance_store's chunkreadable() and chunkiter(): store_chunk_size where the driver gives no size",
     layer=Layer.REPLACE,
+    counted=False,
     after=("store_vmware",),
     targets=(
         Target(

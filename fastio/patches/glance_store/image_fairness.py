@@ -10,9 +10,12 @@ drivers as well as for drivers that another patch has changed. On native threads
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from fastio import counters
 from fastio.io import paced
 from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 
 def make_get(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -20,7 +23,7 @@ def make_get(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 
     def get(self: Any, *args: Any, **kwargs: Any) -> Any:
         data, size = wrapped(self, *args, **kwargs)
-        return paced.wrap(data), size
+        return paced.wrap(data, _counts), size
 
     return get
 
@@ -29,7 +32,7 @@ def make_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of a driver's ``add``."""
 
     def add(self: Any, image_id: Any, image_file: Any, *args: Any, **kwargs: Any) -> Any:
-        return wrapped(self, image_id, paced.wrap(image_file), *args, **kwargs)
+        return wrapped(self, image_id, paced.wrap(image_file, _counts), *args, **kwargs)
 
     return add
 
@@ -63,5 +66,6 @@ PATCH = Patch(
     __name__,
     summary="glance_store under eventlet: images yield to other requests after their share of yield_bytes",
     layer=Layer.FAIR,
+    counted=False,
     targets=tuple(_targets()),
 )

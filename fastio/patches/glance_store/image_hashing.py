@@ -16,16 +16,19 @@ began.
 from collections.abc import Callable
 from typing import Any
 
+from fastio import counters
 from fastio.io import hashing
 from fastio.io.hashing_pool import pool
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``get_hasher``."""
 
     def get_hasher(*args: Any, **kwargs: Any) -> Any:
-        return hashing.BackgroundHash(wrapped(*args, **kwargs), pool)
+        return hashing.BackgroundHash(wrapped(*args, **kwargs), pool, _counts)
 
     return get_hasher
 

@@ -20,8 +20,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
+from fastio import counters
 from fastio.concurrency import current
+from fastio.counters import Reason
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 _MODULE = "glance_store._drivers.s3"
 
@@ -167,7 +171,9 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
             key = _key(self, *(location or (None,)))
         except Exception:
             # Not what the driver itself makes of it; upstream's code is to say whether it will do.
+            _counts.fell_back(Reason.CONFIGURED)
             return wrapped(self, *location)
+        _counts.took()
         return clients.get(key, create)
 
     return _create_s3_client
@@ -178,6 +184,7 @@ PATCH = Patch(
     summary="glance_store's s3: one boto3 client and its connections per configuration, not one for every call",
     changes="a client remembers redirects and, in some retry modes, how much was retried",
     layer=Layer.REPLACE,
+    counted=False,
     targets=(
         Target(
             "glance_store._drivers.s3:Store._create_s3_client",

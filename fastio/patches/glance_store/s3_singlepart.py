@@ -9,7 +9,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from fastio import counters
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 _MODULE = "glance_store._drivers.s3"
 
@@ -47,6 +50,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
                 verifier.update(chunk)
         if image_size != 0 and total_bytes != image_size:
             raise _wrong_size(upstream, "Size mismatch", image_size, total_bytes)
+        _counts.took(total_bytes)
         s3_client.put_object(Body=image_data.getvalue(), Bucket=bucket, Key=key)
         hash_hex = multihash.hexdigest()
         checksum_hex = checksum.hexdigest()
@@ -69,5 +73,6 @@ PATCH = Patch(
     __name__,
     summary="glance_store's s3: uploads in one piece no longer copy the image once per chunk",
     layer=Layer.REPLACE,
+    counted=False,
     targets=(Target("glance_store._drivers.s3:Store._add_singlepart", make),),
 )

@@ -10,10 +10,13 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from fastio import counters
 from fastio.config import MIB
 from fastio.io import image_files
 from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 #: Bytes of one read or write, of which the driver has two in memory.
 CHUNK = MIB
@@ -25,7 +28,7 @@ def make_open(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 
     def _open_cinder_volume(self: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
         with opened(self, *args, **kwargs) as file:
-            yield image_files.wrap(file)
+            yield image_files.wrap(file, _counts)
 
     return _open_cinder_volume
 
@@ -37,6 +40,7 @@ PATCH = Patch(
     __name__,
     summary="glance_store's cinder: chunk size, device reads and writes that leave the hub to others",
     layer=Layer.REPLACE,
+    counted=False,
     targets=(
         *_stores.chunk_sizes(
             _STORE,

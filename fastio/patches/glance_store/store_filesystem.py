@@ -12,11 +12,14 @@ if that is smaller. They are found by comparing memory instead of looking at eac
 from collections.abc import Callable
 from typing import Any
 
+from fastio import counters
 from fastio.config import MIB
 from fastio.io import image_files, sparse
 from fastio.patches.glance_store import _stores
 from fastio.patching import namespaces
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 #: Bytes of one read or write: the best of a sweep.
 CHUNK = MIB
@@ -27,22 +30,26 @@ def make_init(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         wrapped(self, *args, **kwargs)
-        self.fp = image_files.wrap(self.fp)
+        self.fp = image_files.wrap(self.fp, _counts)
 
     return __init__
 
 
 def make_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """``Store.add`` with a file that leaves the hub to others, and that has small holes."""
-    thick = namespaces.replaced(wrapped, open=_opens(image_files.wrap))
+    thick = namespaces.replaced(wrapped, open=_opens(_wrap))
     thin = namespaces.replaced(
-        wrapped, open=_opens(lambda file: image_files.Thin(image_files.wrap(file))), any=lambda _: sparse.any_set
+        wrapped, open=_opens(lambda file: image_files.Thin(_wrap(file))), any=lambda _: sparse.any_set
     )
 
     def add(self: Any, *args: Any, **kwargs: Any) -> Any:
         return (thin if self.thin_provisioning else thick)(self, *args, **kwargs)
 
     return add
+
+
+def _wrap(file: Any) -> Any:
+    return image_files.wrap(file, _counts)
 
 
 def _opens(wrap: Callable[[Any], Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -55,6 +62,7 @@ PATCH = Patch(
     __name__,
     summary="glance_store's filesystem: chunk size, file reads and writes that leave the hub to others",
     layer=Layer.REPLACE,
+    counted=False,
     targets=(
         Target(f"{_STORE}.configure_add", _stores.make_configure_add, contract=_stores.CONFIGURE_ADD),
         *_stores.chunk_sizes(

@@ -8,8 +8,11 @@ piece that the server sends. (This does not apply to TLS; see :mod:`fastio.io.lo
 from collections.abc import Callable
 from typing import Any
 
+from fastio import counters
 from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 #: Bytes. From a sweep of 64 KiB to 8 MiB.
 READ_CHUNK = 1 << 20
@@ -20,7 +23,7 @@ def make_iterator(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     from fastio.io import http_bodies
 
     def http_response_iterator(conn: Any, response: Any, size: int) -> Any:
-        return wrapped(conn, http_bodies.Body(response), size)
+        return wrapped(conn, http_bodies.Body(response, counts=_counts), size)
 
     return http_response_iterator
 
@@ -29,6 +32,7 @@ PATCH = Patch(
     __name__,
     summary="glance_store's http: the chunk size is a setting, and a chunk takes few wake-ups",
     layer=Layer.REPLACE,
+    counted=False,
     targets=(
         *_stores.chunk_sizes(
             "glance_store._drivers.http:Store",

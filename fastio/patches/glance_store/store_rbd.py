@@ -23,13 +23,17 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from fastio import counters
 from fastio.concurrency import current, offload
 from fastio.config import MIB
+from fastio.counters import Reason
 from fastio.io import sparse
 from fastio.patches.glance_store import _stores
 from fastio.patching import namespaces
 from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 #: Of the class that all drivers come from; ``configure_add`` assigns what the option says to the instance.
 STOCK_CHUNK = 4 * MIB
@@ -157,8 +161,10 @@ class ReadAhead(_OpenImage):
         self._under_way.popleft()
         data = request.end()
         if count != length or data is None:
+            _counts.fell_back(Reason.REFUSED)
             # Raises what it does, or makes up for it.
             return self._wrapped.read(offset, length)
+        _counts.moved(length)
         return data
 
     def _ask(self, offset: int, length: int) -> None:
@@ -207,7 +213,10 @@ class WriteBehind(_OpenImage):
             request = self._under_way[0]
             count = request.wait()
             self._under_way.popleft().end()
-            if count < 0:
+            if count >= 0:
+                _counts.moved(request.length)
+            else:
+                _counts.fell_back(Reason.REFUSED)
                 # Raises what it does, or makes up for it.
                 self._wrapped.write(request.data, request.offset)
 
@@ -222,7 +231,14 @@ class WriteBehind(_OpenImage):
 
 def _capable(image_class: Callable[[Any], Any], call: str) -> Callable[[Any], Any]:
     """``image_class`` of images that have ``call``, as all of Ceph's have since Luminous; others stay themselves."""
-    return lambda image: image_class(image) if hasattr(image, call) else image
+
+    def capable(image: Any) -> Any:
+        if hasattr(image, call):
+            return image_class(image)
+        _counts.fell_back(Reason.REFUSED)
+        return image
+
+    return capable
 
 
 def make_iter(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -289,6 +305,7 @@ PATCH = Patch(
     __name__,
     summary="glance_store's rbd: chunks read ahead and written behind without holding the hub, chunk size",
     layer=Layer.REPLACE,
+    counted=False,
     targets=(
         Target("glance_store._drivers.rbd:Store.configure_add", make_configure_add, contract=_CONFIGURE_ADD),
         *_stores.chunk_sizes(

@@ -16,11 +16,13 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from fastio import config
+from fastio import config, counters
 from fastio.concurrency import current
 from fastio.patches.glance_store import _stores
 from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 _MODULE = "glance_store._drivers.s3"
 
@@ -110,6 +112,7 @@ def make_add_multipart(wrapped: Callable[..., Any], hook: Any) -> Callable[..., 
             # Those that are being sent, and the one that is read meanwhile. Taken from the module each time: under
             # eventlet it has to be a green one, and upstream's threads are green as well.
             free = threading.Semaphore(self.s3_store_thread_pools + 1)
+            _counts.took()
             image_file = PartReader(image_file, part, _most(part), free.acquire)
             s3_client = _Client(s3_client, free.release)
         return wrapped(self, s3_client, image_file, image_size, *args, **kwargs)
@@ -121,6 +124,7 @@ PATCH = Patch(
     __name__,
     summary="glance_store's s3: chunk sizes are settings, parts are read at once and held in bounded memory",
     layer=Layer.REPLACE,
+    counted=False,
     targets=(
         *_stores.chunk_sizes(
             f"{_MODULE}:Store",

@@ -21,6 +21,7 @@ PATCH = Patch(
     __name__,
     summary="glance_store's sheepdog (up to 1.0.1): chunk sizes are settings",
     layer=Layer.REPLACE,
+    counted=False,
     targets=(
         *_stores.chunk_sizes(
             _STORE,

@@ -14,9 +14,12 @@ The changes to swiftclient apply to everything in the process that uses it.
 from collections.abc import Callable
 from typing import Any
 
+from fastio import counters
 from fastio.patches import requests
 from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 #: Bytes. From a sweep of 64 KiB to 8 MiB.
 CHUNK = 1 << 20
@@ -44,7 +47,7 @@ def make_getresponse(wrapped: Callable[..., Any], hook: Any) -> Callable[..., An
     def getresponse(self: Any) -> Any:
         response = wrapped(self)
         # As swiftclient itself does with its own read().
-        response.read = http_bodies.Body(response.raw, response.read).read
+        response.read = http_bodies.Body(response.raw, response.read, _counts).read
         return response
 
     return getresponse
@@ -66,6 +69,7 @@ def make_put_object(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any
     ) -> Any:
         # swiftclient warns of a chunk size for what it does not read.
         if chunk_size is None and hasattr(contents, "read"):
+            _counts.took()
             chunk_size = _chunk()
         return wrapped(self, container, obj, contents, content_length, etag, chunk_size, *args, **kwargs)
 
@@ -106,6 +110,7 @@ PATCH = Patch(
     __name__,
     summary="glance_store's swift: chunk sizes are settings, uploads go in larger blocks, downloads take few wake-ups",
     layer=Layer.REPLACE,
+    counted=False,
     targets=(
         *_stores.chunk_sizes(
             "glance_store._drivers.swift.store:BaseStore",

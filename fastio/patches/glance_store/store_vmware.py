@@ -10,9 +10,12 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from fastio import counters
 from fastio.patches import requests
 from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 _MODULE = "glance_store._drivers.vmware_datastore"
 
@@ -26,6 +29,7 @@ def make_new_session(wrapped: Callable[..., Any], hook: Any) -> Callable[..., An
 
     def new_session(*args: Any, **kwargs: Any) -> Any:
         session = wrapped(*args, **kwargs)
+        _counts.took()
         http_bodies.enlarge_blocks(session, sys.modules[_MODULE].Store.WRITE_CHUNKSIZE)
         return session
 
@@ -38,6 +42,7 @@ def make_chunkiter(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]
     def chunkiter(fp: Any, *args: Any, **kwargs: Any) -> Any:
         driver = sys.modules.get(_MODULE)
         if driver is not None and type(fp) is driver._Reader:
+            _counts.took()
             return wrapped(fp, driver.Store.WRITE_CHUNKSIZE)
         return wrapped(fp, *args, **kwargs)
 
@@ -48,6 +53,7 @@ PATCH = Patch(
     __name__,
     summary="glance_store's vmware: chunk sizes are settings, and uploads go in larger blocks",
     layer=Layer.REPLACE,
+    counted=False,
     targets=(
         *_stores.chunk_sizes(
             f"{_MODULE}:Store",

@@ -17,8 +17,11 @@ encoding, a proxy's TLS within TLS, and a mock.
 from collections.abc import Callable
 from typing import Any
 
+from fastio import counters
 from fastio.patches import requests
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -26,7 +29,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     from fastio.io import http_bodies
 
     def _close_after_stream(response: Any, chunk_size: int) -> Any:
-        http_bodies.read_unbuffered(response)
+        http_bodies.read_unbuffered(response, _counts)
         return wrapped(response, chunk_size)
 
     return _close_after_stream
@@ -36,6 +39,7 @@ PATCH = Patch(
     __name__,
     summary="glanceclient: downloads take few wake-ups, and yield to others after yield_bytes under eventlet",
     layer=Layer.REPLACE,
+    counted=False,
     targets=(
         Target(
             "glanceclient.common.http:_close_after_stream",

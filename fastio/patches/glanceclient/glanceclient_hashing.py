@@ -12,16 +12,19 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from fastio import counters
 from fastio.io.hashing import BackgroundHash
 from fastio.io.hashing_pool import pool
 from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
 
 
 def make_serious(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``serious_integrity_iter``, which is given its hash object."""
 
     def serious_integrity_iter(iter: Iterable[Any], hasher: Any, hash_value: Any) -> Any:
-        return wrapped(iter, BackgroundHash(hasher, pool), hash_value)
+        return wrapped(iter, BackgroundHash(hasher, pool, _counts), hash_value)
 
     return serious_integrity_iter
 
@@ -31,7 +34,7 @@ def make_md5(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 
     def integrity_iter(iter: Iterable[Any], checksum: Any) -> Iterator[Any]:
         try:
-            hasher = BackgroundHash(hashlib.new("md5"), pool)
+            hasher = BackgroundHash(hashlib.new("md5"), pool, _counts)
         except ValueError:
             # Where md5 is forbidden upstream has its own words for it.
             yield from wrapped(iter, checksum)

@@ -16,8 +16,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from fastio import counters
+from fastio.counters import Reason
 from fastio.patches.subprocess import _popen
 from fastio.patching.registry import Layer, Patch
+
+_counts = counters.of(__name__)
 
 _SETUP = "oslo_concurrency.processutils:_subprocess_setup"
 
@@ -44,7 +48,10 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 
     def _execute_child(self: Any, *args: Any) -> Any:
         if needless(args[preexec_fn], args[restore_signals], setup):
+            _counts.took()
             args = (*args[:preexec_fn], None, *args[preexec_fn + 1 :])
+        elif args[preexec_fn] is not None:
+            _counts.fell_back(Reason.PREEXEC_FN)
         return wrapped(self, *args)
 
     return _execute_child
@@ -63,6 +70,7 @@ PATCH = Patch(
     changes="handlers of os.register_at_fork do not run for oslo.concurrency's commands, and with "
     "Python 3.13 they ignore glibc's two internal signals",
     layer=Layer.REPLACE,
+    counted=False,
     targets=(
         _popen.native_target(make, "_execute_child", (_SETUP,), _CONTRACT),
         _popen.green_target(make, "_execute_child", (_SETUP,), _CONTRACT),

@@ -15,6 +15,7 @@ from fastio import config, counters
 from fastio.concurrency.pace import Pace
 from fastio.concurrency.waiting import Waiter
 from fastio.config import Settings
+from fastio.counters import Reason, Tally
 from fastio.io.drain import Drain
 from fastio.io.exchange import exchange
 from fastio.io.feed import Feed
@@ -106,14 +107,17 @@ def communicate(
     dialect: Dialect,
     mode: Mode,
     resumes: bool,
+    counts: Tally,
 ) -> tuple[Any, Any]:
     """What ``Popen._communicate`` does.
 
     :param resumes: the rest of an earlier call's input is sent, as long as upstream would be waiting as well: until
         the outputs have ended and the child has exited
+    :param counts: of the patch that takes the call
     """
+    counts.took()
     settings = config.effective()
-    counters.exchanges += 1
+    counters.io.exchanges += 1
     if popen.stdin and not popen._communication_started:
         try:
             popen.stdin.flush()
@@ -147,9 +151,11 @@ def communicate(
             talk.files[drain.fd] = stream
             talk.outputs.append((drain, chunks))
     sends_rest = resumes or dialect.resumes_input
+    sent_before = 0
     if popen.stdin and (popen._input and not popen.stdin.closed if sends_rest else input):
         fd = popen.stdin.fileno()
         talk.files[fd] = popen.stdin
+        sent_before = popen._input_offset
         talk.feed = Feed(fd, memoryview(popen._input), popen._input_offset, settings.chunk_size, pipe_size)
     try:
         with mode.waiter.open_selector() as selector:
@@ -158,6 +164,8 @@ def communicate(
             exchange(drains, talk.feed, selector, talk, mode.new_pace(settings), is_over)
         talk.loop_ended()
     finally:
+        sent = 0 if talk.feed is None else talk.feed.offset - sent_before
+        counts.moved(sent + sum(drain.total for drain, _ in talk.outputs))
         talk.close()
 
     try:
@@ -170,16 +178,22 @@ def communicate(
     return _result(popen, popen.stdout, stdout), _result(popen, popen.stderr, stderr)
 
 
-def replacement(wrapped: Callable[..., Any], hook: Any, mode: Mode, resumes: bool = False) -> Callable[..., Any]:
+def replacement(
+    wrapped: Callable[..., Any], hook: Any, mode: Mode, counts: Tally, resumes: bool = False
+) -> Callable[..., Any]:
     """A ``_communicate`` that exchanges in ``mode``; see :func:`communicate`."""
     dialect = dialect_of(hook.release)(hook.original.__globals__)
     sends_rest = resumes or dialect.resumes_input
 
     def _communicate(self: Any, input: Any, endtime: float | None, orig_timeout: float | None) -> tuple[Any, Any]:
         to_send = (sends_rest and self._input) or (None if self.text_mode else input)
-        if to_send and not plain_bytes(to_send) or not mode.may_wait():
-            return wrapped(self, input, endtime, orig_timeout)
-        return communicate(self, input, endtime, orig_timeout, dialect, mode, resumes)
+        if to_send and not plain_bytes(to_send):
+            counts.fell_back(Reason.INPUT)
+        elif not mode.may_wait():
+            counts.fell_back(Reason.HUB)
+        else:
+            return communicate(self, input, endtime, orig_timeout, dialect, mode, resumes, counts)
+        return wrapped(self, input, endtime, orig_timeout)
 
     return _communicate
 

@@ -9,10 +9,13 @@ input that cannot be sliced by bytes, and everything in a thread that has a hub.
 from collections.abc import Callable
 from typing import Any
 
+from fastio import counters
 from fastio.concurrency import current, waiting
 from fastio.concurrency.pace import Pace
 from fastio.patches.subprocess import _popen
 from fastio.patching.registry import Layer, Patch
+
+_counts = counters.of(__name__)
 
 
 def mode(hook: Any) -> _popen.Mode:
@@ -24,12 +27,13 @@ def mode(hook: Any) -> _popen.Mode:
 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The replacement of ``Popen._communicate``."""
-    return _popen.replacement(wrapped, hook, mode(hook))
+    return _popen.replacement(wrapped, hook, mode(hook), _counts)
 
 
 PATCH = Patch(
     __name__,
     summary="Popen.communicate() on native threads: larger pipe, large reads into one result, large writes",
     layer=Layer.REPLACE,
+    counted=False,
     targets=(_popen.native_target(make),),
 )

@@ -7,9 +7,12 @@ themselves, and the patch is not needed there.
 from collections.abc import Callable
 from typing import Any
 
+from fastio import counters
 from fastio.patches.subprocess import _popen
 from fastio.patches.subprocess._dialects import RESUMES_INPUT
 from fastio.patching.registry import Layer, Patch
+
+_counts = counters.of(__name__)
 
 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -20,6 +23,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
         # "is True": a stand-in for a file may answer with anything.
         if not stdin or stdin.closed is not True or self._communication_started:
             return wrapped(self, input, endtime, orig_timeout)
+        _counts.took()
         self.stdin = None
         try:
             return wrapped(self, None, endtime, orig_timeout)
@@ -34,6 +38,7 @@ PATCH = Patch(
     summary="communicate() after stdin.close() returns the outputs, as CPython 3.13.10 does",
     changes="communicate() after stdin.close() returns the outputs instead of raising ValueError",
     layer=Layer.FIX,
+    counted=False,
     after=("fix_input_resume",),
     targets=(
         _popen.native_target(make, relies_on=(), contract=_popen.WRAPPED, not_needed_from=RESUMES_INPUT),

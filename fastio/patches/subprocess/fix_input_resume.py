@@ -10,16 +10,19 @@ has exited. So ``kill()`` and ``communicate()`` after a time-out return when the
 from collections.abc import Callable
 from typing import Any
 
+from fastio import counters
 from fastio.patches.eventlet import green_communicate
 from fastio.patches.subprocess import _popen, communicate
 from fastio.patches.subprocess._dialects import RESUMES_INPUT
 from fastio.patching.registry import Layer, Make, Patch
 
+_counts = counters.of(__name__)
+
 
 def _make(mode: Callable[[Any], _popen.Mode]) -> Make:
     def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
         """The wrapper of ``Popen._communicate``."""
-        resumed = _popen.replacement(wrapped, hook, mode(hook), resumes=True)
+        resumed = _popen.replacement(wrapped, hook, mode(hook), _counts, resumes=True)
 
         def _communicate(self: Any, input: Any, endtime: float | None, orig_timeout: float | None) -> tuple[Any, Any]:
             has_rest = self._communication_started and self._input and self.stdin and not self.stdin.closed
@@ -35,6 +38,7 @@ PATCH = Patch(
     summary="communicate() after a time-out sends the rest of the input, as newer releases of CPython do",
     changes="communicate() after a time-out sends the rest of the input",
     layer=Layer.FIX,
+    counted=False,
     after=("fix_input_items",),
     targets=(
         _popen.native_target(_make(communicate.mode), not_needed_from=RESUMES_INPUT),

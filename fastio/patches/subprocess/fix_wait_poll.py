@@ -9,8 +9,11 @@ this patch, CPython looks at the child now and then, as earlier releases do, and
 from collections.abc import Callable
 from typing import Any
 
+from fastio import counters
 from fastio.patches.subprocess import _popen
 from fastio.patching.registry import Layer, Patch
+
+_counts = counters.of(__name__)
 
 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -18,7 +21,10 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     namespace = hook.original.__globals__
 
     def _wait_pidfd(self: Any, timeout: float) -> Any:
-        return hasattr(namespace["select"], "poll") and wrapped(self, timeout)
+        if hasattr(namespace["select"], "poll"):
+            return wrapped(self, timeout)
+        _counts.took()
+        return False
 
     return _wait_pidfd
 
@@ -38,6 +44,7 @@ PATCH = Patch(
     summary="wait(timeout) of CPython 3.15 does without select.poll() where eventlet has taken it away",
     changes="wait(timeout) of CPython 3.15 waits, and does not raise AttributeError, where select.poll() is gone",
     layer=Layer.FIX,
+    counted=False,
     targets=tuple(
         target(make, "_wait_pidfd", ("_wait",), CONTRACT, needed_from="3.15")
         for target in (_popen.native_target, _popen.green_target)

@@ -9,9 +9,13 @@ pidfd, and the patch is not needed.
 from collections.abc import Callable
 from typing import Any
 
+from fastio import counters
 from fastio.concurrency import child_exit, current, waiting
+from fastio.counters import Reason
 from fastio.patches.subprocess import _popen
 from fastio.patching.registry import Layer, Patch
+
+_counts = counters.of(__name__)
 
 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -21,13 +25,16 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 
     def _wait(self: Any, timeout: float | None) -> Any:
         # Without a timeout upstream does not poll: it is in waitpid() until the child has exited.
-        if timeout is None or not current.may_block():
+        if timeout is None:
+            return wrapped(self, timeout=timeout)
+        if not current.may_block():
+            _counts.fell_back(Reason.HUB)
             return wrapped(self, timeout=timeout)
 
         def reap(left: float | None) -> Any:
             return wrapped(self, timeout=left)
 
-        return child_exit.wait(self, timeout, waiter, reap, namespace["TimeoutExpired"])
+        return child_exit.wait(self, timeout, waiter, reap, namespace["TimeoutExpired"], _counts)
 
     return _wait
 
@@ -36,6 +43,7 @@ PATCH = Patch(
     __name__,
     summary="Popen.wait(timeout) on native threads: a pidfd instead of looking every 50 ms",
     layer=Layer.REPLACE,
+    counted=False,
     targets=(
         _popen.native_target(
             make,

@@ -1,0 +1,44 @@
+"""A line in the log for each call: that a patch took it, or why it went to upstream's code."""
+
+import logging
+import sys
+from collections import deque
+
+from fastio.concurrency import current
+from fastio.counters import Reason
+
+LOG = logging.getLogger("fastio.calls")
+
+_lines: deque[str] = deque()
+#: Whoever has taken it writes the lines, also those that come from within: from a handler of the log that sends its
+#: lines by a fast path, a finalizer or another thread. So nobody waits.
+_ticket: list[None] = [None]
+
+
+def begin() -> None:
+    """Have the lines not be left out by the level of the log."""
+    LOG.setLevel(logging.INFO)
+
+
+def tell(patch: str, reason: Reason | None) -> None:
+    """Write the line of one call; one that comes from the hub itself, which must not wait, is written with the next."""
+    _lines.append(f"fastio: {patch}: " + ("accelerated" if reason is None else f"fell back: {reason.meaning}"))
+    if current.hub_of_thread() is not None and current.hub() is None:
+        return
+    try:
+        _ticket.pop()
+    except IndexError:
+        return
+    try:
+        while _lines:
+            _write(_lines.popleft())
+    finally:
+        _ticket.append(None)
+
+
+def _write(line: str) -> None:
+    if LOG.hasHandlers():
+        LOG.info("%s", line)
+    else:
+        # A plain program, which has not set up a log.
+        print(line, file=sys.stderr)

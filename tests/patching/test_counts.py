@@ -1,0 +1,377 @@
+"""What each patch counts: the calls that it took, their bytes, and why it left others to upstream's code."""
+
+import array
+import contextlib
+import io
+import os
+import pathlib
+import select
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import fastio
+from fastio import counters
+from fastio.counters import Reason
+from fastio.patching import registry
+from fastio.patching.registry import Layer
+from tests.conftest import MONKEY_PATCHED, everything, hide_hub
+from tests.forked import told_by_a_fork
+from tests.targets import can_be_applied, import_targets
+
+pytestmark = everything
+
+SIZE = 300_000
+CHUNK = 1 << 20
+CAT = [sys.executable, "-ISc", "import shutil, sys; shutil.copyfileobj(sys.stdin.buffer, sys.stdout.buffer)"]
+#: Patches that need a store, a server or a service to take a call; what they count is tested with those.
+ELSEWHERE = {
+    "fix_cinder_read_errors": "stores/test_fix_cinder_read_errors.py",
+    "fix_sheepdog_binary": "stores/test_fix_sheepdog_binary.py",
+    "fix_swift_last_segment": "stores/test_fix_swift_last_segment.py",
+    "glance_cache": "glance/test_glance_sendfile.py",
+    "glance_sendfile": "glance/test_glance_sendfile.py",
+    "glance_uploads": "glance/test_glance_uploads.py",
+    "glanceclient_download": "patches/test_glanceclient_download.py",
+    "green_wsgi_chunked": "patches/test_green_wsgi_chunked.py",
+    "image_fairness": "stores/test_contract.py",
+    "s3_client": "stores/test_s3_client.py",
+    "s3_singlepart": "stores/test_contract.py",
+    "store_cinder": "stores/test_contract.py",
+    "store_filesystem": "stores/test_contract.py",
+    "store_http": "stores/test_contract.py",
+    "store_rbd": "stores/test_contract.py",
+    "store_s3": "stores/test_contract.py",
+    "store_sheepdog": "stores/test_store_sheepdog.py",
+    "store_swift": "stores/test_contract.py",
+    "store_vmware": "stores/test_contract.py",
+}
+
+
+def green() -> Any:
+    return pytest.importorskip("eventlet.green.subprocess")
+
+
+def communicated(module: Any) -> tuple[int, int]:
+    child = module.Popen(CAT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert len(child.communicate(b"x" * SIZE)[0]) == SIZE
+    return 1, 2 * SIZE
+
+
+def waited(module: Any) -> tuple[int, int]:
+    child = module.Popen(["sleep", "0.2"])
+    assert child.wait(20) == 0
+    # Nothing to wait for any more.
+    assert child.wait(20) == 0
+    return 1, 0
+
+
+def closed_stdin(module: Any) -> tuple[int, int]:
+    child = module.Popen(CAT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    child.stdin.close()
+    assert child.communicate()[0] == b""
+    assert module.Popen(["true"], stdin=subprocess.PIPE).communicate() == (None, None)
+    return 1, 0
+
+
+def items(module: Any) -> tuple[int, int]:
+    child = module.Popen(CAT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert len(child.communicate(array.array("I", [1] * 1000))[0]) == 4000
+    return 1, 0
+
+
+def resumed(module: Any) -> tuple[int, int]:
+    child = module.Popen(["sleep", "60"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with pytest.raises(subprocess.TimeoutExpired):
+        child.communicate(bytes(5 * SIZE), timeout=0.1)
+    child.kill()
+    before = counters.of("fix_input_resume").bytes
+    child.communicate()
+    return 1, counters.of("fix_input_resume").bytes - before
+
+
+def waited_without_poll() -> tuple[int, int]:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.delattr(select, "poll", raising=False)
+        assert subprocess.Popen(["sleep", "0.2"]).wait(20) == 0
+    return 1, 0
+
+
+def pipe() -> Any:
+    from eventlet.greenio.py3 import GreenFileIO
+
+    reader, writer = os.pipe()
+    return GreenFileIO(reader, "r"), GreenFileIO(writer, "w")
+
+
+def piped() -> tuple[int, int]:
+    reader, writer = pipe()
+    with reader:
+        with writer:
+            writer.write(b"x" * 1000)
+        assert len(reader.read(100)) == 100
+        assert reader.readinto(bytearray(200)) == 200
+        assert len(reader.readall()) == 700
+    return 4, 2000
+
+
+def sent() -> tuple[int, int]:
+    from eventlet.greenio.base import GreenSocket
+
+    with contextlib.ExitStack() as stack:
+        near, far = (stack.enter_context(contextlib.closing(each)) for each in socket.socketpair())
+        sender = near if MONKEY_PATCHED else GreenSocket(near)
+        sender.sendall(b"x" * 1000)
+        assert len(far.recv(2000)) == 1000
+    return 1, 1000
+
+
+def broken_pipe() -> tuple[int, int]:
+    from eventlet.green import os as green_os
+
+    reader, writer = os.pipe()
+    os.close(reader)
+    os.set_blocking(writer, False)
+    with pytest.raises(BrokenPipeError):
+        green_os.write(writer, b"x")
+    os.close(writer)
+    return 1, 0
+
+
+def pipeline() -> tuple[int, int]:
+    module = green()
+    with module.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as first:
+        second = module.Popen(CAT, stdin=first.stdout, stdout=subprocess.PIPE)
+        first.stdin.write(b"x")
+        first.stdin.close()
+        assert second.communicate()[0] == b"x"
+    return 1, 0
+
+
+def run_green(**arguments: Any) -> Callable[[], tuple[int, int]]:
+    def scenario() -> tuple[int, int]:
+        assert green().Popen(["echo", "x"], stdout=subprocess.PIPE, **arguments).communicate()[0].strip() in ("x", b"x")
+        return 1, 0
+
+    return scenario
+
+
+def checked() -> tuple[int, int]:
+    assert green().check_output(["echo", "x"]) == b"x\n"
+    return 1, 0
+
+
+def spawned() -> tuple[int, int]:
+    processutils = pytest.importorskip("oslo_concurrency.processutils")
+    processutils.execute("true")
+    processutils.execute("true", preexec_fn=lambda: None)
+    assert counters.of("oslo_spawn").fallbacks[Reason.PREEXEC_FN] == 1
+    return 1, 0
+
+
+def hashed() -> tuple[int, int]:
+    from glance_store.common import utils
+
+    hasher = utils.get_hasher("sha512", False)
+    for _ in range(3):
+        hasher.update(b"x" * CHUNK)
+    hasher.update(b"x")
+    hasher.hexdigest()
+    assert counters.of("image_hashing").fallbacks[Reason.SMALL] == 1
+    return 1, 3 * CHUNK
+
+
+def verified() -> tuple[int, int]:
+    import hashlib
+
+    from glanceclient.common import utils
+
+    data = b"x" * CHUNK
+    digest = hashlib.sha512(data).hexdigest()
+    assert list(utils.serious_integrity_iter(iter([data]), hashlib.sha512(), digest)) == [data]
+    return 1, CHUNK
+
+
+def chunked() -> tuple[int, int]:
+    from glance_store.common import utils
+
+    assert len(list(utils.chunkiter(io.BytesIO(bytes(100_000))))) == 2
+    assert len(list(utils.chunkiter(io.BytesIO(bytes(100_000)), 1000))) == 100
+    return 1, 0
+
+
+def buffered() -> tuple[int, int]:
+    from eventlet.greenio import GreenPipe
+
+    reader, writer = os.pipe()
+    os.close(writer)
+    GreenPipe(reader, "rb", -1).close()
+    return 1, 0
+
+
+SCENARIOS: dict[str, Callable[[], tuple[int, int]]] = {
+    "communicate": lambda: communicated(subprocess),
+    "fix_closed_stdin": lambda: closed_stdin(subprocess),
+    "fix_green_buffering": run_green(),
+    "fix_green_encoding": run_green(encoding="latin-1"),
+    "fix_green_epipe": broken_pipe,
+    "fix_green_exceptions": checked,
+    "fix_green_pipelines": pipeline,
+    "fix_input_items": lambda: items(subprocess),
+    "fix_input_resume": lambda: resumed(subprocess),
+    "fix_wait_poll": waited_without_poll,
+    "glanceclient_hashing": verified,
+    "green_buffers": buffered,
+    "green_communicate": lambda: communicated(green()),
+    "green_pipe": piped,
+    "green_sendall": sent,
+    "green_wait": lambda: waited(green()),
+    "image_chunks": chunked,
+    "image_hashing": hashed,
+    "oslo_spawn": spawned,
+    "wait": lambda: waited(subprocess),
+}
+
+
+def test_each_patch_is_tested() -> None:
+    names = {patch.name for patch in registry.all_patches() if patch.layer is not Layer.TRACE}
+    assert names == {*SCENARIOS, *ELSEWHERE}
+    root = pathlib.Path(__file__).parents[1]
+    for name, path in ELSEWHERE.items():
+        text = (root / path).read_text()
+        assert name in text and ("metrics()" in text or path.startswith("glance/")), name
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_calls_and_bytes(name: str) -> None:
+    if MONKEY_PATCHED and name in ("communicate", "wait", "oslo_spawn"):
+        pytest.skip("under eventlet's monkey patch it is the green one that is called")
+    import_targets()
+    patch = next(patch for patch in registry.patches() if patch.name == name)
+    if not any(can_be_applied(patch, target) for target in patch.targets):
+        pytest.skip(f"nothing that {name} works on is here")
+    hide_hub()
+    with fastio.patched(name, strict=True, also=(), store_chunk_size="64KiB"):
+        counters.reset()
+        expected = SCENARIOS[name]()
+        found = fastio.metrics().patches[name]
+    assert (found.calls, found.bytes) == expected
+
+
+def test_why_a_call_is_left_to_upstream() -> None:
+    if MONKEY_PATCHED:
+        pytest.skip("the native Popen is not used")
+    with fastio.patched("communicate", also=()):
+        counters.reset()
+        subprocess.Popen(CAT, stdin=subprocess.PIPE, stdout=subprocess.PIPE).communicate(array.array("I", [1]))  # type: ignore[arg-type]
+        subprocess.Popen(["true"]).wait(20)
+    assert fastio.metrics().patches["communicate"].fallbacks == {"input": 1}
+    assert fastio.metrics().patches["communicate"].calls == 0
+
+
+def test_the_reasons_are_a_closed_set() -> None:
+    assert len({reason.value for reason in Reason}) == len({reason.meaning for reason in Reason}) == len(Reason)
+    for reason in Reason:
+        assert str(reason) == reason.value and reason.value.isidentifier() and reason.meaning
+
+
+@pytest.fixture
+def quick_switches() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_counts_are_exact_with_threads(quick_switches: None) -> None:
+    tally = counters.Tally("test")
+
+    def count() -> None:
+        for _ in range(20_000):
+            tally.took(3)
+            tally.fell_back(Reason.HUB)
+
+    threads = [threading.Thread(target=count) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (tally.calls, tally.bytes, tally.fallbacks[Reason.HUB]) == (160_000, 480_000, 160_000)
+
+
+@pytest.mark.filterwarnings("ignore:Using fork", "ignore:.*multi-threaded, use of fork")
+def test_a_forked_child_counts_from_zero() -> None:
+    counters.of("wait").took(5)
+    counters.io.reads += 1
+
+    def child() -> tuple[Any, ...]:
+        found = fastio.metrics()
+        return found.pid == os.getpid(), found.patches["wait"].calls, found.patches["wait"].bytes, found.io["reads"]
+
+    assert told_by_a_fork(child) == [True, 0, 0, 0]
+    assert fastio.metrics().patches["wait"].calls == 1
+
+
+# A patch that somebody adds
+
+
+def test_a_patch_is_counted_without_doing_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    import_targets()
+    patch = next(patch for patch in registry.patches() if patch.name == "wait")
+    monkeypatch.setitem(vars(patch), "counted", True)
+    monkeypatch.setitem(counters._tallies, "wait", counters.Tally("wait"))
+    if MONKEY_PATCHED or not can_be_applied(patch, patch.targets[0]):
+        pytest.skip("it is not called here")
+    with fastio.patched("wait"):
+        for _ in range(3):
+            subprocess.Popen(["true"]).wait()
+    assert fastio.metrics().patches["wait"].calls == 3
+
+
+# A line for each call
+
+
+LINES = """
+import array, logging, subprocess, sys
+import fastio
+if sys.argv[1] == "logged":
+    logging.basicConfig(format="%(name)s %(levelname)s %(message)s", level=logging.WARNING)
+fastio.patch("communicate")
+subprocess.run([sys.executable, "-c", ""], capture_output=True)
+subprocess.run(["cat"], input=array.array("I", [1]), stdout=-1)
+fastio.unpatch()
+subprocess.run([sys.executable, "-c", ""], capture_output=True)
+"""
+
+
+@pytest.mark.parametrize("where", ["logged", "plain"])
+def test_a_line_for_each_call(run_python: Callable[..., Any], where: str) -> None:
+    result = run_python(LINES, where, env={"FASTIO_VERBOSE": "1"})
+    before = "fastio.calls INFO " if where == "logged" else ""
+    assert result.stderr.splitlines() == [
+        before + "fastio: communicate: accelerated",
+        before + f"fastio: communicate: fell back: {Reason.INPUT.meaning}",
+    ]
+    assert run_python(LINES, where).stderr == ""
+
+
+def test_a_line_that_comes_while_one_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A handler of the log may itself use what is patched."""
+    from fastio.watching import verbose
+
+    written = []
+
+    def write(line: str) -> None:
+        written.append(line)
+        if len(written) < 3:
+            verbose.tell("green_sendall", None)
+            assert len(written) < 4
+
+    monkeypatch.setattr(verbose, "_write", write)
+    verbose.tell("wait", Reason.HUB)
+    assert written == [f"fastio: wait: fell back: {Reason.HUB.meaning}"] + ["fastio: green_sendall: accelerated"] * 2
