@@ -61,6 +61,8 @@ def _main(given: list[str]) -> int:
         help="report: show where the recorded requests spent their time, and what failed",
         add_help=False,
     )
+    completion = commands.add_parser("completion", help="print a script with which bash or zsh complete fastio's words")
+    completion.add_argument("shell", choices=["bash", "zsh"], help='eval "$(fastio completion bash)" takes effect')
     for name, what in checkout.COMMANDS.items():
         commands.add_parser(name, help=what, add_help=False)
     try:
@@ -82,6 +84,9 @@ def _main(given: list[str]) -> int:
         arguments = parser.parse_args(given)
         if arguments.command == "run":
             return _run(parser, arguments)
+        if arguments.command == "completion":
+            print(_completion(parser, commands, arguments.shell))
+            return 0
         if arguments.matrix:
             from fastio import matrix
 
@@ -91,6 +96,17 @@ def _main(given: list[str]) -> int:
     except FastioError as error:
         print(f"fastio: {error}", file=sys.stderr)
         return 2
+
+
+def _completion(parser: argparse.ArgumentParser, commands: Any, shell: str) -> str:
+    try:
+        import shtab
+    except ImportError as error:
+        raise FastioError(f"completion needs shtab: pip install 'fastio[completion]' ({error})") from None
+    from fastio.trace.analysis import command
+
+    commands.choices["trace"] = command.parser()
+    return shtab.complete(parser, shell=shell)
 
 
 def _status(arguments: argparse.Namespace) -> int:

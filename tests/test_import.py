@@ -118,6 +118,7 @@ OWN_LIBRARIES = {
     # For type checkers.
     "__init__.py": {"typing_extensions"},
     "bootstrap": {"sitecustomize"},
+    "cli.py": {"shtab"},
     "drivers": {"oslo_utils"},
     "io/http_bodies.py": {"requests", "urllib3"},
     "trace/recorder.py": {"orjson"},

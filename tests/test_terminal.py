@@ -162,3 +162,35 @@ def test_what_may_be_meant_by_a_program() -> None:
 def test_the_version() -> None:
     done = subprocess.run([sys.executable, "-m", "fastio", "--version"], capture_output=True, text=True, timeout=100)
     assert done.stdout == f"fastio {fastio.__version__}\n"
+
+
+def complete(shell_script: str, *words: str) -> list[str]:
+    """What bash offers for the last of these words."""
+    quoted = " ".join(f"'{word}'" for word in words)
+    code = f"{shell_script}\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; COMP_LINE='{' '.join(words)}'\n"
+    code += "_shtab_fastio fastio '' ''; printf '%s\\n' \"${COMPREPLY[@]}\""
+    done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, timeout=60)
+    return done.stdout.split()
+
+
+def test_completion() -> None:
+    pytest.importorskip("shtab", reason="it comes with the extra 'completion'")
+    scripts = {}
+    for shell in ("bash", "zsh"):
+        command = [sys.executable, "-m", "fastio", "completion", shell]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=100, cwd=ROOT)
+        assert (done.returncode, done.stderr) == (0, "")
+        scripts[shell] = done.stdout
+    assert complete(scripts["bash"], "fastio", "sta") == ["status"]
+    assert complete(scripts["bash"], "fastio", "status", "--pa") == ["--patch"]
+    assert "--chunk-size" in complete(scripts["bash"], "fastio", "run", "--ch")
+    assert complete(scripts["bash"], "fastio", "trace", "report", "--perf") == ["--perfetto"]
+    assert scripts["zsh"].startswith("#compdef fastio\n")
+    assert "--chunk-size" in scripts["zsh"]
+
+
+def test_completion_says_what_it_needs() -> None:
+    code = "import sys; sys.modules['shtab'] = None; from fastio import cli; sys.exit(cli.main(['completion', 'bash']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, cwd=ROOT)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "pip install 'fastio[completion]'" in done.stderr

@@ -22,7 +22,7 @@ def main(arguments: Sequence[str]) -> int:
 
     :raises TraceError: if there is nothing to analyse, something is missing, or a file cannot be written
     """
-    chosen = _parser().parse_args(arguments)
+    chosen = parser().parse_args(arguments)
     analysis = analyse(chosen.directory, chosen.rules)
     _export(analysis, chosen)
     if chosen.json:
@@ -47,7 +47,8 @@ def _export(analysis: Analysis, chosen: argparse.Namespace) -> None:
         _write(chosen.perfetto, json.dumps(perfetto.export(analysis, requests)))
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """Of ``fastio trace``."""
     parser = argparse.ArgumentParser(prog="fastio trace", description="Reads what `fastio run --trace` recorded.")
     commands = parser.add_subparsers(dest="command", required=True)
     report = commands.add_parser(
