@@ -18,7 +18,7 @@ from tests.targets import import_targets
 
 RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
 ROOT = pathlib.Path(fastio.__file__).parent
-PUBLIC = ("names", "patch", "patched", "settings", "status", "unpatch")
+PUBLIC = ("metrics", "names", "patch", "patched", "settings", "status", "unpatch")
 
 
 def test_what_is_public() -> None:
