@@ -91,6 +91,7 @@ def test_what_keeps_to_a_contract(stub: str, source: str) -> None:
         ("def f():\n g(_)", "def f():\n g(1)\n g(1, 2)", "has 'g(1, 2)', not 'g(_)'"),
         ("def f():\n g(_)", "def f():\n g(1)\n g(*a)\n g(a=1)", "has 'g(a=1)'"),
         ("def f():\n g(a=1)", "def f():\n g(a=2)", "has no 'g(a=1)'"),
+        ("def f():\n g(a=1)", "def f():\n g(a=1, b=2)", "has no 'g(a=1)'"),
         ("def f():\n g(a=1, **_)", "def f():\n g(b=1)", "has no"),
         ("def f():\n g()", "def f():\n g", "has no 'g()'"),
         ("def f():\n a.b = _", "def f():\n a.c = 1", "has no 'a.b = _'"),
