@@ -576,3 +576,10 @@ def test_where_a_backend_keeps_its_files(monkeypatch, tmp_path):
     assert servers.data_directory("filesystem", 1) == tmp_path
     monkeypatch.setattr(worker, "MEMORY", tmp_path / "nowhere")
     assert servers.data_directory("filesystem", 1) == tmp_path / "cache"
+
+
+def test_a_case_whose_size_was_changed_says_so():
+    case = Case("a", "none", [Variant("a")], title="16 MiB", parameters={"size": 16 << 20}, quick={"size": 1 << 20})
+    assert Options().title(case) == "16 MiB"
+    assert Options(quick=True).title(case) == "16 MiB: 1 MiB in this run"
+    assert Options(size=4096).title(case) == "16 MiB: 4 KiB in this run"

@@ -8,6 +8,9 @@ import pytest
 
 from benchmarks.tools.synthetic import BEGIN, HOSTS, MS, Host, Process, World
 from fastio import cli
+from fastio.trace.analysis import views
+from fastio.trace.analysis.analysis import analyse
+from tests import widths
 
 
 @pytest.fixture(scope="module")
@@ -146,3 +149,10 @@ def test_what_is_missing_is_named_with_the_extra(directory, capsys, monkeypatch)
     status, _, err = run(capsys, directory)
     assert status == 2
     assert "this needs scipy" in err and "pip install 'fastio[trace]'" in err
+
+
+def test_no_table_loses_anything_at_any_width(directory):
+    tables = views.tables(views.sections(analyse([directory])))
+    assert len(tables) > 5
+    for table in tables:
+        widths.check(table)
