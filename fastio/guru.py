@@ -5,6 +5,8 @@ import importlib.util
 from collections.abc import Callable
 from typing import Any
 
+from fastio.patching import imports
+
 _MODULE = "oslo_reports.guru_meditation_report"
 _offered = False
 
@@ -15,9 +17,7 @@ def offer(text: Callable[[], str]) -> None:
     if _offered or importlib.util.find_spec("oslo_reports") is None:
         return
     _offered = True
-    import wrapt
-
-    wrapt.register_post_import_hook(functools.partial(_register, text), _MODULE)
+    imports.when_imported(_MODULE, functools.partial(_register, text))
 
 
 def _register(text: Callable[[], str], module: Any) -> None:

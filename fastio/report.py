@@ -1,15 +1,17 @@
 """Reports on what became of every patch, for people and for programs."""
 
-import json
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastio import renames
 from fastio.config import SETTINGS, Settings, format_size
-from fastio.tables import Table
+
+if TYPE_CHECKING:
+    from fastio.tables import Table
 
 
 class Outcome(str, Enum):  # noqa: UP042 - StrEnum came with Python 3.11
@@ -56,8 +58,7 @@ _TELLING = (
 _LEFT_ALONE = frozenset({Outcome.UNSUPPORTED, Outcome.CHANGED, Outcome.FAILED})
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """One target of one patch."""
 
     #: name of the patch
@@ -82,8 +83,7 @@ class Entry:
         return self.outcome in _LEFT_ALONE or self.outcome is Outcome.SHADOWED and not self.in_effect
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(NamedTuple):
     """The entries, the settings in effect, and what else an operator should know."""
 
     entries: Sequence[Entry]
@@ -132,12 +132,14 @@ class Report:
                 }
                 for setting in SETTINGS
             },
-            "patches": [{**asdict(entry), "outcome": entry.outcome.value} for entry in self.entries],
+            "patches": [{**entry._asdict(), "outcome": entry.outcome.value} for entry in self.entries],
             "late_holders": list(self.late_holders),
             "notes": list(self.notes),
         }
 
     def to_json(self) -> str:
+        import json
+
         return json.dumps(self.to_dict(), indent=2)
 
     def __str__(self) -> str:
@@ -147,17 +149,17 @@ class Report:
         # What patch() returns is shown by each interactive Python.
         return f"<{type(self).__name__}: {self.counts()}; print() shows more>"
 
-    def only(self, patch: str) -> "Report":
+    def only(self, patch: str) -> Report:
         """The report on the one patch of this name."""
         wanted = renames.current(patch)
-        return replace(self, entries=[entry for entry in self.entries if entry.name == wanted])
+        return self._replace(entries=[entry for entry in self.entries if entry.name == wanted])
 
     def counts(self) -> str:
         """How many patches there are, by what became of them: ``30 in effect, 5 absent``."""
         counted = Counter(patch.word for patch in self.patches())
         return ", ".join(f"{count} {word}" for word, count in counted.most_common()) or "no patches"
 
-    def patches(self) -> list["Patch"]:
+    def patches(self) -> list[Patch]:
         """The patches, each with all its entries."""
         found: dict[str, list[Entry]] = {}
         for entry in self.entries:
@@ -173,8 +175,7 @@ class Report:
         return _text(self, everything, width)
 
 
-@dataclass(frozen=True)
-class Patch:
+class Patch(NamedTuple):
     """What became of a patch at all its targets."""
 
     name: str
@@ -239,12 +240,16 @@ def _attention(report: Report) -> list[tuple[str, Sequence[str]]]:
 
 
 def _targets(report: Report) -> Table:
+    from fastio.tables import Table
+
     rows = [[each.name, each.target, each.outcome.value, each.found] for each in report.entries]
     return Table("", ["patch", "target", "outcome", "found"], rows)
 
 
 def _patches(report: Report) -> Table:
     """Those of which something is installed."""
+    from fastio.tables import Table
+
     here = [each for each in report.patches() if each.word != Outcome.ABSENT]
     return Table("", ["patch", "", "targets"], [[each.name, each.word, _outcomes(each)] for each in here])
 
@@ -256,6 +261,8 @@ def _outcomes(patch: Patch) -> str:
 
 def _settings(report: Report, everything: bool) -> Table:
     """The settings, or only those that somebody has set."""
+    from fastio.tables import Table
+
     rows = [
         [each.name, _show(each.name, getattr(report.settings, each.name)), report.settings.sources.get(each.name, "")]
         for each in SETTINGS

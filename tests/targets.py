@@ -9,7 +9,7 @@ import platform
 import sys
 from typing import Any
 
-from fastio.patching import hooks, places, registry, state
+from fastio.patching import distributions, hooks, places, registry
 from fastio.patching.registry import Patch, Target
 
 #: The running Python as the table of fingerprints names it.
@@ -40,7 +40,7 @@ def missing(patch: Patch, target: Target) -> str:
     """Why the target cannot be here, empty if it is; call ``import_targets()`` first."""
     if reason := not_installed(patch, target):
         return reason
-    if without := patch.not_needed_here(state.version):
+    if without := patch.not_needed_here(distributions.version):
         return f"not needed: {without} is without it"
     if not target.needed_under(sys.version_info[:2]):
         return f"not needed before Python {target.needed_from}"

@@ -28,7 +28,20 @@ FOLDERS = (
 #: fastio's layers from the bottom up, and the parts of each. A part imports what is in layers below, and itself. What
 #: is not named here is the public face: the commands, and what ``fastio`` itself has.
 LAYERS = (
-    ("config", "counters", "errors", "layout", "page", "renames", "report", "tables", "terminal", "version"),
+    (
+        "config",
+        "counters",
+        "errors",
+        "layout",
+        "log",
+        "page",
+        "renames",
+        "report",
+        "tables",
+        "terminal",
+        "unknown",
+        "version",
+    ),
     ("concurrency",),
     ("io", "patching"),
     ("patches",),

@@ -16,6 +16,7 @@ import fastio
 from fastio import counters
 from fastio.concurrency import budget
 from fastio.io import scratch
+from fastio.patching import imports
 from tests.child import BIG, MIB, PIPES, Gate, command, data, err, out
 from tests.conftest import needs_eventlet
 from tests.outcome import timed_out
@@ -249,7 +250,7 @@ def state() -> dict[str, object]:
     return {
         "handlers": [signal.getsignal(number) for number in (signal.SIGCHLD, signal.SIGPIPE, signal.SIGALRM)],
         "wakeup": signal.set_wakeup_fd(-1),
-        "finders": [finder for finder in sys.meta_path if "wrapt" not in type(finder).__module__],
+        "finders": [finder for finder in sys.meta_path if finder is not imports._Finder],
         "trace": (sys.gettrace(), sys.getprofile()),
         "environment": dict(os.environ),
     }

@@ -1,15 +1,14 @@
 """Work that only one thread does at a time, and that those who cannot wait leave to the one that is at it."""
 
-import logging
 import os
 import sys
 from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from fastio import log
 from fastio.concurrency import native
 
-LOG = logging.getLogger("fastio")
 T = TypeVar("T")
 
 _thread = native.module("_thread")
@@ -84,7 +83,7 @@ class Exclusive:
                 level, message, arguments, exc_info = self._messages.popleft()
             except IndexError:
                 return
-            LOG.log(level, message, *arguments, exc_info=exc_info)
+            log.log(level, message, *arguments, exc_info=exc_info)
 
     def leave(self, work: Callable[[], object]) -> None:
         """Have ``work()`` done now or else by the thread that is inside; never waits. What it raises is logged."""
@@ -114,7 +113,7 @@ class Exclusive:
             try:
                 self._left.popleft()()
             except Exception:
-                self._messages.append((logging.ERROR, "fastio: a call was not done", (), sys.exc_info()))
+                self._messages.append((log.ERROR, "fastio: a call was not done", (), sys.exc_info()))
 
     def _after_fork_in_child(self) -> None:
         me = _thread.get_ident()

@@ -8,9 +8,10 @@ target is then left alone.
 Only :mod:`fastio.patching.hooks` looks code up, for the functions that a target declares.
 """
 
-import dis
-import hashlib
+import importlib
+import sys
 from collections.abc import Mapping, Sequence
+from functools import cache
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
@@ -50,9 +51,19 @@ def defaults(function: FunctionType) -> Defaults:
     return Defaults(tuple(map(spell, function.__defaults__ or ())), keyword)
 
 
+@cache
+def _sha256() -> Any:
+    """As of hashlib, which loads OpenSSL, and takes longer to import than all that is hashed here."""
+    try:
+        return importlib.import_module("_sha2" if sys.version_info >= (3, 12) else "_sha256").sha256
+    except ImportError:
+        # A Python that was built without it has OpenSSL's.
+        return importlib.import_module("hashlib").sha256
+
+
 def digest(code: CodeType, defaults: Defaults) -> str:
     """The fingerprint of a function with this code and these defaults."""
-    hashed = hashlib.sha256()
+    hashed = _sha256()()
     _feed(hashed, code)
     return with_defaults(hashed, defaults)
 
@@ -82,6 +93,8 @@ def _feed_class_body(hashed: Any, code: CodeType) -> None:
     It stores the line on which it starts, as a constant that it may use for something else as well, and the names of
     attributes that its methods set, in any order.
     """
+    import dis
+
     instructions = list(dis.get_instructions(code))
     for instruction, following in zip(instructions, [*instructions[1:], None], strict=True):
         stored = following.argval if following is not None and following.opname == "STORE_NAME" else None

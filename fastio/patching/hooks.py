@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
 from collections.abc import Callable, Iterable
 from types import FunctionType
@@ -348,7 +347,7 @@ def _function_at(key: str) -> Any:
     module, _, path = key.partition(":")
     value: Any = sys.modules.get(module)
     for name in path.split("."):
-        value = inspect.getattr_static(value, name, None)
+        value = places.static(value, name)
     return value
 
 

@@ -5,7 +5,9 @@ import importlib.machinery
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable
+from importlib.machinery import ModuleSpec
 
+from fastio.patching import imports
 from fastio.patching.registry import Target
 
 #: why a module cannot be imported, where that is so
@@ -24,31 +26,39 @@ def why_absent(module: str) -> str | None:
     return _absent.get(module)
 
 
-def look_for(target: Target) -> None:
-    """Note of the target's modules that are not imported why they cannot be, if so."""
-    for module in missing(target):
+def look_for(targets: Iterable[Target]) -> None:
+    """Note of the targets' modules that are not imported why they cannot be, if so."""
+    specs: dict[str, ModuleSpec | None] = {}
+    for module in dict.fromkeys(module for target in targets for module in missing(target)):
+        top = module.partition(".")[0]
         if module == "subprocess":
             importlib.import_module(module)
-        elif not _importable(module.partition(".")[0]):
+            continue
+        if top not in specs:
+            specs[top] = _find(top)
+        if specs[top] is None:
             _absent[module] = f"{module} is not installed"
-        elif not _in_package(module):
+        elif not _in_package(module, specs):
             _absent[module] = f"{module} is not part of this release"
         else:
             _absent.pop(module, None)
 
 
-def _importable(package: str) -> bool:
+def _find(package: str) -> ModuleSpec | None:
     try:
-        return importlib.util.find_spec(package) is not None
+        return importlib.util.find_spec(package)
     except ValueError:
         # A stub without a spec stands in sys.modules.
-        return False
+        return None
 
 
-def _in_package(module: str) -> bool:
-    """Whether the packages of ``module``, the first of which is installed, have it; they are not imported for that."""
+def _in_package(module: str, specs: dict[str, ModuleSpec | None]) -> bool:
+    """Whether the packages of ``module`` have it; they are not imported for that.
+
+    :param specs: what has been found, by name; the first package of ``module`` has
+    """
     top, *rest = module.split(".")
-    name, spec = top, importlib.util.find_spec(top)
+    name, spec = top, specs[top]
     for part in rest:
         loaded = sys.modules.get(name)
         path = getattr(loaded, "__path__", None) or (spec.submodule_search_locations if spec else None)
@@ -56,7 +66,9 @@ def _in_package(module: str) -> bool:
             # A module that is there has no others in it; of a stub in sys.modules nothing is known.
             return spec is None
         name = f"{name}.{part}"
-        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if name not in specs:
+            specs[name] = importlib.machinery.PathFinder.find_spec(name, path)
+        spec = specs[name]
         if spec is None and name not in sys.modules:
             return False
     return True
@@ -89,11 +101,9 @@ def await_import(module: str, imported: Callable[[str], None]) -> None:
     if module in _awaited:
         return
     _awaited.add(module)
-    # Imported here because it takes longer than the rest of fastio, and only waiting targets need it.
-    import wrapt
 
     def arrived(_: object) -> None:
         _awaited.discard(module)
         imported(module)
 
-    wrapt.register_post_import_hook(arrived, module)
+    imports.when_imported(module, arrived)

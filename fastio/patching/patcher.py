@@ -6,18 +6,15 @@ function and our function is switched on, whatever was called before.
 
 import contextlib
 import functools
-import logging
-import platform
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
-from fastio import config
+from fastio import config, log, unknown
 from fastio.errors import PatchError, SettingError, meant
-from fastio.patching import catalogue, holders, hooks, modules, registry, state
+from fastio.patching import catalogue, distributions, holders, hooks, modules, registry, state
 from fastio.patching.catalogue import Signed
-from fastio.patching.exclusive import LOG, Exclusive
+from fastio.patching.exclusive import Exclusive
 from fastio.patching.hooks import Hook, UnknownCodeError
 from fastio.patching.registry import Patch, Target
 from fastio.report import Entry, Outcome, Report
@@ -40,8 +37,7 @@ class _Call(NamedTuple):
 
     def resolve(self) -> tuple[config.Settings, list[Patch], tuple[Signed, ...]]:
         """The settings that the call asks for, its patches, whose modules are imported, and the site's signatures."""
-        settings = config.resolve(self.arguments, options=self.options)
-        _check_names(settings)
+        settings = _resolve(self.arguments, options=self.options)
         return settings, _choose(self.names, settings), _read_signed(settings)
 
 
@@ -86,6 +82,24 @@ def applied(
             _turns.change(functools.partial(_take_back, change))
 
 
+def check(environ: Mapping[str, str]) -> None:
+    """Raise what :func:`apply` would for the settings in these variables; nothing is done."""
+    _read_signed(_resolve({}, environ))
+
+
+def stand_back(why: str) -> None:
+    """Have nothing patched, whatever the settings are; reports give ``why`` as the source of that."""
+    settings = config.resolve({"enabled": False}, {}, {})
+    settings = settings._replace(sources={**settings.sources, "enabled": why})
+
+    def change() -> None:
+        config.put_in_force(settings)
+        _switch_off(_known())
+        _end_those_without_patches()
+
+    _turns.change(change)
+
+
 def revert(names: str | Sequence[str] | None) -> Report:
     """See :func:`fastio.unpatch`."""
     chosen = _select_known(names)
@@ -106,6 +120,7 @@ def status() -> Report:
 def _apply(call: _Call) -> tuple[Report, _Change | None]:
     # What imports, reads files or refuses comes first. Nothing of others runs while the lock is held.
     settings, chosen, _ = call.resolve()
+    unknown.tell()
     _prepare(chosen)
     change = _turns.change(lambda: _apply_alone(call))
     if change is None:
@@ -115,11 +130,11 @@ def _apply(call: _Call) -> tuple[Report, _Change | None]:
     if change.refused:
         raise PatchError(report)
     for entry in report.problems():
-        _log(logging.WARNING, entry)
+        _log(log.WARNING, entry)
     if change.settings.enabled:
-        LOG.info("%s", report.summary())
+        log.log(log.INFO, "%s", report.summary())
     else:
-        LOG.info("fastio: switched off by %s", change.settings.sources["enabled"])
+        log.log(log.INFO, "fastio: switched off by %s", change.settings.sources["enabled"])
     return report, change
 
 
@@ -227,6 +242,20 @@ def _select_known(names: str | Sequence[str] | None) -> list[Patch]:
     return [patch for patch in known if patch in chosen or patch.name in asked]
 
 
+def _resolve(
+    arguments: Mapping[str, object],
+    environ: Mapping[str, str] | None = None,
+    options: config.Options | None = None,
+) -> config.Settings:
+    """The settings, with names of patches that there are."""
+    settings = config.resolve(arguments, environ, options)
+    if config.is_off(environ):
+        # As for other settings: a bad name is not in the way of the kill switch.
+        return settings._replace(disabled=(), also=())
+    _check_names(settings)
+    return settings
+
+
 def _check_names(settings: config.Settings) -> None:
     for name in settings.disabled:
         if name not in (registry.ALL, *registry.all_names()):
@@ -286,13 +315,13 @@ def _apply_target(patch: Patch, target: Target) -> Entry:
             return state.look(patch, target)
         entry = state.look(patch, target)
         if entry.outcome is Outcome.APPLIED:
-            return replace(entry, outcome=Outcome.ALREADY)
+            return entry._replace(outcome=Outcome.ALREADY)
         return entry
     except UnknownCodeError as error:
         return state.entry(patch, target, Outcome.CHANGED, error.found, error.advice)
     except Exception as error:
         # The service that imported us must go on, whatever upstream did to the attribute.
-        _turns.log(logging.DEBUG, "fastio: %s (%s) failed", patch.name, target.key, exc_info=sys.exc_info())
+        _turns.log(log.DEBUG, "fastio: %s (%s) failed", patch.name, target.key, exc_info=sys.exc_info())
         record.failure = f"{type(error).__name__}: {error}"
         left = hooks.get(target)
         if left is not None and not left.layers and left.remove():
@@ -329,7 +358,8 @@ def _prepare(patches: Sequence[Patch]) -> None:
     for patch in patches:
         for target in patch.targets:
             modules.wait_for_imports(target)
-        _look_for_modules([patch])
+    _look_for_modules(patches)
+    for patch in patches:
         for target in patch.targets:
             blocked = state.blocked(patch, target)
             if blocked is not None and blocked.outcome is Outcome.WAITING:
@@ -338,9 +368,7 @@ def _prepare(patches: Sequence[Patch]) -> None:
 
 
 def _look_for_modules(patches: Iterable[Patch]) -> None:
-    for patch in patches:
-        for target in patch.targets:
-            modules.look_for(target)
+    modules.look_for(target for patch in patches for target in patch.targets)
 
 
 def _imported(module: str) -> None:
@@ -355,7 +383,7 @@ def _apply_imported(concerned: Sequence[tuple[Patch, Target]]) -> None:
     for patch, target in concerned:
         if state.is_wanted(patch):
             entry = _apply_target(patch, target)
-            _log(logging.WARNING if entry.left_alone else logging.DEBUG, entry)
+            _log(log.WARNING if entry.left_alone else log.DEBUG, entry)
 
 
 # What is told
@@ -367,11 +395,12 @@ def _look_at(patches: Sequence[Patch]) -> list[Entry]:
 
 def _report(entries: Sequence[Entry], settings: config.Settings | None = None) -> Report:
     """``settings`` are those that the entries are about, by default the ones in force."""
-    versions = {"fastio": VERSION, platform.python_implementation(): platform.python_version()}
+    versions = {"fastio": VERSION, catalogue.CPYTHON: sys.version.partition(" ")[0]}
     for requirement in map(registry.Requirement, registry.libraries().values()):
-        versions[requirement.distribution] = state.version(requirement.distribution) or "absent"
+        versions[requirement.distribution] = distributions.version(requirement.distribution) or "absent"
     notes = [note for setting in registry.ON_DEMAND if setting in _asked for note in registry.demanded(setting).notes()]
     notes += [f"site_fingerprints: {signed}" for signed in catalogue.signed()]
+    notes += unknown.notes()
     return Report(entries, settings or config.effective(), versions, holders.late_holders(), notes)
 
 

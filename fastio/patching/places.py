@@ -5,9 +5,8 @@ already, it is what the wrapper keeps: a cell of its closure (some keep it in se
 ``__wrapped__`` of a wrapt proxy. Going in beneath the wrapper keeps both in force.
 """
 
-import inspect
 from collections.abc import Callable, Iterator
-from types import CellType, FunctionType
+from types import CellType, FunctionType, ModuleType
 from typing import Any, NamedTuple, Protocol
 
 #: Wrappers around wrappers that are followed; more is taken for a loop.
@@ -26,6 +25,20 @@ class Place(Protocol):
         ...
 
 
+def static(owner: Any, name: str) -> Any:
+    """The attribute itself, whatever a descriptor would make of it; None if there is none."""
+    if type(owner) is ModuleType and name in vars(owner):
+        return vars(owner)[name]
+    if type(owner) is type:
+        for each in owner.__mro__:
+            if name in vars(each):
+                return vars(each)[name]
+    # Imported here because what is usual needs no more, and it takes a tenth of the time of fastio.patch().
+    import inspect
+
+    return inspect.getattr_static(owner, name, None)
+
+
 class AttributePlace:
     """An attribute; one that is only inherited is deleted again on ``restore``."""
 
@@ -35,7 +48,7 @@ class AttributePlace:
         self._own = name in vars(owner)
 
     def get(self) -> Any:
-        return inspect.getattr_static(self.owner, self.name, None)
+        return static(self.owner, self.name)
 
     def put(self, value: Any) -> None:
         setattr(self.owner, self.name, value)

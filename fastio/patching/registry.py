@@ -7,14 +7,14 @@ there. Modules whose names begin with an underscore are shared by those of their
 from __future__ import annotations
 
 import importlib
+import operator
 import os
-import pkgutil
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache, cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastio import renames
 from fastio.config import PROFILES, SAFE
@@ -52,8 +52,7 @@ ON_DEMAND = {"trace": "fastio.trace.instrumentation"}
 ALL = "all"
 
 
-@dataclass(frozen=True)
-class Requirement:
+class Requirement(NamedTuple):
     """An installed distribution in a range of versions, as PEP 508 has it: ``eventlet >= 0.34.3, < 0.42``."""
 
     text: str
@@ -72,12 +71,32 @@ class Requirement:
         Release candidates and development versions between the bounds are in it, and local ones such as
         ``5.0.1+deb13u1``; what is no version is not.
         """
+        if _PLAIN.fullmatch(version) and (bounds := _plain_bounds(self.text)) is not None:
+            return all(_HOLDS[sign](_trimmed(version), bound) for sign, bound in bounds)
         from packaging.version import InvalidVersion, Version
 
         try:
             return _specifier(self.text).contains(Version(version), prereleases=True)
         except InvalidVersion:
             return False
+
+
+#: A version, and a bound, that are compared number by number; packaging, which knows all others, takes long to import.
+_PLAIN = re.compile(r"\d+(?:\.\d+)*", re.ASCII)
+_BOUND = re.compile(rf"\s*(>=|<=|>|<)\s*({_PLAIN.pattern})\s*", re.ASCII)
+_HOLDS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
+
+
+@cache
+def _plain_bounds(text: str) -> list[tuple[str, tuple[int, ...]]] | None:
+    """The bounds of a requirement such as ``eventlet >= 0.34.3, < 0.42``; None if it has anything else."""
+    matches = [_BOUND.fullmatch(bound) for bound in text.partition(" ")[2].split(",")]
+    return [(match[1], _trimmed(match[2])) for match in matches if match] if all(matches) else None
+
+
+def _trimmed(version: str) -> tuple[int, ...]:
+    """``5.0`` and ``5`` are the same version."""
+    return _version(re.sub(r"(?:\.0+)+$", "", version))
 
 
 @cache
@@ -88,8 +107,7 @@ def _specifier(text: str) -> SpecifierSet:
     return Requirement(text).specifier
 
 
-@dataclass(frozen=True)
-class Since:
+class Since(NamedTuple):
     """What a target relies on from a minor version of Python on, such as ``3.15``: upstream has it only there."""
 
     python: str
@@ -107,13 +125,8 @@ class Until(Since):
         return not super().holds(python)
 
 
-@dataclass(frozen=True)
-class Target:
-    """One attribute that a patch replaces, and the functions of upstream's that the replacement relies on.
-
-    ``make(wrapped, hook)`` returns the replacement; ``wrapped`` is what would be called without it.
-    ``hook.active`` is False once the patch has been taken back but another wrapper still calls us.
-    """
+class _Declared(NamedTuple):
+    """What is declared of a target."""
 
     #: the attribute, as ``module:qualified.name``; the module has to be imported before the target can be patched
     key: str
@@ -146,6 +159,14 @@ class Target:
     not_needed_from: Sequence[str] = ()
     #: the first minor version of Python with what the target puts right, such as ``3.15``; none before it needs that
     needed_from: str = ""
+
+
+class Target(_Declared):
+    """One attribute that a patch replaces, and the functions of upstream's that the replacement relies on.
+
+    ``make(wrapped, hook)`` returns the replacement; ``wrapped`` is what would be called without it.
+    ``hook.active`` is False once the patch has been taken back but another wrapper still calls us.
+    """
 
     @property
     def module(self) -> str:
@@ -255,8 +276,7 @@ def last_name(key: str) -> str:
     return key.partition(":")[2].rpartition(".")[2]
 
 
-@dataclass(frozen=True)
-class Patch:
+class Patch(NamedTuple):
     """A named unit that is applied, taken back and reported as a whole."""
 
     #: the module that declares it, whose last part is its name
@@ -356,7 +376,7 @@ def _names_on_demand(setting: str) -> tuple[str, ...]:
     """Their names, from the files' alone."""
     root, *parts = ON_DEMAND[setting].split(".")
     paths = [os.path.join(path, *parts) for path in sys.modules[root].__path__]
-    return tuple(sorted(info.name for info in pkgutil.iter_modules(paths) if not info.name.startswith("_")))
+    return tuple(name for name in _modules_in(paths) if not name.startswith("_"))
 
 
 def in_order(given: Iterable[Patch]) -> tuple[Patch, ...]:
@@ -397,8 +417,13 @@ def module_names() -> list[str]:
 
 
 def _within(package: str) -> list[str]:
-    found = pkgutil.iter_modules(importlib.import_module(package).__path__)
-    return sorted(f"{package}.{info.name}" for info in found)
+    return [f"{package}.{name}" for name in _modules_in(importlib.import_module(package).__path__)]
+
+
+def _modules_in(paths: Iterable[str]) -> list[str]:
+    """The modules and packages in these directories; pkgutil, which tells them as well, imports inspect for that."""
+    entries = (os.path.splitext(entry) for path in paths for entry in os.listdir(path))
+    return sorted({name for name, ending in entries if ending in ("", ".py", ".pyc") and not name.startswith("__")})
 
 
 def names() -> tuple[str, ...]:

@@ -1,31 +1,29 @@
 """The state of each target of each patch: what was asked of it, and what can be said of it now."""
 
 import functools
-import importlib.metadata
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from fastio import config
-from fastio.patching import catalogue, hooks, modules, places, registry
+from fastio.patching import catalogue, distributions, hooks, modules, places, registry
 from fastio.patching.hooks import UnknownCodeError
 from fastio.patching.registry import Patch, Target
 from fastio.report import Entry, Outcome
 
 
-@dataclass
 class Record:
     """What was asked of a target of a patch, and what came of it. What stands there is read from the live objects."""
 
-    #: asked for and not taken back, also if the target is imported later
-    wanted: bool = False
-    #: a call named the patch: it stays when ``also`` does not ask for it any more
-    named: bool = False
-    #: was applied once and taken back
-    taken_back: bool = False
-    #: why it could not be put together, empty if it could
-    failure: str = ""
+    def __init__(self) -> None:
+        #: asked for and not taken back, also if the target is imported later
+        self.wanted = False
+        #: a call named the patch: it stays when ``also`` does not ask for it any more
+        self.named = False
+        #: was applied once and taken back
+        self.taken_back = False
+        #: why it could not be put together, empty if it could
+        self.failure = ""
 
 
 #: By the patch's name and the target's key; only one thread at a time changes it.
@@ -57,15 +55,6 @@ def forget() -> None:
     _records.clear()
 
 
-@functools.cache
-def version(distribution: str) -> str | None:
-    """The installed version, None if there is none."""
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
 def entry(
     patch: Patch,
     target: Target,
@@ -86,13 +75,14 @@ _THIS_PYTHON = ".".join(map(str, sys.version_info[:3]))
 def blocked(patch: Patch, target: Target) -> Entry | None:
     """Why the target cannot even be looked at, or None."""
     say = functools.partial(entry, patch, target)
-    versions = [(each, version(each.distribution)) for each in patch.requirements(target)]
+    versions = [(each, distributions.version(each.distribution)) for each in patch.requirements(target)]
     for requirement, installed in versions:
         if installed is None:
             return say(Outcome.ABSENT, f"{requirement.distribution} is not installed")
-    if without := patch.not_needed_here(version):
+    if without := patch.not_needed_here(distributions.version):
         return say(
-            Outcome.NOT_NEEDED, f"{without.distribution} {version(without.distribution)}: {without} is without it"
+            Outcome.NOT_NEEDED,
+            f"{without.distribution} {distributions.version(without.distribution)}: {without} is without it",
         )
     for requirement, installed in versions:
         if installed is not None and not requirement.accepts(installed):

@@ -3,7 +3,6 @@
 Whoever adds a patch gets these tests with it, and tests only what the patch does.
 """
 
-import dataclasses
 import functools
 import inspect
 import pathlib
@@ -122,7 +121,7 @@ def test_what_stands_there_looks_like_what_it_stands_for(case: Case) -> None:
 
 def remake(patch: Patch, make: Callable[[Target, Any, Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Have ``make(target, wrapped, hook)`` give what the patch puts in place."""
-    targets = tuple(dataclasses.replace(target, make=functools.partial(make, target)) for target in patch.targets)
+    targets = tuple(target._replace(make=functools.partial(make, target)) for target in patch.targets)
     monkeypatch.setitem(vars(patch), "targets", targets)
 
 

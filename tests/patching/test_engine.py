@@ -1,7 +1,6 @@
 """Applying, taking back, looking: guards, outcomes, order, forks, threads, and what happens when something fails."""
 
 import contextlib
-import dataclasses
 import importlib
 import json
 import logging
@@ -19,7 +18,7 @@ import pytest
 import fastio
 from fastio import cli, config, counters
 from fastio.errors import PatchError
-from fastio.patching import catalogue, modules, registry, state
+from fastio.patching import catalogue, distributions, modules, registry, state
 from fastio.patching.registry import Target
 from fastio.report import Entry, Outcome
 from tests.conftest import HAS_EVENTLET, MONKEY_PATCHED, everything, needs_eventlet, needs_oslo
@@ -472,14 +471,10 @@ def test_absence_is_quiet_also_when_a_hook_fires(
     if not HAS_EVENTLET:
         pytest.skip("eventlet is not installed")
     code = """
-        import importlib.metadata
-        real = importlib.metadata.version
-        def version(name):
-            if name == "oslo.concurrency":
-                raise importlib.metadata.PackageNotFoundError(name)
-            return real(name)
-        importlib.metadata.version = version
         import fastio
+        from fastio.patching import distributions
+        real = distributions.version
+        distributions.version = lambda name: None if name == "oslo.concurrency" else real(name)
         fastio.patch(strict=True)
         import eventlet
         eventlet.monkey_patch()
@@ -497,7 +492,7 @@ def test_releases_that_have_not_got_what_a_patch_is_for(
 ) -> None:
     """They are no problem, so that a strict patch() succeeds there."""
     (patch,) = registry.select("fix_swift_last_segment")
-    monkeypatch.setattr(state, "version", lambda name: installed if name == "glance_store" else "4.0")
+    monkeypatch.setattr(distributions, "version", lambda name: installed if name == "glance_store" else "4.0")
     entry = state.blocked(patch, patch.targets[0])
     # glance_store need not be here.
     found = None if entry is None or entry.outcome in (Outcome.WAITING, Outcome.ABSENT) else entry.outcome
@@ -516,14 +511,14 @@ def test_a_module_that_an_earlier_release_has_in_another(
         (package / name).touch()
     monkeypatch.syspath_prepend(tmp_path)
     target = Target("fastio_library.driver.store:Store.get", lambda wrapped, hook: wrapped)
-    modules.look_for(target)
+    modules.look_for([target])
     assert modules.why_absent(target.module) == "fastio_library.driver.store is not part of this release"
     (package / "driver.py").unlink()
     (package / "driver").mkdir()
     for name in ("__init__.py", "store.py"):
         (package / "driver" / name).touch()
     importlib.invalidate_caches()
-    modules.look_for(target)
+    modules.look_for([target])
     assert modules.why_absent(target.module) is None
 
 
@@ -737,8 +732,8 @@ def declare(monkeypatch: pytest.MonkeyPatch, name: str, **declared: Any) -> None
     """Have the targets of the patch say this of themselves."""
 
     def changed(patch: registry.Patch) -> registry.Patch:
-        targets = tuple(dataclasses.replace(target, **declared) for target in patch.targets)
-        return dataclasses.replace(patch, targets=targets) if patch.name == name else patch
+        targets = tuple(target._replace(**declared) for target in patch.targets)
+        return patch._replace(targets=targets) if patch.name == name else patch
 
     patches = tuple(changed(patch) for patch in registry.patches())
     monkeypatch.setattr(registry, "patches", lambda: patches)

@@ -9,7 +9,7 @@ import pytest
 
 from fastio.concurrency import native
 from fastio.patching.exclusive import Exclusive
-from tests.conftest import needs_eventlet, needs_oslo, needs_wrapt
+from tests.conftest import needs_eventlet, needs_oslo
 
 RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -200,14 +200,12 @@ print(errors, sorted(found - {"absent", "off"}))
 
 @needs_eventlet
 @needs_oslo
-@needs_wrapt
 def test_targets_are_imported_meanwhile(run_python: RunPython) -> None:
     """Neither waits for the other for ever, and all that was imported is patched in the end."""
     for _ in range(3):
         assert run_python(IMPORTS, options=("-W", "ignore")).stdout == "[] ['applied']\n"
 
 
-@needs_wrapt
 def test_an_import_that_wants_to_patch_while_a_hook_of_ours_does(run_python: RunPython, tmp_path) -> None:
     """A module that calls patch() while it is imported, and a thread in patch() that comes to that module."""
     body = "import fastio\nfor _ in range(20):\n    fastio.patch()\n    fastio.unpatch()\n"

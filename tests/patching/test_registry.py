@@ -11,6 +11,8 @@ import sys
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from packaging.requirements import Requirement as PEP508
 from packaging.version import Version
 
@@ -225,6 +227,17 @@ def test_ranges(version: str, accepted: bool) -> None:
     requirement = Requirement("eventlet >= 0.34.3, < 0.42")
     assert requirement.accepts(version) is accepted
     assert str(requirement) == "eventlet >= 0.34.3, < 0.42"
+
+
+NUMBERS = st.lists(st.integers(0, 3), min_size=1, max_size=4).map(lambda parts: ".".join(map(str, parts)))
+
+
+@given(NUMBERS, st.sampled_from([">=", "<=", ">", "<"]), NUMBERS)
+def test_plain_versions_are_compared_as_packaging_does(version: str, sign: str, bound: str) -> None:
+    """packaging itself takes long to import, and is only asked about what else a version can be."""
+    expected = PEP508(f"eventlet {sign} {bound}").specifier.contains(version, prereleases=True)
+    assert Requirement(f"eventlet {sign} {bound}").accepts(version) is expected
+    assert not registry._PLAIN.fullmatch("5.0.0rc1") and registry._plain_bounds("eventlet == 5.*") is None
 
 
 def test_a_release_candidate_is_not_its_release() -> None:

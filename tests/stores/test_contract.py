@@ -23,7 +23,7 @@ from fastio import counters
 from fastio.config import STORES
 from fastio.patches.glance_store import store_cinder, store_filesystem, store_http, store_rbd, store_swift, store_vmware
 from fastio.patches.glance_store.store_s3 import READ_CHUNK as S3_CHUNK
-from fastio.patching import registry, state
+from fastio.patching import distributions, registry
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
 from tests.stores.images import KIB, MIB, ImageFile, Ticker, TimeIsOver, Verifier, content, outcome, sizes
 
@@ -138,7 +138,7 @@ def test_every_driver_is_tested() -> None:
 def test_unpatch_gives_the_very_objects_back(driver: Driver, store: Any) -> None:
     def attributes() -> list[Any]:
         patches = registry.select((*driver.patches, *OTHER_PATCHES))
-        needed = [patch for patch in patches if patch.not_needed_here(state.version) is None]
+        needed = [patch for patch in patches if patch.not_needed_here(distributions.version) is None]
         targets = [target for patch in needed for target in patch.targets]
         owners = [(importlib.import_module(target.module), target.owner())[1] for target in targets]
         return [vars(owner).get(target.name) for owner, target in zip(owners, targets, strict=True)]

@@ -1,7 +1,6 @@
 """The response that eventlet's WSGI server is about to send, as its own code sees it."""
 
 import functools
-import inspect
 import io
 from collections.abc import Callable
 from typing import Any
@@ -46,6 +45,8 @@ class Response:
     """Upstream's variables of one response, by way of the ``start_response`` that the application is given."""
 
     def __init__(self, start_response: Callable[..., Any]) -> None:
+        import inspect
+
         shared = cells(inspect.unwrap(cells(start_response)["write"].cell_contents))
         self._headers = shared["headers_set"].cell_contents
         self._headers_sent = shared["headers_sent"].cell_contents

@@ -12,7 +12,6 @@ What differs: a client remembers what it has learnt, as botocore means it to. It
 redirected to. In the retry modes ``standard`` and ``adaptive`` it also remembers how much was retried lately.
 """
 
-import hashlib
 import os
 import sys
 import threading
@@ -94,6 +93,8 @@ def _key(store: Any, location: Any) -> Hashable:
 
     :raises TypeError: if there is something among it whose text does not tell it from others
     """
+    import hashlib
+
     values = [_plain(value) for value in _values(store, location)]
     digest = hashlib.sha256(repr(values).encode(errors="surrogateescape")).digest()
     session = sys.modules[_MODULE].boto_session.Session  # type: ignore[attr-defined]

@@ -8,7 +8,6 @@ less if there are many downloads.
 """
 
 import errno
-import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -33,6 +32,8 @@ def make_md5(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The replacement of ``integrity_iter``, which makes its own."""
 
     def integrity_iter(iter: Iterable[Any], checksum: Any) -> Iterator[Any]:
+        import hashlib
+
         try:
             hasher = BackgroundHash(hashlib.new("md5"), pool, _counts)
         except ValueError:

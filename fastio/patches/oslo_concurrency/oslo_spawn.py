@@ -12,7 +12,6 @@ to go on, and here no Python process goes on. Where CPython starts a command wit
 """
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -42,6 +41,8 @@ def needless(preexec_fn: Any, restore_signals: bool, setup: Callable[..., Any]) 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``Popen._execute_child``; Popen calls it with positional arguments only."""
     setup = hook.relied_on[_SETUP]
+    import inspect
+
     parameters = list(inspect.signature(hook.original).parameters)
     preexec_fn = parameters.index("preexec_fn") - 1
     restore_signals = parameters.index("restore_signals") - 1

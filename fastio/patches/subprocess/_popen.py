@@ -8,8 +8,7 @@ child is waited for and text is decoded. In what the releases differ is a dialec
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastio import config, counters
 from fastio.concurrency.pace import Pace
@@ -88,8 +87,7 @@ def has_pipes_of_chosen_size(popen: Any) -> bool:
     return getattr(popen, "pipesize", -1) > 0
 
 
-@dataclass(frozen=True)
-class Mode:
+class Mode(NamedTuple):
     """How one class of Popen waits, and is fair."""
 
     waiter: Waiter

@@ -1,0 +1,77 @@
+"""Calls that wait until a module is imported.
+
+wrapt has such hooks as well, but importing it takes longer than all of fastio.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from fastio.patching.proxy import Proxy
+
+#: what to call, by the module that it waits for
+_waiting: dict[str, list[Callable[[Any], object]]] = {}
+#: those of them that are being imported
+_loading: set[str] = set()
+#: what to call once none is being imported
+_put_off: list[Callable[[], object]] = []
+
+
+def when_imported(name: str, call: Callable[[Any], object]) -> None:
+    """Call ``call(module)`` once the module is imported, with its import lock held; at once if it is there already."""
+    module = sys.modules.get(name)
+    if module is not None and name not in _loading:
+        call(module)
+        return
+    _waiting.setdefault(name, []).append(call)
+    if _Finder not in sys.meta_path:
+        sys.meta_path.insert(0, _Finder)
+
+
+def when_none_is_halfway(call: Callable[[], object]) -> None:
+    """Call ``call()`` as soon as none of the modules that are waited for is being imported."""
+    if _loading:
+        _put_off.append(call)
+    else:
+        call()
+
+
+class _Finder:
+    """Finds the modules that are waited for, as the finders after it do."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name not in _waiting:
+            return None
+        for finder in [finder for finder in sys.meta_path if finder is not _Finder]:
+            spec = finder.find_spec(name, path, target) if hasattr(finder, "find_spec") else None
+            if spec is not None:
+                if hasattr(spec.loader, "exec_module"):
+                    spec.loader = _Loader(spec.loader)  # type: ignore[assignment]
+                return spec
+        return None
+
+
+class _Loader(Proxy):
+    """The loader of a module that is waited for; nothing of it is left in the module."""
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        # As its own loader, also to those who only look for the module.
+        return type(self.__wrapped__)
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__.loader = module.__loader__ = self.__wrapped__  # type: ignore[union-attr]
+        name = module.__spec__.name  # type: ignore[union-attr]
+        _loading.add(name)
+        try:
+            self.__wrapped__.exec_module(module)
+            _loading.discard(name)
+            for call in _waiting.pop(name, ()):
+                call(module)
+        finally:
+            _loading.discard(name)
+            while _put_off and not _loading:
+                _put_off.pop(0)()
