@@ -73,6 +73,7 @@ def _options(conf: ConfigOpts | None) -> Options | None:
         return None
     from fastio import opts
 
+    opts.tell_unknown(conf)
     return opts.read(conf)
 
 

@@ -148,7 +148,7 @@ def _interpreter(program: Sequence[str]) -> list[str]:
 
 
 def _ask(interpreter: Sequence[str], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    roots = {name: _root(name) for name in ("fastio", "wrapt", "packaging")}
+    roots = {name: _root(name) for name in ("fastio", "packaging")}
     command = [*interpreter, "-c", _PROBE, json.dumps([roots, arguments])]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)

@@ -8,7 +8,7 @@ precedence over everything, because the operator who sets it cannot edit the ser
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from fastio import renames
@@ -93,6 +93,16 @@ def _parse_switch(value: Any) -> bool:
     if text in _FALSE:
         return False
     raise ValueError("not a switch")
+
+
+#: What becomes of a service with a bad setting.
+REFUSE, UNPATCHED = "refuse", "unpatched"
+
+
+def _parse_policy(value: Any) -> str:
+    if value not in (REFUSE, UNPATCHED):
+        raise ValueError("not a policy")
+    return str(value)
 
 
 def _parse_names(value: Any) -> tuple[str, ...]:
@@ -244,14 +254,16 @@ SETTINGS = (
             "into something, not for a busy service."),
     Setting("enabled", "FASTIO", True, _parse_switch,
             "1, true, yes, on or 0, false, no, off", "The kill switch: with FASTIO=0, fastio.patch() does nothing."),
+    Setting("on_error", "FASTIO_ON_ERROR", REFUSE, _parse_policy, f"{REFUSE} or {UNPATCHED}",
+            "What becomes of a service that is started with a bad setting: it refuses to start, or it starts unpatched "
+            "and says so. fastio.patch() in a program always raises an error."),
 )  # fmt: skip
 
 #: Settings that a service's configuration files give, each with its source.
 Options = Mapping[str, tuple[Any, str]]
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """The settings in effect, and in ``sources`` where each of them came from."""
 
     chunk_size: int
@@ -269,7 +281,8 @@ class Settings:
     site_fingerprints: str | None
     verbose: bool
     enabled: bool
-    sources: Mapping[str, str] = field(default_factory=dict, compare=False)
+    on_error: str
+    sources: Mapping[str, str] = MappingProxyType({})
 
 
 def resolve(
@@ -289,11 +302,11 @@ def resolve(
         if name not in known:
             allowed = "one of the settings " + ", ".join(known)
             raise SettingError(name, value, "keyword argument", allowed, meant(name, known))
+    switched_off = is_off(environ)
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for setting in SETTINGS:
-        killed = setting.name == "enabled" and environ.get(setting.env, "").strip().lower() in _FALSE
-        if setting.name in arguments and not killed:
+        if setting.name in arguments and not (switched_off and setting.name == "enabled"):
             source, value = "keyword argument", arguments[setting.name]
         elif environ.get(setting.env, "").strip():
             source, value = f"environment {setting.env}", environ[setting.env]
@@ -301,9 +314,30 @@ def resolve(
             value, source = options[setting.name]
         else:
             source, value = "default", setting.default
-        values[setting.name] = setting.read(value, source)
+        try:
+            values[setting.name] = setting.read(value, source)
+        except SettingError:
+            # An operator who switches fastio off is not kept from it by another setting.
+            if not switched_off:
+                raise
+            values[setting.name], source = setting.default, "default"
         sources[setting.name] = source
     return Settings(**values, sources=sources)
+
+
+def is_off(environ: Mapping[str, str] | None = None) -> bool:
+    """Whether the kill switch is used: then other settings are not refused, so that they do not get in its way."""
+    environ = os.environ if environ is None else environ
+    return environ.get("FASTIO", "").strip().lower() in _FALSE
+
+
+def on_error(environ: Mapping[str, str] | None = None, options: Options | None = None) -> str:
+    """The setting of that name, also where another setting is bad; if it is bad itself, its default."""
+    environ = os.environ if environ is None else environ
+    options = _options if options is None else options
+    option, _ = options.get("on_error", ("", ""))
+    value = environ.get("FASTIO_ON_ERROR", "").strip() or option
+    return value if value in (REFUSE, UNPATCHED) else REFUSE
 
 
 _effective: Settings | None = None

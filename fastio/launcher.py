@@ -1,13 +1,14 @@
 """``fastio run``: run a program with the patches applied, as if it had been started directly.
 
-The program runs in this very process, so its signals, exit status, descriptors and forked workers are its own. Workers
-that :mod:`multiprocessing` spawns are patched as well. What it starts by exec is reached, where ``children`` is asked
-for, through the environment: PYTHONPATH begins with ``fastio/bootstrap``, whose ``sitecustomize`` patches and then goes
-on with the site's own.
+The program takes the place of this process, so its signals, exit status, descriptors and forked workers are its own.
+Workers that :mod:`multiprocessing` spawns are patched as well. What it starts by exec is reached, where ``children`` is
+asked for or the program is not Python, through the environment: PYTHONPATH begins with ``fastio/bootstrap``, whose
+``sitecustomize`` goes on with the site's own and then with :mod:`fastio.children`.
 """
 
-import builtins
 import os
+import pkgutil
+import re
 import runpy
 import shlex
 import shutil
@@ -15,12 +16,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from typing import Any, NamedTuple
 
 import fastio
 from fastio import service
+from fastio.children import PROGRAM
 from fastio.config import SETTINGS
-from fastio.errors import FastioError
+from fastio.errors import FastioError, SettingError
+from fastio.patching import patcher
 
 BOOTSTRAP = Path(__file__).parent / "bootstrap"
 
@@ -29,7 +32,8 @@ class ProgramError(FastioError):
     """The program cannot be run in this way. The message says what can be done."""
 
 
-#: How a new interpreter goes on with a run: the options of the script's first line hold from its start.
+#: What the interpreter runs in place of the program: its options, and what the environment says to it, hold from the
+#: start, and what it is about to run is run in its own ``__main__``.
 _RESUME = """\
 import sys
 path = list(sys.path)
@@ -40,59 +44,167 @@ launcher.resume(sys.argv[2:])
 """
 
 
-def run(program: Sequence[str], settings: Mapping[str, str], *, module: bool = False, children: bool = False) -> None:
-    """Patch, and run ``program`` with its arguments; returns when it does, unless it is exec'd.
+class _Command(NamedTuple):
+    """What would be started without fastio."""
 
-    :param program: a Python script (a name is looked up in PATH), or the name of a module, and its arguments
+    #: the file that is executed
+    path: str
+    #: its arguments, with its own name first
+    arguments: list[str]
+    #: whether it is a Python that fastio is installed for
+    is_ours: bool
+
+
+def run(program: Sequence[str], settings: Mapping[str, str], *, module: bool = False, children: bool = False) -> None:
+    """Run ``program`` with its arguments in place of this one, with the patches applied; returns only by an error.
+
+    :param program: a Python script, a Python and its arguments, any other program (a name is looked up in PATH); or the
+        name of a module and its arguments
     :param settings: texts by the name of the setting; they win over the environment, also in children
     :param module: ``program[0]`` is the name of a module, as with ``python -m``
-    :param children: patch the Pythons that the program starts as well; then it need not be Python itself
-    :raises fastio.errors.SettingError: for a bad setting, before anything is patched
+    :param children: patch the Pythons that the program starts as well. A program that is not Python is always run so
+    :raises fastio.errors.SettingError: for a bad setting, unless ``on_error`` says otherwise
     :raises ProgramError: if there is no such program, or if it cannot be run in this way
     """
-    path = "" if module else _find(program[0])
-    interpreter = [] if module else _interpreter(path)
-    options = [] if module else _options(path, interpreter)
-    if options is None and not children:
-        raise ProgramError(_refusal(path, interpreter))
-    by_name = {setting.name: setting for setting in SETTINGS}
-    # All are read before the first one counts: a bad one leaves the environment as it was.
-    read = {name: by_name[name].read(text, "option --" + name.replace("_", "-")) for name, text in settings.items()}
-    for name, text in settings.items():
-        # A path is told as it is from here: the program, or its children, may go elsewhere.
-        os.environ[by_name[name].env] = read[name] if isinstance(read[name], str) else text
-    if children:
-        paths = [str(BOOTSTRAP), *filter(None, [os.environ.get("PYTHONPATH")])]
-        os.environ["PYTHONPATH"] = os.pathsep.join(paths)
-    if options is None:
-        os.execv(path, list(program))
-    if options:
-        root = str(Path(fastio.__file__).parent.parent)
-        # What the first line asks for counts from the start of an interpreter.
-        os.execv(sys.executable, [sys.executable, *options, "-c", _RESUME, root, path, *program[1:]])
-    sys.orig_argv[1:] = ["-m", *program] if module else [path, *program[1:]]
-    _patch()
-    if module:
-        _run_module(program)
-    else:
-        _run_script(path, program)
+    command = _module(program) if module else _command(program)
+    if not command.is_ours and not children and (why := _refusal(command)):
+        raise ProgramError(why)
+    python = split(command.arguments[1:]) if command.is_ours else None
+    if python and not python.program and ("i" in python.letters or sys.stdin is not None and sys.stdin.isatty()):
+        raise ProgramError("an interactive Python is not run; start it yourself, and import fastio.auto there")
+    if python and "x" in python.letters:
+        raise ProgramError("the option -x of Python is not supported; take the first line out of the file")
+    environ = _environment(settings)
+    if children or not command.is_ours:
+        environ["PYTHONPATH"] = os.pathsep.join([str(BOOTSTRAP), *filter(None, [environ.get("PYTHONPATH")])])
+        environ[PROGRAM] = str(os.getpid())
+    if python is None:
+        os.execve(command.path, command.arguments, environ)
+    root = str(Path(fastio.__file__).parent.parent)
+    name, *given = command.arguments
+    os.execve(command.path, [name, *python.options, "-c", _RESUME, root, *given], environ)
 
 
-def resume(program: Sequence[str]) -> None:
-    """Go on with a run in an interpreter that was started with the options of the script's first line."""
-    del sys.orig_argv[-len(program) - 3 :]
-    sys.orig_argv += program
+def resume(given: Sequence[str]) -> None:
+    """Go on with a run in the interpreter that was started for it.
+
+    :param given: the arguments that this Python would have had
+    """
+    sys.orig_argv[1:] = given
+    main = vars(sys.modules["__main__"])
+    for name in ("sys", "path", "launcher"):
+        del main[name]
     try:
-        _patch()
+        service.start()
     except FastioError as error:
         print(f"fastio: {error}", file=sys.stderr)
         sys.exit(2)
-    _run_script(program[0], program)
+    python = split(given)
+    program = python.program if python and python.program else [""]
+    if program[0] == "-c":
+        _run_command(program, main)
+    elif program[0] == "-m":
+        _run_module(program)
+    elif program[0] in ("", "-"):
+        _run_input(program, main)
+    else:
+        _run_file(program, main)
 
 
-def _patch() -> None:
-    fastio.patch()
-    service.follow()
+def _environment(settings: Mapping[str, str]) -> dict[str, str]:
+    """That of the program, with the settings, which are checked."""
+    by_name = {setting.name: setting for setting in SETTINGS}
+    environ = dict(os.environ)
+    try:
+        for name, text in settings.items():
+            value = by_name[name].read(text, _option(name))
+            # A path is told as it is from here: the program, or its children, may go elsewhere.
+            environ[by_name[name].env] = value if isinstance(value, str) else text
+        patcher.check(environ)
+    except FastioError as error:
+        if isinstance(error, SettingError) and error.setting in settings:
+            error.source = _option(error.setting)
+        service.refuse_or_say(error, environ)
+        environ["FASTIO"] = "0"
+    return environ
+
+
+def _option(name: str) -> str:
+    return "option --" + name.replace("_", "-")
+
+
+def _module(program: Sequence[str]) -> _Command:
+    return _Command(sys.executable, [sys.executable, "-m", *program], True)
+
+
+def _command(program: Sequence[str]) -> _Command:
+    path = _find(program[0])
+    interpreter = _interpreter(path)
+    if not interpreter and os.path.isfile(path) and _PYTHON.fullmatch(os.path.basename(path)):
+        if _prefix(path) in _prefixes():
+            return _Command(_with_fastio(path), list(program), True)
+        return _Command(path, list(program), False)
+    options = _options(path, interpreter)
+    if options is None:
+        return _Command(path, list(program), False)
+    python = _with_fastio(interpreter[0]) if _is_python(interpreter) else sys.executable
+    return _Command(python, [python, *options, path, *program[1:]], True)
+
+
+#: The names of Pythons.
+_PYTHON = re.compile(r"python[0-9.]*[a-z]*")
+
+
+def _with_fastio(python: str) -> str:
+    """``python``, or if it only shares its packages with the environment of fastio, that of the environment."""
+    return python if _prefix(python) == _prefix(sys.executable) else sys.executable
+
+
+class Python(NamedTuple):
+    """The command line of a Python."""
+
+    options: list[str]
+    #: the options that have no argument, such as ``I``
+    letters: str
+    #: from ``-c``, ``-m``, ``-`` or the file's name on; empty if the program comes from standard input
+    program: list[str]
+
+
+def split(arguments: Sequence[str]) -> Python | None:
+    """Tell the options of a Python from what it is to run; None if it is to run nothing, as with ``--version``."""
+    options: list[str] = []
+    letters = ""
+    rest = list(arguments)
+    while rest and rest[0].startswith("-") and rest[0] != "-":
+        word = rest.pop(0)
+        if word == "--":
+            break
+        if word.startswith("--"):
+            if word != "--check-hash-based-pycs" or not rest:
+                return None
+            options += [word, rest.pop(0)]
+            continue
+        plain, letter, attached = _cluster(word[1:])
+        letters += plain
+        if set(plain) & set("hV?"):
+            return None
+        options += [f"-{plain}"] if plain else []
+        if letter:
+            if not attached and not rest:
+                return None
+            argument = attached or rest.pop(0)
+            if letter in "cm":
+                return Python(options, letters, [f"-{letter}", argument, *rest])
+            options += [f"-{letter}{argument}"] if attached else [f"-{letter}", argument]
+    return Python(options, letters, rest)
+
+
+def _cluster(word: str) -> tuple[str, str, str]:
+    """Of options that are written together: those without an argument, the one with an argument, and that."""
+    for position, letter in enumerate(word):
+        if letter in "cmWX":
+            return word[:position], letter, word[position + 1 :]
+    return word, "", ""
 
 
 def interpreter(program: str) -> list[str]:
@@ -147,15 +259,14 @@ def _is_python(interpreter: Sequence[str]) -> bool:
     return bool(interpreter) and "python" in os.path.basename(interpreter[0])
 
 
-def _refusal(path: str, interpreter: Sequence[str]) -> str:
-    """Why ``path`` is not run, and what can be done."""
+def _refusal(command: _Command) -> str:
+    """Why the program is not run unless its children are asked for, and what can be done; empty if it is."""
+    interpreter = _interpreter(command.path) or [command.path]
     if not _is_python(interpreter):
-        return (
-            f"{path} is no script of this Python ({sys.executable}): run it with --children, which patches each Python "
-            "that it starts, if fastio is installed there"
-        )
+        return ""
+    what = "a script of " + interpreter[0] if interpreter[0] != command.path else "another Python"
     return (
-        f"{path} is a script of {interpreter[0]}, and what is installed there is not installed for this Python "
+        f"{command.path} is {what}, and what is installed there is not installed for this Python "
         f"({sys.executable}). Install fastio for {interpreter[0]}, and use the fastio command that comes with it; or "
         "use that of an environment which was made from it with --system-site-packages"
     )
@@ -206,30 +317,42 @@ def _begin_path_with(*entry: str) -> None:
         sys.path[:1] = entry
 
 
+def _run_command(program: Sequence[str], main: dict[str, Any]) -> None:
+    sys.argv[:] = ["-c", *program[2:]]
+    text = program[1]
+    if sys.version_info >= (3, 14):
+        import textwrap
+
+        text = textwrap.dedent(text)
+    exec(compile(text + "\n", "<string>", "exec", dont_inherit=True), main)
+
+
 def _run_module(program: Sequence[str]) -> None:
-    sys.argv[:] = program
+    sys.argv[:] = ["-m", *program[2:]]
     _begin_path_with(os.getcwd())
-    runpy.run_module(program[0], run_name="__main__", alter_sys=True)
+    # What the interpreter itself calls; run_module() clears the globals while threads and atexit still use them.
+    runpy._run_module_as_main(program[1])  # type: ignore[attr-defined]
 
 
-def _run_script(path: str, program: Sequence[str]) -> None:
-    sys.argv[:] = [path, *program[1:]]
-    if path.endswith(".pyz") or os.path.isdir(path):
-        # It adds the entry itself.
+def _run_input(program: Sequence[str], main: dict[str, Any]) -> None:
+    sys.argv[:] = program
+    main["__file__"] = "<stdin>"
+    if sys.version_info < (3, 15):
+        main["__cached__"] = None
+    exec(compile(sys.stdin.buffer.read(), "<stdin>", "exec", dont_inherit=True), main)
+
+
+def _run_file(program: Sequence[str], main: dict[str, Any]) -> None:
+    path = os.path.join(os.getcwd(), program[0])
+    sys.argv[:] = program
+    if pkgutil.get_importer(path) is not None:
+        # A directory, or an archive.
         _begin_path_with()
-        runpy.run_path(path, run_name="__main__")
+        sys.path.insert(0, path)
+        runpy._run_module_as_main("__main__", False)  # type: ignore[attr-defined]
         return
     _begin_path_with(os.path.dirname(os.path.realpath(path)))
-    # A module of its own, kept alive: runpy would clear its globals while threads and atexit still use them.
-    main = ModuleType("__main__")
-    main.__loader__ = SourceFileLoader("__main__", path)
-    if sys.version_info < (3, 14):
-        main.__annotations__ = {}
-    # The module, as a script has it; elsewhere it is a dictionary.
-    vars(main)["__builtins__"] = builtins
-    main.__file__ = path
-    vars(main)["__cached__"] = None
-    sys.modules["__main__"] = main
+    main.update(__loader__=SourceFileLoader("__main__", path), __file__=path, __cached__=None)
     with open(path, "rb") as file:
         code = compile(file.read(), path, "exec", dont_inherit=True)
-    exec(code, vars(main))
+    exec(code, main)

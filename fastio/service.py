@@ -1,15 +1,18 @@
 """What fastio takes from, and gives to, the service that it runs in: its configuration files, log and new processes."""
 
-import logging
+import functools
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import fastio
-from fastio import config
+from fastio import config, log
 from fastio.errors import FastioError
+from fastio.patching import imports, patcher
 
-LOG = logging.getLogger("fastio")
 _followed = False
+#: why nothing is patched, if a bad setting is the reason
+_problem = ""
 
 #: What a new interpreter runs with ``root`` and ``options``. multiprocessing gives it the parent's sys.path afterwards.
 _PATCH = """\
@@ -19,8 +22,37 @@ try:
     from fastio import service
     service.join(options)
 except Exception as error:
-    print(f"fastio: not patched: {type(error).__name__}: {error}", file=sys.stderr)
+    print(f"fastio: {error}", file=sys.stderr)
+    sys.exit(2)
 """
+
+
+def start() -> None:
+    """Patch, and follow the service, without an edit to its code.
+
+    :raises FastioError: for a bad setting, unless ``on_error`` says otherwise
+    """
+    try:
+        fastio.patch()
+    except FastioError as error:
+        refuse_or_say(error)
+    follow()
+
+
+def refuse_or_say(
+    error: FastioError, environ: Mapping[str, str] | None = None, options: config.Options | None = None
+) -> None:
+    """What becomes of a service that is about to start, and has a bad setting.
+
+    :param environ: the variables of the service, and ``options`` those in its files, that have the setting ``on_error``
+    :raises FastioError: the error, where it is to refuse; else nothing is patched, and the log says so
+    """
+    global _problem
+    if config.on_error(environ, options) == config.REFUSE:
+        raise error
+    patcher.stand_back(f"on_error ({error})")
+    _problem = f"fastio: not patched: {error}"
+    log.log(log.ERROR, "%s", _problem)
 
 
 def follow() -> None:
@@ -32,68 +64,79 @@ def follow() -> None:
     if _followed:
         return
     _followed = True
-    import wrapt
+    imports.when_imported("oslo_config.cfg", _follow_configuration)
+    imports.when_imported("oslo_log.log", _follow_logging)
+    imports.when_imported("multiprocessing.spawn", _follow_spawning)
 
-    wrapt.register_post_import_hook(_follow_configuration, "oslo_config.cfg")
-    wrapt.register_post_import_hook(_follow_logging, "oslo_log.log")
-    wrapt.register_post_import_hook(_follow_spawning, "multiprocessing.spawn")
+
+def _wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:
+    """Have ``around`` called in place of a function, with that function as its first argument."""
+    wrapped = getattr(owner, name)
+
+    @functools.wraps(wrapped)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return around(wrapped, *args, **kwargs)
+
+    setattr(owner, name, function)
 
 
 def _follow_configuration(cfg: Any) -> None:
-    import wrapt
-
-    def read(wrapped: Any, conf: Any, args: Any, kwargs: Any) -> Any:
-        result = wrapped(*args, **kwargs)
+    def read(wrapped: Any, conf: Any, *args: Any, **kwargs: Any) -> Any:
+        result = wrapped(conf, *args, **kwargs)
         from fastio import opts
 
-        if opts.read(conf):
-            fastio.patch(conf=conf)
+        opts.tell_unknown(conf)
+        options = opts.read(conf)
+        if options:
+            try:
+                fastio.patch(conf=conf)
+            except FastioError as error:
+                refuse_or_say(error, options=options)
         return result
 
     def take_over(conf: Any) -> None:
         from fastio import opts
 
+        opts.tell_unknown(conf)
         try:
             # Also where no option is left: those of before do not count any more.
             if opts.read(conf) != config.options():
                 fastio.patch(conf=conf)
         except FastioError as error:
             # The service runs: unlike at its start, it goes on with what it has.
-            LOG.error("fastio: the settings stay as they were: %s", error)
+            log.log(log.ERROR, "fastio: the settings stay as they were: %s", error)
 
-    def reload(wrapped: Any, conf: Any, args: Any, kwargs: Any) -> Any:
-        succeeded = wrapped(*args, **kwargs)
+    def reload(wrapped: Any, conf: Any, *args: Any, **kwargs: Any) -> Any:
+        succeeded = wrapped(conf, *args, **kwargs)
         if succeeded:
             take_over(conf)
         return succeeded
 
-    def mutate(wrapped: Any, conf: Any, args: Any, kwargs: Any) -> Any:
+    def mutate(wrapped: Any, conf: Any, *args: Any, **kwargs: Any) -> Any:
         # What services do at SIGHUP: it raises where it fails.
-        result = wrapped(*args, **kwargs)
+        result = wrapped(conf, *args, **kwargs)
         take_over(conf)
         return result
 
-    wrapt.wrap_function_wrapper(cfg, "ConfigOpts.__call__", read)
-    wrapt.wrap_function_wrapper(cfg, "ConfigOpts.reload_config_files", reload)
-    wrapt.wrap_function_wrapper(cfg, "ConfigOpts.mutate_config_files", mutate)
+    _wrap(cfg.ConfigOpts, "__call__", read)
+    _wrap(cfg.ConfigOpts, "reload_config_files", reload)
+    _wrap(cfg.ConfigOpts, "mutate_config_files", mutate)
 
 
-def _follow_logging(log: Any) -> None:
-    import wrapt
-
-    def set_up(wrapped: Any, _module: Any, args: Any, kwargs: Any) -> Any:
+def _follow_logging(oslo_log: Any) -> None:
+    def set_up(wrapped: Any, *args: Any, **kwargs: Any) -> Any:
         result = wrapped(*args, **kwargs)
-        LOG.info("%s", fastio.status().summary())
+        # What was said at the start was said before there was a log.
+        log.log(*((log.ERROR, "%s", _problem) if _problem else (log.INFO, "%s", fastio.status().summary())))
         return result
 
-    wrapt.wrap_function_wrapper(log, "setup", set_up)
+    _wrap(oslo_log, "setup", set_up)
 
 
 def join(options: config.Options) -> None:
     """Patch this process, which a patched one has spawned, with the ``options`` of that one."""
     config.put_options(options)
-    fastio.patch()
-    follow()
+    start()
 
 
 class _Patching:
@@ -106,9 +149,8 @@ class _Patching:
 
 def _follow_spawning(spawn: Any) -> None:
     """Workers by the start methods ``spawn`` and ``forkserver`` begin in a new interpreter, which is not patched."""
-    import wrapt
 
-    def get_preparation_data(wrapped: Any, _module: Any, args: Any, kwargs: Any) -> Any:
+    def get_preparation_data(wrapped: Any, *args: Any, **kwargs: Any) -> Any:
         return {**wrapped(*args, **kwargs), "fastio": _Patching()}
 
-    wrapt.wrap_function_wrapper(spawn, "get_preparation_data", get_preparation_data)
+    _wrap(spawn, "get_preparation_data", get_preparation_data)

@@ -79,7 +79,6 @@ if importlib.util.find_spec("hypothesis") is not None:
 
 needs_eventlet = pytest.mark.skipif(not HAS_EVENTLET, reason="eventlet is not installed")
 needs_oslo = pytest.mark.skipif(not HAS_OSLO, reason="oslo.concurrency is not installed")
-needs_wrapt = pytest.mark.skipif(importlib.util.find_spec("wrapt") is None, reason="wrapt is not installed")
 
 #: Decorator: the limit of tests that start real services, whose own limits are shorter.
 with_services = pytest.mark.limit(600)

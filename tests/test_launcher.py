@@ -3,19 +3,20 @@
 import json
 import os
 import pathlib
+import platform
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import textwrap
+import zipfile
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.conftest import needs_eventlet, needs_wrapt
-
-pytestmark = needs_wrapt
+from tests.conftest import needs_eventlet
 
 ROOT = pathlib.Path(__file__).parent.parent
 #: the Python beneath the environment of these tests
@@ -163,12 +164,89 @@ def test_spawned_workers_have_the_options_of_the_service(method: str, script, tm
     assert (outcome, size) == ("off", 128 * 1024) and str(file) in source
 
 
-def test_a_spawned_worker_that_can_not_be_patched_says_so_and_goes_on(script, tmp_path) -> None:
-    code = SPAWNS.replace("AUTO", "False").replace("settings = fastio.settings()", "pathlib.Path(path).touch(); return")
-    told = tmp_path / "told"
-    done = run(script(code.replace("process.start()", "os.environ['FASTIO'] = 'x'; process.start()")), "spawn", told)
-    assert done.returncode == 0 and told.exists()
-    assert "fastio: not patched: SettingError" in done.stderr
+class TestFailurePolicy:
+    """A bad setting, in each way of getting in: the service refuses to start, or starts unpatched and says so."""
+
+    BAD = "chunk_size: '12 parsecs'"
+    POLICIES = pytest.mark.parametrize("policy", ["", "refuse", "unpatched"])
+
+    def check(self, done: Any, policy: str) -> None:
+        """It is told once; ``done`` has printed the report if it has run."""
+        assert done.stderr.count(self.BAD) == 1, done.stderr
+        if policy == "unpatched":
+            assert (done.returncode, json.loads(done.stdout)["outcome"]) == (0, "off"), done.stderr
+            assert "fastio: not patched: " in done.stderr and "Traceback" not in done.stderr
+        else:
+            assert done.returncode in (1, 2) and done.stdout == ""
+
+    @POLICIES
+    @pytest.mark.parametrize("how", ["option", "environment", "children", "python", "auto"])
+    def test_at_the_start(self, policy: str, how: str, script: Callable[..., pathlib.Path]) -> None:
+        path = script("import fastio.auto\n" * (how == "auto") + REPORT)
+        bad = {} if how == "option" else {"FASTIO_CHUNK_SIZE": "12 parsecs"}
+        env = environment(**bad, **({"FASTIO_ON_ERROR": policy} if policy else {}))
+        if how == "auto":
+            done = subprocess.run([path], capture_output=True, text=True, env=env, timeout=100)
+        else:
+            options = {"option": ["--chunk-size", "12 parsecs"], "children": ["--children"]}.get(how, [])
+            done = run(*options, "--", *([sys.executable] if how == "python" else []), path, env=env)
+        self.check(done, policy)
+        where = "option --chunk-size" if how == "option" else "environment FASTIO_CHUNK_SIZE"
+        assert where in done.stderr
+
+    @POLICIES
+    @pytest.mark.parametrize("how", ["children", "trace"])
+    def test_in_a_child_whose_environment_the_program_has_changed(self, policy: str, how: str, script) -> None:
+        path = script(REPORT.replace("import json", "import json, subprocess"))
+        code = f"FASTIO_CHUNK_SIZE='12 parsecs' exec {path}"
+        options = ["--on-error", policy] if policy else []
+        env = environment(**({"FASTIO_TRACE": str(path.parent / "trace")} if how == "trace" else {}))
+        self.check(run(*options, "--", "sh", "-c", code, env=env), policy)
+
+    @POLICIES
+    def test_in_a_spawned_worker(self, policy: str, script: Callable[..., pathlib.Path], tmp_path) -> None:
+        code = SPAWNS.replace("AUTO", "False").replace(
+            "process.start()", "os.environ['FASTIO_CHUNK_SIZE'] = '12 parsecs'; process.start()"
+        )
+        told = tmp_path / "told"
+        path = script(code.replace("settings = fastio.settings()", "pathlib.Path(path).touch(); return"))
+        done = run(*(["--on-error", policy] if policy else []), path, "spawn", told)
+        assert (done.returncode, told.exists()) == ((0, True) if policy == "unpatched" else (2, False))
+        assert done.stderr.count(self.BAD) == 1
+
+    @POLICIES
+    @pytest.mark.parametrize("where", ["environment", "file"])
+    def test_in_the_service_s_files(self, policy: str, where: str, script, tmp_path) -> None:
+        pytest.importorskip("oslo_log")
+        in_file = f"on_error = {policy}\n" if policy and where == "file" else ""
+        (tmp_path / "service.conf").write_text(f"[fastio]\n{in_file}chunk_size = 12 parsecs\n")
+        path = script(
+            """
+            import sys
+            from oslo_config import cfg
+            from oslo_log import log
+            log.register_options(cfg.CONF)
+            cfg.CONF(sys.argv[1:])
+            """
+            + REPORT.replace("\n", "\n            ")
+            + "log.setup(cfg.CONF, 'service')"
+        )
+        env = environment(**({"FASTIO_ON_ERROR": policy} if policy and where == "environment" else {}))
+        log = tmp_path / "service.log"
+        done = run(path, "--config-file", tmp_path / "service.conf", "--log-file", log, env=env)
+        if policy == "unpatched":
+            found = json.loads(done.stdout)
+            assert (done.returncode, found["outcome"] in ("off", "reverted")) == (0, True)
+            # Once when it happens, and once where operators look.
+            assert done.stderr.count(self.BAD) == 1 and log.read_text().count(f"not patched: {self.BAD}") == 1
+        else:
+            self.check(done, policy)
+
+    def test_the_kill_switch_works_whatever_else_is_bad(self, script: Callable[..., pathlib.Path]) -> None:
+        bad = {"FASTIO_CHUNK_SIZE": "x", "FASTIO_DISABLED": "wiat", "FASTIO_ALSO": "wiat", "FASTIO_TRACE": "\n"}
+        bad["FASTIO_SITE_FINGERPRINTS"] = "/nowhere"
+        done = run(script(REPORT), env=environment(FASTIO="0", **bad))
+        assert (json.loads(done.stdout)["outcome"], done.stderr) == ("off", "")
 
 
 @needs_eventlet
@@ -220,8 +298,8 @@ LOOKS = """
 import json, sys
 print(json.dumps([
     sys.argv, sys.path, list(sys.flags), sorted(globals()), type(__builtins__).__name__, type(__loader__).__name__,
-    __name__, __file__, repr(__spec__), repr(__package__), repr(__doc__), sys.warnoptions, sys._xoptions,
-    sys.dont_write_bytecode, sys.orig_argv[1:], sys.modules["__main__"].__dict__ is globals(),
+    __name__, globals().get("__file__"), repr(__spec__), repr(__package__), repr(__doc__), sys.warnoptions,
+    sys._xoptions, sys.dont_write_bytecode, sys.orig_argv[1:], sys.modules["__main__"].__dict__ is globals(),
 ]))
 """
 SHEBANGS = [
@@ -251,18 +329,78 @@ def test_a_first_line_with_options_leaves_the_settings(script: Callable[..., pat
     assert (found["outcome"], found["chunk_size"]) == ("applied", 65536)
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="PYTHONSAFEPATH came with Python 3.11")
-@pytest.mark.parametrize("kind", ["script", "module"])
-def test_a_safe_path_stays_safe(kind: str, script, tmp_path) -> None:
-    path = script(LOOKS, "service_module.py")
-    env = environment(PYTHONSAFEPATH="1")
-    if kind == "module":
-        env["PYTHONPATH"] += f":{tmp_path}"
-    arguments = ["-m", "service_module"] if kind == "module" else [str(path)]
-    command = [sys.executable, *arguments] if kind == "module" else arguments
-    directly = subprocess.run(command, capture_output=True, text=True, env=env, timeout=100, cwd="/")
-    done = run(*arguments, env=env, cwd="/")
-    assert json.loads(done.stdout)[1] == json.loads(directly.stdout)[1], done.stderr
+def looks_from(program: str, tmp_path: pathlib.Path, *command: str, **variables: str) -> list[Any]:
+    """What a program tells of its interpreter and itself when it is started so."""
+    env = environment(**variables)
+    # A module has to be found where the path is safe.
+    env["PYTHONPATH"] += f":{tmp_path}"
+    done = subprocess.run(
+        [*command, *program.split()],
+        input=LOOKS if program.split()[-2:] in (["-", "x"], ["-s", "-B"]) else None,
+        capture_output=True, text=True, timeout=100, env=env, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.stdout, done.stderr
+    # Objects have their address in their text, and the Python has its name from its caller.
+    return json.loads(re.sub(r" at 0x[0-9a-f]+", "", done.stdout))
+
+
+PROGRAMS = [
+    "looks.py x -c y", "./looks.py", "-- looks.py x", "-m looks x", "-mlooks", "-B -m package.looks x", "-m package",
+    "package x", "package.pyz x", "-I looks.py x", "-IB looks.py", "-I package", "-E looks.py", "-S looks.py",
+    "-sE -m looks",
+    "-O -W error::ResourceWarning looks.py", "-Wignore -Xutf8 looks.py", "-bBX dev looks.py",
+    "--check-hash-based-pycs always looks.py", "-B - x", "-I - x", "-s -B",
+    *(["-P looks.py", "-Pm looks", "-sP package", "-P package.pyz"] if sys.version_info >= (3, 11) else []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_python_and_its_arguments(program: str, script: Callable[..., pathlib.Path], tmp_path: pathlib.Path) -> None:
+    """It sees the same flags, path, arguments and main module as started directly, also where the path is safe."""
+    (tmp_path / "package").mkdir()
+    for name in ("looks.py", "package/looks.py", "package/__main__.py", "package/__init__.py"):
+        script(LOOKS if not name.endswith("init__.py") else "", name)
+    with zipfile.ZipFile(tmp_path / "package.pyz", "w") as archive:
+        archive.writestr("__main__.py", LOOKS)
+    fastio_run = [sys.executable, "-m", "fastio", "run", "--", sys.executable]
+    for variables in ({}, {"PYTHONSAFEPATH": "1"}):
+        found = looks_from(program, tmp_path, *fastio_run, **variables)
+        assert found == looks_from(program, tmp_path, sys.executable, **variables)
+
+
+@pytest.mark.parametrize("option", ["-c", "-Bc", "-Ic", "-W ignore -c"])
+def test_a_python_and_a_command(option: str) -> None:
+    indented = textwrap.indent(LOOKS, "  ") if sys.version_info >= (3, 14) else LOOKS
+    command = [sys.executable, *option.split(), indented, "x", "-c"]
+    directly = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=100)
+    done = run("--", *command)
+    assert done.stdout and done.stdout == directly.stdout, done.stderr + directly.stderr
+
+
+@pytest.mark.parametrize("name", ["python", "python3", "python{0.major}.{0.minor}"])
+def test_a_python_by_its_name_is_patched(name: str, tmp_path: pathlib.Path) -> None:
+    env = environment(PATH=f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}")
+    name = name.format(sys.version_info)
+    if shutil.which(name, path=env["PATH"]) != os.path.join(os.path.dirname(sys.executable), name):
+        pytest.skip(f"this environment has no {name}")
+    found = json.loads(run("--chunk-size", "64KiB", "--", name, "-c", REPORT, "-x", env=env, cwd=tmp_path).stdout)
+    assert (found["argv"], found["outcome"], found["chunk_size"]) == (["-c", "-x"], "applied", 65536)
+    assert run("--", name, "--version", env=env).stdout == f"Python {platform.python_version()}\n"
+    assert "unknown option" in run("--", name, "-Z", env=env).stderr.lower()
+
+
+def test_another_python_is_refused_and_runs_with_children(in_environment: Callable[..., Any]) -> None:
+    done = in_environment(BASE)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{BASE} is another Python" in done.stderr and "--system-site-packages" in done.stderr
+
+
+def test_a_script_does_not_have_the_options_of_the_fastio_command(script: Callable[..., pathlib.Path]) -> None:
+    """Distributions put options into the first lines of all scripts, that of the fastio command as well."""
+    command = [sys.executable, "-s", "-B", "-Wignore", "-m", "fastio", "run", str(script(LOOKS))]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=100)
+    directly = subprocess.run(command[-1:], capture_output=True, text=True, env=environment(), timeout=100)
+    assert json.loads(done.stdout) == json.loads(directly.stdout)
 
 
 @pytest.fixture
@@ -365,12 +503,50 @@ class TestChildren:
     def test_a_python_without_fastio_is_left_alone(self) -> None:
         # Without site-packages, and with nothing but the bootstrap directory in PYTHONPATH.
         child = f"{sys.executable} -S -c \"import sitecustomize, sys; print('fastio' in sys.modules)\""
-        done = run("--children", "sh", "-c", f"PYTHONPATH=${{PYTHONPATH%%:*}}; exec {child}", cwd="/")
+        done = run("--children", "sh", "-c", f"PYTHONPATH=${{PYTHONPATH%%:*}}; {child}; true", cwd="/")
         assert (done.stdout, done.stderr) == ("False\n", "")
 
-    def test_a_program_that_is_no_python_is_replaced(self) -> None:
-        done = run("--children", "sh", "-c", "exit 9")
-        assert done.returncode == 9
+    def test_a_program_that_is_no_python_is_replaced_and_its_pythons_are_patched(self, script) -> None:
+        path = script(REPORT)
+        assert run("sh", "-c", "exit 9").returncode == 9
+        assert json.loads(run("sh", "-c", f"{path} argument").stdout)["outcome"] == "applied"
+
+    def test_a_program_whose_python_has_no_fastio_is_told(self) -> None:
+        """uWSGI is linked with a Python, which need not be that of fastio. Here, a shell becomes one."""
+        code = f'PYTHONPATH=${{PYTHONPATH%%:*}}; exec {sys.executable} -S -c "import sitecustomize; print(1)"'
+        done = run("sh", "-c", code, cwd="/")
+        assert done.stdout == "1\n" and done.stderr.count("fastio: not patched") == 1
+        assert "No module named 'fastio'" in done.stderr
+
+    def test_a_python_that_uses_none_of_it_imports_next_to_nothing(self) -> None:
+        code = "import sys; print(*sys.modules)"
+        plain = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment())
+        found = set(run("sh", "-c", f"{sys.executable} -c '{code}'").stdout.split()) - set(plain.stdout.split())
+        assert {name for name in found if name.startswith("fastio")} == {
+            "fastio", "fastio.children", "fastio.patching", "fastio.patching.imports", "fastio.patching.proxy",
+            "fastio.version",
+        }  # fmt: skip
+        assert (
+            len(found) <= 40
+            and found & {"subprocess", "logging", "json", "inspect", "pkgutil", "fastio.config"} == set()
+        )
+
+    @pytest.mark.parametrize("module", ["subprocess", "multiprocessing.spawn", "oslo_config.cfg", "eventlet"])
+    def test_the_first_module_that_patches_are_for_starts_it(self, module: str) -> None:
+        pytest.importorskip(module.partition(".")[0])
+        code = f"""
+import fastio, sys
+before = "fastio.patching.patcher" in sys.modules
+import {module}
+import fastio.service
+print(before, fastio.service._followed, fastio.status().outcome("communicate").value)
+"""
+        assert run("sh", "-c", f'exec {sys.executable} -c "$0"', code).stdout == "False True applied\n"
+
+    def test_a_trace_begins_with_the_process(self, tmp_path: pathlib.Path) -> None:
+        code = "import sys; print('fastio.patching.patcher' in sys.modules)"
+        done = run("--trace", tmp_path, "sh", "-c", f'exec {sys.executable} -c "$0"', code)
+        assert done.stdout == "True\n"
 
 
 @pytest.mark.parametrize(
@@ -381,7 +557,12 @@ class TestChildren:
         (["no-such-program"], ["no-such-program", "PATH"]),
         (["./no-such-program"], ["'./no-such-program'", "there is no file"]),
         (["no-such-program.py"], ["no-such-program.py", "PATH"]),
-        (["ls"], ["ls", "--children"]),
+        ([sys.executable, "-x", "this.py"], ["-x"]),
+        ([sys.executable, "-i", "-q"], ["interactive", "import fastio.auto"]),
+        (["--disabled", "wiat", "-m", "this"], ["'wiat'", "option --disabled"]),
+        (["--children", "--disabled", "wiat", "sh", "-c", "echo runs"], ["'wiat'", "option --disabled"]),
+        (["--also", "wiat", "sh", "-c", "echo runs"], ["'wiat'", "option --also"]),
+        (["--on-error", "wait", "-m", "this"], ["'wait'", "option --on-error", "refuse or unpatched"]),
         ([], ["no program given"]),
     ],
 )
@@ -392,16 +573,6 @@ def test_errors(arguments: list[str], parts: list[str]) -> None:
     for part in parts:
         assert part in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_a_bad_option_leaves_the_environment_as_it_was(script: Callable[..., pathlib.Path], monkeypatch) -> None:
-    from fastio import launcher
-    from fastio.errors import SettingError
-
-    monkeypatch.delenv("FASTIO_CHUNK_SIZE", raising=False)
-    with pytest.raises(SettingError, match="option --pipe-size"):
-        launcher.run([str(script("print('runs')"))], {"chunk_size": "64KiB", "pipe_size": "12 parsecs"})
-    assert "FASTIO_CHUNK_SIZE" not in os.environ
 
 
 def test_a_bad_value_of_the_environment_is_told_before_the_program_runs(script: Callable[..., pathlib.Path]) -> None:

@@ -11,9 +11,17 @@ VARIABLE = "fastio: environment FASTIO_CHUNKSIZE: there is no such setting; did 
 
 
 def test_a_variable_is_told_once_and_stays_in_the_report(run_python: RunPython) -> None:
-    env = {"FASTIO_CHUNKSIZE": "1", "FASTIO_QUX": "1", "FASTIO_LOAD_PROCESSES": "2", "FASTIO_PIPE_SIZE": "64KiB"}
+    env = {
+        "FASTIO_CHUNKSIZE": "1",
+        "FASTIO_QUUXQUUXQUUXQUUX": "1",
+        "FASTIO_LOAD_PROCESSES": "2",
+        "FASTIO_PIPE_SIZE": "64KiB",
+    }
     done = run_python("import fastio; fastio.patch(); fastio.patch(); print(fastio.status())", env=env)
-    assert done.stderr.splitlines() == [VARIABLE, "fastio: environment FASTIO_QUX: there is no such setting"]
+    assert done.stderr.splitlines() == [
+        VARIABLE,
+        "fastio: environment FASTIO_QUUXQUUXQUUXQUUX: there is no such setting",
+    ]
     assert VARIABLE.removeprefix("fastio: ") in done.stdout and "LOAD" not in done.stdout
 
 

@@ -10,11 +10,13 @@ import sys
 
 def _patch() -> None:
     try:
-        import fastio.auto  # noqa: F401
-    except Exception as error:
-        # The service goes on. A Python of an environment without fastio is none of ours.
-        if getattr(error, "name", None) != "fastio":
-            print(f"fastio: not patched: {type(error).__name__}: {error}", file=sys.stderr)
+        from fastio import children
+    except ImportError as error:
+        # A Python of an environment without fastio is none of ours, unless it is the program itself.
+        if error.name != "fastio" or os.environ.get("_FASTIO_PROGRAM") == str(os.getpid()):
+            print(f"fastio: not patched: {sys.prefix}: {error}", file=sys.stderr)
+    else:
+        children.wait()
 
 
 def _chain(directory: str) -> None:

@@ -175,6 +175,7 @@ LAUNCHED = "tests.glance.launched"
 EVENTLET = {
     "run": documented(f"fastio run -- glance-api {CONFIGURED}"),
     "module": documented(f"fastio run -m glance.cmd.api {CONFIGURED}"),
+    "python": documented(f"fastio run -- python3 -m glance.cmd.api {CONFIGURED}"),
     "systemd": exec_start,
     "children": undocumented(f"fastio run --children -- glance-api {CONFIGURED}"),
     "import": undocumented(f"python -c 'import fastio.auto; from glance.cmd import api; api.main()' {CONFIGURED}"),
@@ -187,10 +188,8 @@ LAUNCHER = {
 }
 THREADS = {
     "uwsgi-import": Way(documented("uwsgi --ini uwsgi.ini", "uwsgi.ini"), 4, virtualenv),
-    "uwsgi-children": Way(
-        documented(
-            "fastio run --children -- uwsgi --ini uwsgi.ini", "uwsgi.ini", without="import = fastio.auto\n"
-        ), 4, virtualenv,
+    "uwsgi-run": Way(
+        documented("fastio run -- uwsgi --ini uwsgi.ini", "uwsgi.ini", without="import = fastio.auto\n"), 4, virtualenv
     ),
     # Its own router has the port, and passes requests on to the workers.
     "uwsgi-router": Way(
