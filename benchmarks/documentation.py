@@ -5,10 +5,11 @@ A page includes or shows what it wants from ``generated/results``, and it is mad
 
 - ``NAME.rst``: a table for each case, and what the figures depend on,
 - ``NAME-judged.rst``: what the suite says of the figures,
-- ``NAME.png``: the cases, drawn,
+- ``NAME.png``: what fastio gains and loses in each case,
+- ``NAME-CASE.png``: the rows of a case,
 - ``NAME-PLOT.png``: what only the suite draws, such as the CPU load over time,
 
-and of all results of candidates together there is ``candidates.rst``.
+and of all results together there is ``overview.rst``, and of those of candidates ``candidates.rst``.
 
 ``python -m benchmarks.documentation results/NAME.json …`` keeps results, without what names this machine's directories.
 """
@@ -19,7 +20,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.harness import results, tables
+from benchmarks.harness import overview, results, tables
 from benchmarks.harness.engine import ROOT
 from benchmarks.harness.results import Result, ResultError
 from benchmarks.harness.suites import Suite
@@ -32,6 +33,7 @@ KEPT = SOURCE / "results"
 #: Where the pages find what is made.
 MADE = "generated/results"
 CANDIDATES = "candidates.rst"
+OVERVIEW = "overview.rst"
 
 _DIRECTIVE = re.compile(rf"^ *\.\. (?:include|image):: /{MADE}/(\S+)$", re.MULTILINE)
 
@@ -67,6 +69,8 @@ def make(name: str, directory: Path, kept: Path = KEPT) -> None:
     path = directory / name
     if name == CANDIDATES:
         text = folded("All tables of the candidates", figures.page())
+    elif name == OVERVIEW:
+        text = overview.page()
     else:
         stem, part = _split(name, kept)
         result = results.read(kept / f"{stem}.json")

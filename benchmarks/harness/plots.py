@@ -1,13 +1,15 @@
-"""Draw a result: ``python -m benchmarks.harness.plots RESULT.json -o DIRECTORY`` makes RESULT.png and RESULT.svg.
+"""Draw a result: ``python -m benchmarks.harness.plots RESULT.json -o DIRECTORY`` makes figures, as .png and .svg.
 
-One panel per case: a bar up to the median of each row, and every single run as a dot on it. Where the cases are meant
-to be seen together (:func:`benchmarks.harness.tables.overview`) they are the cells of a grid.
+There is one figure for each question. ``RESULT`` shows what fastio gains and loses in each case, ``RESULT-CASE`` the
+rows of a case, and ``RESULT-PLOT`` what only the suite draws. The title of a figure is what it shows, and it is
+computed from the figures. A figure is as wide as a page, with letters that can be read at that width.
 """
 
 import argparse
 import io
 import sys
-from collections.abc import Callable, Iterable, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,54 +18,45 @@ import matplotlib
 
 matplotlib.use("Agg")
 
-from matplotlib import pyplot  # noqa: E402 (the backend comes first: there may be no display)
+from matplotlib import pyplot, ticker  # noqa: E402 (the backend comes first: there may be no display)
 from matplotlib.figure import Figure  # noqa: E402
 
-from benchmarks.harness import results  # noqa: E402
+from benchmarks.harness import gains, results  # noqa: E402
+from benchmarks.harness.gains import FEW, Gain  # noqa: E402
 from benchmarks.harness.results import CaseResult, Result  # noqa: E402
 from benchmarks.harness.suites import Suite  # noqa: E402
-from benchmarks.harness.tables import REFERENCE, better, number, overview_cases  # noqa: E402
+from benchmarks.harness.tables import number  # noqa: E402
 from fastio import terminal  # noqa: E402
 
-#: Inches.
-WIDTH = 9
-ROW_HEIGHT = 0.32
-HEAD_HEIGHT = 1.1
+#: Inches of a figure, of the title, of a row of bars, and of a row of points.
+WIDTH, HEAD_HEIGHT, ROW_HEIGHT, POINT_HEIGHT = 7.0, 0.95, 0.24, 0.21
+#: Of a row of points where there are many.
+DENSE_HEIGHT = 0.155
+#: Points of the title and of all other text.
+TITLE_SIZE, SIZE = 9, 8
+#: Letters of a line of the title, of what is below it, and of a label.
+TITLE_LETTERS, QUESTION_LETTERS, LABEL_LETTERS = 84, 104, 64
+#: Points from one column of numbers beside an axis to the next.
+ASIDE = 56
+#: More rows than this are no figure.
+MOST_ROWS = 24
 
 #: Of an SVG for a page: its text is text, and the same figure gives the same file.
 FOR_PAGES: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "fastio"}
 
-#: Of the cells of an overview, and of what is left of them.
-CELL_WIDTH, CELL_HEIGHT, MARGIN = 3.2, 1.05, 1.2
+#: A row whose name says that it is ours, one that others are held against, all others.
+COLOURS = {"fastio": "#2a7f62", "reference": "#c4c4c4", "limit": "#8a8a8a", "": "#7f9fc4"}
 
-#: A row whose name says that it is ours, one that is a limit, all others.
-COLOURS = {"fastio": "#2a7f62", "limit": "#b8b8b8", "": "#7f9fc4"}
-
-#: The bars of each cell of an overview: light ones natively, dark ones under eventlet.
-MODE_COLOURS = {
-    "native-stock": "#b3c6de",
-    "native-fastio": "#7fbfa6",
-    "eventlet-stock": "#5f83b0",
-    "eventlet-fastio": "#2a7f62",
-    "reference": "#c4c4c4",
+#: Of the points of each mode: what it is called, colour, marker, and how far off the middle of its row.
+MODES = {
+    "native": ("■ native", "#33608f", "s", -0.17),
+    "eventlet": ("● eventlet", "#1f8a63", "o", 0.17),
+    "": ("", "#33608f", "D", 0.0),
 }
-
-
-def plot(result: Result, directory: Path, name: str) -> list[Path]:
-    """Draw all cases into one figure and write it as ``name`` with .png and .svg; returns the files."""
-    if overview_cases(result):
-        return write(overview_figure(result), directory, name)
-    shown = [case for case in result.cases if case.measured()]
-    if not shown:
-        return []
-    heights = [HEAD_HEIGHT + ROW_HEIGHT * len(_rows(case)) for case in shown]
-    figure, axes = pyplot.subplots(
-        len(shown), 1, figsize=(WIDTH, sum(heights)), height_ratios=heights, squeeze=False, layout="constrained"
-    )  # fmt: skip
-    for panel, case in zip(axes[:, 0], shown, strict=True):
-        _draw(panel, case)
-        panel.set_title(case.title or case.name, loc="left", size=10)
-    return write(figure, directory, name)
+WORSE_COLOUR = "#f6dcd8"
+#: Marks of an axis of ratios.
+_RATIOS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
+_TENS = [10, 100, 1000]
 
 
 @dataclass(frozen=True)
@@ -80,31 +73,184 @@ class Drawing:
     lines: Callable[[Result], Iterable[str]] = lambda result: ()
 
 
-def draw(result: Result, directory: Path, name: str, part: str | None = None) -> list[Path]:
-    """Draw the cases, as ``name``, and what only the suite draws, as ``name-PLOT``; returns the files.
+def figures(result: Result) -> dict[str, Callable[[], Figure | None]]:
+    """What draws each figure of a result, by the end of its name; None where there is nothing to be seen."""
+    made: dict[str, Callable[[], Figure | None]] = {"": lambda: result_figure(result)}
+    for case in result.cases:
+        made[case.name] = lambda case=case: case_figure(case)  # type: ignore[misc]
+    for name, drawing in Suite(result.suite).plots().items():
+        made[name] = lambda drawing=drawing: drawing.figure(result)  # type: ignore[misc]
+    return made
 
-    :param part: draw that PLOT only, or the cases only if it is empty
+
+def draw(result: Result, directory: Path, name: str, part: str | None = None) -> list[Path]:
+    """Draw the figures of a result as ``name``, ``name-CASE`` and ``name-PLOT``; returns the files.
+
+    :param part: draw that one only
     """
-    paths = [] if part else plot(result, directory, name)
-    for own, drawing in Suite(result.suite).plots().items():
-        figure = drawing.figure(result) if part in (None, own) else None
+    paths = []
+    for end, make in figures(result).items():
+        figure = make() if part in (None, end) else None
         if figure is not None:
-            paths += write(figure, directory, f"{name}-{own}")
+            paths += write(figure, directory, f"{name}-{end}" if end else name)
     return paths
 
 
+def head(figure: Figure, finding: str, question: str) -> None:
+    """Title a figure: what it shows, and below it what was asked."""
+    title(figure, finding)
+    figure.axes[0].set_title(folded(question, QUESTION_LETTERS), loc="left", size=SIZE)
+
+
+def title(figure: Figure, finding: str) -> None:
+    figure.suptitle(folded(finding, TITLE_LETTERS), x=0.01, ha="left", size=TITLE_SIZE, weight="bold")
+
+
+def folded(text: str, letters: int) -> str:
+    """In lines of so many letters at the most."""
+    return textwrap.fill(text, letters)
+
+
+def below(figure: Figure, text: str) -> None:
+    """What the horizontal axis is of, with its unit."""
+    figure.supxlabel(folded(text, QUESTION_LETTERS), x=0.01, ha="left", size=SIZE)
+
+
 def plain(panel: Any) -> None:
-    """A small panel: no frame at its top and its right, small figures."""
+    """No frame at its top and its right, and letters that can be read."""
     panel.spines[["top", "right"]].set_visible(False)
-    panel.tick_params(labelsize=7)
+    panel.tick_params(labelsize=SIZE)
 
 
-def case_figure(case: CaseResult) -> Figure:
-    """The panel of one case by itself, without its title."""
-    size = WIDTH, HEAD_HEIGHT + ROW_HEIGHT * len(_rows(case))
-    figure, panel = pyplot.subplots(figsize=size, layout="constrained")
-    _draw(panel, case)
+def case_figure(case: CaseResult) -> Figure | None:
+    """The rows of a case: a bar up to the median of each, and how far its rounds are from each other."""
+    titles = [title for title in case.variants if case.figures(title)]
+    finding = gains.finding(case)
+    if not finding or not 2 <= len(titles) <= MOST_ROWS:
+        return None
+    figure, panel = pyplot.subplots(figsize=(WIDTH, HEAD_HEIGHT + ROW_HEIGHT * len(titles)), layout="constrained")
+    rounds = {title: case.figures(title) for title in titles}
+    times = {each.title: each for each in gains.compared(case)}
+    middles = [case.median(title) or 0.0 for title in titles]
+    colours = [next(found for word, found in COLOURS.items() if word in title) for title in titles]
+    panel.barh(range(len(titles)), middles, color=colours, height=0.7)
+    for position, (title, middle) in enumerate(zip(titles, middles, strict=True)):
+        spread(panel, position, middle, rounds[title])
+        text = f"{number(middle)} ({number(times[title].times.ratio)} x)" if title in times else number(middle)
+        place = max(rounds[title]), position
+        panel.annotate(text, place, xytext=(5, 0), textcoords="offset points", va="center", size=SIZE)
+    panel.set_xlim(0, 1.3 * max(map(max, rounds.values())))
+    panel.set_ylim(len(titles) - 0.4, -0.6)
+    panel.set_yticks(range(len(titles)), titles)
+    panel.xaxis.set_major_locator(ticker.MaxNLocator(6))
+    many = any(len(own) > 1 for own in rounds.values())
+    error = "; lines: from the lowest to the highest round" if many else "; one round"
+    direction = "more is better" if case.more_is_better else "less is better"
+    bases = dict.fromkeys(each.against for each in times.values())
+    against = f"; (x): times better than {next(iter(bases)) if len(bases) == 1 else 'the same row without it'}"
+    below(figure, f"{case.unit}: {direction}; bars: medians{error}{against * bool(bases)}")
+    plain(panel)
+    head(figure, finding, case.title or case.name)
     return figure
+
+
+def spread(panel: Any, position: float, middle: float, rounds: Sequence[float], upright: bool = False) -> None:
+    """An error bar, from the lowest to the highest of the rounds, if there are several."""
+    if len(rounds) > 1:
+        error = [[middle - min(rounds)], [max(rounds) - middle]]
+        bar = {"yerr": error} if upright else {"xerr": error}
+        place = (position, middle) if upright else (middle, position)
+        panel.errorbar(*place, **bar, fmt="none", ecolor="black", elinewidth=0.9, capsize=2)
+
+
+#: Rows of points: a label, and by mode what was found.
+Rows = Mapping[str, Sequence[Gain]]
+
+
+def result_figure(result: Result) -> Figure | None:
+    """What fastio gains and loses, a row for each case; None if there are not several cases to be compared."""
+    rows: dict[str, list[Gain]] = {}
+    for each in gains.of_result(result):
+        rows.setdefault(_label(each), []).append(each)
+    if len({each.case.name for found in rows.values() for each in found}) < 2:
+        return None
+    found = [each for found in rows.values() for each in found]
+    return gains_figure(rows, gains.told(found, lambda each: ", ".join(filter(None, (_label(each), each.mode)))))
+
+
+def _label(each: Gain) -> str:
+    """The case, and the row if its name says more than the mode."""
+    more = each.title.removeprefix(f"{each.mode}-").replace("fastio", "", 1).strip(", -")
+    named = f"{each.case.label}: {each.case.panel}" if each.case.label else each.case.title or each.case.name
+    return f"{named}; {more}" if more else named
+
+
+def gains_figure(rows: Rows, finding: str, question: str = "") -> Figure:
+    """How many times better than stock each row is, with 95 % intervals, on one axis of ratios."""
+    labels = [folded(label, LABEL_LETTERS) for label in rows]
+    lines = 1 + max(label.count("\n") for label in labels)
+    row = max(POINT_HEIGHT if len(rows) <= MOST_ROWS else DENSE_HEIGHT, 0.155 * lines)
+    inches = row * len(rows) + HEAD_HEIGHT + 0.35
+    figure, panel = pyplot.subplots(figsize=(WIDTH, inches), layout="constrained")
+    modes = [each for each in MODES if any(point.mode == each for found in rows.values() for point in found)]
+    low, high = _range(point for found in rows.values() for point in found)
+    for position, found in enumerate(rows.values()):
+        for each in modes:
+            own = [point for point in found if point.mode == each]
+            _points(panel, position, own, each, modes)
+    panel.set_xscale("log")
+    panel.set_xlim(low, high)
+    panel.axvspan(low, 1, color=WORSE_COLOUR, zorder=0, linewidth=0)
+    panel.axvline(1, color="black", linewidth=0.8, zorder=1)
+    # As many as there is room for.
+    marks = [mark for mark in _RATIOS if low <= mark <= high and (high / low < 500 or mark < 10 or mark in _TENS)]
+    panel.set_xticks(marks)
+    panel.xaxis.set_major_formatter("{x:g}")
+    panel.minorticks_off()
+    panel.set_ylim(len(rows) - 0.4, -0.6)
+    panel.set_yticks(range(len(rows)), labels)
+    panel.grid(axis="y", color="#e4e4e4", linewidth=0.6, zorder=0)
+    below(
+        figure,
+        "times better than without fastio, log scale; shaded: worse; lines: 95 % intervals; hollow: fewer than "
+        f"{gains.FEW_ROUNDS} rounds, lines: their range",
+    )
+    plain(panel)
+    panel.tick_params(axis="y", length=0)
+    for column, each in enumerate(modes):
+        _aside(panel, -1, column, MODES[each][0])
+    head(figure, finding, question)
+    return figure
+
+
+def _points(panel: Any, position: int, own: Sequence[Gain], mode: str, modes: Sequence[str]) -> None:
+    _, colour, marker, off = MODES[mode]
+    at = position + (off if len(modes) > 1 else 0.0)
+    for each in own:
+        hollow = "white" if each.verdict == FEW else colour
+        panel.plot(each.times[1:], [at, at], color=colour, linewidth=1, zorder=2)
+        panel.plot(
+            [each.times.ratio], [at], marker, color=colour, markerfacecolor=hollow, markersize=4.5, zorder=3,
+            gid="point_" + "_".join(f"{value:.4g}" for value in (at, *each.times)),
+        )  # fmt: skip
+    if own:
+        ratios = [each.times.ratio for each in own]
+        text = number(min(ratios)) if len(own) == 1 else f"{number(min(ratios))}–{number(max(ratios))}"
+        _aside(panel, position, modes.index(mode), text)
+
+
+def _aside(panel: Any, position: int, column: int, text: str) -> None:
+    """Text to the right of the axis, in one of two columns."""
+    panel.annotate(
+        text, (1, position), xytext=(5 + ASIDE * column, 0), xycoords=("axes fraction", "data"),
+        textcoords="offset points", va="center", size=SIZE, annotation_clip=False,
+    )  # fmt: skip
+
+
+def _range(points: Iterable[Gain]) -> tuple[float, float]:
+    """Of the axis: a wide interval may be cut off, a point may not."""
+    ratios = [each.times.ratio for each in points]
+    return min(0.5, min(ratios) / 1.3), max(2.0, max(ratios) * 1.3)
 
 
 def svg(figure: Figure) -> str:
@@ -120,82 +266,9 @@ def write(figure: Figure, directory: Path, name: str) -> list[Path]:
     """A figure as ``name.png`` and ``name.svg`` in a directory, which is made; closes it."""
     directory.mkdir(parents=True, exist_ok=True)
     paths = [directory / f"{name}.{kind}" for kind in ("png", "svg")]
-    for path in paths:
-        figure.savefig(path, dpi=120)
-    pyplot.close(figure)
+    figure.savefig(paths[0], dpi=120)
+    paths[1].write_text(svg(figure), encoding="utf-8")
     return paths
-
-
-def overview_figure(result: Result) -> Figure:
-    """A grid: a column for each panel, a row for each label; every cell has its own scale."""
-    cells = {(case.label, case.panel): case for case in overview_cases(result)}
-    labels, panels = (list(dict.fromkeys(keys)) for keys in zip(*cells, strict=True))
-    size = CELL_WIDTH * len(panels) + MARGIN, CELL_HEIGHT * len(labels) + HEAD_HEIGHT
-    figure, axes = pyplot.subplots(len(labels), len(panels), figsize=size, squeeze=False, layout="constrained")
-    for row, label in zip(axes, labels, strict=True):
-        for cell, panel in zip(row, panels, strict=True):
-            cell.spines[:].set_visible(False)
-            cell.set_yticks([])
-            cell.set_xticks([])
-            if (label, panel) in cells:
-                _draw_cell(cell, cells[label, panel])
-        row[0].set_ylabel(label.replace(", ", ",\n"), size=9, rotation=0, ha="right", va="center", labelpad=8)
-    for cell, panel in zip(axes[0], panels, strict=True):
-        cell.set_title(panel, size=10)
-    handles = [pyplot.Rectangle((0, 0), 1, 1, color=colour) for colour in MODE_COLOURS.values()]
-    figure.legend(handles, list(MODE_COLOURS), loc="outside upper center", ncols=len(handles), fontsize=8)
-    unit = next(iter(cells.values())).unit
-    figure.supxlabel(f"{unit}, more is better; in brackets: times better than stock", size=8)
-    return figure
-
-
-def _draw_cell(cell, case: CaseResult) -> None:
-    titles = [title for title in MODE_COLOURS if case.figures(title)]
-    if not titles:
-        cell.annotate("no figures", (0, 0), size=7)
-        return
-    _bars(cell, case, {title: MODE_COLOURS[title] for title in titles}, 0.8, (2, 7, 4), plain=REFERENCE)
-    # Room for the numbers; the bars tell the scale.
-    cell.margins(x=0.4)
-    cell.set_xlim(left=0)
-    cell.invert_yaxis()
-    cell.spines["left"].set_visible(True)
-
-
-def _bars(
-    panel, case: CaseResult, colours: dict[str, str], height: float, sizes: tuple[int, int, int], plain: str = ""
-) -> None:  # fmt: skip
-    """A bar up to the median of each of the rows, a dot for each run, and the figures.
-
-    :param sizes: of a dot, of the text, and how far it is off
-    :param plain: a row that is not compared
-    """
-    dot, text_size, off = sizes
-    medians = [case.median(title) for title in colours]
-    panel.barh(range(len(colours)), medians, color=[*colours.values()], height=height)
-    for position, (title, middle) in enumerate(zip(colours, medians, strict=True)):
-        figures = case.figures(title)
-        panel.plot(figures, [position] * len(figures), "o", markersize=dot, color="black", alpha=0.4)
-        ratio = better(case, title) if title not in (plain, case.against(title)) else None
-        text = number(middle) + (f" ({ratio.ratio:.3g} x)" if ratio else "")
-        place = (max(figures), position)
-        panel.annotate(text, place, xytext=(off, 0), textcoords="offset points", va="center", size=text_size)
-
-
-def _rows(case: CaseResult) -> list[str]:
-    return [title for title in case.variants if case.figures(title)]
-
-
-def _draw(panel, case: CaseResult) -> None:
-    titles = _rows(case)
-    colours = {each: next(found for word, found in COLOURS.items() if word in each) for each in titles}
-    _bars(panel, case, colours, 0.7, (3, 8, 6))
-    panel.margins(x=0.15)
-    panel.set_yticks(range(len(titles)), titles, size=9)
-    panel.invert_yaxis()
-    direction = "more is better" if case.more_is_better else "less is better"
-    panel.set_xlabel(f"{case.unit}, {direction}; in brackets: times better than {case.baseline}", size=8)
-    panel.spines[["top", "right"]].set_visible(False)
 
 
 @terminal.command
@@ -210,7 +283,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     if not paths:
-        print(f"{chosen.result}: no figures in it", file=sys.stderr)
+        print(f"{chosen.result}: no figures in it that could be compared", file=sys.stderr)
         return 1
     for path in paths:
         print(path)

@@ -140,9 +140,10 @@ class CaseResult:
         """Title of the row that this one is compared with."""
         return self.variants[title].against or self.baseline
 
-    def figures(self, title: str) -> list[float]:
-        """The figures of a row's measured runs; none if there is no such row."""
-        return [self.figure(run) for run in self.variants[title].measured()] if title in self.variants else []
+    def figures(self, title: str, key: str = "") -> list[float]:
+        """The figures of a row's measured runs, or another figure of those that have it; none without such a row."""
+        runs = self.variants[title].measured() if title in self.variants else []
+        return [run[key] for run in runs if key in run] if key else [self.figure(run) for run in runs]
 
     def median(self, title: str, key: str = "") -> float | None:
         """The median of a row's figures, or of another figure of its runs; None where it has none."""

@@ -59,15 +59,18 @@ def tables(result: Result) -> list[Table]:
     return shown + ([overview(result)] if overview_cases(result) else [])
 
 
-def better(case: CaseResult, title: str) -> statistics.Interval | None:
-    """How many times better than the row it is compared with a variant is.
+def better(case: CaseResult, title: str, against: str = "", key: str = "") -> statistics.Interval | None:
+    """How many times better than another row a variant is.
 
     None where one of the two has not run, or where a figure is 0: a heartbeat that is never late, say.
+
+    :param against: the row it is compared with by default
+    :param key: of another figure of the runs than the case's, of which less is better
     """
-    figures, base = (case.figures(each) for each in (title, case.against(title)))
+    figures, base = (case.figures(each, key) for each in (title, against or case.against(title)))
     if not figures or not base or not all(figures) or not all(base):
         return None
-    above, below = (figures, base) if case.more_is_better else (base, figures)
+    above, below = (figures, base) if case.more_is_better and not key else (base, figures)
     return statistics.ratio(above, below, case.seed)
 
 

@@ -2,40 +2,40 @@
 
 from collections.abc import Iterator
 
-from benchmarks.harness import plots, statistics, tables
+from benchmarks.harness import gains, plots, statistics
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.suites import Suite
 from benchmarks.harness.tables import number
 from fastio.page import Plot
 
-#: Of every plot of medians.
-_MEDIANS = "medians, and every run as a dot"
-
 
 def of_all(result: Result) -> Plot | None:
-    """All cases at one glance, if they are meant to be seen so."""
-    shown = tables.overview_cases(result)
-    if not any(case.measured() for case in shown):
+    """What fastio gains and loses in all cases, at one glance."""
+    figure = plots.result_figure(result)
+    if figure is None:
         return None
-    lines = [line for case in shown for line in _lines(case, f"{case.label}, {case.panel}, ")]
-    return Plot(f"Overview: {_MEDIANS}", plots.svg(plots.overview_figure(result)), lines)
+    lines = [f"{each.case.title or each.case.name}, {_told(each)}" for each in gains.of_result(result)]
+    return Plot("Gains and losses", plots.svg(figure), lines)
 
 
 def of_case(case: CaseResult) -> Plot | None:
-    """One case, if it has figures."""
-    if not case.measured():
-        return None
-    return Plot(f"{case.title or case.name}: {_MEDIANS}", plots.svg(plots.case_figure(case)), list(_lines(case)))
+    """One case, if it has rows that can be compared."""
+    figure = plots.case_figure(case)
+    return Plot(case.title or case.name, plots.svg(figure), list(_lines(case))) if figure is not None else None
 
 
-def _lines(case: CaseResult, prefix: str = "") -> Iterator[str]:
+def _lines(case: CaseResult) -> Iterator[str]:
+    compared = {each.title: each for each in gains.compared(case)}
     for title in case.variants:
         figures = case.figures(title)
         if figures:
-            middle, against = number(statistics.median(figures)), case.against(title)
             ends = f"runs from {number(min(figures))} to {number(max(figures))}"
-            ratio = "" if title == against else f"; times better than {against}: {tables.ratio(case, title)}"
-            yield f"{prefix}{title}: {middle} {case.unit}, {ends}{ratio}"
+            times = f"; {_told(compared[title])}" if title in compared else ""
+            yield f"{title}: {number(statistics.median(figures))} {case.unit}, {ends}{times}"
+
+
+def _told(each: gains.Gain) -> str:
+    return f"{each.title} against {each.against}: {each.times} times better, {each.verdict}"
 
 
 def of_suite(suite: Suite, result: Result) -> Iterator[Plot]:

@@ -126,8 +126,11 @@ def of_result(given: Given, beside: Path) -> Section:
     draw = _drawing()
     if draw is None:
         parts.append(Text("There are no plots: matplotlib is not installed, it comes with the extra 'plot'."))
+    else:
+        drawn = draw.of_all(result)
+        parts += [drawn] if drawn else []
     if tables.overview_cases(result):
-        parts += _overview(result, draw)
+        parts.append(tables.overview(result))
     if draw is not None:
         parts += draw.of_suite(given.suite, result)
     parts += [_case(case, result, draw) for case in result.cases]
@@ -151,17 +154,10 @@ def _judged(table: Table) -> Table:
     return table
 
 
-def _overview(result: Result, draw: Any) -> Iterator[Part]:
-    drawn = draw.of_all(result) if draw is not None else None
-    yield from [drawn] if drawn else []
-    yield tables.overview(result)
-
-
 def _case(case: CaseResult, result: Result, draw: Any) -> Section:
     table = tables.table(case, result.machine)
     parts: list[Part] = []
-    # An overview has drawn its cases.
-    drawn = draw.of_case(case) if draw is not None and not case.panel else None
+    drawn = draw.of_case(case) if draw is not None else None
     if drawn:
         parts.append(drawn)
     parts.append(Table(f"{table.title}: medians and spread", table.head, table.rows, table.notes))

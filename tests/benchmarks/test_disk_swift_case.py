@@ -234,13 +234,23 @@ def test_a_row_of_which_every_request_failed_has_no_summary(tmp_path, monkeypatc
 def test_the_plot(tmp_path, monkeypatch) -> None:
     pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
     from benchmarks.harness import plots
-    from benchmarks.suites.disk_swift.plots import COLOURS, requests
+    from benchmarks.suites.disk_swift.plots import COLOURS, PLOTS
 
     result = made(tmp_path, monkeypatch, ROWS)
-    drawn = plots.svg(requests(result))
-    assert all(title in drawn for title in ROWS)
+    for case in result.cases:
+        case.summary = records.summary(case)
+    of_requests = [name for name in PLOTS if name.endswith(("rolling", "histogram"))]
+    assert len(of_requests) == 4
+    for name, drawing in PLOTS.items():
+        figure = drawing.figure(result)
+        if figure is None:
+            assert name.endswith("rolling"), name
+        else:
+            drawn = plots.svg(figure)
+            assert all(title in drawn for title in ROWS), name
+    # Without the records there are the medians still.
     monkeypatch.setattr(engine, "ROOT", tmp_path / "elsewhere")
-    assert requests(result) is None
+    assert {name for name, drawing in PLOTS.items() if drawing.figure(result) is None} == set(of_requests)
     assert set(COLOURS) == set(ROWS)
 
 

@@ -94,10 +94,16 @@ def test_overview_plot(tmp_path):
     add = modes(1.5, 1.25, name="add", panel="add 200 MiB", label="a store, one that has a long name")
     skipped = {"native-stock": samples.variant([], skipped="no")}
     empty = samples.case(skipped, name="no", panel="add 200 MiB", label="no")
-    made = plots.plot(samples.result(modes(2, 3), add, empty), tmp_path, "stores")
+    made = plots.draw(samples.result(modes(2, 3), add, empty, suite="stores"), tmp_path, "stores", "")
     assert made == [tmp_path / "stores.png", tmp_path / "stores.svg"]
     drawn = made[1].read_text()
-    for expected in ("get 200 MiB", "add 200 MiB", "swift", "400 (2 x)", "300 (3 x)", "eventlet-fastio", "no figures"):
+    for expected in (
+        "swift: get 200 MiB",
+        "a store, one that has a long name: add 200 MiB",
+        "1.25",
+        "eventlet",
+        "better",
+    ):
         assert expected in drawn
 
 

@@ -89,10 +89,11 @@ def test_the_plot() -> None:
     from benchmarks.suites.workload_matrix import plots
 
     result = made()
-    drawn = svg(plots.workloads(result))
-    for words in ("Bandwidth by workload number", "CPU by workload number", "quota-0.75", "busiest server"):
+    drawn = "".join(svg(drawing.figure(result)) for drawing in plots.PLOTS.values())
+    for words in ("MiB/s, log scale", "busiest server", "quota-0.75", "the bottleneck is"):
         assert words in drawn
-    # A part of the suite has a part of the panels.
-    panels = [len(plots.workloads(samples.result(*some)).axes) for some in (result.cases[:1], result.cases[2:])]
-    assert panels == [2, 1]
+    # A part of the suite has a part of the figures.
+    of_parts = [samples.result(*some) for some in (result.cases[:1], result.cases[2:])]
+    figures = [[name for name, each in plots.PLOTS.items() if each.figure(part)] for part in of_parts]
+    assert figures == [["bandwidth", "cpu"], ["processors"]]
     assert set(plots.MIXES) == set(matrix.READS) and len(plots.LEVELS) == len(matrix.PROCESSORS)

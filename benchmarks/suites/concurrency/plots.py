@@ -1,53 +1,66 @@
-"""Many requests at a time: requests/s and times by how many there are.
-
-A column for each service, stock and fastio on the same axes.
-"""
+"""Many requests at a time: a figure each for requests/s and for the times of a request, by how many there are."""
 
 from matplotlib import pyplot
 from matplotlib.figure import Figure
 
+from benchmarks.harness import plots, statistics
 from benchmarks.harness.plots import Drawing
 from benchmarks.harness.results import Result
+from benchmarks.harness.tables import number
 from benchmarks.suites.concurrency.bench_concurrency import SERVICES
 from benchmarks.suites.concurrency.tables import SERVERS, levels
 
-#: Inches of a panel.
-WIDTH, HEIGHT = 4.2, 2.6
+HEIGHT = 3.0
 STYLES = {"stock": ("#8b3a62", "s", "--"), "fastio": ("#2a7f62", "o", "-")}
-#: Figure -> what the axis says, and what one of its units is of the figure's.
-PANELS = {
-    "operations_per_second": ("requests/s", 1.0),
-    "whole_p50_ms": ("p50 of a request, s", 1000.0),
-    "whole_p99_ms": ("p99 of a request, s", 1000.0),
-}
 
 
-def figure(result: Result) -> Figure | None:
-    measured = list(levels(result))
-    services = [service for service in SERVICES if any(own == service for own, _, _ in measured)]
-    if not services:
-        return None
-    size = (WIDTH * len(services), HEIGHT * len(PANELS))
-    made, axes = pyplot.subplots(len(PANELS), len(services), figsize=size, squeeze=False, layout="constrained")
-    for column, service in enumerate(services):
-        own = [(users, case) for each, users, case in measured if each == service]
-        for row, (what, (label, unit)) in enumerate(PANELS.items()):
-            panel = axes[row][column]
-            for server in SERVERS:
+def _drawing(what: str, caption: str, label: str, unit: float, more_is_better: bool) -> Drawing:
+    """:param unit: what one unit of the axis is of the figure's"""
+
+    def figure(result: Result) -> Figure | None:
+        measured = [each for each in levels(result) if all(each[2].figures(server, what) for server in SERVERS)]
+        services = [service for service in SERVICES if any(own == service for own, _, _ in measured)]
+        if not services:
+            return None
+        made, axes = pyplot.subplots(
+            1, len(services), figsize=(plots.WIDTH, HEIGHT), squeeze=False, sharey=True, layout="constrained"
+        )
+        ratios = []
+        for panel, service in zip(axes[0], services, strict=True):
+            own = [(users, case) for each, users, case in measured if each == service]
+            for server, off in zip(SERVERS, (0.97, 1.03), strict=True):
                 colour, marker, line = STYLES[server]
-                points = [(users, value / unit) for users, case in own if (value := case.median(server, what))]
-                if points:
-                    panel.plot(*zip(*points, strict=True), line, color=colour, marker=marker, label=server)
+                # Side by side, so that neither hides the other's error bar.
+                points = [(users * off, [value / unit for value in case.figures(server, what)]) for users, case in own]
+                middles = [statistics.median(values) for _, values in points]
+                panel.plot([at for at, _ in points], middles, line, color=colour, marker=marker, label=server)
+                for (at, values), middle in zip(points, middles, strict=True):
+                    plots.spread(panel, at, middle, values, upright=True)
+            pairs = [[case.median(server, what) or 0.0 for server in SERVERS] for _, case in own]
+            ratios += [fast / stock if more_is_better else stock / fast for stock, fast in pairs if stock and fast]
             panel.set_xscale("log")
             panel.set_xticks([users for users, _ in own], [str(users) for users, _ in own])
             panel.minorticks_off()
             panel.set_ylim(bottom=0)
             panel.grid(alpha=0.3)
-            panel.set_ylabel(label)
-        axes[0][column].set_title(service)
-        axes[-1][column].set_xlabel("requests at a time")
-    axes[0][0].legend(frameon=False)
-    return made
+            panel.set_xlabel(f"{service}: requests at a time", size=plots.SIZE)
+            plots.plain(panel)
+        axes[0][0].set_ylabel(label, size=plots.SIZE)
+        axes[0][0].legend(frameon=False, fontsize=plots.SIZE)
+        better = sum(ratio > 1 for ratio in ratios)
+        finding = (
+            f"{caption}: fastio's median is better at {better} of {len(ratios)} levels, "
+            f"{number(min(ratios))} to {number(max(ratios))} times stock's"
+        )
+        rounds = min(len(case.figures(server, what)) for _, _, case in measured for server in SERVERS)
+        plots.head(made, finding, f"Medians of {rounds} rounds; lines: from the lowest to the highest round")
+        return made
+
+    return Drawing(caption, figure)
 
 
-PLOTS = {"concurrency": Drawing("Requests/s and times by how many requests there are at a time", figure)}
+PLOTS = {
+    "rate": _drawing("operations_per_second", "Requests/s", "requests/s", 1.0, True),
+    "p50": _drawing("whole_p50_ms", "Time of a request, p50", "s", 1000.0, False),
+    "p99": _drawing("whole_p99_ms", "Time of a request, p99", "s", 1000.0, False),
+}

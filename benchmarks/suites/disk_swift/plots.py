@@ -1,22 +1,25 @@
-"""Disk against Swift: rolling averages over the requests and histograms.
+"""Disk against Swift: how long requests take, by scenario; as rolling averages and histograms if there are records.
 
-One row per scenario; disk and Swift, stock and fastio on the same axes. It reads the records of the runs, so it can be
-drawn as long as they are there.
+What a result keeps of the requests is enough for the medians. The averages and the histograms are of each request, so
+they can be drawn as long as the records of the runs are there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy
 from matplotlib import pyplot
 from matplotlib.figure import Figure
 
-from benchmarks.harness import statistics
-from benchmarks.harness.plots import Drawing, plain
+from benchmarks.harness import plots, statistics
+from benchmarks.harness.plots import Drawing
 from benchmarks.harness.results import Result
+from benchmarks.harness.tables import number
 from benchmarks.suites.disk_swift import records, tables
+from benchmarks.suites.disk_swift.records import PHASES
 
-#: Inches of a panel.
-WIDTH, HEIGHT, HEAD = 3.4, 1.9, 0.8
+#: Inches of a scenario's row of points, and of a small panel; how many panels are side by side.
+ROW, PANEL, BESIDE = 0.42, 1.55, 3
 #: Requests of a rolling average.
 ROLLING = 20
 BINS = 40
@@ -24,59 +27,141 @@ BINS = 40
 SHOWN = 99
 
 COLOURS = {
-    "disk-stock": "#b3c6de",
+    "disk-stock": "#8fa9cc",
     "disk-fastio": "#7fbfa6",
-    "swift-stock": "#5f83b0",
-    "swift-fastio": "#2a7f62",
+    "swift-stock": "#33608f",
+    "swift-fastio": "#1f6f55",
     "swift-1MiB-stock": "#b8860b",
     "swift-1MiB-fastio": "#8b3a62",
-    "swift-wide-stock": "#d9a0a0",
+    "swift-wide-stock": "#d98880",
     "swift-wide-fastio": "#c0392b",
-    "swift-direct": "#9a9a9a",
+    "swift-direct": "#8a8a8a",
 }
-PHASES = ("response", "transfer")
+MARKERS = {"stock": "s", "fastio": "o", "direct": "D"}
 
 
-def requests(result: Result) -> Figure | None:
-    """The scenarios whose records are there."""
-    cases = {}
-    for case in result.cases:
-        found = {title: records.figures(case.variants[title]) for title in tables.rows(case)}
-        found = {title: figures for title, figures in found.items() if figures}
-        if found:
-            cases[case.title or case.name] = found
-    if not cases:
-        return None
-    figure, axes = pyplot.subplots(
-        len(cases), 2 * len(PHASES), figsize=(WIDTH * 2 * len(PHASES), HEIGHT * len(cases) + HEAD), squeeze=False,
-        layout="constrained",
-    )  # fmt: skip
-    for row, (title, found) in zip(axes, cases.items(), strict=True):
-        for column, phase in enumerate(PHASES):
-            _rolling(row[column], {each: figures[phase] for each, figures in found.items()})
-            _histogram(row[len(PHASES) + column], {each: figures[phase] for each, figures in found.items()})
-        row[0].set_title(title, loc="left", size=9)
-    for column, phase in enumerate(PHASES):
-        axes[-1][column].set_xlabel(f"request; {phase}, ms, mean of {ROLLING}", size=8)
-        axes[-1][len(PHASES) + column].set_xlabel(f"{phase}, ms; requests, up to the {SHOWN}th percentile", size=8)
-    shown = [title for title in COLOURS if any(title in found for found in cases.values())]
-    handles = [pyplot.Rectangle((0, 0), 1, 1, color=COLOURS[title]) for title in shown]
-    figure.legend(handles, shown, loc="outside upper center", ncols=len(shown), fontsize=8)
+def medians(phase: str) -> Callable[[Result], Figure | None]:
+    """How long a phase takes, a row for each scenario that the result has the requests of."""
+
+    def figure(result: Result) -> Figure | None:
+        cases = [case for case in result.cases if any(phase in own for own in case.summary.values())]
+        if not cases:
+            return None
+        size = plots.WIDTH, plots.HEAD_HEIGHT + 0.6 + ROW * len(cases)
+        made, panel = pyplot.subplots(figsize=size, layout="constrained")
+        shown = [title for title in COLOURS if any(title in case.summary for case in cases)]
+        for position, case in enumerate(cases):
+            for title in (title for title in shown if title in case.summary):
+                middle, low, high = case.summary[title][phase]["median"]
+                at = position + 0.75 * (shown.index(title) / max(1, len(shown) - 1) - 0.5)
+                panel.plot([low, high], [at, at], color=COLOURS[title], linewidth=1.2)
+                marker = MARKERS[title.rpartition("-")[2]]
+                label = title if shown.count(title) and title not in panel.get_legend_handles_labels()[1] else None
+                panel.plot([middle], [at], marker, color=COLOURS[title], markersize=4, linestyle="", label=label)
+        panel.set_xscale("log")
+        panel.set_xticks([mark for mark in (0.1, 1, 10, 100, 1000, 10000) if _within(panel.get_xlim(), mark)])
+        panel.xaxis.set_major_formatter("{x:g}")
+        panel.minorticks_off()
+        panel.set_yticks(range(len(cases)), [case.title or case.name for case in cases])
+        panel.set_ylim(len(cases) - 0.5, -0.5)
+        panel.grid(axis="x", alpha=0.3)
+        plots.plain(panel)
+        made.legend(loc="outside right center", fontsize=plots.SIZE, frameon=False)
+        plots.below(made, "ms, log scale; marks: medians of the requests, lines: their 95 % intervals")
+        plots.head(made, _finding(cases, phase), "")
+        return made
+
     return figure
 
 
-def _rolling(panel, figures: Mapping[str, numpy.ndarray]) -> None:
+def _within(limits: tuple[float, float], mark: float) -> bool:
+    return limits[0] <= mark <= limits[1]
+
+
+def _finding(cases: Any, phase: str) -> str:
+    def ratios(above: str, below: str) -> list[float]:
+        both = [case.summary for case in cases if above in case.summary and below in case.summary]
+        return [each[above][phase]["median"][0] / each[below][phase]["median"][0] for each in both]
+
+    parts = []
+    for above, below, words in (
+        ("swift-stock", "disk-stock", "from Swift it takes {} of the time from disk"),
+        ("swift-fastio", "swift-stock", "from Swift with fastio {} of the time of stock"),
+    ):
+        found = ratios(above, below)
+        if found:
+            parts.append(words.format(f"{number(min(found))} to {number(max(found))} x"))
+    name = PHASES[phase]
+    return f"{name[:1].upper()}{name[1:]}: {'; '.join(parts) or 'nothing to compare'}"
+
+
+def requests(
+    draw: Callable[[Any, Mapping[str, numpy.ndarray]], None], phase: str, least: int, texts: tuple[str, str, str]
+) -> Callable[[Result], Figure | None]:
+    """A small panel for each scenario whose records are there.
+
+    :param least: requests that a row needs
+    :param texts: what the axes are of, and the question
+    """
+
+    def figure(result: Result) -> Figure | None:
+        cases = {}
+        for case in result.cases:
+            found = {title: records.figures(case.variants[title]) for title in tables.rows(case)}
+            enough = {title: own[phase] for title, own in found.items() if own and len(own[phase]) >= least}
+            if enough:
+                cases[case.title or case.name] = enough
+        if not cases:
+            return None
+        lines = -(-len(cases) // BESIDE)
+        size = plots.WIDTH, plots.HEAD_HEIGHT + 0.4 + PANEL * lines
+        made, axes = pyplot.subplots(lines, min(BESIDE, len(cases)), figsize=size, squeeze=False, layout="constrained")
+        for panel, (title, own) in zip(axes.flat, cases.items(), strict=False):
+            draw(panel, own)
+            panel.set_title(plots.folded(title, 26), size=plots.SIZE, loc="left")
+            panel.locator_params(nbins=4)
+            plots.plain(panel)
+        for panel in list(axes.flat)[len(cases) :]:
+            panel.remove()
+        shown = [title for title in COLOURS if any(title in own for own in cases.values())]
+        handles = [pyplot.Rectangle((0, 0), 1, 1, color=COLOURS[title]) for title in shown]
+        made.legend(handles, shown, loc="outside lower center", ncols=4, fontsize=plots.SIZE, frameon=False)
+        horizontal, vertical, question = texts
+        made.supxlabel(horizontal, size=plots.SIZE)
+        made.supylabel(vertical, size=plots.SIZE)
+        plots.title(made, f"{_slowest(cases)}{question}")
+        return made
+
+    return figure
+
+
+def _slowest(cases: Mapping[str, Mapping[str, numpy.ndarray]]) -> str:
+    medians_ = {(case, title): float(numpy.median(own)) for case, rows in cases.items() for title, own in rows.items()}
+    case, title = max(medians_, key=lambda key: medians_[key])
+    return f"The largest median is {number(medians_[case, title])} ms ({title}, {case}); "
+
+
+def _rolling(panel: Any, figures: Mapping[str, numpy.ndarray]) -> None:
     for title, values in figures.items():
         panel.plot(statistics.rolling(values, ROLLING), color=COLOURS[title], linewidth=1)
     panel.set_ylim(bottom=0)
-    plain(panel)
 
 
-def _histogram(panel, figures: Mapping[str, numpy.ndarray]) -> None:
+def _histogram(panel: Any, figures: Mapping[str, numpy.ndarray]) -> None:
     most = max(float(numpy.percentile(values, SHOWN)) for values in figures.values())
     for title, values in figures.items():
         panel.hist(values, bins=BINS, range=(0, most), histtype="step", color=COLOURS[title], linewidth=1)
-    plain(panel)
 
 
-PLOTS = {"requests": Drawing("Each scenario's requests: rolling averages, and how often they took how long", requests)}
+PLOTS = {phase: Drawing(f"{PHASES[phase]}: medians by scenario", medians(phase)) for phase in tables.LOSING}
+for _phase in ("response", "transfer"):
+    PLOTS |= {
+        f"{_phase}-rolling": Drawing(
+            f"{_phase}: rolling averages of the requests",
+            requests(_rolling, _phase, ROLLING + 1, ("request", "ms", f"{_phase}, means of {ROLLING} requests")),
+        ),
+        f"{_phase}-histogram": Drawing(
+            f"{_phase}: how often the requests took how long",
+            requests(_histogram, _phase, 2, ("ms", "requests", f"{_phase}, up to the {SHOWN}th percentile")),
+        ),
+    }
