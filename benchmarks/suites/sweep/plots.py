@@ -50,4 +50,4 @@ def grid(result: Result) -> Figure | None:
     return figure
 
 
-PLOTS = {"grid": Drawing("Output by the settings", grid)}
+PLOTS = {"pipes": Drawing("Output by the settings", grid)}
