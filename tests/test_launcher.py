@@ -636,7 +636,7 @@ def test_the_summary_goes_to_the_service_s_log(script: Callable[..., pathlib.Pat
         log.setup(cfg.CONF, "service")
         """
     )
-    assert re.search(r"INFO fastio .*\d+ applied", run(path).stdout)
+    assert re.search(r"INFO fastio .*\d+ patches applied", run(path).stdout)
 
 
 def test_guru_meditation_reports_have_a_section(script: Callable[..., pathlib.Path]) -> None:
