@@ -30,6 +30,9 @@ NOT_WAITING = {
     ("patches/subprocess/_popen.py:replacement._communicate",
      "communicate(self, input, endtime, orig_timeout, dialect, mode, resumes, counts)"): "see _popen.communicate",
     ("patching/places.py:find.look", "accept(value)"): "a question about a function",
+    ("bootstrap/sitecustomize.py:_patch", "children.wait()"): "puts patching off",
+    ("layout.py:_side_by_side", "(' ' * _GAP).join(('-' * own for own in widths))"): "of text",
+    ("layout.py:_side_by_side", "(' ' * _GAP).join(parts)"): "of text",
 }  # fmt: skip
 
 #: Calls that return at once, whatever comes: on any thread.
@@ -78,6 +81,7 @@ IN_THE_HUB = {
 
 #: Calls that wait in the kernel, and what keeps them from a thread that has a hub.
 NATIVE = {
+    ("check.py:_ask", "subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)"): "fastio check",
     ("concurrency/events.py:NativeEvent.wait", "self._queue.get(timeout=seconds)"):
         "new_event() makes it without a hub; before a fork it waits for hashing, some milliseconds",
     ("concurrency/waiting.py:_Poll.wait",

@@ -84,12 +84,12 @@ def blocked(patch: Patch, target: Target) -> Entry | None:
             Outcome.NOT_NEEDED,
             f"{without.distribution} {distributions.version(without.distribution)}: {without} is without it",
         )
+    if not target.needed_under(sys.version_info[:2]):
+        return say(Outcome.NOT_NEEDED, f"Python {catalogue.PYTHON}: needed from {target.needed_from} on")
     for requirement, installed in versions:
         if installed is not None and not requirement.accepts(installed):
             found = f"{installed}; known: {requirement}"
             return say(Outcome.UNSUPPORTED, found, f"use a version in the range, or disable {patch.name}")
-    if not target.needed_under(sys.version_info[:2]):
-        return say(Outcome.NOT_NEEDED, f"Python {catalogue.PYTHON}: needed from {target.needed_from} on")
     if not catalogue.known_python(target.keys[0]):
         untested = catalogue.PYTHON.endswith(catalogue.FREE_THREADED)
         why = "a free-threaded build, with which fastio was never tested" if untested else "no fingerprints"
@@ -130,7 +130,7 @@ def look(patch: Patch, target: Target) -> Entry:
     on    our function is not found, something else is there    shadowed, perhaps not called
     on    wrappers are on top of our function                   shadowed, in effect
     on                                                          applied
-    wanted, but cannot be looked at                            waiting, absent, unsupported
+    wanted, but cannot be looked at                            waiting, absent, unsupported, not needed
     wanted, but the code is unknown                             changed
     wanted, but upstream does it by itself                      not needed
     wanted                                                      reverted: patch again
@@ -171,7 +171,7 @@ def look(patch: Patch, target: Target) -> Entry:
         return needless or say(Outcome.REVERTED, "the attribute was given another value since", _AGAIN)
     if state.taken_back and hook is not None:
         return say(Outcome.REVERTED, *_left_behind(hook))
-    if obstacle is not None and obstacle.outcome is not Outcome.WAITING:
+    if obstacle is not None and obstacle.outcome in (Outcome.ABSENT, Outcome.UNSUPPORTED):
         return obstacle
     if state.taken_back:
         return say(Outcome.REVERTED, _what_is_there(target))
