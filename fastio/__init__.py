@@ -52,8 +52,9 @@ def patch(
         documentation), ``trace_buffer``, ``trace_file_size`` and ``trace_total_size`` (sizes), ``profile``
         (``default``, or ``safe`` without the patches that change more than speed), ``disabled`` and ``also`` (names of
         patches), ``site_fingerprints`` (a file of code that the site knows), ``verbose`` (a line in the log for each
-        call), and ``enabled``. A setting that is not given here comes from the environment (``FASTIO_CHUNK_SIZE`` …),
-        from ``conf``, or from the defaults
+        call), ``on_error`` (what a service does about a bad setting; a call of this function raises), and ``enabled``.
+        A setting that is not given here comes from the environment (``FASTIO_CHUNK_SIZE`` …), from ``conf``, or from
+        the defaults
     :returns: what became of each patch
     :raises fastio.errors.SettingError: for a bad setting, before anything is patched
     :raises fastio.errors.UnknownPatchError: for a name that does not exist, before anything is patched

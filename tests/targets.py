@@ -66,6 +66,17 @@ def not_needed(name: str) -> bool:
     )
 
 
+def exchange(patch: Patch, other: Patch, monkeypatch: Any) -> None:
+    """Have the registry say ``other`` where it says ``patch``."""
+    patches, on_demand = registry.patches(), registry.on_demand
+
+    def exchanged(those: tuple[Patch, ...]) -> tuple[Patch, ...]:
+        return tuple(other if each == patch else each for each in those)
+
+    monkeypatch.setattr(registry, "patches", lambda: exchanged(patches))
+    monkeypatch.setattr(registry, "on_demand", lambda setting: exchanged(on_demand(setting)))
+
+
 def function_at(target: Target, attribute: str, key: str) -> Any:
     """Upstream's function of known code, or ours in its place, also beneath decorators; None if it is not found."""
     place = places.AttributePlace(target.owner(), attribute)

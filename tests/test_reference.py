@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+pytest.importorskip("numpy", reason="the parser of fastio trace needs the extra 'trace'")
+
 from benchmarks import reference
 from fastio import config
 from fastio.patching import registry

@@ -21,7 +21,8 @@ def test_every_fault_is_one_of_the_code_that_is_here(mutant: listed.Mutant) -> N
     faulty = mutant.applied(path.read_text())
     compile(faulty, mutant.file, "exec")
     for test in mutant.tests:
-        file, _, name = test.partition("::")
+        file, _, found = test.partition("::")
+        name = found.rpartition("::")[2]
         assert f"def {name.partition('[')[0]}(" in (listed.ROOT / file).read_text() if name else (listed.ROOT / file)
 
 

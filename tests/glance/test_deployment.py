@@ -33,7 +33,7 @@ DOC = Path(__file__).parents[2] / "doc" / "source"
 EXAMPLES = DOC / "examples"
 TEXT = (DOC / "operators" / "deployment.rst").read_text(encoding="utf-8")
 #: the command lines of the document
-COMMANDS = [line.strip() for line in re.findall(r"code-block:: console\n\n((?:   .+\n)+)", TEXT)]
+COMMANDS = [" ".join(line.split()) for line in re.findall(r"code-block:: console\n\n((?:   .+\n)+)", TEXT)]
 #: those of them that a test runs
 RUN: set[str] = set()
 #: As Debian sid packages it, less what names the package's own user, directories, log and plugin, and with two

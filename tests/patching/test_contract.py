@@ -19,7 +19,7 @@ from fastio.patching.registry import Layer, Patch, Target
 from fastio.report import Entry, Outcome, Report
 from tests.conftest import everything
 from tests.forked import told_by_a_fork
-from tests.targets import attributes, can_be_applied, import_targets
+from tests.targets import attributes, can_be_applied, exchange, import_targets
 
 #: None of these is in force only because somebody asks for another.
 pytestmark = everything
@@ -122,7 +122,7 @@ def test_what_stands_there_looks_like_what_it_stands_for(case: Case) -> None:
 def remake(patch: Patch, make: Callable[[Target, Any, Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Have ``make(target, wrapped, hook)`` give what the patch puts in place."""
     targets = tuple(target._replace(make=functools.partial(make, target)) for target in patch.targets)
-    monkeypatch.setitem(vars(patch), "targets", targets)
+    exchange(patch, patch._replace(targets=targets), monkeypatch)
 
 
 def is_called(target: Target, functions: list[Any]) -> bool:

@@ -22,7 +22,7 @@ from fastio.patching import registry
 from fastio.patching.registry import Layer
 from tests.conftest import MONKEY_PATCHED, everything, hide_hub
 from tests.forked import told_by_a_fork
-from tests.targets import can_be_applied, import_targets
+from tests.targets import can_be_applied, exchange, import_targets
 
 pytestmark = everything
 
@@ -324,7 +324,7 @@ def test_a_forked_child_counts_from_zero() -> None:
 def test_a_patch_is_counted_without_doing_anything(monkeypatch: pytest.MonkeyPatch) -> None:
     import_targets()
     patch = next(patch for patch in registry.patches() if patch.name == "wait")
-    monkeypatch.setitem(vars(patch), "counted", True)
+    exchange(patch, patch._replace(counted=True), monkeypatch)
     monkeypatch.setitem(counters._tallies, "wait", counters.Tally("wait"))
     if MONKEY_PATCHED or not can_be_applied(patch, patch.targets[0]):
         pytest.skip("it is not called here")

@@ -22,7 +22,7 @@ from fastio.patching import catalogue, distributions, modules, registry, state
 from fastio.patching.registry import Target
 from fastio.report import Entry, Outcome
 from tests.conftest import HAS_EVENTLET, MONKEY_PATCHED, everything, needs_eventlet, needs_oslo
-from tests.targets import attributes, can_be_applied, function_at, import_targets, missing, not_needed
+from tests.targets import attributes, can_be_applied, exchange, function_at, import_targets, missing, not_needed
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -738,12 +738,8 @@ def test_a_module_that_is_loaded_anew(run_python: RunPython) -> None:
 def declare(monkeypatch: pytest.MonkeyPatch, name: str, **declared: Any) -> None:
     """Have the targets of the patch say this of themselves."""
 
-    def changed(patch: registry.Patch) -> registry.Patch:
-        targets = tuple(target._replace(**declared) for target in patch.targets)
-        return patch._replace(targets=targets) if patch.name == name else patch
-
-    patches = tuple(changed(patch) for patch in registry.patches())
-    monkeypatch.setattr(registry, "patches", lambda: patches)
+    (patch,) = registry.select(name)
+    exchange(patch, patch._replace(targets=tuple(each._replace(**declared) for each in patch.targets)), monkeypatch)
 
 
 def test_what_upstream_does_by_itself_is_left_to_it(
