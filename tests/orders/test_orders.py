@@ -21,7 +21,7 @@ from fastio.patching import registry
 from fastio.report import Outcome
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
 from tests.orders.cases import CASES, STEPS, TARGETS
-from tests.targets import not_installed
+from tests.targets import not_installed, not_needed
 
 Case = tuple[str, tuple[str, ...]]
 
@@ -144,6 +144,9 @@ def check_outcomes(patched: bool, found: dict[str, Any]) -> None:
     imported = found["imported"]
     early = "early" in imported
     for entry, outcome in found["outcomes"].items():
+        if outcome == Outcome.NOT_NEEDED.value:
+            assert not_needed(entry.partition(" ")[0]), entry
+            continue
         name, key = entry.split()
         module = key.partition(":")[0].removesuffix(".py3")
         if (name, key) in LACKING:
