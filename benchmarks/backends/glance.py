@@ -32,6 +32,8 @@ Configuration = Mapping[str, Mapping[str, object]]
 
 #: How uWSGI serves glance with fastio.
 UWSGI = ROOT / "doc" / "source" / "examples" / "uwsgi.ini"
+#: How images come into several stores.
+IMPORT_METHODS = "[glance-direct,web-download,copy-image]"
 #: In PYTHONPATH of a server: many clients may write to its database.
 PATIENT_SQLITE = Path(__file__).parent / "patient_sqlite"
 #: In PYTHONPATH of a server: a filter for its pipeline.
@@ -87,12 +89,12 @@ class Glance(Backend):
     own_programs: ClassVar[tuple[str, ...]]
     #: ``fastio``: ``on`` or ``off``; ``disabled``: patches of fastio that are left out, with commas between them;
     #: ``chunk_size``: filesystem_store_chunk_size in bytes, 0 for glance's default; ``flavor``: of the paste pipeline,
-    #: such as ``caching``, or ``identity``; ``tls``: 1 for HTTPS as well; ``python``: the interpreter of another
-    #: environment to run in, into which fastio can be imported if it is to be on; ``trace``: ``on`` to record one, also
-    #: with ``fastio=off``
+    #: such as ``caching``, or ``identity``; ``stores``: filesystem stores, into several of which images can be
+    #: imported; ``tls``: 1 for HTTPS as well; ``python``: the interpreter of another environment to run in, into which
+    #: fastio can be imported if it is to be on; ``trace``: ``on`` to record one, also with ``fastio=off``
     parameters = {
-        "fastio": "off", "disabled": "", "workers": 1, "chunk_size": 0, "flavor": "", "tls": 0, "python": "",
-        "trace": "off",
+        "fastio": "off", "disabled": "", "workers": 1, "chunk_size": 0, "flavor": "", "stores": 1, "tls": 0,
+        "python": "", "trace": "off",
     }  # fmt: skip
     choices = {"fastio": ON_OFF, "trace": ON_OFF}
 
@@ -157,6 +159,11 @@ class Glance(Backend):
         return self.directory / "images"
 
     @property
+    def stores(self) -> list[str]:
+        """The names of the filesystem stores, which are those of their directories too; the first is the default."""
+        return ["images", *(f"images{number}" for number in range(2, self.chosen["stores"] + 1))]
+
+    @property
     def traces(self) -> Path:
         """The directory of its trace."""
         return self.directory / "trace"
@@ -172,7 +179,7 @@ class Glance(Backend):
         return self.directory / "cache"
 
     def launch(self) -> None:
-        for name in ("etc", "images", "staging", "tasks", "locks", "cache", "temporary"):
+        for name in (*self.stores, "etc", "staging", "tasks", "locks", "cache", "temporary"):
             (self.directory / name).mkdir()
         self.http_port = self.port()
         self.configure(self.configuration())
@@ -195,6 +202,7 @@ class Glance(Backend):
         found = {
             "url": f"http://{HOST}:{self.http_port}",
             "images": str(self.images),
+            "stores": [str(self.directory / name) for name in self.stores],
             "python": str(self.python()),
             "log": str(self.logs / "glance-api.log"),
             "trace": str(self.traces) if self.chosen["trace"] == "on" else "",
@@ -223,24 +231,28 @@ class Glance(Backend):
 
     def configuration(self) -> Configuration:
         """What glance-api.conf has at its start."""
-        stores = {name: {"filesystem_store_datadir": self.directory / name} for name in ("images", "staging", "tasks")}
-        chunk = self.chosen["chunk_size"]
+        chunk = {"filesystem_store_chunk_size": self.chosen["chunk_size"]} if self.chosen["chunk_size"] else {}
+        places = {
+            name: {"filesystem_store_datadir": self.directory / name} for name in ("staging", "tasks", *self.stores)
+        }
         return {
             "DEFAULT": {
                 "bind_host": HOST,
                 "bind_port": self.http_port,
                 "workers": self.chosen["workers"],
-                "enabled_backends": "images:file",
-                "enabled_import_methods": "[]",
+                "enabled_backends": ",".join(f"{name}:file" for name in self.stores),
+                "enabled_import_methods": IMPORT_METHODS if len(self.stores) > 1 else "[]",
                 "image_size_cap": 1 << 40,
                 "image_cache_dir": self.cache,
                 "worker_self_reference_url": f"http://{HOST}:{self.http_port}",
             },
             "database": {"connection": f"sqlite:///{self.directory / 'glance.sqlite'}?timeout=60"},
             "glance_store": {"default_backend": "images"},
-            "images": {**stores["images"], **({"filesystem_store_chunk_size": chunk} if chunk else {})},
-            "os_glance_staging_store": stores["staging"],
-            "os_glance_tasks_store": stores["tasks"],
+            **{name: {**places[name], **chunk} for name in self.stores},
+            "os_glance_staging_store": places["staging"],
+            "os_glance_tasks_store": places["tasks"],
+            # Of web-download: whichever port the test's server has.
+            "import_filtering_opts": {"allowed_hosts": f"[{HOST}]", "allowed_ports": "[]"},
             "paste_deploy": {"config_file": self._own_paste(), "flavor": self.chosen["flavor"]},
             "oslo_policy": {"enforce_new_defaults": "false", "enforce_scope": "false"},
             "oslo_concurrency": {"lock_path": self.directory / "locks"},

@@ -8,7 +8,7 @@ import socket
 import ssl
 import struct
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from benchmarks.backends.base import HOST
@@ -64,6 +64,26 @@ class Api:
     def upload(self, image: str, data: Any) -> Answer:
         """Give an image its data: bytes with their length, an iterable in chunks."""
         return self.ask("PUT", f"/v2/images/{image}/file", data, {"Content-Type": "application/octet-stream"})
+
+    def stage(self, image: str, data: Any) -> Answer:
+        """Give an image its data for ``glance-direct``."""
+        return self.ask("PUT", f"/v2/images/{image}/stage", data, {"Content-Type": "application/octet-stream"})
+
+    def import_image(self, image: str, method: Mapping[str, str], stores: Sequence[str], **fields: Any) -> Answer:
+        """Have glance import an image into ``stores``; it goes on after the answer."""
+        body = json.dumps({"method": method, "stores": stores, **fields})
+        return self.ask("POST", f"/v2/images/{image}/import", body, {"Content-Type": "application/json"})
+
+    def imported(self, image: str) -> dict[str, Any]:
+        """The task of an image's import, once glance does not work on it any more."""
+        deadline = time.monotonic() + self._timeout
+        while True:
+            tasks = json.loads(self.ask("GET", f"/v2/images/{image}/tasks").body)["tasks"]
+            # A failed one gives the image back after it has said so.
+            if tasks[-1]["status"] in ("success", "failure") and "os_glance_import_task" not in self.show(image):
+                return tasks[-1]
+            assert time.monotonic() < deadline, tasks
+            time.sleep(0.05)
 
     def make(self, data: bytes) -> str:
         """A new image with data; returns its id."""

@@ -35,6 +35,7 @@ ELSEWHERE = {
     "fix_sheepdog_binary": "stores/test_fix_sheepdog_binary.py",
     "fix_swift_last_segment": "stores/test_fix_swift_last_segment.py",
     "glance_cache": "glance/test_glance_sendfile.py",
+    "glance_imports": "glance/test_glance_imports.py",
     "glance_sendfile": "glance/test_glance_sendfile.py",
     "glance_uploads": "glance/test_glance_uploads.py",
     "glanceclient_download": "patches/test_glanceclient_download.py",

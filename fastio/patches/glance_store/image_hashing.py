@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio import counters
-from fastio.io import hashing
+from fastio.io import hashing_once
 from fastio.io.hashing_pool import pool
 from fastio.patching.registry import Layer, Patch, Target
 
@@ -28,7 +28,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``get_hasher``."""
 
     def get_hasher(*args: Any, **kwargs: Any) -> Any:
-        return hashing.BackgroundHash(wrapped(*args, **kwargs), pool, _counts)
+        return hashing_once.in_background(wrapped(*args, **kwargs), pool, _counts)
 
     return get_hasher
 

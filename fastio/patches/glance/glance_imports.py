@@ -1,0 +1,125 @@
+"""``glance_imports``: an image that is imported is hashed once, not once for the staging area and for each store.
+
+Upstream hashes what it writes to the staging area with md5, twice, and uses neither digest. Then it reads that file for
+one store after the other, and computes md5 and the multihash of each copy. With this patch, each digest is computed in
+the first pass that asks for it. The passes after that only check that the data is still the same, by tags of each 4 MiB
+under a secret key of the process, which takes a small part of the time; see :mod:`fastio.io.hashing_once`. If a plugin
+or anything else has changed the file in between, all of it is hashed from the first difference on. So the digests are
+those of what each store was given, and stores fail, and are retried, as upstream has it.
+
+The hash of an image whose location is added is computed by threads, in parallel with reading the image.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from fastio import counters
+from fastio.io import hashing, hashing_once
+from fastio.io.hashing_pool import pool
+from fastio.patching import namespaces
+from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
+
+
+def make_pass(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
+    """The wrapper of what writes an image to the staging area, or from there to a store."""
+
+    def one_pass(*args: Any, **kwargs: Any) -> Any:
+        with hashing_once.one_pass(_counts):
+            return wrapped(*args, **kwargs)
+
+    return one_pass
+
+
+class _Hashlib:
+    """``hashlib`` whose hash objects leave their work to threads."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        make = getattr(self._module, name)
+        return lambda *args, **kwargs: hashing.BackgroundHash(make(*args, **kwargs), pool, _counts)
+
+
+def make_calculate_hash(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
+    """``_CalculateHash._calculate_hash`` with other hash objects."""
+    return namespaces.replaced(wrapped, hashlib=_Hashlib)
+
+
+_FLOWS = "glance.async_.flows"
+
+PATCH = Patch(
+    __name__,
+    summary="glance's imports: one pass of md5 and of the multihash for the staging area and all stores",
+    layer=Layer.REPLACE,
+    targets=(
+        Target(
+            f"{_FLOWS}.api_image_import:_ImportToStore.execute",
+            make_pass,
+            ("_execute",),
+            """
+            def execute(self, file_path=None):
+                self._execute(action, file_path)
+            def _execute(self, action, file_path):
+                action.set_image_data(*_, **_)
+            """,
+        ),
+        Target(
+            f"{_FLOWS}.parallel_api_image_import:_import_staged_data_to_store",
+            make_pass,
+            contract="""
+                def _import_staged_data_to_store(*_):
+                    store_api.add_with_multihash(*_, **_)
+            """,
+            requires=("glance >= 33.0, < 34",),
+        ),
+        Target(
+            f"{_FLOWS}._internal_plugins.web_download:_WebDownload.execute",
+            make_pass,
+            contract="""
+                def execute(self):
+                    self.store.add(self.image_id, data, _)
+            """,
+        ),
+        Target(
+            f"{_FLOWS}._internal_plugins.glance_download:_DownloadGlanceImage.execute",
+            make_pass,
+            contract="""
+                def execute(self, image_size):
+                    self.store.add(self.image_id, data, 0)
+            """,
+            requires=("glance >= 25.0, < 34",),
+        ),
+        Target(
+            f"{_FLOWS}._internal_plugins.copy_image:_CopyImage._copy_to_staging_store",
+            make_pass,
+            contract="""
+                def _copy_to_staging_store(self, loc):
+                    self.staging_store.add(self.image_id, image_data, _)
+            """,
+        ),
+        Target(
+            "glance.api.v2.image_data:ImageDataController.stage",
+            make_pass,
+            contract="""
+                def stage(self, req, image_id, data, size):
+                    staging_store.add(*_)
+            """,
+        ),
+        Target(
+            f"{_FLOWS}.location_import:_CalculateHash._calculate_hash",
+            make_calculate_hash,
+            contract="""
+                def _calculate_hash(self, image):
+                    hashlib.new(self.hashing_algo)
+                    current_checksum.update(chunk)
+                    current_os_hash_value.update(chunk)
+                    current_os_hash_value.hexdigest()
+                    current_checksum.hexdigest()
+            """,
+            requires=("glance >= 29.0, < 34",),
+        ),
+    ),
+)
