@@ -267,7 +267,7 @@ BACKPORTS = [
      "yield chunk", "return chunk", "generator"),
     ("trace_hub", "eventlet.hubs.hub:BaseHub.switch", "def switch(", "async def switch(", "coroutine"),
     # What is replaced has to be known, all of it.
-    ("communicate", "subprocess:Popen._communicate", "stdout = None\n", "stdout = stdout = None\n", "unknown code"),
+    ("communicate", "subprocess:Popen._communicate", "stdout = None\n", "stdout = b''\n", "unknown code"),
     ("green_sendall", "eventlet.greenio.base:GreenSocket.send", "return self._send", "flags &= 1; return self._send",
      "unknown code"),
     ("s3_singlepart", "glance_store._drivers.s3:Store._add_singlepart",

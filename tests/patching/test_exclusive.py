@@ -132,7 +132,7 @@ check(fastio.status(), "status")
 left = [key for key, value in attributes().items() if value is not originals.get(key)]
 print(errors, left)
 fastio.patch(names, strict=True)
-print({{entry.outcome.value for entry in fastio.status().entries if entry.name in names}} - {{"absent"}})
+print({{entry.outcome.value for entry in fastio.status().entries if entry.name in names}} - {{"absent", "not needed"}})
 fastio.unpatch()
 print([key for key, value in attributes().items() if value is not originals.get(key)])
 """

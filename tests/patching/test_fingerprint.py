@@ -26,7 +26,9 @@ RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
 def code(source: str, optimize: int = 0) -> types.CodeType:
     """The code of the function that ``source`` defines."""
     compiled = compile(source, "somewhere.py", "exec", optimize=optimize, dont_inherit=True)
-    return next(constant for constant in compiled.co_consts if isinstance(constant, types.CodeType))
+    found = [constant for constant in compiled.co_consts if isinstance(constant, types.CodeType)]
+    # From Python 3.14 on, annotations have a function of their own, and it comes first.
+    return next(each for each in found if each.co_name != "__annotate__")
 
 
 def digest(code: types.CodeType) -> str:

@@ -17,7 +17,7 @@ from fastio.concurrency import child_exit
 from fastio.errors import PatchError
 from fastio.report import Entry, Outcome
 from tests.conftest import MONKEY_PATCHED, everything, needs_eventlet
-from tests.targets import attributes, import_targets
+from tests.targets import attributes, import_targets, not_needed
 
 #: One of the patches that others' wrappers are tried with is not in the default.
 pytestmark = everything
@@ -179,6 +179,8 @@ class At:
     def __init__(self, module: str, name: str, patch: str, ran: Callable[[Any], int]) -> None:
         if module == "subprocess" and MONKEY_PATCHED:
             pytest.skip("subprocess.Popen is the green one here")
+        if not_needed(patch):
+            pytest.skip(f"upstream does by itself what {patch} is for")
         self.popen = pytest.importorskip(module).Popen
         self.name, self.patch = name, patch
         self.key = f"{module}:Popen.{name}"
