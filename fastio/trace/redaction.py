@@ -58,6 +58,13 @@ _PIECE = re.compile(r"[A-Za-z0-9]+(?:'[a-z]{1,2}(?![A-Za-z0-9]))?")
 _NUMBER = re.compile(r"-?[0-9]{1,3}\]")
 #: What is added to an error of the database: whatever was to be written.
 _STATEMENT = re.compile(r"\[(?:SQL|parameters): ")
+#: What a database has before a value in its message, and what it has behind it.
+_VALUE, _BEHIND = re.compile(r"(?<!\w)['\"]|(?<==)\(|(?<=contains )\("), "'\")"
+#: The end of a message that names a key or a column.
+_KEY = re.compile(r" for (?:key|column) ['\"][\w.]{1,80}['\"][^'\"]*$")
+#: Libraries whose errors are those of a database. The numbers of MySQL's client are of errors that quote no values.
+_DATABASES = {"sqlite3", "pymysql", "MySQLdb", "mysql", "psycopg2", "psycopg"}
+_CLIENTS = range(2000, 3000)
 #: Of an address that is otherwise left out: it tells which service was meant.
 _SERVICES = (":5000", ":35357", "/identity", "/v3")
 
@@ -66,7 +73,8 @@ def text(value: str) -> Harmless:
     """``value`` in one line of at most 400 characters, with known words only."""
     kept: list[str] = []
     before = ""
-    for token in _STATEMENT.split(value[:_CONSIDERED], maxsplit=1)[0].split():
+    value, *statement = _STATEMENT.split(value, maxsplit=1)
+    for token in (_without_values(value) if statement else value)[:_CONSIDERED].split():
         known = _known(token) or (before.lower().endswith("errno") and _NUMBER.fullmatch(token) is not None)
         before = token
         shown = token if known else _address(token) if "://" in token else MASK
@@ -74,6 +82,20 @@ def text(value: str) -> Harmless:
             kept.append(shown)
     found = " ".join(kept)
     return Harmless(found if len(found) <= _KEPT else found[: _KEPT - 3] + "...")
+
+
+def _without_values(message: str) -> str:
+    """A database's message without the values in it, whose words may be known: from the first mark to the last one.
+
+    A value may have such marks itself. The key or column that the message names at its end is none.
+    """
+    key = _KEY.search(message)
+    end = key.start() if key else len(message)
+    first = _VALUE.search(message, 0, end)
+    if first is None:
+        return message
+    last = max(message.rfind(mark, first.end(), end) for mark in _BEHIND)
+    return message[: first.start()] + MASK + message[last + 1 if last >= 0 else end :]
 
 
 def _known(token: str) -> bool:
@@ -126,6 +148,8 @@ def _message(exception: BaseException) -> str:
     driver = getattr(exception, "orig", None)
     if isinstance(driver, BaseException) and driver is not exception:
         return _of_database(driver)
+    if type(exception).__module__.partition(".")[0] in _DATABASES:
+        return _said_by_database(exception)
     number = getattr(exception, "errno", None)
     if isinstance(exception, OSError) and isinstance(number, int) and number in errno.errorcode:
         meaning = os.strerror(number)
@@ -147,10 +171,17 @@ def _of_command(exception: Any) -> str:
 
 def _of_database(driver: BaseException) -> str:
     """Of the error of a database's driver that SQLAlchemy has wrapped, with the statement and its values."""
-    cls, number = type(driver), next(iter(driver.args), None)
-    name = _class(f"{cls.__module__}.{cls.__name__}")
-    message = " ".join(text(each) for each in driver.args if isinstance(each, str))
-    return f"({name}) {f'{number}, ' if type(number) is int else ''}{message}"
+    cls = type(driver)
+    return f"({_class(f'{cls.__module__}.{cls.__name__}')}) {_said_by_database(driver)}"
+
+
+def _said_by_database(driver: BaseException) -> str:
+    """Number and message of an error of a database's driver."""
+    number = next(iter(driver.args), None)
+    messages = [each for each in driver.args if isinstance(each, str)]
+    if number not in _CLIENTS:
+        messages = [*map(_without_values, messages)]
+    return f"{number}, " * (type(number) is int) + " ".join(map(text, messages))
 
 
 _CLASS = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,79}")
