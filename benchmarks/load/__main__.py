@@ -15,6 +15,7 @@ Each option of ``run`` can be given by the environment as well: ``FASTIO_LOAD_PR
 """
 
 import argparse
+import contextlib
 import os
 import shutil
 import signal
@@ -24,11 +25,13 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import TextIO
 
 from benchmarks.load import Failed, Wrong
 from benchmarks.load import plan as plans
 from benchmarks.load.plan import Plan, PlanError
 from fastio import terminal
+from fastio.arguments import Parser
 from fastio.config import parse_size
 
 #: Where workers connect to if nothing else is said: Locust's own port.
@@ -49,9 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.load", description="Load on glance-api, Swift, S3 and the log server."
-    )
+    parser = Parser(prog="python -m benchmarks.load", description="Load on glance-api, Swift, S3 and the log server.")
     commands = parser.add_subparsers(required=True)
     run = commands.add_parser("run", help="carry out a plan, and keep every operation")
     run.set_defaults(command=_run)
@@ -61,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     _option(run, "--workers", 0, _count, "N", "workers that will connect from elsewhere")
     _option(run, "--bind", ("127.0.0.1", 0), _address, "HOST:PORT", "where workers connect to")
     _option(run, "--patience", 60.0, float, "SECONDS", "how long to wait for the workers to come")
+    run.add_argument("--tell", type=int, metavar="FD", help="a descriptor for the live figures, a line a second")
     worker = commands.add_parser("worker", help="be a worker of the run at HOST:PORT")
     worker.set_defaults(command=_work)
     worker.add_argument("master", type=_address, metavar="HOST:PORT")
@@ -169,10 +171,11 @@ def _run(chosen: argparse.Namespace) -> int:
         plan = plans.parse("the standard input", sys.stdin.read())
     output.mkdir(parents=True, exist_ok=True)
     try:
-        if chosen.processes + chosen.workers == 0:
-            runner.run_here(plan, output)
-        else:
-            _run_with_workers(plan, output, chosen)
+        with contextlib.nullcontext() if chosen.tell is None else open(chosen.tell, "w") as tell:
+            if chosen.processes + chosen.workers == 0:
+                runner.run_here(plan, output, tell)
+            else:
+                _run_with_workers(plan, output, chosen, tell)
     except runner.LoadError:
         # A directory with half a run in it is none that can be analysed.
         shutil.rmtree(output, ignore_errors=True)
@@ -189,7 +192,7 @@ def _runner() -> ModuleType:
     return runner
 
 
-def _run_with_workers(plan: Plan, output: Path, chosen: argparse.Namespace) -> None:
+def _run_with_workers(plan: Plan, output: Path, chosen: argparse.Namespace, tell: TextIO | None) -> None:
     runner = _runner()
     children: list[subprocess.Popen[bytes]] = []
     processes = max(0, min(chosen.processes, plan.users - chosen.workers))
@@ -207,7 +210,8 @@ def _run_with_workers(plan: Plan, output: Path, chosen: argparse.Namespace) -> N
                 raise runner.LoadError(f"a worker process has ended with status {child.returncode}")
 
     try:
-        runner.run_with_workers(plan, output, processes + chosen.workers, *chosen.bind, start, chosen.patience)
+        workers = processes + chosen.workers
+        runner.run_with_workers(plan, output, workers, *chosen.bind, start, chosen.patience, tell)
     finally:
         _end(children)
 
@@ -247,7 +251,7 @@ def _container(chosen: argparse.Namespace) -> int:
 
 
 def _carry_out_workload(chosen: argparse.Namespace) -> int:
-    from benchmarks.load import cosbench, monitor, stages
+    from benchmarks.load import cosbench, live, monitor, stages
 
     workload = cosbench.read(chosen.file)
     patterns = monitor.patterns(chosen.watch)
@@ -261,12 +265,13 @@ def _carry_out_workload(chosen: argparse.Namespace) -> int:
         workload = workload.unverified()
     if chosen.clean:
         workload = workload.cleaning()
+    board = live.Board()
     settings = stages.Settings(
-        monitor.Watched(patterns=patterns), chosen.agent, patterns, chosen.period,
-        lambda line: print(line, file=sys.stderr),
+        monitor.Watched(patterns=patterns), chosen.agent, patterns, chosen.period, board.say, board.show
     )  # fmt: skip
     try:
-        stages.carry_out(workload, chosen.output, settings)
+        with board.shown():
+            stages.carry_out(workload, chosen.output, settings)
     finally:
         # The part that was done before a failure is shown as well.
         if (chosen.output / stages.SUMMARY).exists():

@@ -1,10 +1,11 @@
 """What a run has done so far: a line that stays in its place on a terminal, and one every ten seconds elsewhere."""
 
+import contextlib
 import importlib.util
 import sys
+import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 from benchmarks.load.plan import Plan
@@ -15,38 +16,80 @@ PLAIN_INTERVAL = 10.0
 MIB = 1 << 20
 
 
-class Live:
-    """Shows Locust's statistics of a run.
+class Board:
+    """Where those that go on at the same time show a line each. Any thread may say or show something.
 
-    :param stats: those of the master, ``locust.stats.RequestStats``
     :param stream: the standard error by default
     """
 
-    def __init__(self, plan: Plan, stats: Any, stream: TextIO | None = None) -> None:
-        self._plan = plan
-        self._stats = stats
+    def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
-        self._begun = time.monotonic()
+        self._lock = threading.Lock()
+        self._lines: dict[str, str] = {}
+        #: when something was last shown of each, where there is no terminal
+        self._shown: dict[str, float] = {}
         self._place: Any = None
         if self._stream.isatty() and importlib.util.find_spec("rich") is not None:
             from rich.console import Console
             from rich.live import Live as Place
 
-            # It is refreshed by us alone: rich's thread would be one of gevent's greenlets.
-            self._place = Place(console=Console(file=self._stream), auto_refresh=False, transient=True)
+            # It is refreshed by us alone: in a generator, rich's thread would be one of gevent's greenlets.
+            console = Console(file=self._stream, highlight=False, markup=False)
+            self._place = Place(console=console, auto_refresh=False, transient=True)
 
-    def shown(self) -> AbstractContextManager[Any]:
+    @contextlib.contextmanager
+    def shown(self) -> Iterator[None]:
+        """The lines are shown within."""
+        with self._place or contextlib.nullcontext():
+            yield
+
+    def show(self, name: str, line: str) -> None:
+        """Put the line in the place of the one before of the same name. An empty one ends it."""
+        with self._lock:
+            self._lines[name] = f"{name}: {line}" if name else line
+            if not line:
+                del self._lines[name]
+            if self._place:
+                self._place.update("\n".join(self._lines.values()), refresh=True)
+            elif line and time.monotonic() - self._shown.get(name, -PLAIN_INTERVAL) >= PLAIN_INTERVAL:
+                self._shown[name] = time.monotonic()
+                print(self._lines[name], file=self._stream, flush=True)
+
+    def say(self, line: str) -> None:
+        """Print a line that stays, above the others."""
+        with self._lock:
+            if self._place:
+                self._place.console.print(line, soft_wrap=True)
+            else:
+                print(line, file=self._stream, flush=True)
+
+
+class Live:
+    """Shows Locust's statistics of a run.
+
+    :param stats: those of the master, ``locust.stats.RequestStats``
+    :param tell: is given each line, instead of the standard error
+    """
+
+    def __init__(self, plan: Plan, stats: Any, tell: TextIO | None = None) -> None:
+        self._plan = plan
+        self._stats = stats
+        self._tell = tell
+        self._board = Board()
+        self._begun = time.monotonic()
+
+    def shown(self) -> contextlib.AbstractContextManager[None]:
         """The line is shown within."""
-        return self._place or nullcontext()
+        return self._board.shown()
 
     def go_on(self, sleep: Callable[[float], object]) -> None:
         """Show it for ever; for a greenlet."""
         while True:
-            sleep(1 if self._place else PLAIN_INTERVAL)
-            if self._place:
-                self._place.update(self.line(), refresh=True)
+            sleep(1)
+            if self._tell:
+                print(self.line(), file=self._tell, flush=True)
             else:
-                print(self.line(), file=self._stream, flush=True)
+                self._board.show("", self.line())
 
     def line(self) -> str:
         """The figures so far."""

@@ -21,7 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import gevent
 import gevent.event
@@ -160,12 +160,14 @@ class Master:
     """The side that knows what all do.
 
     :param directory: where the records and the summary go
+    :param tell: as for :func:`run_here`
     """
 
-    def __init__(self, runner: Runner, plan: Plan, directory: Path) -> None:
+    def __init__(self, runner: Runner, plan: Plan, directory: Path, tell: TextIO | None = None) -> None:
         self._runner = runner
         self._plan = plan
         self._directory = directory
+        self._tell = tell
         #: is called now and then while it waits; may raise :class:`LoadError`
         self.check: Callable[[], None] = lambda: None
         #: Locust's ids of the workers, in the order in which they came
@@ -217,7 +219,7 @@ class Master:
         def all_ended() -> bool:
             return all(number in self._finished or self._is_lost(client) for number, client in enumerate(clients))
 
-        live = Live(self._plan, self._runner.stats)
+        live = Live(self._plan, self._runner.stats, self._tell)
         with live.shown(), contextlib.suppress(LoadTimeout):
             showing = gevent.spawn(live.go_on, gevent.sleep)
             try:
@@ -226,7 +228,8 @@ class Master:
             finally:
                 showing.kill()
         self._write(started, len(clients))
-        Terminal(sys.stderr).table(live.summary())
+        if self._tell is None:
+            Terminal(sys.stderr).table(live.summary())
 
     def _is_lost(self, client: str) -> bool:
         known = getattr(self._runner, "clients", None)
@@ -282,11 +285,14 @@ def records_name(worker: int) -> str:
     return f"worker-{worker}.csv.gz"
 
 
-def run_here(plan: Plan, directory: Path) -> None:
-    """Carry out a plan in this process alone."""
+def run_here(plan: Plan, directory: Path, tell: TextIO | None = None) -> None:
+    """Carry out a plan in this process alone.
+
+    :param tell: is given a line a second on what was done so far, instead of the standard error, and no summary
+    """
     environment = _environment()
     runner = environment.create_local_runner()
-    master = Master(runner, plan, directory)
+    master = Master(runner, plan, directory, tell)
     Worker(runner)
     try:
         master.carry_out()
@@ -296,20 +302,21 @@ def run_here(plan: Plan, directory: Path) -> None:
 
 def run_with_workers(
     plan: Plan, directory: Path, workers: int, host: str, port: int,
-    start: Callable[[int], Callable[[], None]], patience: float = PATIENCE,
+    start: Callable[[int], Callable[[], None]], patience: float = PATIENCE, tell: TextIO | None = None,
 ) -> None:  # fmt: skip
     """Carry out a plan with workers that connect to ``host`` and ``port`` (0: any that is free).
 
     :param start: is called with the port when the workers may come; what it returns is called now and then, and raises
         :class:`LoadError` if they never will
     :param patience: seconds for them to come
+    :param tell: as for :func:`run_here`
     """
     environment = _environment()
     try:
         runner: MasterRunner = environment.create_master_runner(host, port)
     except (RPCError, SystemExit) as error:
         raise LoadError(f"workers cannot connect to {host}:{port}: {error}") from error
-    master = Master(runner, plan, directory)
+    master = Master(runner, plan, directory, tell)
     master.check = start(runner.server.port)
     try:
         master.wait(lambda: len(master.present) >= workers, patience, f"{workers} workers to come")

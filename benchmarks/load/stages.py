@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,8 @@ class Settings:
     :param patterns: of the processes that agents watch
     :param period: seconds between samples
     :param tell: is called with a line on what happens
+    :param show: is called with the name of a work and a line on what it has done so far, from several threads; the line
+        is empty at its end
     """
 
     watched: Watched = field(default_factory=Watched)
@@ -55,6 +58,7 @@ class Settings:
     patterns: Mapping[str, str] = field(default_factory=dict)
     period: float = monitor.PERIOD
     tell: Callable[[str], None] = lambda _: None
+    show: Callable[[str, str], None] = lambda *_: None
 
 
 def carry_out(workload: Workload, output: Path, settings: Settings | None = None) -> None:
@@ -79,7 +83,7 @@ def carry_out(workload: Workload, output: Path, settings: Settings | None = None
                 summary.add(stage, "skipped", [])
                 continue
             settings.tell(f"{stage.name} …")
-            outcomes = _carry_out(stage, output / f"{number:02d}-{_safe(stage.name)}")
+            outcomes = _carry_out(stage, output / f"{number:02d}-{_safe(stage.name)}", settings.show)
             problems = [f"{each['name']}: {each['problem']}" for each in outcomes if each["problem"]]
             summary.add(stage, "failed" if problems else "done", outcomes)
             for problem in problems:
@@ -140,12 +144,12 @@ def _safe(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "unnamed"
 
 
-def _carry_out(stage: Stage, directory: Path) -> list[dict[str, Any]]:
+def _carry_out(stage: Stage, directory: Path, show: Callable[[str, str], None]) -> list[dict[str, Any]]:
     """Do all works of a stage; returns what each came to."""
     stop = threading.Event()
     with concurrent.futures.ThreadPoolExecutor(len(stage.works)) as pool:
         jobs = [
-            pool.submit(_outcome, work, directory / f"{number}-{_safe(work.name)}", stop)
+            pool.submit(_outcome, work, directory / f"{number}-{_safe(work.name)}", stop, partial(show, work.name))
             for number, work in enumerate(stage.works, 1)
         ]
         try:
@@ -155,19 +159,23 @@ def _carry_out(stage: Stage, directory: Path) -> list[dict[str, Any]]:
             raise
 
 
-def _outcome(work: Work, directory: Path, stop: threading.Event) -> dict[str, Any]:
+def _outcome(work: Work, directory: Path, stop: threading.Event, show: Callable[[str], None]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": work.name, "kind": work.kind, "directory": "", "started": time.time(), "problem": "",
         "warmup": work.warmup, "counted": work.counted,
     }  # fmt: skip
     try:
-        _do(work, directory, stop, found)
+        _do(work, directory, stop, found, show)
     except (client.LoadFailed, protocols.Refused, PlanError, OSError, http.client.HTTPException) as error:
         found["problem"] = f"{type(error).__name__}: {error}"
+    finally:
+        show("")
     return {**found, "finished": time.time()}
 
 
-def _do(work: Work, directory: Path, stop: threading.Event, found: dict[str, Any]) -> None:
+def _do(
+    work: Work, directory: Path, stop: threading.Event, found: dict[str, Any], show: Callable[[str], None]
+) -> None:  # fmt: skip
     if work.plan is None:
         return
     if work.kind in ("init", "prepare"):
@@ -175,7 +183,7 @@ def _do(work: Work, directory: Path, stop: threading.Event, found: dict[str, Any
     if work.kind in ("prepare", "normal", "cleanup"):
         directory.parent.mkdir(exist_ok=True)
         found["directory"] = str(Path(directory.parent.name, directory.name))
-        client.carry_out(work.plan, directory, stop, work.plan.seconds + work.plan.patience + MARGIN)
+        client.carry_out(work.plan, directory, stop, work.plan.seconds + work.plan.patience + MARGIN, show)
         _judge(work, directory, found)
     if work.kind in ("cleanup", "dispose"):
         _containers(work, "remove_container")

@@ -26,8 +26,7 @@ if importlib.util.find_spec("locust") is None:
 pytest.importorskip("numpy", reason="the analysis needs the extra 'bench'")
 
 from benchmarks.backends import SERVICES
-from benchmarks.load import analysis, client, protocols, report
-from benchmarks.load.live import Live
+from benchmarks.load import analysis, client, live, protocols, report
 from benchmarks.load.plan import Operation, Plan
 from tests.backends.required import usable
 from tests.benchmarks import object_server
@@ -163,20 +162,25 @@ def test_a_run_on_a_terminal_shows_what_it_has_done(tmp_path) -> None:
     assert max(map(len, lines[head:])) <= 80
 
 
-def test_a_run_in_a_log_is_told_in_lines() -> None:
+def test_a_run_in_a_log_is_told_in_lines(monkeypatch) -> None:
     class Stopped(Exception):
         pass
 
-    def sleep(seconds: float, slept: list[float] = []) -> None:  # noqa: B006 (counts the calls)
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
         slept.append(seconds)
-        if len(slept) > 2:
+        if len(slept) > 12:
             raise Stopped
 
     total = SimpleNamespace(num_requests=10, num_failures=1, total_content_length=1 << 20,
                             get_response_time_percentile=lambda part: part * 100)  # fmt: skip
     stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(live, "time", SimpleNamespace(monotonic=lambda: 1000.0 + sum(slept)))
     with pytest.raises(Stopped):
-        Live(plan(), SimpleNamespace(total=total), stream).go_on(sleep)
+        live.Live(plan(), SimpleNamespace(total=total)).go_on(sleep)
+    # At once, and every ten seconds from then on.
     assert len(stream.getvalue().splitlines()) == 2
     assert " s: 10 operations, 1 failed, " in stream.getvalue()
     assert "p50 50.0 ms, p99 99.0 ms" in stream.getvalue()

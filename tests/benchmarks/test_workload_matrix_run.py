@@ -44,6 +44,7 @@ from tests.backends.required import usable
 from tests.benchmarks.test_workload_matrix_parts import agent_process
 from tests.conftest import with_services
 from tests.eventually import until
+from tests.test_terminal import on_a_terminal
 
 pytestmark = with_services
 
@@ -115,7 +116,8 @@ def test_the_example_without_a_service(tmp_path) -> None:
     arguments = ["workload", str(tmp_path / "mock.xml")]
     ran = command(*arguments, "-o", str(tmp_path / "out"), "--result", str(tmp_path / "r.json"))
     assert ran.returncode == 0, ran.stderr
-    assert ran.stderr.splitlines() == ["init …", "main …", "dispose …"]
+    told = [line for line in ran.stderr.splitlines() if not re.match(LIVE, line)]
+    assert told == ["init …", "main …", "dispose …"]
     found = workloads.read(tmp_path / "out")
     main = named(found, "main")
     # A hundredth of the operations fail, and all are told.
@@ -130,6 +132,34 @@ def test_the_example_without_a_service(tmp_path) -> None:
     assert "error injected" in ran.stdout
     checked = command(*arguments, "--check")
     assert checked.stdout.splitlines() == ["init: init (init)", "main: main (normal)", "dispose: dispose (dispose)"]
+
+
+#: What is said of the work "main" while it goes on.
+LIVE = r"main: \d+( of \d+)? s: \d+ operations, \d+ failed, [\d.]+/s, "
+
+
+def lasting(path: Path, seconds: int = 4) -> str:
+    text = (EXAMPLES / "mock.xml").read_text()
+    path.write_text(re.sub(r'totalOps="\d+"', f'runtime="{seconds}"', text))
+    return str(path)
+
+
+def test_a_workload_on_a_terminal_shows_what_its_works_have_done(tmp_path) -> None:
+    pytest.importorskip("rich", reason="it comes with the extra 'load'")
+    arguments = ["workload", lasting(tmp_path / "mock.xml"), "-o", str(tmp_path / "out")]
+    text = on_a_terminal(80, sys.executable, "-m", "benchmarks.load", *arguments)
+    lines = [re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", line) for line in re.split("[\r\n]+", text)]
+    assert [line for line in lines if re.match(LIVE, line)]
+    assert [line for line in lines if line.endswith("…")] == ["init …", "main …", "dispose …"]
+
+
+def test_a_workload_in_a_pipe_is_told_in_lines(tmp_path) -> None:
+    """The first one comes at once, the next one only after ten seconds."""
+    ran = command("workload", lasting(tmp_path / "mock.xml"), "-o", str(tmp_path / "out"))
+    assert ran.returncode == 0, ran.stderr
+    init, main, live, dispose = ran.stderr.splitlines()
+    assert (init, main, dispose) == ("init …", "main …", "dispose …")
+    assert re.match(LIVE, live)
 
 
 @pytest.mark.parametrize(
