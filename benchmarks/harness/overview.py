@@ -4,7 +4,6 @@ All kept results on one axis, a row for each store and each kind of work, native
 writes ``doc/source/_static/overview.svg``. :func:`page` has the same figures as tables for the documentation.
 """
 
-import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from benchmarks.harness.gains import BETTER, FEW, UNCLEAR, WORSE, Gain
 from benchmarks.harness.results import Result
 from benchmarks.harness.tables import number
 from fastio import terminal
+from fastio.arguments import Parser
 from fastio.patching import registry
 from fastio.tables import EMPTY, Table
 
@@ -115,15 +115,17 @@ def found(row: Row, of: Mapping[str, Result]) -> Iterator[tuple[str, Gain]]:
     """What a row has, with the name of the result."""
     for name, result in of.items():
         for case in result.cases:
-            for each in gains.gains(case, row.key):
-                if any(_fits(pick, name, each) for pick in row.picks) and "traced" not in each.title:
+            titles = [title for pick in row.picks for title in _titles(pick, name, case.name)]
+            # To resample a case for each row that has nothing of it would take minutes.
+            for each in gains.gains(case, row.key) if titles else ():
+                if any(fnmatchcase(each.title, title) for title in titles) and "traced" not in each.title:
                     yield name, replace(each, mode=each.mode or ("eventlet" if name == "disk_swift" else "native"))
 
 
-def _fits(pick: str, name: str, each: Gain) -> bool:
-    result, case, *titles = pick.split(" | ")
-    given = (name, each.case.name, each.title)
-    return all(map(fnmatchcase, given, (result, case, *(titles or "*"))))
+def _titles(pick: str, name: str, case: str) -> list[str]:
+    """The pattern of the titles that it picks of a case; empty if it picks none."""
+    result, cases, *titles = pick.split(" | ")
+    return (titles or ["*"]) if fnmatchcase(name, result) and fnmatchcase(case, cases) else []
 
 
 def rows(of: Mapping[str, Result]) -> dict[str, list[Gain]]:
@@ -195,7 +197,7 @@ def _losses(of: Mapping[str, Result]) -> Table:
 
 @terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m benchmarks.harness.overview",
         description="Draw what fastio gains and loses, of all kept results.",
     )

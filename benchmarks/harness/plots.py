@@ -5,7 +5,6 @@ rows of a case, and ``RESULT-PLOT`` what only the suite draws. The title of a fi
 computed from the figures. A figure is as wide as a page, with letters that can be read at that width.
 """
 
-import argparse
 import io
 import sys
 import textwrap
@@ -27,11 +26,12 @@ from benchmarks.harness.results import CaseResult, Result  # noqa: E402
 from benchmarks.harness.suites import Suite  # noqa: E402
 from benchmarks.harness.tables import number  # noqa: E402
 from fastio import terminal  # noqa: E402
+from fastio.arguments import Parser  # noqa: E402
 
 #: Inches of a figure, of the title, of a row of bars, and of a row of points.
 WIDTH, HEAD_HEIGHT, ROW_HEIGHT, POINT_HEIGHT = 7.0, 0.95, 0.24, 0.21
-#: Of a row of points where there are many.
-DENSE_HEIGHT = 0.155
+#: Of a row of points where there are many, and of one line of a label with several.
+DENSE_HEIGHT, LINE_HEIGHT = 0.125, 0.155
 #: Points of the title and of all other text.
 TITLE_SIZE, SIZE = 9, 8
 #: Letters of a line of the title, of what is below it, and of a label.
@@ -189,7 +189,7 @@ def gains_figure(rows: Rows, finding: str, question: str = "") -> Figure:
     """How many times better than stock each row is, with 95 % intervals, on one axis of ratios."""
     labels = [folded(label, LABEL_LETTERS) for label in rows]
     lines = 1 + max(label.count("\n") for label in labels)
-    row = max(POINT_HEIGHT if len(rows) <= MOST_ROWS else DENSE_HEIGHT, 0.155 * lines)
+    row = max(POINT_HEIGHT if len(rows) <= MOST_ROWS else DENSE_HEIGHT, LINE_HEIGHT * lines if lines > 1 else 0)
     inches = row * len(rows) + HEAD_HEIGHT + 0.35
     figure, panel = pyplot.subplots(figsize=(WIDTH, inches), layout="constrained")
     modes = [each for each in MODES if any(point.mode == each for found in rows.values() for point in found)]
@@ -273,7 +273,7 @@ def write(figure: Figure, directory: Path, name: str) -> list[Path]:
 
 @terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.harness.plots", description="Draw a benchmark result.")
+    parser = Parser(prog="python -m benchmarks.harness.plots", description="Draw a benchmark result.")
     parser.add_argument("result", type=Path)
     parser.add_argument("-o", "--output", type=Path, default=Path("."), metavar="DIRECTORY")
     chosen = parser.parse_args(arguments)

@@ -24,6 +24,8 @@ from tests.benchmarks import samples
 KEPT = sorted(overview.KEPT.rglob("*.json"))
 #: Inches of the highest figure, and points of the smallest letters.
 HIGHEST, SMALLEST = 7.0, 7.5
+#: Inches of half a page of A4.
+HALF_A_PAGE = 11.69 / 2
 #: Figures of single runs: the suite has one round of each workload.
 ONE_ROUND = {"workload_matrix-bandwidth", "workload_matrix-cpu"}
 
@@ -213,7 +215,11 @@ def test_the_overview_names_patches_that_there_are(kept) -> None:
 
 
 def test_the_overview_can_be_read(kept, monkeypatch) -> None:
-    monkeypatch.setattr(plots, "svg", lambda figure: check(figure, "overview"))
+    def half_a_page(figure: Any) -> None:
+        check(figure, "overview")
+        assert figure.get_size_inches()[1] <= HALF_A_PAGE
+
+    monkeypatch.setattr(plots, "svg", half_a_page)
     overview.svg(kept)
 
 
