@@ -167,11 +167,23 @@ def _components_of(
         rows.append([label, str(count), *(f"{_ms(times[name] / count)} ({times[name] / whole:.0%})" for name in names)])
         name, most = times.most_common(1)[0] if times else (EMPTY, 0)
         text.append(f"{label} in flight: {_ms(whole / count)} ms, of which {most / whole:.0%} in {name}")
-    caption = f"Time by component, {kind}: mean ms, against the requests in flight"
+    axes = "in flight", "mean time of a request, ms"
+    caption = f"Time by component, {kind}: mean ms, by the requests in flight"
     return [
-        page.Plot(caption, charts.stacked(bars, names, "ms", all_names), text),
+        page.Plot(_finding(kind, by_level, total), charts.stacked(bars, names, "ms", all_names, axes), text),
         page.Table(caption, ["in flight", "requests", *names], rows),
     ]
+
+
+def _finding(kind: str, by_level: Mapping[int, tuple[int, Counter[str]]], total: Counter[str]) -> str:
+    """Where most of the time goes, and what becomes of it with more requests in flight."""
+    name, most = total.most_common(1)[0]
+    means = [
+        f"{_ms(sum(times.values()) / count)} ms with {components.level_name(level)} in flight"
+        for level, (count, times) in by_level.items()
+    ]
+    ends = dict.fromkeys([means[0], means[-1]])
+    return f"{kind}: {most / total.total():.0%} of the time is {name}; a request takes {' and '.join(ends)}"
 
 
 # States.

@@ -1,6 +1,7 @@
 """``fastio trace report`` from the outside: what it prints and writes, and its exit status."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -8,7 +9,7 @@ import pytest
 
 from benchmarks.tools.synthetic import BEGIN, HOSTS, MS, Host, Process, World
 from fastio import cli
-from fastio.trace.analysis import views
+from fastio.trace.analysis import charts, views
 from fastio.trace.analysis.analysis import analyse
 from tests import widths
 
@@ -59,6 +60,25 @@ def test_pages_and_exports_are_written(directory, capsys, tmp_path):
     assert "<svg" in page and "States of download" in page
     assert json.loads(files["otlp"].read_text())["resourceSpans"]
     assert json.loads(files["perfetto"].read_text())["traceEvents"]
+
+
+def test_the_bars_have_axes_and_what_they_show_as_their_title(directory, capsys, tmp_path):
+    run(capsys, directory, "--html", tmp_path / "html")
+    page = (tmp_path / "html").read_text()
+    bars = re.findall(r"<figure>.*?</figure>", page, re.DOTALL)
+    assert bars
+    for each in bars:
+        assert ">in flight<" in each and ">mean time of a request, ms<" in each
+        finding = r"<figcaption>\w+: \d+% of the time is .*; a request takes [\d,.]+ ms with .* in flight<"
+        assert re.search(finding, each)
+
+
+@pytest.mark.parametrize("most", [0.0003, 0.9, 1, 2, 4.99, 7, 10, 123456])
+def test_the_numbers_on_an_axis_are_few_and_round(most):
+    ticks = charts._ticks(most)
+    assert ticks[0] == 0 and most / 2 < ticks[-1] <= most and 3 <= len(ticks) <= 8
+    step = f"{ticks[1]:e}"
+    assert step[:8] in ("1.000000", "2.000000", "5.000000")
 
 
 def test_json_has_the_figures(directory, capsys):
