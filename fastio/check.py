@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import fastio
-from fastio import expected, launcher, layout, terminal
+from fastio import expected, launcher, layout, terminal, uwsgi
 from fastio.arguments import Parser
 from fastio.errors import FastioError
 from fastio.patching import modules, registry
@@ -54,7 +54,7 @@ print("\\n" + json.dumps({"installed": installed, **check.probe(**arguments)}))
 _DRIVERS = {"file": "filesystem", "https": "http", "vsphere": "vmware"}
 #: Programs that serve glance-api, and how.
 _SERVERS = {
-    "uwsgi": expected.THREADS, "gunicorn": expected.THREADS, "apache2": expected.THREADS, "httpd": expected.THREADS,
+    "gunicorn": expected.THREADS, "apache2": expected.THREADS, "httpd": expected.THREADS,
     "glance-api": expected.EVENTLET, "glance.cmd.api": expected.EVENTLET,
 }  # fmt: skip
 
@@ -65,6 +65,15 @@ class CheckError(FastioError):
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command; returns 1 if something would be left alone."""
+    given = parser().parse_args(arguments)
+    program = given.program[1:] if given.program[:1] == ["--"] else given.program
+    found = look(program, given.python, given.config_file, given.config_dir, given.way)
+    print(json.dumps(found, indent=2) if given.json else as_text(found, terminal.width()))
+    return 1 if found["left_alone"] else 0
+
+
+def parser() -> Parser:
+    """Of ``fastio check``."""
     parser = Parser(
         prog="fastio check",
         usage="fastio check [option ...] [--] [program [argument ...]]",
@@ -78,11 +87,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--way", choices=expected.WAYS, help="how glance-api is served; by default the program tells")
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
     parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    given = parser.parse_args(arguments)
-    program = given.program[1:] if given.program[:1] == ["--"] else given.program
-    found = look(program, given.python, given.config_file, given.config_dir, given.way)
-    print(json.dumps(found, indent=2) if given.json else as_text(found, terminal.width()))
-    return 1 if found["left_alone"] else 0
+    return parser
 
 
 def look(
@@ -101,12 +106,18 @@ def look(
     :param way: how glance-api is served; None: as the program tells
     :raises CheckError: if the interpreter or the configuration cannot be used
     """
-    interpreter = [python] if python else _interpreter(program)
+    served = uwsgi.read(program, os.environ) if uwsgi.is_uwsgi(program) else None
+    interpreter = [python] if python else [served.python] if served else _interpreter(program)
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--config-file", action="append", default=[])
     parser.add_argument("--config-dir", action="append", default=[])
-    named, _ = parser.parse_known_args(program[1:])
-    service = _name(program)
+    named, _ = parser.parse_known_args(served.arguments if served else program[1:])
+    service = _served(served.module) if served else _name(program)
+    environ = {**os.environ, **(served.environ if served else {})}
+    if served:
+        files = [*files, *_of_glance(service, environ)]
+        paths_of = [*served.paths, *filter(None, [environ.get("PYTHONPATH")])]
+        environ |= {"PYTHONPATH": os.pathsep.join(paths_of)} if paths_of else {}
     paths = {
         "files": [os.path.abspath(each) for each in (*files, *named.config_file)],
         "directories": [os.path.abspath(each) for each in (*directories, *named.config_dir)],
@@ -114,12 +125,13 @@ def look(
     for path in (*paths["files"], *paths["directories"]):
         if not os.path.exists(path):
             raise CheckError(f"there is no file or directory {path!r}")
-    probed = _ask(interpreter, {**paths, "service": service if "-" in service else ""})
+    probed = _ask(interpreter, {**paths, "service": service if "-" in service else ""}, environ)
     ways = [way] if way else ways_of(program)
     gains = expected.of(probed["stores"], ways)
     return {
         "service": service,
         "interpreter": interpreter[0],
+        "uwsgi": served._asdict() if served else None,
         **probed,
         "ways": ways,
         "expected": [{**vars(each), "verdict": each.verdict()} for each in gains],
@@ -135,7 +147,7 @@ def _name(program: Sequence[str]) -> str:
 
 def ways_of(program: Sequence[str]) -> list[str]:
     """How the program serves glance-api; each way, if that is not known."""
-    way = _SERVERS.get(_name(program))
+    way = expected.THREADS if uwsgi.is_uwsgi(program) else _SERVERS.get(_name(program))
     return [way] if way else list(expected.WAYS)
 
 
@@ -147,11 +159,25 @@ def _interpreter(program: Sequence[str]) -> list[str]:
     return words if words and "python" in os.path.basename(words[0]) else [sys.executable]
 
 
-def _ask(interpreter: Sequence[str], arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _served(module: str) -> str:
+    """The service of which uWSGI loads this module or file."""
+    return "glance-api" if os.path.basename(module).startswith(("glance.", "glance-wsgi")) else module.partition(":")[0]
+
+
+def _of_glance(service: str, environ: Mapping[str, str]) -> list[str]:
+    """The files that glance-api reads without being told to, if its variable says that they are not in /etc/glance."""
+    directory = environ.get("OS_GLANCE_CONFIG_DIR", "").strip()
+    if service != "glance-api" or not directory:
+        return []
+    optional = os.path.join(directory, "glance-image-import.conf")
+    return [*filter(os.path.exists, [optional]), os.path.join(directory, "glance-api.conf")]
+
+
+def _ask(interpreter: Sequence[str], arguments: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
     roots = {name: _root(name) for name in ("fastio", "packaging")}
     command = [*interpreter, "-c", _PROBE, json.dumps([roots, arguments])]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=LIMIT)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CheckError(f"{interpreter[0]} cannot be asked: {error}") from None
     try:
@@ -229,6 +255,10 @@ def as_text(found: Mapping[str, Any], width: int | None = None) -> str:
     lines = [f"{found['service'] or 'A program'} with {found['interpreter']}: {versions}"]
     if not found["installed"]:
         lines += [f"fastio is not installed for {found['interpreter']}; this is what it would do there."]
+    if served := found["uwsgi"]:
+        lines += [f"uWSGI loads {served['module'] or 'nothing'}, as {', '.join(served['files']) or 'its options'} say."]
+        if not served["imports_fastio"]:
+            lines += ["It does not import fastio.auto: add that, or start it by fastio run -- uwsgi."]
     lines += [f"Configuration: {', '.join(found['files']) or 'none'}. Stores: {', '.join(found['stores']) or 'none'}."]
     given = {name: each for name, each in report["settings"].items() if each["source"] != "default"}
     lines += [f"{name} = {each['value']} (from {each['source']})" for name, each in given.items()]

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from fastio import check as command
-from fastio import expected
+from fastio import expected, uwsgi
 from fastio.patching import registry
 
 ROOT = Path(__file__).parents[1]
@@ -119,6 +120,71 @@ def test_the_program_tells_how_glance_is_served(program: list[str], ways: list[s
     assert command.ways_of(program) == ways
 
 
+INI = """\
+; a comment
+[other]
+module = none.of:it
+[uwsgi]
+state = %d
+home = $(PREFIX)
+module = glance.wsgi.api:application
+env = OS_GLANCE_CONFIG_DIR=$(CONFIGURED)/etc
+env = FASTIO_CHUNK_SIZE=2MiB
+pythonpath = %(state)more
+ini = %dmore.ini
+"""
+
+
+def test_what_uwsgi_is_told(bare: Path, tmp_path: Path) -> None:
+    """Its Python, module, variables, paths and arguments, from the file and those that it names."""
+    (tmp_path / "uwsgi.ini").write_text(INI)
+    (tmp_path / "more.ini").write_text("[uwsgi]\nimport = fastio.auto\npyargv = --config-file %dmore.conf\n")
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "sitecustomize.py").write_text("import urllib3_of_the_test\n")
+    (tmp_path / "more" / "urllib3_of_the_test.py").write_text(f"open({str(tmp_path / 'asked')!r}, 'w')\n")
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "glance-api.conf").write_text("[DEFAULT]\nenabled_backends = cheap:rbd\n")
+    (tmp_path / "more.conf").write_text("[fastio]\nprofile = safe\n")
+    arguments = ["--", "/nowhere/uwsgi_python34", "--http-socket", ":9292", "--ini", tmp_path / "uwsgi.ini"]
+    found = answered(*arguments, CONFIGURED=str(tmp_path), PREFIX=sys.prefix)
+    assert found["interpreter"] == os.path.join(sys.prefix, "bin", "python")
+    assert (found["service"], found["ways"]) == ("glance-api", ["threads"])
+    assert (tmp_path / "asked").exists()
+    assert found["uwsgi"]["files"] == [str(tmp_path / "uwsgi.ini"), str(tmp_path / "more.ini")]
+    assert found["uwsgi"]["module"] == "glance.wsgi.api:application"
+    chunk_size = found["report"]["settings"]["chunk_size"]
+    assert chunk_size == {"value": 2 << 20, "source": "environment FASTIO_CHUNK_SIZE"}
+    text = command.as_text(found)
+    assert f"uWSGI loads glance.wsgi.api:application, as {tmp_path / 'uwsgi.ini'}, " in text
+    assert "fastio run -- uwsgi" not in text
+    # Of the command line it means the same.
+    text = check("--", "uwsgi", "-H", bare.parents[1], "--module=glance.wsgi.api", path="")
+    assert "uWSGI loads glance.wsgi.api, as its options say." in text and "fastio run -- uwsgi" in text
+    assert text.startswith(f"glance-api with {bare}: ")
+    if importlib.util.find_spec("oslo_config") is not None:
+        assert (found["files"], found["stores"]) == (
+            [str(tmp_path / "etc" / "glance-api.conf"), str(tmp_path / "more.conf")], ["rbd"]
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("program", "told", "python"),
+    [
+        ("/usr/bin/uwsgi_python313", "", "python3.13"), ("/opt/x/uwsgi", "home = /opt/y", "/opt/y/bin/python"),
+        ("/usr/bin/uwsgi", "plugins = http, python39", "python3.9"), ("uwsgi-core", "plugin = python3", "python3"),
+    ],
+)  # fmt: skip
+def test_the_python_in_uwsgi(tmp_path: Path, program: str, told: str, python: str) -> None:
+    (tmp_path / "x.ini").write_text(f"[uwsgi]\n{told}\n")
+    found = uwsgi.read([program, str(tmp_path / "x.ini")], {}).python
+    assert found == (python if os.path.isabs(python) else shutil.which(python) or python)
+
+
+def test_the_example_of_the_page_imports_fastio() -> None:
+    example = ROOT / "doc" / "source" / "examples" / "uwsgi.ini"
+    assert uwsgi.read(["uwsgi", "--ini", str(example)], {}).imports_fastio
+
+
 def test_the_profile_is_seen(bare: Path) -> None:
     text = check("--python", bare, path="", FASTIO_PROFILE="safe")
     assert "profile = safe (from environment FASTIO_PROFILE)" in text
@@ -158,6 +224,7 @@ def test_what_would_be_left_alone_is_told(bare: Path) -> None:
         (["--python", "/nowhere/python"], "/nowhere/python cannot be asked: .*No such file"),
         (["--python", "/bin/true"], "/bin/true did not answer"),
         (["--config-file", "/nowhere/glance.conf"], "no file or directory '/nowhere/glance.conf'"),
+        (["--", "uwsgi", "--ini", "/nowhere/uwsgi.ini"], "uWSGI's file '/nowhere/uwsgi.ini' cannot be read: No such"),
         (["--", "no-such-program"], "no program 'no-such-program'"),
         (["--way", "fork"], "invalid choice: 'fork'"),
     ],
@@ -183,11 +250,14 @@ def test_a_bad_setting_of_the_service(conf: Path) -> None:
 
 @needs_oslo_config
 def test_the_commands_of_the_page(conf: Path, service: Path, bare: Path) -> None:
+    ini = conf.with_name("uwsgi.ini")
+    ini.write_text(f"[uwsgi]\nhome = {bare.parents[1]}\nmodule = glance.wsgi.api\n")
     page = (ROOT / "doc" / "source" / "operators" / "check.rst").read_text(encoding="utf-8")
     commands = re.findall(r"code-block:: console\n\n   (.*)\n", page)
-    assert len(commands) == 3
+    assert len(commands) == 4
     for line in commands:
         fitted = line.replace("/etc/glance/glance-api.conf", str(conf)).replace("/usr/bin/python3", str(bare))
+        fitted = fitted.replace("/etc/glance/glance-api-uwsgi.ini", str(ini))
         fitted = fitted.replace("fastio check", f"{sys.executable} -m fastio check").replace(
             "-- glance-api", f"-- {service}"
         )

@@ -33,6 +33,7 @@ NOT_WAITING = {
     ("bootstrap/sitecustomize.py:_patch", "children.wait()"): "puts patching off",
     ("layout.py:_side_by_side", "(' ' * _GAP).join(('-' * own for own in widths))"): "of text",
     ("layout.py:_side_by_side", "(' ' * _GAP).join(parts)"): "of text",
+    ("check.py:look", "os.pathsep.join(paths_of)"): "of text",
 }  # fmt: skip
 
 #: Calls that return at once, whatever comes: on any thread.
@@ -81,7 +82,8 @@ IN_THE_HUB = {
 
 #: Calls that wait in the kernel, and what keeps them from a thread that has a hub.
 NATIVE = {
-    ("check.py:_ask", "subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)"): "fastio check",
+    ("check.py:_ask", "subprocess.run(command, env=environ, capture_output=True, text=True, timeout=LIMIT)"):
+        "fastio check",
     ("concurrency/events.py:NativeEvent.wait", "self._queue.get(timeout=seconds)"):
         "new_event() makes it without a hub; before a fork it waits for hashing, some milliseconds",
     ("concurrency/waiting.py:_Poll.wait",
