@@ -14,7 +14,6 @@ and of all results together there is ``overview.rst``, and of those of candidate
 ``python -m benchmarks.documentation results/NAME.json …`` keeps results, without what names this machine's directories.
 """
 
-import argparse
 import re
 import sys
 from collections.abc import Sequence
@@ -26,6 +25,7 @@ from benchmarks.harness.results import Result, ResultError
 from benchmarks.harness.suites import Suite
 from benchmarks.validate import figures
 from fastio import terminal
+from fastio.arguments import Parser
 
 SOURCE = ROOT / "doc" / "source"
 #: The results that are kept.
@@ -111,9 +111,7 @@ def _text(result: Result, part: str) -> str:
 
 @terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.documentation", description="Keep results for the documentation."
-    )
+    parser = Parser(prog="python -m benchmarks.documentation", description="Keep results for the documentation.")
     parser.add_argument("results", metavar="RESULT", nargs="+", type=Path, help="a JSON result of any suite")
     try:
         for path in parser.parse_args(arguments).results:

@@ -103,9 +103,18 @@ def _completion(parser: argparse.ArgumentParser, commands: Any, shell: str) -> s
         import shtab
     except ImportError as error:
         raise FastioError(f"completion needs shtab: pip install 'fastio[completion]' ({error})") from None
+    from fastio import check, signing
     from fastio.trace.analysis import command
 
-    commands.choices["trace"] = command.parser()
+    for name, of in (("check", check), ("fingerprint", signing), ("trace", command)):
+        commands.choices[name] = of.parser()
+    names = list(registry.names())
+    words = {"patch": names, "disabled": [*names, "all"], "also": names, "profile": config.PROFILES,
+             "on_error": (config.REFUSE, config.UNPATCHED)}  # fmt: skip
+    for each in ("status", "run"):
+        for action in commands.choices[each]._actions:
+            # For the shell only: the commands also take the former names of patches, and several of them.
+            action.choices = words.get(action.dest, action.choices)
     return shtab.complete(parser, shell=shell)
 
 

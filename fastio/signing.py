@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FunctionType
 
+from fastio.arguments import Parser
 from fastio.errors import FastioError
 from fastio.patching import catalogue, hooks, registry, site, syntax
 from fastio.patching.catalogue import Signed
@@ -28,7 +29,21 @@ def main(argv: Sequence[str]) -> int:
 
     :raises SigningError: if something cannot be shown or signed
     """
-    command = argparse.ArgumentParser(
+    arguments = parser().parse_args(argv)
+    warnings.simplefilter("ignore")
+    if arguments.does == "add":
+        signed = _sign(arguments)
+        print(f"{signed}\n\nin effect with: FASTIO_SITE_FINGERPRINTS={os.path.abspath(arguments.file)}")
+    elif arguments.key:
+        print(_shown(arguments.key, arguments.against))
+    else:
+        print("\n".join(_unknown()) or "All code that is installed here is known.")
+    return 0
+
+
+def parser() -> Parser:
+    """Of ``fastio fingerprint``."""
+    command = Parser(
         prog="fastio fingerprint",
         description="Shows code that is installed here and that fastio does not know, and signs what was read.",
     )
@@ -52,17 +67,7 @@ def main(argv: Sequence[str]) -> int:
     add.add_argument("--like", required=True, metavar="RELEASE", help="the known release that patches take it for")
     add.add_argument("--who", required=True, help="who has read the code")
     add.add_argument("--why", required=True, help="what differs, and why the patches may be in effect all the same")
-
-    arguments = command.parse_args(argv)
-    warnings.simplefilter("ignore")
-    if arguments.does == "add":
-        signed = _sign(arguments)
-        print(f"{signed}\n\nin effect with: FASTIO_SITE_FINGERPRINTS={os.path.abspath(arguments.file)}")
-    elif arguments.key:
-        print(_shown(arguments.key, arguments.against))
-    else:
-        print("\n".join(_unknown()) or "All code that is installed here is known.")
-    return 0
+    return command
 
 
 def _sign(arguments: argparse.Namespace) -> Signed:

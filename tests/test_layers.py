@@ -29,6 +29,7 @@ FOLDERS = (
 #: is not named here is the public face: the commands, and what ``fastio`` itself has.
 LAYERS = (
     (
+        "arguments",
         "config",
         "counters",
         "errors",

@@ -5,6 +5,7 @@ import io
 import os
 import pty
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import fastio
-from fastio import matrix, terminal
+from fastio import matrix, renames, terminal
 from fastio.tables import Table
 from tests import widths
 from tests.targets import import_targets
@@ -142,6 +143,9 @@ def test_a_pipe_of_ours_that_breaks_is_one() -> None:
         (["status"], {"FASTIO_DISABLED": "wiat"}, "is not allowed; did you mean 'wait'? allowed: "),
         (["status"], {"FASTIO_ALSO": "green_bufers"}, "is not allowed; did you mean 'green_buffers'? allowed: "),
         (["status"], {"FASTIO_DISABLED": "zzz"}, "is not allowed; allowed: "),
+        (["check", "--way", "threds"], {}, "did you mean 'threads'?"),
+        (["fingerprint", "shw"], {}, "did you mean 'show'?"),
+        (["trace", "report", "--htlm", "x"], {}, "did you mean '--html'?"),
     ],
 )
 def test_what_may_be_meant(arguments: list[str], env: dict[str, str], said: str) -> None:
@@ -151,6 +155,16 @@ def test_what_may_be_meant(arguments: list[str], env: dict[str, str], said: str)
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
+
+
+def test_the_benchmarks_programs_say_what_may_be_meant() -> None:
+    """Each of them has the parser that does; this is one of them. Python 2.7 has no fastio."""
+    command = [sys.executable, "-m", "benchmarks.tools.mutants", "--lsit"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, cwd=ROOT)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "did you mean '--list'?" in done.stderr
+    texts = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").rglob("*.py")}
+    assert [name for name, text in texts.items() if "ArgumentParser(" in text] == ["python27.py"]
 
 
 def test_what_may_be_meant_by_a_program() -> None:
@@ -186,8 +200,24 @@ def test_completion() -> None:
     assert complete(scripts["bash"], "fastio", "status", "--pa") == ["--patch"]
     assert "--chunk-size" in complete(scripts["bash"], "fastio", "run", "--ch")
     assert complete(scripts["bash"], "fastio", "trace", "report", "--perf") == ["--perfetto"]
+    assert complete(scripts["bash"], "fastio", "check", "--config-f") == ["--config-file"]
+    assert complete(scripts["bash"], "fastio", "fingerprint", "add", "--li") == ["--like"]
+    assert complete(scripts["bash"], "fastio", "status", "--patch", "wai") == ["wait"]
+    green = [name for name in fastio.names() if name.startswith("green_")]
+    assert complete(scripts["bash"], "fastio", "run", "--disabled", "green_") == green
+    assert complete(scripts["bash"], "fastio", "run", "--profile", "") == ["default", "safe"]
     assert scripts["zsh"].startswith("#compdef fastio\n")
-    assert "--chunk-size" in scripts["zsh"]
+    names = fastio.names()
+    for option, words in {"--patch": names, "--also": names, "--way": ["eventlet", "threads"]}.items():
+        assert re.search(rf'"{option}\[.*:\({" ".join(words)}\)"', scripts["zsh"]), option
+    if zsh := shutil.which("zsh"):
+        assert subprocess.run([zsh, "-n"], input=scripts["zsh"], text=True, timeout=60).returncode == 0
+
+
+def test_names_of_patches_that_are_completed_are_not_all_that_is_taken() -> None:
+    """Such as the former name of one."""
+    command = [sys.executable, "-S", "-m", "fastio", "status", "--patch", next(iter(renames.RENAMED))]
+    assert subprocess.run(command, stdout=subprocess.DEVNULL, timeout=100, cwd=ROOT).returncode == 0
 
 
 def test_completion_says_what_it_needs() -> None:

@@ -18,6 +18,7 @@ from benchmarks.backends import BACKENDS, SERVICES, backend
 from benchmarks.backends.base import Backend, BackendError
 from benchmarks.backends.stores import snippet
 from fastio import terminal
+from fastio.arguments import Parser
 from fastio.config import parse_size
 
 
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m benchmarks.backends", description="Real backends of glance_store, and glance, on loopback."
     )
     commands = parser.add_subparsers(dest="command", required=True)

@@ -4,7 +4,6 @@
 them reads the interpreter of each in an environment variable: ``BENCHMARK_GLANCE32`` and ``BENCHMARK_GLANCE33``.
 """
 
-import argparse
 import os
 import shutil
 import subprocess
@@ -16,6 +15,7 @@ from pathlib import Path
 from benchmarks.backends.base import ROOT
 from benchmarks.harness.environments import SetupError, make
 from fastio import terminal
+from fastio.arguments import Parser
 
 # What the functional and unit tests that glance ships import, besides its own requirements.
 _UPSTREAM_TESTS = ("ddt", "fixtures", "glance_store[cinder]", "oslotest", "requests-mock", "testscenarios", "testtools")
@@ -108,7 +108,7 @@ def _works(python: Path, environment: Environment) -> bool:
 
 @terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m benchmarks.backends.glance_environments",
         description="Make the environments that glance-api runs in.",
     )

@@ -5,7 +5,6 @@ because it explains more differences than the code does. Then, for each row of e
 its bootstrap interval, the p-value of a rank test, and whether the row became faster or slower or it is noise.
 """
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from benchmarks.harness.machine import STABLE
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import BUSY, number
 from fastio import terminal
+from fastio.arguments import Parser
 from fastio.tables import Table
 
 FASTER, SLOWER, NOISE = "faster", "slower", "noise"
@@ -160,9 +160,7 @@ def show(comparison: Comparison, alpha: float = ALPHA) -> None:
 
 @terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.harness.compare", description="Compare two benchmark results."
-    )
+    parser = Parser(prog="python -m benchmarks.harness.compare", description="Compare two benchmark results.")
     parser.add_argument("before", type=Path)
     parser.add_argument("after", type=Path)
     parser.add_argument(

@@ -1,6 +1,5 @@
 """Print results with what their suites say of them: ``python -m benchmarks.harness.tables RESULT… [--markdown]``."""
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 from benchmarks.harness import results, statistics
 from benchmarks.harness.results import COSTS, CaseResult, Result, VariantResult
 from fastio import terminal
+from fastio.arguments import Parser
 from fastio.config import format_size
 from fastio.tables import EMPTY, Table, number
 
@@ -264,7 +264,7 @@ def _rebase(result: Result, title: str) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     from benchmarks.harness.suites import Suite
 
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.harness.tables", description="Print benchmark results.")
+    parser = Parser(prog="python -m benchmarks.harness.tables", description="Print benchmark results.")
     parser.add_argument("results", metavar="RESULT", nargs="+", type=Path)
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--against", metavar="ROW", help="compare with this row, in the cases that have it")

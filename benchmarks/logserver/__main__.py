@@ -8,8 +8,7 @@ import eventlet
 
 eventlet.monkey_patch()
 
-import argparse  # noqa: E402 (eventlet patches what is imported later, too, but not what has copied it before)
-import json  # noqa: E402
+import json  # noqa: E402 (eventlet patches what is imported later, too, but not what has copied it before)
 import logging  # noqa: E402
 import sys  # noqa: E402
 from collections.abc import Sequence  # noqa: E402
@@ -22,6 +21,7 @@ import fastio  # noqa: E402
 from benchmarks.logserver.application import Application, Source  # noqa: E402
 from benchmarks.logserver.sources import Disk, Swift  # noqa: E402
 from fastio import terminal  # noqa: E402
+from fastio.arguments import Parser  # noqa: E402
 from fastio.config import parse_size  # noqa: E402
 from fastio.trace import spans, wsgi  # noqa: E402
 
@@ -33,7 +33,7 @@ NEEDED = ("auth_v1", "user", "key", "container")
 
 @terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.logserver", description="Serve logs over HTTP.")
+    parser = Parser(prog="python -m benchmarks.logserver", description="Serve logs over HTTP.")
     parser.add_argument("--root", required=True, metavar="DIRECTORY", help="of the logs on the disk")
     parser.add_argument("--swift", type=Path, metavar="FILE", help=f"JSON with {', '.join(NEEDED)}")
     parser.add_argument("--host", default="127.0.0.1")

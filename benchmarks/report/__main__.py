@@ -12,6 +12,7 @@ import fastio
 from benchmarks.harness.results import ResultError
 from benchmarks.report import sections
 from fastio import page, terminal
+from fastio.arguments import Parser
 from fastio.page import PageError, Text
 
 
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="fastio report",
         description="Makes one HTML page of results of the benchmarks, which needs no other file: tables, plots, what "
         "was asked and what was reached, the machine, the versions, and the raw data.",

@@ -17,7 +17,6 @@ of the tests, and each further one those of what differs between releases of CPy
 
 from __future__ import annotations
 
-import argparse
 import fnmatch
 import json
 import os
@@ -30,6 +29,7 @@ from dataclasses import replace
 
 from benchmarks.tools import platforms
 from fastio import terminal
+from fastio.arguments import Parser
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MIRROR = "http://deb.debian.org/debian"
@@ -227,9 +227,7 @@ def run_all(distribution: Distribution, soak: float, write: bool) -> list[str]:
 
 @terminal.command
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.tools.distributions", description=__doc__.splitlines()[0]
-    )
+    parser = Parser(prog="python -m benchmarks.tools.distributions", description=__doc__.splitlines()[0])
     parser.add_argument(
         "--suites", nargs="+", metavar="SUITE", help="of Debian (with tests: sid, else all that it knows)"
     )

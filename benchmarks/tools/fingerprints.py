@@ -29,6 +29,7 @@ from typing import NamedTuple
 from packaging.requirements import Requirement as PEP508
 
 from benchmarks.tools import known
+from fastio.arguments import Parser
 from fastio.patching import registry, syntax
 from fastio.patching.catalogue import CPYTHON, PYTHON, SOURCE
 from fastio.patching.fingerprint import Defaults, digest
@@ -201,7 +202,7 @@ def option(name: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = Parser(description=__doc__.splitlines()[0])
     parser.add_argument("--python", nargs="*", default=[], help="interpreters to run; by default only this one")
     parser.add_argument("--stdlib", nargs="*", default=[], metavar="VERSION=DIRECTORY")
     for folder in distributions():

@@ -8,7 +8,6 @@ here, because there is no such Python, keeps what it has. Without, nothing is wr
 has to be among those that are written already.
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -22,6 +21,7 @@ from benchmarks.harness.environments import SetupError, make
 from benchmarks.tools import pythons
 from benchmarks.tools.upstream.sources import Unavailable
 from fastio import terminal
+from fastio.arguments import Parser
 from fastio.matrix import DISTRIBUTIONS, Environment, tested
 from fastio.report import Outcome
 
@@ -201,7 +201,7 @@ def merged(before: Sequence[Environment], ran: dict[Pins, Environment | None]) -
 
 @terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.tools.matrix", description=__doc__.splitlines()[0])
+    parser = Parser(prog="python -m benchmarks.tools.matrix", description=__doc__.splitlines()[0])
     parser.add_argument("--python", action="append", default=[], help="only this: a version such as 3.12, or a path")
     parser.add_argument("--directory", type=pathlib.Path, default=ROOT / "build" / "matrix", help="for environments")
     parser.add_argument("--write", action="store_true", help="write fastio/tested.json")

@@ -14,7 +14,6 @@ The exit status is 1 if a function is new or gone, or if a patch is not made for
 newest`` installs the newest releases first.
 """
 
-import argparse
 import importlib.metadata
 import os
 import pathlib
@@ -29,6 +28,7 @@ from packaging.version import Version
 
 from benchmarks.tools import debian, fingerprints, known
 from fastio import terminal
+from fastio.arguments import Parser
 from fastio.patching import catalogue, contracts, registry, syntax
 from fastio.patching.catalogue import CPYTHON, PYTHON, SOURCE
 from fastio.tables import Table
@@ -282,7 +282,7 @@ def differences(new: Sequence[New]) -> str:
 
 @terminal.command
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.tools.newest", description=__doc__.splitlines()[0])
+    parser = Parser(prog="python -m benchmarks.tools.newest", description=__doc__.splitlines()[0])
     parser.add_argument("--debian", nargs="+", metavar="SUITE", help="what these suites package, not what is installed")
     parser.add_argument("--accept", nargs="*", metavar="FUNCTION", help="take over what is equal in what matters")
     arguments = parser.parse_args(argv)

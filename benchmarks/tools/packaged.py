@@ -9,7 +9,6 @@ they do not. The configuration is that of :mod:`benchmarks.backends.glance`: sql
 
 from __future__ import annotations
 
-import argparse
 import fcntl
 import json
 import os
@@ -31,6 +30,7 @@ from benchmarks.backends.glance_api import Api, sha512
 from benchmarks.backends.glance_service import Service, merged
 from benchmarks.tools import soak
 from fastio import terminal
+from fastio.arguments import Parser
 
 UNIT = "glance-api.service"
 PYTHON = "/usr/bin/python3"
@@ -193,7 +193,7 @@ def run(stock: bool, seconds: float) -> dict[str, Any]:
 
 @terminal.command
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.tools.packaged", description=__doc__.splitlines()[0])
+    parser = Parser(prog="python -m benchmarks.tools.packaged", description=__doc__.splitlines()[0])
     parser.add_argument("--soak", type=float, default=0.0, metavar="SECONDS", help="of mixed load, at least 20 (none)")
     parser.add_argument("--stock", action="store_true", help="without the unit's drop-ins, so without fastio")
     parser.add_argument("--json", type=Path, help="where the result is written")

@@ -9,7 +9,6 @@ with where they are from. What is printed is kept with ``--write``, and the docu
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -23,6 +22,7 @@ from benchmarks.harness.environments import SetupError, make
 from benchmarks.tools import pythons
 from benchmarks.tools.upstream.sources import Unavailable
 from fastio import terminal
+from fastio.arguments import Parser
 from fastio.report import Outcome
 from fastio.tables import EMPTY, Table
 
@@ -242,7 +242,7 @@ def examine(approximation: Approximation, directory: Path) -> Platform:
 @terminal.command
 def main(argv: Sequence[str] | None = None) -> int:
     about = (__doc__ or "").splitlines()[0]
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.tools.platforms", description=about)
+    parser = Parser(prog="python -m benchmarks.tools.platforms", description=about)
     parser.add_argument("--directory", type=Path, default=ROOT / ".tox" / "platforms", help="for the environments")
     parser.add_argument("--write", action="store_true", help=f"keep what is in effect in {FILE.name}")
     parser.add_argument("openstack", nargs="*", help="releases of OpenStack, such as 2024.1 (all)")

@@ -8,7 +8,6 @@ have no descriptor, thread or greenlet more than at the beginning and not have g
 with the SHA-512 of what was sent. Exit status: 0 if nothing was lost, wrong or left behind, 1 otherwise.
 """
 
-import argparse
 import contextlib
 import fcntl
 import http.client
@@ -33,6 +32,7 @@ from benchmarks.backends.base import BackendError
 from benchmarks.backends.glance_api import ELSEWHERE, Api, sha512
 from benchmarks.backends.glance_service import RELEASES, Service
 from fastio import terminal
+from fastio.arguments import Parser
 
 KIB, MIB = 1 << 10, 1 << 20
 #: Load threads; each does one operation after the other.
@@ -552,7 +552,7 @@ def summary(soak: Soak) -> dict[str, Any]:
 @terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
     about = (__doc__ or "").splitlines()[0]
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.tools.soak", description=about)
+    parser = Parser(prog="python -m benchmarks.tools.soak", description=about)
     parser.add_argument("--seconds", type=float, default=120.0, help="of all releases together (%(default)s)")
     parser.add_argument("--release", action="append", choices=list(RELEASES), help="may be repeated (all)")
     parser.add_argument("--stock", action="store_true", help="without fastio: what stock does in its place")

@@ -13,6 +13,7 @@ from benchmarks.tools.upstream.__main__ import add_options, count
 from benchmarks.tools.upstream.sources import Unavailable
 from benchmarks.tools.upstream.terminal import Screen
 from fastio import terminal
+from fastio.arguments import Parser
 from fastio.config import parse_size
 
 from . import installers, projects
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="fastio validate",
         description="Judges a candidate change to an upstream project: its suites and the benchmarks that touch it run "
         "with the release, the candidate, and the release with fastio, each in an environment of its own.",

@@ -4,7 +4,6 @@ Each of those named (``all``: every one) is measured beside stock and fastio and
 what names this machine's directories. Then, or without a name at once, the tables of all that are kept are printed.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from benchmarks.harness.engine import ROOT
 from benchmarks.harness.results import Result
 from benchmarks.harness.tables import EMPTY, number, summary
 from fastio import terminal
+from fastio.arguments import Parser
 from fastio.tables import Table
 
 from . import __main__ as command
@@ -96,7 +96,7 @@ def _line(result: Result, row: Row, fastio: Row) -> list[str]:
 
 @terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.validate.figures", description=__doc__)
+    parser = Parser(prog="python -m benchmarks.validate.figures", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", choices=["all", *MEASURED, []], help=", ".join(MEASURED))
     chosen = parser.parse_args(arguments).names
     for name in MEASURED if "all" in chosen else chosen:

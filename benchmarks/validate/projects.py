@@ -11,6 +11,7 @@ from packaging.utils import canonicalize_name
 
 from benchmarks.backends.glance_environments import ENVIRONMENTS
 from benchmarks.harness.engine import Case
+from fastio.errors import meant
 
 from . import services
 from .errors import ValidateError
@@ -106,7 +107,8 @@ def cases_of(suite: str) -> Sequence[Case]:
 
 def _known(kind: str, name: str, known: Sequence[str], project: str) -> str:
     if name not in known:
-        raise ValidateError(f"--{kind} {name!r}: {project} has {', '.join(known)}; or say all or none")
+        like = meant(name, known)
+        raise ValidateError(f"--{kind} {name!r}: {project} has {', '.join(known)}; or say all or none{like}")
     return name
 
 
@@ -188,7 +190,7 @@ def find(name: str, release: str = "") -> Project:
             if project.older and major.isdigit() and int(major) < project.older[0]:
                 return project.older[1]
             return project
-    raise ValidateError(f"project {name!r} is not one of {', '.join(PROJECTS)}")
+    raise ValidateError(f"project {name!r} is not one of {', '.join(PROJECTS)}{meant(name, PROJECTS)}")
 
 
 def at_release(project: Project, release: str) -> Project:

@@ -3,7 +3,6 @@
 The status is 0 if all of them pass under each, 1 if not, and 2 where nothing can be forbidden or a name is wrong.
 """
 
-import argparse
 import os
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from benchmarks.tools.denied import VARIABLE, filters
 from fastio import terminal
+from fastio.arguments import Parser
 
 _ROOT = Path(__file__).resolve().parents[3]
 
@@ -30,7 +30,7 @@ _TESTS = [*_IO, "tests/drivers/test_process.py", *_PATCHES]
 
 @terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.tools.denied", description=__doc__.partition("\n")[0])
+    parser = Parser(prog="python -m benchmarks.tools.denied", description=__doc__.partition("\n")[0])
     parser.add_argument("denial", nargs="*", metavar="CALL:ERROR", help="such as pwritev2:EPERM; all by default")
     parser.add_argument("--list", action="store_true", help="print them, and run nothing")
     parser.add_argument("--tests", nargs="+", default=_TESTS, help="what pytest is given")

@@ -30,6 +30,7 @@ from benchmarks.tools.fuzz.sides import (
     Team,
 )
 from fastio import terminal
+from fastio.arguments import Parser
 
 SEEDS = HERE / "seeds"
 
@@ -66,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m benchmarks.tools.fuzz",
         description="Look for programs that see a difference between stock and patched code.",
     )

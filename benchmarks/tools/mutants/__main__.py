@@ -5,7 +5,6 @@ command or the list is wrong. With ``--against`` it is 1 only for a fault that w
 that the table does not have.
 """
 
-import argparse
 import os
 import sys
 import time
@@ -21,11 +20,12 @@ from benchmarks.tools.mutants.listed import ListError, Mutant
 from benchmarks.tools.mutants.table import Row, TableError
 from benchmarks.tools.mutants.trial import Copy, Verdict
 from fastio import terminal
+from fastio.arguments import Parser
 
 
 @terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.tools.mutants", description=__doc__.partition("\n")[0])
+    parser = Parser(prog="python -m benchmarks.tools.mutants", description=__doc__.partition("\n")[0])
     parser.add_argument("name", nargs="*", help="mutants to try; all by default")
     parser.add_argument("--list", action="store_true", help="print the names, and try nothing")
     parser.add_argument("--file", type=Path, default=listed.LIST, help="another list")

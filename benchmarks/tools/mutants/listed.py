@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fastio.errors import meant
+
 ROOT = Path(__file__).resolve().parents[3]
 
 LIST = Path(__file__).with_name("mutants.toml")
@@ -89,9 +91,11 @@ def select(mutants: Sequence[Mutant], names: Sequence[str]) -> list[Mutant]:
 
     :raises ListError: names what is not among them
     """
-    unknown = sorted(set(names) - {mutant.name for mutant in mutants})
+    known = [mutant.name for mutant in mutants]
+    unknown = sorted(set(names) - set(known))
     if unknown:
-        raise ListError(f"no mutant is called {', '.join(unknown)}; --list shows their names")
+        like = meant(unknown[0], known)
+        raise ListError(f"no mutant is called {', '.join(unknown)}; --list shows their names{like}")
     return [mutant for mutant in mutants if not names or mutant.name in names]
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fastio import terminal
+from fastio.arguments import Parser
 
 from . import report
 from .compare import Comparison
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.tools.upstream", description=__doc__.splitlines()[0])
+    parser = Parser(prog="python -m benchmarks.tools.upstream", description=__doc__.splitlines()[0])
     parser.add_argument("--suite", action="append", choices=[*SUITES, "all"], help="may be repeated (all)")
     add_options(parser)
     parser.add_argument(

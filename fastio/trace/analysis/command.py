@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 from fastio import page
+from fastio.arguments import Parser
 from fastio.terminal import Terminal
 from fastio.trace.analysis import otlp, perfetto, views
 from fastio.trace.analysis.analysis import Analysis, analyse
@@ -47,9 +48,9 @@ def _export(analysis: Analysis, chosen: argparse.Namespace) -> None:
         _write(chosen.perfetto, json.dumps(perfetto.export(analysis, requests)))
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """Of ``fastio trace``."""
-    parser = argparse.ArgumentParser(prog="fastio trace", description="Reads what `fastio run --trace` recorded.")
+    parser = Parser(prog="fastio trace", description="Reads what `fastio run --trace` recorded.")
     commands = parser.add_subparsers(dest="command", required=True)
     report = commands.add_parser(
         "report",
