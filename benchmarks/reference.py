@@ -52,12 +52,13 @@ def reasons() -> str:
 
 def patches() -> str:
     """A table of all patches, and what there is to say of each, by library."""
-    head = ["patch", "meaning", "default", "applied to", "not needed"]
+    head = ["patch", "meaning", "default", "variable", "applied to", "not needed"]
     rows = [
         [
             f"``{patch.name}``",
             patch.summary,
             "yes" if patch.default else "no",
+            f"``FASTIO_{'DISABLED' if patch.default else 'ALSO'}={patch.name}``",
             ", ".join(dict.fromkeys(str(each) for target in patch.targets for each in patch.requirements(target)))
             or EMPTY,
             _not_needed(patch) or EMPTY,
@@ -146,8 +147,11 @@ def commands() -> str:
     blocks = []
     for name, parser in parsers():
         told = [each for each in parser._actions if each.help and each.help != argparse.SUPPRESS]
-        rows = [_option(each) for each in told if not isinstance(each, argparse._HelpAction)]
-        table = Table("", ["option", "meaning", "default"], rows).rst()
+        told = [each for each in told if not isinstance(each, argparse._HelpAction)]
+        head, rows = ["option", "meaning", "default"], list(map(_option, told))
+        if name == "fastio run":
+            head, rows = [*head, "unit", "variable"], list(map(_option_of_run, told))
+        table = Table("", head, rows).rst()
         blocks += [name, "=" * len(name), "", parser.description or "", "", documentation.folded("Options", table), ""]
     return "\n".join(blocks)
 
@@ -159,3 +163,12 @@ def _option(action: argparse.Action) -> list[str]:
     names = f"{', '.join(action.option_strings)} {value if takes else ''}" if action.option_strings else value
     default = str(action.default) if takes and isinstance(action.default, (str, int)) else ""
     return [f"``{names.strip()}``", str(action.help).replace("%%", "%"), default or EMPTY]
+
+
+def _option_of_run(action: argparse.Action) -> list[str]:
+    """The same with the default, unit and variable of the setting that it is."""
+    row = _option(action)
+    for setting in config.SETTINGS:
+        if setting.name == action.dest:
+            return [*row[:2], _default(setting.default), setting.unit or EMPTY, f"``{setting.env}``"]
+    return [*row, EMPTY, EMPTY]

@@ -41,8 +41,9 @@ def test_each_patch_is_in_the_table_and_explained() -> None:
     text = reference.patches()
     found = rows(text)
     for patch in registry.patches():
-        meaning, default, applied, _ = found[f"``{patch.name}``"]
+        meaning, default, variable, applied, _ = found[f"``{patch.name}``"]
         assert meaning == patch.summary and default == ("yes" if patch.default else "no")
+        assert variable == f"``FASTIO_{'DISABLED' if patch.default else 'ALSO'}={patch.name}``"
         assert all(str(each) in applied for each in patch.requirements(patch.targets[0]))
         (explained,) = re.findall(rf"^\.\. dropdown:: {patch.name}\n\n((?:   .*\n|\n)+)", f"{text}\n", re.MULTILINE)
         assert all(f"``{target.key}``" in explained for target in patch.targets)
@@ -58,4 +59,9 @@ def test_each_option_of_a_command_is_there(command: str) -> None:
     text = reference.commands()
     section = text.partition(f"{command}\n{'=' * len(command)}\n")[2].partition("\n===")[0]
     named = {name for first in rows(section) for name in re.findall(r"(?<![\w-])--?[a-z][\w-]*", first)}
+    if command == "fastio run":
+        by_option = {first.split()[0].strip("`"): others for first, *others in rows(section).items()}
+        assert by_option["--chunk-size"][0][1:] == ["1 MiB", "bytes", "``FASTIO_CHUNK_SIZE``"]
+        assert by_option["--profile"][0][1:] == ["default", "–", "``FASTIO_PROFILE``"]
+        assert by_option["--children"][0][1:] == ["–", "–", "–"]
     assert named and named >= {option for option in options if f"\n  {option}" in done.stdout}

@@ -39,8 +39,29 @@ def test_the_service_is_started_as_the_page_on_deployment_does() -> None:
     """Its commands are run by tests/glance/test_deployment.py."""
     commands = re.findall(r"^ +(?:FASTIO=0 )?(fastio run .*)$", tutorial("operators"), re.MULTILINE)
     assert len(commands) == 2
+    (asked,) = re.findall(r"^ +(fastio check .*)$", tutorial("operators"), re.MULTILINE)
+    # tests/test_check.py runs those of that page.
+    assert f"   {asked}\n" in (SOURCE / "operators" / "check.rst").read_text(encoding="utf-8")
     for command in commands:
         assert f"   {command}\n" in (SOURCE / "operators" / "deployment.rst").read_text(encoding="utf-8")
+
+
+def judged() -> list[list[str]]:
+    """The arguments of each ``fastio validate`` in the tutorial."""
+    return [line.split() for line in re.findall(r"tox -e validate -- (.*)$", tutorial("upstream"), re.MULTILINE)]
+
+
+def test_the_change_that_is_judged_first_can_be() -> None:
+    """tox -e validate-tests judges it."""
+    for needed in ("psutil", "rich", "scipy"):
+        pytest.importorskip(needed, reason="fastio validate needs the extra 'bench'")
+    from benchmarks.validate import __main__ as validate
+    from benchmarks.validate import candidates, projects
+
+    chosen, own = (validate._parser().parse_args(arguments) for arguments in judged())
+    project = projects.find(chosen.project)
+    assert project == projects.find(own.project) and project.choose_cases([chosen.benchmarks]) == []
+    assert candidates.parse(str(ROOT / chosen.candidate)).kind == "diff"
 
 
 @pytest.mark.parametrize("door", ["upstream", "measuring"])

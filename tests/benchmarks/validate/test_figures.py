@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.harness import results
 from benchmarks.harness.engine import ROOT
-from benchmarks.validate import figures, projects
+from benchmarks.validate import figures, measurements, projects
 from tests.benchmarks import samples
 
 #: Seconds of nine runs.
@@ -16,6 +16,19 @@ def test_what_is_measured_is_there(name):
     project, cases, _ = figures.MEASURED[name]
     assert projects.find(project).choose_cases(cases.split(","))
     assert (ROOT / figures.CANDIDATES / f"{name}.patch").is_file()
+
+
+def test_what_is_offered_is_faster():
+    """The page offers a change if all that was measured of it is, and withholds the others."""
+    page = (ROOT / "doc" / "source" / "upstream" / "candidates.rst").read_text(encoding="utf-8")
+    offered, _, rest = page.partition(".. list-table:: Withheld\n")
+    withheld = rest.partition("\nWhat they gain\n")[0]
+    assert withheld
+    for name in figures.MEASURED:
+        rows = measurements.rows(results.read(figures.RESULTS / "candidates" / f"{name}.json"))
+        gains = {row.verdict for row in rows if row.variant == "candidate"} == {"faster"}
+        assert f"candidates/{name}.patch>" in (offered if gains else withheld), name
+        assert f"candidates/{name}.patch>" not in (withheld if gains else offered), name
 
 
 def test_a_table():

@@ -17,6 +17,7 @@ import pytest
 from benchmarks.harness.engine import ROOT
 from benchmarks.tools import pythons
 from benchmarks.tools.upstream.sources import Unavailable
+from tests import test_tutorials
 from tests.benchmarks.validate.command import Validate
 
 if not os.environ.get("VALIDATE_TESTS"):
@@ -234,6 +235,12 @@ def test_nothing_newly_fails_with_our_own_candidates(tmp_path, patch):
         if outcome["outcome"] == "pass"
     }
     assert set(re.findall(r"^\+ *def (test_\w+)", text, re.MULTILINE)) <= passing
+
+
+def test_the_change_of_the_tutorial_is_judged(tmp_path):
+    """With all suites, as the page says."""
+    first, _ = test_tutorials.judged()
+    Validate(first[0], tmp_path).run(0, *first[1:], network=True)
 
 
 def sdist(tree):
