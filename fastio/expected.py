@@ -14,6 +14,17 @@ from fastio.tables import Table, number
 EVENTLET, THREADS = "eventlet", "threads"
 WAYS = (EVENTLET, THREADS)
 
+BETTER, WORSE, UNCLEAR, FEW = "better", "worse", "no clear difference", "too few rounds to tell"
+#: Fewer rounds than this have no interval.
+FEW_ROUNDS = 3
+
+
+def verdict(low: float, high: float, rounds: int) -> str:
+    """What the 95 % interval of a ratio says."""
+    if rounds < FEW_ROUNDS:
+        return FEW
+    return BETTER if low > 1 else WORSE if high < 1 else UNCLEAR
+
 
 @dataclass(frozen=True)
 class Gain:
@@ -38,11 +49,7 @@ class Gain:
     source: str
 
     def verdict(self) -> str:
-        if self.rounds < 3:
-            return "too few rounds to tell"
-        if self.low > 1:
-            return "better"
-        return "worse" if self.high < 1 else "no clear difference"
+        return verdict(self.low, self.high, self.rounds)
 
 
 @lru_cache(maxsize=1)

@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from benchmarks.harness import statistics
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import better, number
+from fastio.expected import BETTER, FEW, FEW_ROUNDS, UNCLEAR, WORSE, verdict
 
-BETTER, WORSE, UNCLEAR, FEW = "better", "worse", "no clear difference", "too few rounds to tell"
 VERDICTS = (BETTER, WORSE, UNCLEAR, FEW)
 #: Rows that are compared with others have one of these in their names.
 _COMPARED = ("fastio", "candidate", "traced")
-#: Fewer rounds than this have no interval.
-FEW_ROUNDS = 3
 #: What a row with fastio is compared with, where its suite does not say.
 _STOCK = ("stock", "old")
 #: How the services run that are named in a case.
@@ -40,9 +38,7 @@ class Gain:
 
     @property
     def verdict(self) -> str:
-        if self.rounds < FEW_ROUNDS:
-            return FEW
-        return BETTER if self.times.low > 1 else WORSE if self.times.high < 1 else UNCLEAR
+        return verdict(self.times.low, self.times.high, self.rounds)
 
 
 def gain(case: CaseResult, title: str, against: str, key: str = "") -> Gain | None:
@@ -119,13 +115,13 @@ def told(found: Iterable[Gain], name: Callable[[Gain], str] = lambda each: each.
     """How many are better, worse, or not to be told apart, and by how much; a few are named."""
     found = list(found)
     parts = []
-    for verdict in VERDICTS:
-        own = [each for each in found if each.verdict == verdict]
+    for word in VERDICTS:
+        own = [each for each in found if each.verdict == word]
         if len(own) > _LISTED:
             ratios = [each.times.ratio for each in own]
-            parts.append(f"{verdict}: {len(own)} of {len(found)}, {number(min(ratios))} to {number(max(ratios))} x")
+            parts.append(f"{word}: {len(own)} of {len(found)}, {number(min(ratios))} to {number(max(ratios))} x")
         elif own:
-            parts.append(f"{verdict}: " + ", ".join(f"{name(each)} {_times(each)}" for each in own))
+            parts.append(f"{word}: " + ", ".join(f"{name(each)} {_times(each)}" for each in own))
     text = "; ".join(parts)
     if all("fastio" in each.title and "fastio" not in each.against for each in found):
         return f"With fastio, {text}"
