@@ -12,6 +12,7 @@ from fastio import checkout, config, renames, terminal
 from fastio.arguments import Parser
 from fastio.errors import FastioError, UnknownPatchError
 from fastio.patching import modules, registry
+from fastio.report import Report
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -39,7 +40,15 @@ def _main(given: list[str]) -> int:
     shown = status.add_mutually_exclusive_group()
     shown.add_argument("--all", action="store_true", help="show every target of every patch, and every setting")
     shown.add_argument("--patch", metavar="NAME", help="show what became of one patch, at each of its targets")
-    status.add_argument(
+    which = status.add_mutually_exclusive_group()
+    which.add_argument(
+        "--pid",
+        type=int,
+        metavar="N",
+        help="instead, ask the running process N, started with the setting run_dir, what is in effect in it, and what "
+        "it counts",
+    )
+    which.add_argument(
         "--matrix",
         action="store_true",
         help="instead, print the releases that each patch supports and knows, and those that were tested together; "
@@ -121,15 +130,39 @@ def _completion(parser: argparse.ArgumentParser, commands: Any, shell: str) -> s
 def _status(arguments: argparse.Namespace) -> int:
     if arguments.patch and renames.current(arguments.patch) not in registry.names():
         raise UnknownPatchError(arguments.patch, registry.names())
+    if arguments.pid is not None:
+        return _status_of(arguments)
     fastio.patch()
     # What the services themselves would print at import is not about us.
     warnings.simplefilter("ignore")
     for unfit in modules.import_all(target for patch in registry.patches() for target in patch.targets):
         print(f"fastio: {unfit}", file=sys.stderr)
-    report = fastio.status()
+    report, text = _shown(fastio.status(), arguments)
+    print(report.to_json() if arguments.json else text)
+    return 1 if report.problems() else 0
+
+
+def _shown(report: Report, arguments: argparse.Namespace) -> tuple[Report, str]:
+    """The report as far as it was asked for, and its text."""
     if arguments.patch:
         report = report.only(arguments.patch)
-    print(report.to_json() if arguments.json else report.text(bool(arguments.all or arguments.patch), terminal.width()))
+    return report, report.text(bool(arguments.all or arguments.patch), terminal.width())
+
+
+def _status_of(arguments: argparse.Namespace) -> int:
+    """The status of another process."""
+    from fastio.watching import asking, metrics
+
+    found = asking.ask(arguments.pid)
+    try:
+        report, text = _shown(Report.from_dict(found["report"]), arguments)
+    except (KeyError, TypeError, ValueError):
+        raise FastioError(f"process {arguments.pid} has another release of fastio: ask it with that one") from None
+    if arguments.json:
+        print(json.dumps({**report.to_dict(), "metrics": found["metrics"]}, indent=2))
+    else:
+        counts = metrics.from_dict(found["metrics"]).table(renames.current(arguments.patch or ""))
+        print(text, counts.text(terminal.width()), sep="\n\n")
     return 1 if report.problems() else 0
 
 

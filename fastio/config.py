@@ -7,6 +7,7 @@ precedence over everything, because the operator who sets it cannot edit the ser
 
 import os
 import re
+import stat
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -64,6 +65,12 @@ STORES = ("filesystem", "http", "swift", "s3", "rbd", "cinder", "vmware", "sheep
 
 _STORE_CHUNK_MINIMUM = 4 * KIB
 _STORE_CHUNK_MAXIMUM = 256 * MIB
+
+
+def _parse_count(value: Any) -> int:
+    if isinstance(value, (bool, float)):
+        raise ValueError("not a whole number")
+    return int(value)
 
 
 def _parse_store_sizes(value: Any) -> dict[str, int]:
@@ -134,6 +141,59 @@ def _parse_directory(value: Any) -> str:
     return path
 
 
+#: Longest path of a directory in which a socket can be: the kernel has 108 bytes for its path.
+_SOCKET_DIRECTORY = 60
+
+
+def _parse_private_directory(value: Any) -> str:
+    """The same of one that only this user can enter."""
+    path = _parse_directory(value)
+    if len(os.fsencode(path)) > _SOCKET_DIRECTORY or os.path.lexists(path) and not is_private(path):
+        raise ValueError("not private")
+    return path
+
+
+def is_private(directory: str) -> bool:
+    """Whether nobody else can enter the directory; root may use a service's."""
+    found = os.lstat(directory)
+    own = found.st_uid == os.geteuid() or os.geteuid() == 0
+    return stat.S_ISDIR(found.st_mode) and own and not found.st_mode & 0o077
+
+
+def split_address(text: str) -> tuple[str, int]:
+    """The IP address and the port of ``127.0.0.1:8125`` or ``[::1]:8125``; a name would have to be looked up."""
+    host, _, port = str(text).strip().rpartition(":")
+    inner = host.removeprefix("[").removesuffix("]")
+    if not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16 or (":" in inner) == (inner == host):
+        raise ValueError("not an address")
+    import _socket
+
+    try:
+        _socket.inet_pton(_socket.AF_INET6 if ":" in inner else _socket.AF_INET, inner)
+    except OSError:
+        raise ValueError("not an address") from None
+    return inner, int(port)
+
+
+def _parse_address(value: Any) -> str:
+    split_address(value)
+    return str(value).strip()
+
+
+def _parse_opentelemetry(value: Any) -> bool:
+    wanted = _parse_switch(value)
+    if wanted:
+        from importlib.util import find_spec
+
+        if find_spec("opentelemetry") is None or find_spec("opentelemetry.metrics") is None:
+            raise ValueError("not installed")
+    return wanted
+
+
+def _parse_seconds(value: Any) -> int:
+    return _parse_count(value)
+
+
 def _parse_file(value: Any) -> str:
     """The absolute path of a file that can be read."""
     path = os.path.abspath(os.fspath(value))
@@ -157,6 +217,10 @@ class Setting(NamedTuple):
     @property
     def unit(self) -> str:
         """What its value counts; empty if it is no number."""
+        if self.parse is _parse_seconds:
+            return "seconds"
+        if self.parse is _parse_count:
+            return self.name
         return "bytes" if self.parse in (parse_size, _parse_store_sizes) else ""
 
     def read(self, value: Any, source: str) -> Any:
@@ -215,6 +279,12 @@ SETTINGS = (
         "The same for single drivers of glance_store. Takes precedence over store_chunk_size.",
     ),
     Setting(
+        "transfers", "FASTIO_TRANSFERS", 256, _parse_count, "a number from 1 to 65536",
+        "Downloads of a process that glance_slow_clients sends at a time. Each holds two descriptors, and all together "
+        "at most half of those that the process may have. Those beyond this hold their workers, as upstream.",
+        1, 65536,
+    ),
+    Setting(
         "trace", "FASTIO_TRACE", None, _parse_directory,
         "a directory that can be written to, or created",
         "Directory for the files of a trace: how long each request and each transfer took, and what failed. Without "
@@ -252,12 +322,32 @@ SETTINGS = (
             "1, true, yes, on or 0, false, no, off",
             "A line in the log for each call: that a patch took it, or why it went to upstream's code. For looking "
             "into something, not for a busy service."),
+    Setting("run_dir", "FASTIO_RUN_DIR", None, _parse_private_directory,
+            f"a directory of at most {_SOCKET_DIRECTORY} characters that only the service's user can enter (mode "
+            "0700), or that can be created",
+            "Directory in which each process of the service has a socket, for fastio status --pid, and a file with its "
+            "counts, so that the endpoint for Prometheus has those of all processes. Best in memory, such as below "
+            "/run."),
+    Setting("metrics_textfile", "FASTIO_METRICS_TEXTFILE", None, _parse_directory,
+            "a directory that can be written to, or created",
+            "Directory of the textfile collector of Prometheus's node exporter, in which each process has a file."),
+    Setting("metrics_statsd", "FASTIO_METRICS_STATSD", None, _parse_address,
+            'an IP address and a port, such as "127.0.0.1:8125" or "[::1]:8125"',
+            "Address of a statsd, to which each process sends its counts by UDP."),
+    Setting("metrics_opentelemetry", "FASTIO_METRICS_OPENTELEMETRY", False, _parse_opentelemetry,
+            "1, true, yes, on or 0, false, no, off; on only where opentelemetry-api is installed",
+            "Counters for the OpenTelemetry SDK that the program sets up."),
+    Setting("metrics_interval", "FASTIO_METRICS_INTERVAL", 10, _parse_seconds, "a whole number from 1 to 3600",
+            "Time from one file or datagram with counts to the next.", 1, 3600),
     Setting("enabled", "FASTIO", True, _parse_switch,
             "1, true, yes, on or 0, false, no, off", "The kill switch: with FASTIO=0, fastio.patch() does nothing."),
     Setting("on_error", "FASTIO_ON_ERROR", REFUSE, _parse_policy, f"{REFUSE} or {UNPATCHED}",
             "What becomes of a service that is started with a bad setting: it refuses to start, or it starts unpatched "
             "and says so. fastio.patch() in a program always raises an error."),
 )  # fmt: skip
+
+#: Those with which a process tells others what it does.
+PUBLISHING = ("run_dir", "metrics_textfile", "metrics_statsd", "metrics_opentelemetry")
 
 #: Settings that a service's configuration files give, each with its source.
 Options = Mapping[str, tuple[Any, str]]
@@ -271,6 +361,7 @@ class Settings(NamedTuple):
     yield_bytes: int
     store_chunk_size: int | None
     store_chunk_sizes: Mapping[str, int]
+    transfers: int
     trace: str | None
     trace_buffer: int
     trace_file_size: int
@@ -280,6 +371,11 @@ class Settings(NamedTuple):
     also: tuple[str, ...]
     site_fingerprints: str | None
     verbose: bool
+    run_dir: str | None
+    metrics_textfile: str | None
+    metrics_statsd: str | None
+    metrics_opentelemetry: bool
+    metrics_interval: int
     enabled: bool
     on_error: str
     sources: Mapping[str, str] = MappingProxyType({})

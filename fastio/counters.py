@@ -3,51 +3,56 @@
 Counts show what times on a noisy machine cannot show: that the fast path really ran, and how few reads and waits it
 needed. They are plain additions, and nothing here takes a lock: a finalizer, a signal handler or a fork may come at any
 time. Each addition is to a slot of an object, between whose reading and writing no CPython with the global interpreter
-lock runs anything else. So the counts are exact there. A forked child starts from zero, so that the sum over all
-processes of a service counts each call once.
+lock runs anything else. So the counts are exact there, but for calls of several threads while somebody hears of each
+(:func:`listen`). A forked child starts from zero, so that the sum over all processes of a service counts each call
+once.
 """
 
 import os
 import time
 from collections.abc import Callable, Iterator
-from enum import Enum
 from typing import Any
 
 #: What ``io`` counts.
 NAMES = ("exchanges", "reads", "writes", "bytes_in", "bytes_out", "waits", "yields")
 
 
-class Reason(str, Enum):  # noqa: UP042 - StrEnum came with Python 3.11
-    """Why a call went to upstream's code although a patch is there for it. There are no other reasons."""
+class Cause(str):
+    """Why a call went to upstream's code: a name, and what it means."""
 
     meaning: str
 
-    def __new__(cls, value: str, meaning: str) -> "Reason":
-        reason = str.__new__(cls, value)
-        reason._value_ = value
-        reason.meaning = meaning
-        return reason
+    def __new__(cls, name: str, meaning: str) -> "Cause":
+        cause = str.__new__(cls, name)
+        cause.meaning = meaning
+        return cause
 
-    CONFIGURED = "configured", "what a kept client would be made from cannot be told from something else"
-    EXITED = "exited", "the child had already exited, so that there was nothing to wait for"
-    FOREIGN = "foreign", "the object is of another class than upstream's own: a subclass, a mock, another tool's"
-    FORKING = "forking", "the process was about to be forked"
-    FRAMING = "framing", "the length of the body is not known, or it comes in chunks"
-    HUB = "hub", "a native wait would have held the hub of the thread"
-    INPUT = "input", "the data is of a kind that only upstream's code takes, such as an array"
-    NON_BLOCKING = "non_blocking", "the program has set the socket to non-blocking mode"
-    PREEXEC_FN = "preexec_fn", "the child has to run a function of the caller's, or keeps its signals as they are"
-    REFUSED = "refused", "the kernel, the C library or the store's library refused a call, or has not got it"
-    SMALL = "small", "the data is too small for the fast path to gain anything"
-    TIMEOUT = "timeout", "the socket has a time-out, which counts from one piece of data to the next"
-    TLS = "tls", "the connection is encrypted"
-    WRAPPED_BODY = "wrapped_body", "other code, such as a middleware, has to see the bytes"
+    def __reduce__(self) -> tuple[Any, ...]:
+        """There is one of each: copies of what holds one, such as a file that is copied, have the same."""
+        return getattr, (Reason, self.upper())
 
-    # That of str is C: Enum's own is Python, and would make an addition to a dictionary inexact.
-    __hash__ = str.__hash__
 
-    def __str__(self) -> str:
-        return self.value
+class Reason:
+    """Every :class:`Cause` that there is. No Enum: to look up a member of one takes as long as to count a call."""
+
+    CONFIGURED = Cause("configured", "what a kept client would be made from cannot be told from something else")
+    EXITED = Cause("exited", "the child had already exited, so that there was nothing to wait for")
+    FOREIGN = Cause("foreign", "the object is of another class than upstream's own: a subclass, a mock, another tool's")
+    FORKING = Cause("forking", "the process was about to be forked")
+    FRAMING = Cause("framing", "the length of the body is not known, or it comes in chunks")
+    HUB = Cause("hub", "a native wait would have held the hub of the thread")
+    INPUT = Cause("input", "the data is of a kind that only upstream's code takes, such as an array")
+    LIMIT = Cause("limit", "as many transfers are under way as the settings and the system allow")
+    NON_BLOCKING = Cause("non_blocking", "the program has set the socket to non-blocking mode")
+    PREEXEC_FN = Cause("preexec_fn", "the child runs a function of the caller's, or keeps its signals as they are")
+    REFUSED = Cause("refused", "the kernel, the C library or the store's library refused a call, or has not got it")
+    SMALL = Cause("small", "the data is too small for the fast path to gain anything")
+    TIMEOUT = Cause("timeout", "the socket has a time-out, which counts from one piece of data to the next")
+    TLS = Cause("tls", "the connection is encrypted")
+    WRAPPED_BODY = Cause("wrapped_body", "other code, such as a middleware, has to see the bytes")
+
+
+CAUSES = tuple(each for each in vars(Reason).values() if isinstance(each, Cause))
 
 
 class Tally:
@@ -56,30 +61,33 @@ class Tally:
     Whoever adds a patch has its calls counted without doing anything; see ``Patch.counted``.
     """
 
-    __slots__ = ("patch", "calls", "bytes", "fallbacks")
+    __slots__ = ("patch", "calls", "bytes", "fallbacks", "reads", "bytes_in")
 
     def __init__(self, patch: str) -> None:
         self.patch = patch
         self.reset()
 
     def reset(self) -> None:
-        #: calls that the patch took
+        #: calls that the patch took, without ``reads``
         self.calls = 0
-        #: bytes that its own code moved or hashed
+        #: bytes that its own code moved or hashed, without ``bytes_in``
         self.bytes = 0
+        #: Calls that were one read system call of the I/O core each, and their bytes, where a second pair of counts
+        #: would take long beside the read: whoever takes one adds to both.
+        self.reads = 0
+        self.bytes_in = 0
         #: calls that it left to upstream's code, by the reason
-        self.fallbacks = dict.fromkeys(Reason, 0)
+        self.fallbacks = dict.fromkeys(CAUSES, 0)
 
-    def took(self, size: int = 0) -> None:
-        """The patch takes a call, or has taken one that moved ``size`` bytes."""
+    def took(self) -> None:
+        """The patch takes a call."""
         self.calls += 1
-        self.bytes += size
 
     def moved(self, size: int) -> None:
         """So many bytes more were moved in a call that was counted."""
         self.bytes += size
 
-    def fell_back(self, reason: Reason) -> None:
+    def fell_back(self, reason: Cause) -> None:
         """A call goes to upstream's code."""
         self.fallbacks[reason] += 1
 
@@ -88,16 +96,28 @@ class Tally:
 UNCOUNTED = Tally("")
 
 
+def _told(name: str) -> property:
+    """The count of that name, each addition to which is told."""
+    count: Any = vars(Tally)[name]
+
+    def add(tally: Tally, value: int) -> None:
+        before = count.__get__(tally)
+        count.__set__(tally, value)
+        if value > before:
+            _tell(tally.patch, None)
+
+    return property(count.__get__, add)
+
+
 class _Heard(Tally):
-    """The same while somebody wants to hear of each call."""
+    """The same while somebody wants to hear of each call. Nobody else looks whether there is somebody."""
 
     __slots__ = ()
 
-    def took(self, size: int = 0) -> None:
-        Tally.took(self, size)
-        _tell(self.patch, None)
+    calls = _told("calls")  # type: ignore[assignment]
+    reads = _told("reads")  # type: ignore[assignment]
 
-    def fell_back(self, reason: Reason) -> None:
+    def fell_back(self, reason: Cause) -> None:
         Tally.fell_back(self, reason)
         _tell(self.patch, reason)
 
@@ -125,15 +145,24 @@ class _Io:
 
 io = _Io()
 _tallies: dict[str, Tally] = {}
-_listeners: tuple[Callable[[str, Reason | None], None], ...] = ()
+_listeners: tuple[Callable[[str, Cause | None], None], ...] = ()
 #: when the counts began, as ``time.time()`` has it
 since = 0.0
+#: the process whose counts they are
+pid = 0
 
 
 def of(patch: str) -> Tally:
     """The counts of a patch, by its name or by that of the module that declares it."""
     name = patch.rpartition(".")[2]
-    return _tallies.get(name) or _tallies.setdefault(name, (_Heard if _listeners else Tally)(name))
+    return _tallies.get(name) or _tallies.setdefault(name, _new(name))
+
+
+def _new(name: str) -> Tally:
+    tally = Tally(name)
+    if _listeners:
+        tally.__class__ = _Heard
+    return tally
 
 
 def tallies() -> Iterator[Tally]:
@@ -141,7 +170,7 @@ def tallies() -> Iterator[Tally]:
     return iter(sorted(_tallies.values(), key=lambda tally: tally.patch))
 
 
-def listen(listener: Callable[[str, Reason | None], None], on: bool = True) -> None:
+def listen(listener: Callable[[str, Cause | None], None], on: bool = True) -> None:
     """Have ``listener`` be called for each call with the patch, and the reason if the call falls back; or no more.
 
     It is called wherever calls are counted, also in a finalizer or the hub's own greenlet, and must not raise.
@@ -153,20 +182,25 @@ def listen(listener: Callable[[str, Reason | None], None], on: bool = True) -> N
         tally.__class__ = _Heard if _listeners else Tally
 
 
-def _tell(patch: str, reason: Reason | None) -> None:
+def _tell(patch: str, reason: Cause | None) -> None:
     for listener in _listeners:
         listener(patch, reason)
 
 
 def snapshot() -> dict[str, int]:
     """What the I/O core did, by name."""
-    return {name: getattr(io, name) for name in NAMES}
+    found = {name: getattr(io, name) for name in NAMES}
+    for tally in list(_tallies.values()):
+        found["reads"] += tally.reads
+        found["bytes_in"] += tally.bytes_in
+    return found
 
 
 def reset() -> None:
     """Set every count to zero."""
-    global since
+    global since, pid
     since = time.time()
+    pid = os.getpid()
     for name in NAMES:
         setattr(io, name, 0)
     for tally in list(_tallies.values()):
@@ -174,9 +208,9 @@ def reset() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """Those of ``io`` by their names alone."""
+    """Those of :func:`snapshot` by their names alone."""
     if name in NAMES:
-        return getattr(io, name)
+        return snapshot()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -25,6 +25,7 @@ class Keywords(TypedDict, total=False):
     yield_bytes: Size
     store_chunk_size: Size | None
     store_chunk_sizes: str | Mapping[str, Size]
+    transfers: int | str
     trace: Path | None
     trace_buffer: Size
     trace_file_size: Size
@@ -36,6 +37,11 @@ class Keywords(TypedDict, total=False):
     on_error: str
     profile: str
     verbose: Switch
+    run_dir: Path | None
+    metrics_textfile: Path | None
+    metrics_statsd: str | None
+    metrics_opentelemetry: Switch
+    metrics_interval: int | str
 
 
 class Patched(Protocol):

@@ -137,6 +137,15 @@ class Report(NamedTuple):
             "notes": list(self.notes),
         }
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Report:
+        """What :meth:`to_dict` was made from, in this or another process of the same release."""
+        settings = {name: each["value"] for name, each in data["settings"].items()}
+        sources = {name: each["source"] for name, each in data["settings"].items()}
+        entries = [Entry(**{**each, "outcome": Outcome(each["outcome"])}) for each in data["patches"]]
+        versions, holders = data["versions"], data["late_holders"]
+        return cls(entries, Settings(**settings, sources=sources), versions, holders, data["notes"])
+
     def to_json(self) -> str:
         import json
 

@@ -38,7 +38,8 @@ def check(text: str) -> None:
 
 def count() -> None:
     counters.reset()
-    counters.of("wait").took(7)
+    counters.of("wait").took()
+    counters.of("wait").moved(7)
     counters.of("wait").fell_back(Reason.HUB)
 
 

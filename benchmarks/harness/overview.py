@@ -40,6 +40,8 @@ class Row:
 
 
 _STORE = ("image_chunks", "image_hashing")
+_DOWNLOADS = ("glance | *-download", "glance_shipped | *-download")
+_UPLOADS = ("glance | *-upload", "glance_shipped | *-upload")
 
 
 def _store(name: str) -> list[Row]:
@@ -89,11 +91,11 @@ AREAS: Mapping[str, Sequence[Row]] = {
         Row("others' wait beside an add", ("stores | *-add-*", "stores_* | *-add-*"), ("image_fairness",), "p99_ms"),
     ],
     "glance": [
-        Row("glance-api: download", ("glance | *-download",), ("glance_sendfile", *_STORE)),
-        Row("glance-api: upload", ("glance | *-upload",), ("glance_uploads", "image_hashing")),
+        Row("glance-api: download", _DOWNLOADS, ("glance_sendfile", *_STORE)),
+        Row("glance-api: upload", _UPLOADS, ("glance_uploads", "image_hashing")),
         Row("glance-api: 5 to 2,000 downloads at a time", ("concurrency* | *",), ("glance_sendfile", *_STORE)),
-        Row("other requests' p99 beside downloads", ("glance | *-download",), ("image_fairness",), "p99_ms"),
-        Row("other requests' p99 beside uploads", ("glance | *-upload",), ("image_fairness",), "p99_ms"),
+        Row("other requests' p99 beside downloads", _DOWNLOADS, ("image_fairness",), "p99_ms"),
+        Row("other requests' p99 beside uploads", _UPLOADS, ("image_fairness",), "p99_ms"),
         Row("glanceclient: download", ("glance_client* | *",), ("glanceclient_download", "glanceclient_hashing")),
     ],
     "eventlet's WSGI server": [
@@ -134,28 +136,30 @@ def rows(of: Mapping[str, Result]) -> dict[str, list[Gain]]:
     return {label: points for label, points in made.items() if points}
 
 
+def finding(of: Mapping[str, Result]) -> str:
+    """What all of them say, in a sentence."""
+    points = [each for points in rows(of).values() for each in points]
+    counts = {verdict: sum(each.verdict == verdict for each in points) for verdict in gains.VERDICTS}
+    ratios = [each.times.ratio for each in points if each.verdict == BETTER]
+    losses = [each.times.ratio for each in points if each.verdict == WORSE]
+    down = f", down to {number(min(losses))} x" if losses else ""
+    return (
+        f"With fastio, {counts[BETTER]} of {len(points)} measurements are better, by up to {number(max(ratios))} x, "
+        f"and {counts[WORSE]} are worse{down}; {counts[UNCLEAR]} show no clear difference, "
+        f"{counts[FEW]} have too few rounds"
+    )
+
+
 def svg(of: Mapping[str, Result]) -> str:
     """The picture."""
     from benchmarks.harness import plots
 
-    shown = rows(of)
-    all_ = [each for points in shown.values() for each in points]
-    counts = {verdict: sum(each.verdict == verdict for each in all_) for verdict in gains.VERDICTS}
-    ratios = [each.times.ratio for each in all_ if each.verdict == BETTER]
-    losses = [each.times.ratio for each in all_ if each.verdict == WORSE]
-    down = f", down to {number(min(losses))} x" if losses else ""
-    finding = (
-        f"With fastio, {counts[BETTER]} of {len(all_)} measurements are better, by up to {number(max(ratios))} x, "
-        f"and {counts[WORSE]} are worse{down}; {counts[UNCLEAR]} show no clear difference, "
-        f"{counts[FEW]} have too few rounds"
-    )
-    return plots.svg(plots.gains_figure(shown, finding))
+    return plots.svg(plots.gains_figure(rows(of), finding(of)))
 
 
-def page() -> str:
+def tables(of: Mapping[str, Result]) -> list[Table]:
     """The same as tables: what each row has, and all whose median is worse."""
-    of = kept()
-    return "\n\n".join(each.rst() for each in (_summary(of), _losses(of)) if each.rows) + "\n"
+    return [_summary(of), _losses(of)]
 
 
 def _summary(of: Mapping[str, Result]) -> Table:

@@ -16,7 +16,7 @@ from typing import Any
 from fastio import counters
 from fastio.concurrency.events import NativeEvent
 from fastio.concurrency.threads import Event, Worker, Workers
-from fastio.counters import Reason, Tally
+from fastio.counters import Cause, Reason, Tally
 
 #: Below it hashlib keeps the GIL (``HASHLIB_GIL_MINSIZE`` in CPython), so that a thread could do nothing in parallel.
 SMALL = 2048
@@ -125,7 +125,7 @@ class BackgroundHash:
             self._hand_over()
         return None
 
-    def _why_not(self, data: Any) -> Reason:
+    def _why_not(self, data: Any) -> Cause:
         if not self._is_native:
             return Reason.FOREIGN
         if type(data) is not bytes:

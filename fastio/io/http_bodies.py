@@ -20,7 +20,7 @@ from urllib3.poolmanager import PoolKey, PoolManager
 from fastio import counters
 from fastio.concurrency import current, waiting
 from fastio.concurrency.pace import Pace
-from fastio.counters import Reason, Tally
+from fastio.counters import Cause, Reason, Tally
 from fastio.io import lowwater, unbuffered
 
 
@@ -114,7 +114,7 @@ class Body:
         return data
 
 
-def _why_not(sock: Any, left: Any) -> Reason | None:
+def _why_not(sock: Any, left: Any) -> Cause | None:
     """Why the rest of a body is left to upstream's code; None if it is not."""
     if not isinstance(left, int):
         return Reason.FRAMING
@@ -153,7 +153,7 @@ def read_unbuffered(response: Any, counts: Tally = counters.UNCOUNTED) -> None:
     original.fp = unbuffered.reader(raw)
 
 
-def _why_not_unbuffered(original: Any) -> Reason | None:
+def _why_not_unbuffered(original: Any) -> Cause | None:
     """Why http.client's response is left as it is; None if it is not."""
     if type(original) is not http.client.HTTPResponse:
         return Reason.FOREIGN

@@ -81,6 +81,12 @@ def unlink(path: str) -> tuple[Any, ...] | None:
     return _call("unlink", ctypes.c_char_p(os.fsencode(path)), result=ctypes.c_int)
 
 
+def rename(old: str, new: str) -> tuple[Any, ...] | None:
+    """A call that gives a file another name, in place of what had it; below 0 is a failure."""
+    names = (ctypes.c_char_p(os.fsencode(path)) for path in (old, new))
+    return _call("rename", *names, result=ctypes.c_int)
+
+
 class _Range(ctypes.Structure):
     _fields_ = (("offset", ctypes.c_uint64), ("length", ctypes.c_uint64))
 

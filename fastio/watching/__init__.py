@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 def follow(settings: Settings | None) -> None:
     """Have what ``settings`` ask for be in effect, and nothing else; None: nothing."""
-    on = settings is not None and settings.enabled
-    _tell_calls(on and settings is not None and settings.verbose)
+    on = settings if settings is not None and settings.enabled else None
+    _tell_calls(on is not None and on.verbose)
+    _publish(on)
 
 
 _tells = False
@@ -34,6 +35,20 @@ def _tell_calls(on: bool) -> None:
     _tells = on
     verbose.begin()
     counters.listen(verbose.tell, on)
+
+
+_publishes = False
+
+
+def _publish(settings: Settings | None) -> None:
+    global _publishes
+    asked = settings is not None and any(getattr(settings, name) for name in config.PUBLISHING)
+    if asked or _publishes:
+        # Imported here for the same reason.
+        from fastio.watching import publishing
+
+        _publishes = asked
+        publishing.follow(settings)
 
 
 @contextlib.contextmanager

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastio import counters
+from fastio.tables import Table
 from fastio.version import VERSION
 
 
@@ -19,7 +21,7 @@ class PatchMetrics:
     calls: int
     #: bytes that its own code moved or hashed; 0 for a patch that moves none
     bytes: int
-    #: calls that it left to upstream's code, by :class:`fastio.counters.Reason`; only reasons that occurred
+    #: calls that it left to upstream's code, by :class:`fastio.counters.Cause`; only reasons that occurred
     fallbacks: Mapping[str, int]
 
 
@@ -42,40 +44,69 @@ class Metrics:
 
     def to_prometheus(self) -> str:
         """Return the text that Prometheus reads, each series with the pid of this process."""
-        patches = sorted(self.patches.items())
-        pid = {"pid": str(self.pid)}
-        series: dict[str, Iterable[tuple[dict[str, str], float]]] = {
-            "fastio_calls_total": [({"patch": name}, found.calls) for name, found in patches],
-            "fastio_bytes_total": [({"patch": name}, found.bytes) for name, found in patches],
-            "fastio_fallbacks_total": [
-                ({"patch": name, "reason": reason}, count)
-                for name, found in patches
-                for reason, count in sorted(found.fallbacks.items())
-            ],
-            "fastio_io_total": [({"what": name}, count) for name, count in self.io.items()],
-            "fastio_start_time_seconds": [({}, round(self.since, 3))],
-            "fastio_info": [({"version": VERSION}, 1)],
-        }
-        lines = []
-        for family, (kind, text) in FAMILIES.items():
-            lines += [f"# HELP {family} {text}", f"# TYPE {family} {kind}"]
-            lines += [f"{family}{_labels({**labels, **pid})} {value}" for labels, value in series[family]]
-        return "\n".join(lines) + "\n"
+        return text(self, {"pid": str(self.pid)})
 
+    def series(self) -> Iterator[Series]:
+        """Each count: the one source of all that gathers them."""
+        for name, found in sorted(self.patches.items()):
+            yield Series("calls", {"patch": name}, found.calls)
+            yield Series("bytes", {"patch": name}, found.bytes)
+            for reason, count in sorted(found.fallbacks.items()):
+                yield Series("fallbacks", {"patch": name, "reason": reason}, count)
+        for name, count in self.io.items():
+            yield Series("io", {"what": name}, count)
+
+    def table(self, patch: str = "") -> Table:
+        """The counts of the patches that have taken or left a call, or of the one named ``patch``."""
+        rows = [
+            [name, str(found.calls), str(found.bytes), ", ".join(f"{key}={n}" for key, n in found.fallbacks.items())]
+            for name, found in sorted(self.patches.items())
+            if name == patch or not patch and (found.calls or found.fallbacks)
+        ]
+        return Table("", ["patch", "calls", "bytes", "fallbacks"], rows)
+
+
+class Series(NamedTuple):
+    """One count, which only grows."""
+
+    #: one of :data:`COUNTERS`
+    counter: str
+    labels: Mapping[str, str]
+    value: int
+
+
+#: What is counted.
+COUNTERS = {
+    "calls": "Calls that a patch took.",
+    "bytes": "Bytes that a patch's own code moved or hashed.",
+    "fallbacks": "Calls that a patch left to upstream's code, by the reason.",
+    "io": "Exchanges, reads, writes, bytes, waits and yields of the I/O core.",
+}
 
 #: The metrics for Prometheus: the type of each, and what it tells.
 FAMILIES = {
-    "fastio_calls_total": ("counter", "Calls that a patch took."),
-    "fastio_bytes_total": ("counter", "Bytes that a patch's own code moved or hashed."),
-    "fastio_fallbacks_total": ("counter", "Calls that a patch left to upstream's code, by the reason."),
-    "fastio_io_total": ("counter", "Exchanges, reads, writes, bytes, waits and yields of the I/O core."),
+    **{f"fastio_{name}_total": ("counter", meaning) for name, meaning in COUNTERS.items()},
     "fastio_start_time_seconds": ("gauge", "When the counts of the process began, in seconds since the epoch."),
     "fastio_info": ("gauge", "The release of fastio."),
 }
 
 
+def text(found: Metrics, more: Mapping[str, str]) -> str:
+    """The text that Prometheus reads, with ``more`` labels of each series."""
+    values: dict[str, list[tuple[Mapping[str, str], float]]] = {family: [] for family in FAMILIES}
+    for each in found.series():
+        values[f"fastio_{each.counter}_total"].append((each.labels, each.value))
+    values["fastio_start_time_seconds"].append(({}, round(found.since, 3)))
+    values["fastio_info"].append(({"version": VERSION}, 1))
+    lines = []
+    for family, (kind, meaning) in FAMILIES.items():
+        lines += [f"# HELP {family} {meaning}", f"# TYPE {family} {kind}"]
+        lines += [f"{family}{_labels({**labels, **more})} {value}" for labels, value in values[family]]
+    return "\n".join(lines) + "\n"
+
+
 def _labels(labels: Mapping[str, str]) -> str:
-    return "{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}"
+    return "{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}" if labels else ""
 
 
 def read() -> Metrics:
@@ -85,9 +116,33 @@ def read() -> Metrics:
         since=counters.since,
         patches={
             tally.patch: PatchMetrics(
-                tally.calls, tally.bytes, {str(reason): count for reason, count in tally.fallbacks.items() if count}
+                tally.calls + tally.reads,
+                tally.bytes + tally.bytes_in,
+                {str(reason): count for reason, count in tally.fallbacks.items() if count},
             )
             for tally in counters.tallies()
         },
         io=counters.snapshot(),
     )
+
+
+def total(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The sum of what several processes did, each as :meth:`Metrics.to_dict` has it; its pid is 0."""
+    since: list[float] = []
+    patches: dict[str, dict[str, Any]] = {}
+    io: Counter[str] = Counter()
+    for part in parts:
+        since.append(part["since"])
+        io.update(part["io"])
+        for name, found in part["patches"].items():
+            sums = patches.setdefault(name, {"calls": 0, "bytes": 0, "fallbacks": Counter()})
+            sums["calls"] += found["calls"]
+            sums["bytes"] += found["bytes"]
+            sums["fallbacks"].update(found["fallbacks"])
+    return {"pid": 0, "since": min(since), "patches": patches, "io": io}
+
+
+def from_dict(data: Mapping[str, Any]) -> Metrics:
+    """What :meth:`Metrics.to_dict` was made from."""
+    patches = {name: PatchMetrics(**found) for name, found in data["patches"].items()}
+    return Metrics(data["pid"], data["since"], patches, data["io"])

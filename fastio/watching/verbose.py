@@ -5,7 +5,7 @@ import sys
 from collections import deque
 
 from fastio.concurrency import current
-from fastio.counters import Reason
+from fastio.counters import Cause
 
 LOG = logging.getLogger("fastio.calls")
 
@@ -20,7 +20,7 @@ def begin() -> None:
     LOG.setLevel(logging.INFO)
 
 
-def tell(patch: str, reason: Reason | None) -> None:
+def tell(patch: str, reason: Cause | None) -> None:
     """Write the line of one call; one that comes from the hub itself, which must not wait, is written with the next."""
     _lines.append(f"fastio: {patch}: " + ("accelerated" if reason is None else f"fell back: {reason.meaning}"))
     if current.hub_of_thread() is not None and current.hub() is None:

@@ -102,9 +102,8 @@ def make_read(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
                 raise OSError(*e.args)  # noqa: B904 - as upstream
             else:
                 count = len(data)
-                counters.io.reads += 1
-                counters.io.bytes_in += count
-                _counts.took(count)
+                _counts.reads += 1
+                _counts.bytes_in += count
                 pace.left -= count
                 if count >= _MUCH:
                     _grow(self)
@@ -134,7 +133,8 @@ def make_readall(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
                     raise OSError(*e.args)  # noqa: B904 - as upstream
                 else:
                     if drain.done:
-                        _counts.took(drain.total)
+                        _counts.calls += 1
+                        _counts.bytes += drain.total
                         return drain.take()
 
     return readall
@@ -168,9 +168,8 @@ def make_readinto(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
                     return wrapped(self, b)
                 raise OSError(*e.args)  # noqa: B904 - as upstream
             else:
-                counters.io.reads += 1
-                counters.io.bytes_in += count
-                _counts.took(count)
+                _counts.reads += 1
+                _counts.bytes_in += count
                 pace.left -= count
                 if count >= _MUCH:
                     _grow(self)
@@ -217,7 +216,8 @@ def make_write(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
                 counters.io.writes += 1
                 counters.io.bytes_out += written
                 pace.left -= written
-        _counts.took(offset)
+        _counts.calls += 1
+        _counts.bytes += offset
         return offset
 
     return write

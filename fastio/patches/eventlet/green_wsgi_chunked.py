@@ -63,7 +63,8 @@ def _make_write(upstreams: Callable[[Any], None], handler: Any) -> Callable[[Any
             beginning = max(0, wfile_size - len(head))
             wfile.writelines((head + data[:beginning], memoryview(data)[beginning:], tail))
             wfile.flush()
-        _counts.took(len(data))
+        _counts.calls += 1
+        _counts.bytes += len(data)
         length[0] += len(head) + len(data) + len(tail)
 
     # Other patches look for upstream's variables, too.
