@@ -4,7 +4,7 @@ It accepts the options and the locations of the old driver, so configurations an
 runs one ``dog vdi read`` and passes its output on as it comes. Each ``add()`` runs one ``dog vdi write``. The old
 driver ran one command for each 64 MiB, and kept that much of every image in memory.
 
-glance_store finds the driver by its entry point. Install it with ``pip install fastio[sheepdog]``.
+glance_store finds the driver by its entry point. Install it with ``pip install '.[sheepdog]'``.
 """
 
 import itertools

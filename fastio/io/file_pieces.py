@@ -50,15 +50,29 @@ class PieceFile:
         self._in_pieces = False
         self._last: Piece | None = None
         self._memory: image_files.InMemory | None = None
+        #: the most that the first read returns
+        self._first: int | None = None
+        #: where in the file the first piece begins, once that was read
+        self.begin: int | None = None
+        #: pieces end here
+        self.end: int | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
 
-    def start(self) -> bool:
+    @property
+    def position(self) -> int:
+        """Where the last piece ends, as far as it has been sent; once something was read."""
+        assert self._last is not None
+        return self._last.position
+
+    def start(self, first: int | None = None) -> bool:
         """Return pieces from now on, if that can be; the first ``read()`` still returns bytes.
 
         Those go out together with the headers, and what a server does if there is nothing to be read, or the very
         first read fails, is not touched.
+
+        :param first: the most that the first read returns, in bytes; by default what it is asked for
         """
         try:
             regular = stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
@@ -67,6 +81,7 @@ class PieceFile:
         if regular:
             self._memory = image_files.InMemory(self._file.fileno())
             self._in_pieces = True
+            self._first = first
         return regular
 
     def stop(self) -> None:
@@ -81,13 +96,14 @@ class PieceFile:
         if not self._in_pieces:
             return self._file.read(size)
         if self._last is None:
-            start = self._file.tell()
-            data = self._file.read(size)
+            self.begin = start = self._file.tell()
+            data = self._file.read(size if self._first is None else min(size, self._first))
             self._last = Piece(self, start, len(data))
             self._last.sent = len(data)
             return data
         start = self._last.position
-        there = os.fstat(self._file.fileno()).st_size - start
+        end = os.fstat(self._file.fileno()).st_size if self.end is None else self.end
+        there = end - start
         if there <= 0:
             return b""
         self._last = Piece(self, start, min(size, there))

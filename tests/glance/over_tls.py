@@ -7,10 +7,13 @@ options are those of glance-api.
 import sys
 from typing import Any
 
-# First, because it monkey patches.
-from glance.cmd import api
+# Or glance takes the directory above this package for its own checkout, and imports the packages that are there.
+sys.argv[0] = "glance-api"
 
-import eventlet.wsgi  # isort: skip
+# First, because it monkey patches.
+from glance.cmd import api  # noqa: E402
+
+import eventlet.wsgi  # noqa: E402  # isort: skip
 
 
 def main() -> None:

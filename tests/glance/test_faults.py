@@ -517,6 +517,13 @@ CACHE_SCENARIOS: list[Scenario] = [
     client_resets_while_the_cache_is_filled, client_resets_a_download_from_the_cache, wrong_bytes_are_not_cached,
     range_of_a_truncated_file, range_beyond_the_image, file_gone, image_of_no_bytes, client_resets_an_upload,
 ]  # fmt: skip
+#: What becomes of a body that is sent without the server.
+GIVEN_AWAY: list[Scenario] = [
+    no_fault, file_truncated_before, file_truncated_while_served, file_longer_than_the_image, file_gone_while_served,
+    file_is_a_directory, range_of_a_truncated_file, range_beyond_the_image, image_of_no_bytes,
+    client_resets_a_download, client_resets_at_once, swift_without_fault, filled_and_read_from_the_cache,
+    cached_file_truncated_while_served, client_resets_a_download_from_the_cache,
+]  # fmt: skip
 
 
 def pieces(size: int) -> Iterator[bytes]:
@@ -588,13 +595,23 @@ def cache_worlds(
     yield from make_worlds(request, swift_server, tmp_path_factory, "caching")
 
 
+@pytest.fixture(scope="module", params=["", "caching"], ids=["store", "cache"])
+def giving_worlds(
+    request: pytest.FixtureRequest, swift_server: Swift | str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[World]]:
+    """glance 33 with one thread to a process as it is shipped, stock and with ``glance_slow_clients``."""
+    yield from make_worlds(request, swift_server, tmp_path_factory, request.param, "glance_slow_clients")
+
+
 def make_worlds(
     request: pytest.FixtureRequest,
     swift_server: Swift | str,
     tmp_path_factory: pytest.TempPathFactory,
     flavor: str,
+    also: str = "",
 ) -> Iterator[list[World]]:
-    release = usable(request.param)
+    release = usable("glance-33" if also else request.param)
+    options: dict[str, Any] = {"threads": 1, "environment": {"FASTIO_ALSO": also}} if also else {}
     failed_before = request.session.testsfailed
     with contextlib.ExitStack() as stack:
 
@@ -608,7 +625,7 @@ def make_worlds(
                 proxy = swift_server
             else:
                 proxy = add_swift_store(stack, swift_server, config)
-            service = release(config=config, fastio=fastio, flavor=flavor)
+            service = release(config=config, fastio=fastio, flavor=flavor, **options)
             service.start()
             stack.callback(lambda: service.stop(keep_logs=request.session.testsfailed > failed_before))
             return World(service, Api(service.http_port, timeout=100), full, proxy)
@@ -621,6 +638,14 @@ def test_the_same_as_stock(worlds: list[World], scenario: Scenario) -> None:
     if scenario in SLOW and worlds[0].service.name != "glance-33":
         pytest.skip("half a minute, and done with glance 33")
     compare(worlds, scenario)
+
+
+@pytest.mark.parametrize("scenario", GIVEN_AWAY, ids=lambda scenario: scenario.__name__)
+def test_the_same_as_stock_without_a_worker(giving_worlds: list[World], scenario: Scenario) -> None:
+    in_cache = giving_worlds[0].service.chosen["flavor"] == "caching"
+    if scenario not in (CACHE_SCENARIOS if in_cache else SCENARIOS):
+        pytest.skip("with the cache" if in_cache else "without the cache")
+    compare(giving_worlds, scenario)
 
 
 @pytest.mark.parametrize("scenario", CACHE_SCENARIOS, ids=lambda scenario: scenario.__name__)

@@ -49,7 +49,8 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
             end = len(last) - (size - length)
             pieces[-1], self._buffer = last[:end], last[end:]
         data = b"".join(pieces)
-        _counts.took(len(data))
+        _counts.calls += 1
+        _counts.bytes += len(data)
         return data
 
     return read

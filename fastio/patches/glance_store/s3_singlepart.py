@@ -50,7 +50,8 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
                 verifier.update(chunk)
         if image_size != 0 and total_bytes != image_size:
             raise _wrong_size(upstream, "Size mismatch", image_size, total_bytes)
-        _counts.took(total_bytes)
+        _counts.calls += 1
+        _counts.bytes += total_bytes
         s3_client.put_object(Body=image_data.getvalue(), Bucket=bucket, Key=key)
         hash_hex = multihash.hexdigest()
         checksum_hex = checksum.hexdigest()

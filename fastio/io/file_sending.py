@@ -1,0 +1,37 @@
+"""Sends the bytes of a file to a socket without reading them: from a mapping on the same host, else by the kernel."""
+
+import contextlib
+import errno
+import os
+from typing import Any
+
+from fastio.io import mapped
+
+#: What the connection fails with, and not the file.
+OF_CONNECTION = {
+    errno.EPIPE, errno.ECONNRESET, errno.ECONNABORTED, errno.ENOTCONN, errno.ETIMEDOUT, errno.EBADF,
+    errno.ESHUTDOWN, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN,
+}  # fmt: skip
+
+
+def is_local(connection: Any) -> bool:
+    """Whether the client is on this host: both ends have the same address."""
+    try:
+        return connection.getpeername()[:1] == connection.getsockname()[:1]
+    except OSError:
+        return False
+
+
+def send(out: int, file: int, position: int, count: int, mapping: bool) -> int:
+    """Send up to ``count`` bytes of ``file`` from ``position`` on; returns how many were sent, 0 at the file's end.
+
+    :param out: descriptor of a socket
+    :param file: descriptor of a file
+    :param count: at least 1
+    :param mapping: from a mapping, if that can be; for a client on this host, see :mod:`fastio.io.mapped`
+    :raises OSError: what sending has failed with; the connection's are in :data:`OF_CONNECTION`
+    """
+    if mapping:
+        with contextlib.suppress(mapped.NotMapped):
+            return mapped.send(out, file, position, count)
+    return os.sendfile(out, file, position, count)

@@ -1,0 +1,118 @@
+"""Whether uWSGI gives the connection of a request away, and how: what is known of it, and of its options.
+
+A request has a copy of its connection's descriptor made. uWSGI closes its own at the end of the request, which ends
+nothing while there is the copy: it calls ``close()``, and never ``shutdown()``.
+
+uWSGI's own offload threads do not do here. Python cannot ask for them: ``uwsgi.offload()`` does nothing in 2.0. With
+``wsgi.file_wrapper`` they send a file from its first byte to its last, whatever range was asked for, and nobody hears
+how much of it the client got.
+"""
+
+import functools
+import os
+import sys
+from typing import Any
+
+from fastio.concurrency import current
+
+#: Releases whose code has been read: what ends a request is the same in all of them.
+KNOWN = ("2.0.21", "2.0.28", "2.0.31")
+
+#: Options that neither change what is sent on a connection, nor end a worker that has nothing to do.
+_HARMLESS = {
+    "ini", "xml", "yaml", "json", "include", "config", "strict", "set-placeholder", "plugin", "plugins", "plugin-dir",
+    "plugins-dir", "need-plugin", "need-plugins", "autoload",
+    "http-socket", "http-auto-chunked", "http-chunked-input", "http-raw-body", "http-timeout", "http-connect-timeout",
+    "listen", "buffer-size", "post-buffering", "post-buffering-bufsize", "socket-timeout", "so-keepalive",
+    "tcp-nodelay", "tcp-fast-open", "so-send-timeout", "reuse-port", "freebind", "chmod-socket", "chown-socket",
+    "umask", "add-header", "rem-header", "del-header", "thunder-lock", "http-keepalive",
+    "chunked-input-limit", "chunked-input-timeout",
+    "processes", "workers", "threads", "thread-stacksize", "threads-stacksize", "enable-threads", "master",
+    "lazy-apps", "lazy", "single-interpreter", "need-app", "vacuum", "die-on-term", "exit-on-reload", "no-orphans",
+    "procname", "auto-procname", "procname-prefix", "procname-prefix-spaced", "procname-append", "procname-master",
+    "uid", "gid", "chdir", "pidfile", "pidfile2", "safe-pidfile", "safe-pidfile2", "daemonize", "daemonize2",
+    "harakiri", "harakiri-verbose", "reload-mercy", "worker-reload-mercy", "master-fifo", "touch-reload",
+    "touch-workers-reload", "touch-chain-reload", "hook-master-start", "start-time", "env", "unenv", "rlimit-as",
+    "max-fd", "close-on-exec", "close-on-exec2", "limit-post", "limit-as", "memory-report", "cpu-affinity",
+    "auto-fork-server", "signal-timeout", "stats", "stats-server", "stats-http", "stats-no-cores", "stats-no-metrics",
+    "disable-logging", "log-4xx", "log-5xx", "log-date", "log-format", "log-master", "log-maxsize", "log-micros",
+    "log-prefix", "log-reopen", "log-slow", "log-x-forwarded-for", "log-zero", "logdate", "logformat", "logger",
+    "logto", "logto2", "req-logger",
+    "logfile-chown", "logfile-chmod", "threaded-logger", "touch-logreopen", "touch-logrotate", "log-syslog",
+    "syslog", "ignore-sigpipe", "ignore-write-errors", "manage-script-name", "mount", "name", "module", "wsgi",
+    "wsgi-file", "file", "callable", "import", "pyimport", "pymodule-alias", "pythonpath", "python-path", "pp", "home",
+    "virtualenv", "venv", "pyhome", "pyargv", "pyrun", "py-call-osafterfork", "py-call-uwsgi-fork-hooks",
+    "skip-atexit-teardown", "no-site", "optimize", "wsgi-env-behaviour", "py-tracebacker", "python-worker-override",
+    "wsgi-disable-file-wrapper", "wsgi-accept-buffer", "wsgi-strict",
+}  # fmt: skip
+#: Plugins that leave the connections to uWSGI's own core.
+_PLUGINS = {"python", "python3", "http", "logfile", "logsocket", "syslog", "rsyslog", "stats_pusher_file"}
+_OFF = {b"false", b"off", b"no", b"0"}
+#: Seconds for which a client may leave no room in its connection, where the option does not say.
+_PATIENCE = 4
+
+
+def module() -> Any:
+    """uWSGI's own module; None in any other server."""
+    return sys.modules.get("uwsgi")
+
+
+def why_not() -> str:
+    """Why connections cannot be given away here; empty if they can."""
+    if "gunicorn.workers" in sys.modules:
+        return "gunicorn shuts a connection down when it has the whole response, or keeps it for the next request"
+    if module() is None:
+        return "the server is not uWSGI"
+    return "there are green threads in this process" if current.is_green() else _why_not()
+
+
+@functools.cache
+def _why_not() -> str:
+    uwsgi = module()
+    version = uwsgi.version.decode()
+    if version not in KNOWN:
+        return f"uWSGI {version} is not known, only {', '.join(KNOWN)}"
+    unknown = sorted(set(uwsgi.opt) - _HARMLESS)
+    if unknown:
+        return f"what uWSGI does with the option {unknown[0]} is not known"
+    plugins = {name.strip() for key in uwsgi.opt if "plugin" in key and "dir" not in key for name in _values(key)}
+    if plugins - _PLUGINS:
+        return f"what uWSGI's plugin {min(plugins - _PLUGINS)} does is not known"
+    removed = {name.strip().lower() for key in ("rem-header", "del-header") for name in _values(key)}
+    if "content-length" in removed:
+        return "uWSGI removes Content-Length, without which an answer that was cut off would look whole"
+    if "http-socket" not in uwsgi.opt:
+        return "uWSGI has no http-socket"
+    if not (_is_on("enable-threads") or "threads" in uwsgi.opt):
+        return "uWSGI runs no threads of Python's without enable-threads"
+    return ""
+
+
+def _values(option: str) -> list[str]:
+    """What an option is set to, each of its parts."""
+    found = module().opt.get(option, [])
+    parts = found if isinstance(found, list) else [found]
+    return [text for part in parts if isinstance(part, bytes) for text in part.decode().split(",")]
+
+
+def _is_on(option: str) -> bool:
+    value = module().opt.get(option, b"off")
+    return value is True or value.lower() not in _OFF
+
+
+def patience() -> int:
+    """Seconds for which a client may leave no room in its connection, as uWSGI has it."""
+    given = _values("socket-timeout")
+    return int(given[-1]) if given else _PATIENCE
+
+
+def connection() -> int:
+    """A copy of the descriptor of this request's connection, which outlives the request.
+
+    :raises OSError: there is none to be had, or it is in blocking mode
+    """
+    copy = os.dup(module().connection_fd())
+    if os.get_blocking(copy):
+        os.close(copy)
+        raise OSError("the connection is in blocking mode")
+    return copy

@@ -1,0 +1,305 @@
+"""``glance_slow_clients``: downloads do not hold the workers of uWSGI while their clients read.
+
+glance 33 has no server of its own. Under uWSGI, a worker that sends an image answers nobody else until the client has
+read it. With this patch, a worker sends the headers and gives the transfer away, to the one thread of its process that
+sends images from their files to all its clients (:mod:`fastio.io.transfers`). For uWSGI the request is over then.
+
+What glance does at the end of a body is done when the transfer has ended, and with the bytes that were really sent:
+upstream's code is then given pieces of the file in place of their bytes (:mod:`fastio.io.file_pieces`), and an error is
+the one that reading raises. A worker that is told to end finishes its transfers, as long as uWSGI has mercy.
+
+A body that other code has to see, an answer without ``Content-Length``, TLS, a server or an option of it that is not
+known, and more transfers than the setting ``transfers`` allows: all these are upstream's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from fastio import config, counters, log
+from fastio.counters import Cause, Reason
+from fastio.io import file_pieces
+from fastio.io.transfers import Transfer, sender
+from fastio.patches.glance import _bodies, _uwsgi
+from fastio.patching.proxy import Proxy
+from fastio.patching.registry import Layer, Patch, Target
+
+_counts = counters.of(__name__)
+
+#: The first Python for which there is a glance 33.
+PYTHON = "3.11"
+#: Bytes of an image that are read before its headers are sent, so that what cannot be read is upstream's to tell.
+FIRST = 64 * config.KIB
+
+
+def make_init_app(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
+    """``init_app``, whose application gives transfers away."""
+
+    def init_app(*args: Any, **kwargs: Any) -> Any:
+        return Application(wrapped(*args, **kwargs), hook)
+
+    return init_app
+
+
+def make_drain_workers(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
+    """``drain_workers``, which uWSGI calls as a worker ends: transfers go on until they have ended, too."""
+
+    def drain_workers(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return wrapped(*args, **kwargs)
+        finally:
+            sender.wait()
+
+    return drain_workers
+
+
+class Application(Proxy):
+    """glance's application."""
+
+    def __init__(self, wrapped: Any, hook: Any) -> None:
+        super().__init__(wrapped)
+        self._hook = hook
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
+        application = self.__wrapped__
+        if not self._hook.active or environ["REQUEST_METHOD"] != "GET" or _uwsgi.why_not():
+            return application(environ, start_response)
+        # The server empties its own as the request ends, and glance looks at it as the transfer does.
+        environ = dict(environ)
+        # glance's own code changes the path.
+        request = f"GET {environ.get('PATH_INFO', '')}"
+        answer = Answer(start_response)
+        body = application(environ, answer)
+        if _bodies.source(body) is None:
+            return body
+        # The server is not Python. Between it and this there may be code that has to see each byte.
+        direct = sys._getframe().f_back is None
+        if answer.part is None:
+            why_not = Reason.FRAMING
+        else:
+            download = Download(body, answer.part, request)
+            if direct and _bodies.start(body, download.use):
+                return download
+            why_not = Reason.WRAPPED_BODY
+        _counts.fell_back(why_not)
+        return body
+
+
+class Part(NamedTuple):
+    """What of an image the client has been told that it gets."""
+
+    begin: int
+    length: int
+    whole: bool
+
+
+class Answer:
+    """The server's ``start_response``, and what it was given."""
+
+    def __init__(self, start_response: Callable[..., Any]) -> None:
+        self._start_response = start_response
+        #: None if the client is not told
+        self.part: Part | None = None
+
+    def __call__(self, status: str, headers: list[tuple[str, str]], *more: Any) -> Any:
+        named = {name.lower(): value for name, value in headers}
+        whole = status.startswith("200")
+        range = "bytes 0-" if whole else named.get("content-range", "") if status.startswith("206") else ""
+        begin = re.match(r"bytes (\d+)-", range)
+        length = named.get("content-length", "")
+        if begin and length.isdecimal() and "transfer-encoding" not in named:
+            self.part = Part(int(begin[1]), int(length), whole)
+        return self._start_response(status, headers, *more)
+
+
+class Download:
+    """The body that the server is given: empty, if the transfer can be given away; else as upstream has it."""
+
+    def __init__(self, body: Any, part: Part, request: str) -> None:
+        self._body = body
+        self._part = part
+        self._request = request
+        self._chunks = self._iterate()
+        self._file: file_pieces.PieceFile | None = None
+        self._given = False
+        self._began = time.monotonic()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._body, name)
+
+    def __iter__(self) -> Download:
+        return self
+
+    def __next__(self) -> bytes:
+        return next(self._chunks)
+
+    def close(self) -> None:
+        """Called by the server at the end of the request; the body is closed at the end of the transfer."""
+        if not self._given:
+            self._chunks.close()
+            self._close_body()
+
+    def _close_body(self) -> None:
+        if hasattr(self._body, "close"):
+            self._body.close()
+
+    def use(self, file: file_pieces.PieceFile) -> bool:
+        """Take note of the file that the body comes from."""
+        self._file = file if file.start(FIRST) else None
+        return self._file is not None
+
+    def _iterate(self) -> Any:
+        self._iterator = iter(self._body)
+        first = next(self._iterator, None)
+        if first is None:
+            return
+        file = self._file
+        if file is not None and file.begin is not None:
+            why_not = self._why_not(file, len(first))
+            if why_not is None:
+                # The server sends the headers. It comes back only if it could.
+                yield b""
+                why_not = self._give_away(file)
+                if why_not is None:
+                    return
+            file.stop()
+        else:
+            why_not = Reason.WRAPPED_BODY
+        _counts.fell_back(why_not)
+        yield first
+        yield from self._iterator
+
+    def _why_not(self, file: file_pieces.PieceFile, first: int) -> Cause | None:
+        """Why the rest is upstream's to send; None if the file has what the client has been told that it gets."""
+        begin, length, whole = self._part
+        there = os.fstat(file.fileno()).st_size - begin
+        if file.begin != begin or there < length or whole and there > length:
+            return Reason.FRAMING
+        if length <= first:
+            return Reason.SMALL
+        return None if len(sender) < most() else Reason.LIMIT
+
+    def _give_away(self, file: file_pieces.PieceFile) -> Cause | None:
+        """Have the transfer go on without the server; why not, if that cannot be."""
+        try:
+            connection = _uwsgi.connection()
+        except OSError:
+            return Reason.REFUSED
+        begin, length, _ = self._part
+        try:
+            transfer = Transfer(connection, file.fileno(), begin, begin + length, _uwsgi.patience(), self._ended)
+            self._context = _context()
+            self._given = sender.take(transfer, most())
+        finally:
+            if not self._given:
+                os.close(connection)
+        if not self._given:
+            return Reason.LIMIT
+        _counts.took()
+        return None
+
+    def _ended(self, transfer: Transfer) -> None:
+        """Do what glance does once the server has sent the body, or could not."""
+        if self._context is not None:
+            self._context.update_store()
+        _counts.moved(transfer.sent)
+        log.log(
+            log.INFO, "fastio: %s: %d of %d bytes sent in %.3f s%s", self._request, transfer.sent,
+            transfer.end - transfer.begin, time.monotonic() - self._began,
+            f": {transfer.error.strerror}" if transfer.error else "",
+        )  # fmt: skip
+        with _uncaught():
+            self._account(transfer)
+            if transfer.client_is_gone:
+                # As uWSGI tells the application.
+                raise OSError("write error")
+        with _uncaught():
+            self._close_body()
+
+    def _account(self, transfer: Transfer) -> None:
+        file = self._file
+        assert file is not None
+        file.end = transfer.position
+        while file.position < file.end:
+            piece = next(self._iterator, None)
+            if type(piece) is not file_pieces.Piece:
+                return
+            piece.sent += piece.left
+            piece.ended = True
+        if not transfer.client_is_gone:
+            # At the end of the file, or where it cannot be read: what upstream does is for upstream to do.
+            file.stop()
+            next(self._iterator, None)
+
+
+@contextlib.contextmanager
+def _uncaught() -> Iterator[None]:
+    """Does what the server does with what an application raises."""
+    try:
+        yield
+    except Exception:
+        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+
+
+def _context() -> Any:
+    """The context of this request, by which lines of the log name it; None if there is none."""
+    found = sys.modules.get("oslo_context.context")
+    return None if found is None else found.get_current()
+
+
+def most() -> int:
+    """Transfers of this process at a time: each has two descriptors, of half of those that there may be."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = config.effective().transfers
+    return most if soft == resource.RLIM_INFINITY else min(most, soft // 4)
+
+
+def notes() -> list[str]:
+    """What a report says besides, while the patch is wanted."""
+    why_not = _uwsgi.why_not()
+    return [f"glance_slow_clients: each download holds a worker, as upstream: {why_not}"] if why_not else []
+
+
+PATCH = Patch(
+    __name__,
+    summary="glance under uWSGI: a download holds no worker while its client reads",
+    changes="uWSGI takes the request for done, and logs it, when the headers are sent; its harakiri does not count "
+    "what comes after",
+    layer=Layer.REPLACE,
+    counted=False,
+    default=False,
+    after=("store_filesystem", "glance_cache", "glance_sendfile"),
+    targets=(
+        Target(
+            "glance.common.wsgi_app:init_app",
+            make_init_app,
+            contract="""
+                def init_app():
+                    uwsgi.atexit = drain_workers
+                    return config.load_paste_app('glance-api')
+            """,
+            needed_from=PYTHON,
+        ),
+        Target(
+            "glance.common.wsgi_app:drain_workers",
+            make_drain_workers,
+            contract="""
+                def drain_workers():
+                    pool_model.pool.shutdown()
+            """,
+            needed_from=PYTHON,
+        ),
+        *_bodies.targets(lambda: not _uwsgi.why_not()),
+    ),
+    requires=("glance >= 33.0, < 34",),
+    # Its own server, of eventlet, has a greenlet for each client.
+    not_needed_in=("glance < 33",),
+    notes=notes,
+)

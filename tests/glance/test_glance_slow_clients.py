@@ -1,0 +1,300 @@
+"""``glance_slow_clients`` in a real glance 33 under uWSGI: as stock, and nobody waits for who reads slowly."""
+
+import contextlib
+import http.client
+import os
+import random
+import re
+import resource
+import signal
+import sys
+import types
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fastio
+from benchmarks.backends.glance_service import Service
+from fastio.io import file_pieces
+from fastio.patches.glance import _bodies, _uwsgi, glance_slow_clients
+from tests.conftest import MONKEY_PATCHED
+from tests.eventually import until
+from tests.glance.sending import Sending, start_sending
+from tests.glance.test_glance_sendfile import all_that_comes, open_images
+
+NAME = "glance_slow_clients"
+MIB = 1 << 20
+#: More than the buffers of a connection take.
+DATA = random.Random(5).randbytes(20 * MIB + 321)
+
+services = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
+
+
+@pytest.fixture
+def start(serve: Callable[..., Service], tmp_path: Path) -> Callable[..., Sending]:
+    """``start(kind, uwsgi={option: value}, environment={…})`` starts glance 33 with one process and one thread."""
+
+    def started(kind: str = "patched", uwsgi: dict[str, str] | None = None, **settings: str) -> Sending:
+        def command(service: Any) -> list[str]:
+            found = super(Service, service).command()
+            ini = service.etc / "uwsgi.ini"
+            lines = [f"{name} = {value}" for name, value in (uwsgi or {}).items()]
+            ini.write_text(
+                "\n".join([ini.read_text(), *lines, *(f"env = {each}={settings[each]}" for each in settings)])
+            )
+            return found
+
+        settings.setdefault("FASTIO_ALSO", NAME)
+        return start_sending(serve, tmp_path, "glance-33", kind, threads=1, command=command)
+
+    return started
+
+
+def given_away(sending: Sending) -> list[tuple[int, int]]:
+    """Of each transfer that has ended: the bytes sent, and those that were to be sent."""
+    return [
+        (int(one), int(all)) for one, all in re.findall(r"fastio: GET \S+: (\d+) of (\d+) bytes", sending.service.log())
+    ]
+
+
+def requests(sending: Sending) -> int:
+    """How many requests for the data of an image have ended for uWSGI."""
+    return len(re.findall(r"GET \S+/file => generated", sending.service.log()))
+
+
+@contextlib.contextmanager
+def slow(sending: Sending, image: str) -> Iterator[http.client.HTTPResponse]:
+    """A download whose client has read its head, and no more."""
+    with sending.api.started_download(image) as response:
+        yield response
+
+
+def all_closed(sending: Sending) -> bool:
+    return not open_images(sending.service)
+
+
+@services
+def test_a_slow_client_holds_no_worker(start: Callable[..., Sending]) -> None:
+    sending = start()
+    image = sending.api.make(DATA)
+    with contextlib.ExitStack() as stack:
+        responses = [stack.enter_context(slow(sending, image)) for _ in range(3)]
+        # There is one worker, with one thread.
+        assert sending.api.ask("GET", "/v2/schemas/image").status == 200
+        assert sending.api.download(image).body == DATA
+        # The others have not ended.
+        until(partial(given_away, sending), "the line of the log")
+        assert given_away(sending) == [(len(DATA), len(DATA))]
+        for response in responses:
+            assert response.read() == DATA
+    sending.expect_notifications([("INFO", len(DATA))] * 4)
+    until(partial(all_closed, sending), "the files to be closed")
+
+
+@services
+def test_answers_are_those_of_stock(start: Callable[..., Sending]) -> None:
+    found = {}
+    for kind in ("stock", "patched"):
+        sending = start(kind)
+        image = sending.api.make(DATA)
+        port = sending.service.http_port
+        answers = [sending.api.download(image, Range=each) for each in ("bytes=100-5000099", "bytes=-10", "bytes=9-9")]
+        expected = [DATA[100:5000100], DATA[-10:], DATA[9:10]]
+        assert [answer.status for answer in answers] == [206] * 3
+        assert [answer.body for answer in answers] == expected
+        sending.api.abort_download(image, 3 * MIB)
+        head, body = all_that_comes(port, "HEAD", image)
+        assert body == b""
+        whole, body = all_that_comes(port, "GET", image)
+        assert body == DATA
+        # Nobody is told of the one that was not sent to the end.
+        sending.expect_notifications([("INFO", len(each)) for each in (*expected, DATA)])
+        until(partial(all_closed, sending), "the files to be closed")
+        ranges = [answer.headers.get("Content-Range") for answer in answers]
+        found[kind] = [[re.sub("[0-9a-f-]{32,36}", "", line) for line in (*head, *whole)], ranges]
+        sent = [sizes for sizes in given_away(sending) if sizes[0] == sizes[1]]
+        assert sent == ([] if kind == "stock" else [(5000000, 5000000), (len(DATA), len(DATA))])
+    assert found["patched"] == found["stock"]
+
+
+@services
+def test_a_worker_that_is_told_to_end_finishes_first(start: Callable[..., Sending]) -> None:
+    sending = start()
+    image = sending.api.make(DATA)
+    (worker,) = sending.service.workers()
+    with slow(sending, image) as response:
+        os.kill(worker, signal.SIGHUP)
+        until(lambda: "Gracefully killing worker" in sending.service.log(), "the worker to be told")
+        assert response.read() == DATA
+    sending.expect_notifications([("INFO", len(DATA))])
+    until(lambda: worker not in sending.service.workers(), "the next worker")
+    assert sending.api.download(image).body == DATA
+    until(lambda: requests(sending) >= 2, "the end of the request")
+    before = requests(sending)
+    with slow(sending, image) as response:
+        # uWSGI ends a worker that has a request at once. This one's line comes when it has none any more.
+        until(lambda: requests(sending) == before + 1, "the end of the request")
+        sending.service.expect_end()
+        sending.service.signal(signal.SIGTERM)
+        until(lambda: "killing workers" in sending.service.log(), "the workers to be told")
+        assert response.read() == DATA
+    until(lambda: not sending.service.pids(), "the end")
+
+
+@services
+def test_beyond_the_mercy_of_uwsgi_the_answer_is_cut_off(start: Callable[..., Sending]) -> None:
+    sending = start(uwsgi={"worker-reload-mercy": "1"})
+    image = sending.api.make(DATA)
+    (worker,) = sending.service.workers()
+    with slow(sending, image) as response:
+        sending.service.expect_end()
+        sending.service.signal(signal.SIGTERM)
+        until(lambda: not sending.service.pids(), "the end")
+        with pytest.raises((http.client.IncompleteRead, ConnectionResetError)) as caught:
+            response.read()
+    if isinstance(caught.value, http.client.IncompleteRead):
+        assert DATA.startswith(caught.value.partial)
+
+
+@services
+def test_what_is_beyond_the_limit_is_stock(start: Callable[..., Sending]) -> None:
+    sending = start(FASTIO_TRANSFERS="1")
+    image = sending.api.make(DATA)
+    with slow(sending, image) as response:
+        # This one holds the worker.
+        assert sending.api.download(image).body == DATA
+        assert given_away(sending) == []
+        assert response.read() == DATA
+    sending.expect_notifications([("INFO", len(DATA))] * 2)
+    until(partial(given_away, sending), "the line of the log")
+    assert given_away(sending) == [(len(DATA), len(DATA))]
+
+
+@services
+def test_what_is_not_known_of_the_server_is_left_alone(start: Callable[..., Sending]) -> None:
+    sending = start(uwsgi={"max-requests": "1000"})
+    image = sending.api.make(DATA)
+    assert sending.api.download(image).body == DATA
+    assert given_away(sending) == []
+
+
+UWSGI = {"http-socket": b":9292", "enable-threads": True}
+
+
+@pytest.fixture
+def uwsgi(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.SimpleNamespace]:
+    """The module that a program has in uWSGI."""
+    module = types.SimpleNamespace(version=b"2.0.31", opt=dict(UWSGI))
+    monkeypatch.setattr(_uwsgi, "module", lambda: module)
+    monkeypatch.setattr(_uwsgi.current, "is_green", lambda: False)
+    _uwsgi._why_not.cache_clear()
+    yield module
+    _uwsgi._why_not.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("version", "options", "why_not"),
+    [
+        ("2.0.31", UWSGI, ""),
+        ("2.0.21", {"http-socket": [b":1", b":2"], "threads": b"4", "socket-timeout": b"10"}, ""),
+        ("2.0.31", {**UWSGI, "rem-header": b"Server", "plugins": b"python3,http"}, ""),
+        ("2.1.0", UWSGI, "uWSGI 2.1.0 is not known"),
+        ("2.0.31", {**UWSGI, "route-run": b"chunked:"}, "option route-run is not known"),
+        ("2.0.31", {**UWSGI, "socket": b":3031"}, "option socket is not known"),
+        ("2.0.31", {**UWSGI, "https-socket": b":3031,a,b"}, "option https-socket is not known"),
+        ("2.0.31", {**UWSGI, "gevent": b"100"}, "option gevent is not known"),
+        ("2.0.31", {**UWSGI, "rem-header": [b"Server", b"Content-Length"]}, "removes Content-Length"),
+        ("2.0.31", {**UWSGI, "plugins": b"python3,transformation_gzip"}, "plugin transformation_gzip"),
+        ("2.0.31", {"enable-threads": True}, "no http-socket"),
+        ("2.0.31", {**UWSGI, "enable-threads": b"false"}, "without enable-threads"),
+    ],
+)
+def test_which_servers_do(uwsgi: types.SimpleNamespace, version: str, options: dict[str, Any], why_not: str) -> None:
+    uwsgi.version, uwsgi.opt = version.encode(), options
+    assert why_not in _uwsgi.why_not() and bool(why_not) == bool(_uwsgi.why_not())
+
+
+def test_gunicorn_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gunicorn.workers", types.ModuleType("gunicorn.workers"))
+    assert "gunicorn shuts a connection down" in _uwsgi.why_not()
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "part"),
+    [
+        ("200 OK", {"Content-Length": "5"}, (0, 5, True)),
+        ("206 Partial Content", {"content-length": "5", "Content-Range": "bytes 3-7/100"}, (3, 5, False)),
+        ("206 Partial Content", {"Content-Length": "5"}, None),
+        ("404 Not Found", {"Content-Length": "5"}, None),
+        ("200 OK", {}, None),
+        ("200 OK", {"Content-Length": "-5"}, None),
+        ("200 OK", {"Content-Length": "5", "Transfer-Encoding": "chunked"}, None),
+    ],
+)
+def test_what_the_client_has_been_told(status: str, headers: dict[str, str], part: tuple[int, ...] | None) -> None:
+    given: list[Any] = []
+    answer = glance_slow_clients.Answer(lambda *all: given.append(all))
+    answer(status, list(headers.items()))
+    assert (given, answer.part) == ([(status, list(headers.items()))], part)
+
+
+def test_a_file_that_begins_elsewhere_is_left_to_upstream(tmp_path: Path) -> None:
+    (tmp_path / "image").write_bytes(DATA[:MIB])
+    with open(tmp_path / "image", "rb") as file:
+        pieces = file_pieces.PieceFile(file)
+
+        def body() -> Iterator[bytes]:
+            file.seek(4096)
+            yield from iter(lambda: pieces.read(128 * 1024), b"")
+
+        download = glance_slow_clients.Download(body(), glance_slow_clients.Part(0, MIB, True), "GET")
+        assert download.use(pieces)
+        assert b"".join(download) == DATA[4096:MIB]
+
+
+@pytest.mark.parametrize(
+    ("descriptors", "most"), [(100, 25), (4 * 7, 7), (4 * 8, 7), (1 << 20, 7), (resource.RLIM_INFINITY, 7)]
+)
+def test_how_many_at_a_time(monkeypatch: pytest.MonkeyPatch, descriptors: int, most: int) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (descriptors, descriptors))
+    with fastio.patched(NAME, transfers=7 if most == 7 else 256):
+        assert glance_slow_clients.most() == most
+
+
+def test_how_long_a_client_may_take(uwsgi: types.SimpleNamespace) -> None:
+    assert _uwsgi.patience() == 4
+    uwsgi.opt["socket-timeout"] = b"10"
+    assert _uwsgi.patience() == 10
+
+
+def test_a_report_tells_which_server_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not any(NAME in note for note in fastio.status().notes)
+    with fastio.patched(NAME) as report:
+        (note,) = (note for note in report.notes if NAME in note)
+        assert note.endswith("the server is not uWSGI")
+
+
+def test_a_body_that_other_code_has_to_see_is_left_to_it(uwsgi: types.SimpleNamespace, tmp_path: Path) -> None:
+    """Here it is a function of Python's that calls the application, and not the server."""
+
+    (tmp_path / "image").write_bytes(b"data")
+    image = types.SimpleNamespace()
+
+    def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterator[bytes]:
+        start_response("200 OK", [("Content-Length", "4")])
+        body = (each for each in iter(lambda: image.fp.read(2), b""))
+        _bodies._sources[body] = image
+        return body
+
+    given: list[Any] = []
+    hook = types.SimpleNamespace(active=True)
+    wrapper = glance_slow_clients.Application(application, hook)
+    with open(tmp_path / "image", "rb") as file:
+        image.fp = file_pieces.PieceFile(file)
+        body = wrapper({"REQUEST_METHOD": "GET"}, lambda *args: given.append(args))
+        assert type(body) is types.GeneratorType
+        assert b"".join(body) == b"data"
+    assert given == [("200 OK", [("Content-Length", "4")])]
