@@ -5,7 +5,7 @@
     python -m benchmarks.load run plan.json --output DIRECTORY --bind 0.0.0.0:5557 --workers 8
     python -m benchmarks.load worker HOST:5557 --keep                           # on each of the other machines
     python -m benchmarks.load init plan.json                                    # make the container; dispose: remove it
-    python -m benchmarks.load analyze DIRECTORY ... --result results/load.json
+    python -m benchmarks.load analyze DIRECTORY ... --result results/load.json --histograms run.hlog
     python -m benchmarks.load workload cosbench.xml --output DIRECTORY --watch swift=swift- --agent 10.0.0.2
     python -m benchmarks.load agent 0.0.0.0:5558                                # on each machine of the service
     python -m benchmarks.load path --to 10.0.0.2:8080 --rate 50MiB              # a slower network
@@ -46,6 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         return chosen.command(chosen)
+    except ModuleNotFoundError as error:
+        print(f"{error}, which the load generator needs: pip install -e '.[bench,load]'", file=sys.stderr)
+        return 2
     except (Wrong, Failed, OSError) as error:
         print(error, file=sys.stderr)
         return 1 if isinstance(error, Failed) else 2
@@ -75,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     analyze.set_defaults(command=_analyze)
     analyze.add_argument("directory", type=Path, nargs="+", help="the --output of a run")
     analyze.add_argument("--result", type=Path, metavar="FILE", help="write a result, for tables, plots and compare")
+    analyze.add_argument("--histograms", type=Path, metavar="FILE", help="write a log of HdrHistograms, of one run")
     _workload_commands(commands)
     return parser
 
@@ -180,7 +184,16 @@ def _run(chosen: argparse.Namespace) -> int:
         # A directory with half a run in it is none that can be analysed.
         shutil.rmtree(output, ignore_errors=True)
         raise
-    return 0
+    return _judged(output) if plan.goals else 0
+
+
+def _judged(directory: Path) -> int:
+    """Show what a run was to reach; the exit status."""
+    from benchmarks.load import analysis, report
+
+    table, met = report.goals([analysis.read(directory)])
+    terminal.Terminal().table(table)
+    return 0 if met else 1
 
 
 def _runner() -> ModuleType:
@@ -316,14 +329,23 @@ def _analyze(chosen: argparse.Namespace) -> int:
     if any((directory / SUMMARY).exists() for directory in chosen.directory):
         if len(chosen.directory) > 1:
             raise PlanError("of workloads one directory at a time can be analysed")
+        if chosen.histograms is not None:
+            raise PlanError("--histograms is of a run, and this is a workload: give the directory of one of its works")
         _show_workload(chosen.directory[0], chosen.result)
         return 0
+    if chosen.histograms is not None and len(chosen.directory) > 1:
+        raise PlanError("--histograms is of one run at a time")
     runs = [analysis.read(directory) for directory in chosen.directory]
     result = report.result(runs)
-    terminal.Terminal().tables([report.table(runs), *tables.tables(result)])
+    judged, met = report.goals(runs)
+    terminal.Terminal().tables([report.table(runs), *tables.tables(result), *([judged] if judged.rows else [])])
     if chosen.result is not None:
         result.write(chosen.result)
-    return 0
+    if chosen.histograms is not None:
+        from benchmarks.load import histograms
+
+        histograms.write(runs[0], chosen.histograms)
+    return 0 if met else 1
 
 
 if __name__ == "__main__":

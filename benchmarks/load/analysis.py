@@ -24,7 +24,7 @@ VERSION = 1
 
 #: Seconds of a segment.
 SEGMENT = 1.0
-PERCENTILES = (50, 90, 99)
+PERCENTILES = (50, 90, 99, 99.9)
 #: Errors that are counted by their whole text.
 DIFFERENT_ERRORS = 100
 
@@ -35,6 +35,8 @@ PHASES = {
     "first_byte": ("start", "first_byte"),
     "transfer": ("first_byte", "end"),
     "whole": ("start", "end"),
+    # A service that stalls also delays what has not begun, which the time from the start does not show.
+    "from_due": ("due", "end"),
 }
 
 
@@ -57,6 +59,8 @@ class Operations:
     bytes: numpy.ndarray
     status: numpy.ndarray
     failed: numpy.ndarray
+    #: when it was to start; NaN in a closed loop
+    due: numpy.ndarray
 
     def __len__(self) -> int:
         return len(self.start)
@@ -68,7 +72,18 @@ class Operations:
     def milliseconds(self, phase: str) -> numpy.ndarray:
         """How long a phase of :data:`PHASES` took, of those that went well."""
         begin, end = (getattr(self, moment) for moment in PHASES[phase])
-        return (end - begin)[~self.failed] * 1000
+        taken = (end - begin)[~self.failed] * 1000
+        return taken[~numpy.isnan(taken)]
+
+    @property
+    def open(self) -> bool:
+        """Whether they were due at a rate."""
+        return bool(len(self)) and not numpy.isnan(self.due).any()
+
+    @property
+    def begin(self) -> numpy.ndarray:
+        """When each of them was to start, or did in a closed loop."""
+        return self.due if self.open else self.start
 
 
 @dataclass
@@ -118,8 +133,11 @@ def read(directory: Path) -> Run:
         raise RunError(f"{directory}: not a single operation was recorded")
     if plan.total and not plan.seconds and len(rows) < plan.total:
         doubts.append(f"only {len(rows)} of {plan.total} operations were carried out")
-    started = float(rows["start"].min())
     columns = {name: numpy.ascontiguousarray(rows[name]) for name in _ROW.names or ()}
+    late = columns.pop("late")
+    due = numpy.where(late < 0, numpy.nan, columns["start"] - late)
+    started = float(numpy.fmin(columns["start"], due).min())
+    columns["due"] = due - started
     columns["start"] = start = columns["start"] - started
     for moment in ("sent", "first_byte", "end"):
         columns[moment] = numpy.where(columns[moment] < 0, numpy.nan, start + columns[moment])
@@ -129,7 +147,7 @@ def read(directory: Path) -> Run:
 #: An operation as it was recorded, in a small fraction of the memory that objects would take.
 _ROW = numpy.dtype([
     ("kind", "U8"), ("number", "q"), ("user", "q"), ("start", "d"), ("sent", "d"), ("first_byte", "d"), ("end", "d"),
-    ("bytes", "q"), ("status", "q"), ("failed", "?"),
+    ("bytes", "q"), ("status", "q"), ("failed", "?"), ("late", "d"),
 ])  # fmt: skip
 
 
@@ -148,7 +166,7 @@ def _rows(
         reader = records.Reader(path)
         for record in reader:
             user, start = worker["worker"] << 32 | record.user, record.start - worker["clock_offset"]
-            yield (record.operation, record.number, user, start, *record[4:9], bool(record.error))
+            yield (record.operation, record.number, user, start, *record[4:9], bool(record.error), record.late)
             if record.error:
                 _count(errors, record.error)
         if reader.truncated:
@@ -163,7 +181,13 @@ def _count(errors: dict[str, int], error: str) -> None:
 
 
 def window(operations: Operations) -> Window:
-    """From when every user has finished one operation until the first starts its last."""
+    """From when every user has finished one operation until the first starts its last.
+
+    In an open loop it is the time in which operations were due. Their rate is the same from the first to the last, and
+    those who still wait at the end count as well.
+    """
+    if operations.open:
+        return Window(0.0, float(operations.due.max()) or SEGMENT, True)
     users, user = numpy.unique(operations.user, return_inverse=True)
     first_end, last_start = numpy.full(len(users), numpy.inf), numpy.full(len(users), -numpy.inf)
     numpy.minimum.at(first_end, user, operations.end)
@@ -175,8 +199,9 @@ def window(operations: Operations) -> Window:
 
 
 def begun_within(operations: Operations, part: Window) -> Operations:
-    """The operations whose start counts."""
-    return operations.only((operations.start >= part.begin) & (operations.start < part.end))
+    """The operations whose start counts, or in an open loop the moment at which they were due."""
+    begin = operations.begin
+    return operations.only((begin >= part.begin) & (begin <= part.end if operations.open else begin < part.end))
 
 
 class Segment(NamedTuple):
@@ -228,7 +253,7 @@ def percentiles(operations: Operations, phase: str) -> dict[str, float]:
     taken = operations.milliseconds(phase)
     if not len(taken):
         return {}
-    return {f"p{each}": float(figure) for each, figure in zip(PERCENTILES, numpy.percentile(taken, PERCENTILES),
+    return {f"p{each:g}": float(figure) for each, figure in zip(PERCENTILES, numpy.percentile(taken, PERCENTILES),
                                                               strict=True)}  # fmt: skip
 
 

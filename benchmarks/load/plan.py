@@ -21,6 +21,13 @@ SELECTIONS = ("each", "random")
 PROTOCOLS = ("glance", "swift", "s3", "logs", "mock")
 DIVISIONS = ("none", "container", "object")
 CONTENTS = ("random", "log")
+#: When operations begin: as soon as a user is free, or at moments that the service has no influence on.
+CLOSED, CONSTANT, POISSON = "closed", "constant", "poisson"
+ARRIVALS = (CLOSED, CONSTANT, POISSON)
+#: What a plan can ask of its run. Times are from when an operation was due, or in a closed loop from its start.
+AT_MOST = ("p50_ms", "p90_ms", "p99_ms", "p99.9_ms", "error_ratio")
+AT_LEAST = ("operations_per_second", "mb_per_second")
+GOALS = (*AT_MOST, *AT_LEAST)
 
 
 class PlanError(Wrong):
@@ -130,6 +137,11 @@ class Plan:
     :param patience: seconds that an operation may take; then it has failed
     :param verify: every byte that is read is compared with what it should be; else only their number
     :param think: seconds that a user waits after each operation
+    :param arrivals: one of :data:`ARRIVALS`: ``closed``: a user begins an operation when its last one has ended;
+        ``constant`` and ``poisson``: operations are due at a ``rate`` (an open loop), at equal intervals, or at random
+        as from independent clients
+    :param rate: operations a second that are due, of all workers together; 0 in a closed loop
+    :param goals: what the run has to reach, by the names of :data:`GOALS`
     """
 
     protocol: str
@@ -148,6 +160,9 @@ class Plan:
     patience: float = 60
     verify: bool = True
     think: float = 0
+    arrivals: str = CLOSED
+    rate: float = 0
+    goals: Mapping[str, float] = field(default_factory=dict)
     #: What a report says of the run beside the plan: what the server was, say.
     labels: Mapping[str, Any] = field(default_factory=dict)
 
@@ -161,6 +176,14 @@ class Plan:
         _number("seed", self.seed, 0, whole=True)
         _number("patience", self.patience, 0, more=True)
         _number("think", self.think, 0)
+        _one_of("arrivals", self.arrivals, ARRIVALS)
+        _number("rate", self.rate, 0, more=self.open)
+        self._check_arrivals()
+        if not isinstance(self.goals, Mapping):
+            raise PlanError(f"goals {self.goals!r} is not an object")
+        for name, value in self.goals.items():
+            _one_of("goals", name, GOALS)
+            _number(f"goals: {name}", value, 0)
         if not self.operations:
             raise PlanError("operations: there is none")
         if not self.total and not self.seconds:
@@ -169,6 +192,17 @@ class Plan:
             raise PlanError("operations: either all have containers, or none has")
         for operation in self.operations:
             self._check_division(operation)
+
+    @property
+    def open(self) -> bool:
+        """Whether operations are due at a rate, whatever the service does."""
+        return self.arrivals != CLOSED
+
+    def _check_arrivals(self) -> None:
+        if self.rate and not self.open:
+            raise PlanError(f"rate {self.rate!r} goes with arrivals {CONSTANT} or {POISSON}, not with {CLOSED}")
+        if self.think and self.open:
+            raise PlanError(f"think {self.think!r} goes with arrivals {CLOSED}: otherwise the rate says when to begin")
 
     def _check_division(self, operation: Operation) -> None:
         names = {"container": operation.containers, "object": operation.objects}.get(operation.division)

@@ -26,6 +26,8 @@ FLUSH_SECONDS = 1.0
 FLUSH_BYTES = 1 << 16
 #: Characters that are kept of an error.
 ERROR_LENGTH = 200
+#: The time of a phase that was not reached.
+NOT_REACHED = -1.0
 
 
 class RecordError(Wrong):
@@ -33,7 +35,7 @@ class RecordError(Wrong):
 
 
 class Record(NamedTuple):
-    """One operation. Times are in seconds; -1 for a phase that was not reached."""
+    """One operation. Times are in seconds; :data:`NOT_REACHED` for a phase that was not reached."""
 
     operation: str
     #: of the object
@@ -54,6 +56,12 @@ class Record(NamedTuple):
     status: int
     #: empty if all went well
     error: str
+    #: from when it was due until the start; :data:`NOT_REACHED` in a closed loop
+    late: float = NOT_REACHED
+
+
+#: The columns of older files, which were of closed loops.
+_OLDER = Record._fields[:-1]
 
 
 class Writer:
@@ -78,7 +86,7 @@ class Writer:
             (
                 record.operation, record.number, record.user, f"{record.start:.6f}", f"{record.sent:.6f}",
                 f"{record.first_byte:.6f}", f"{record.end:.6f}", record.bytes, record.status,
-                _one_line(record.error),
+                _one_line(record.error), f"{record.late:.6f}",
             )
         )  # fmt: skip
         self.count += 1
@@ -100,7 +108,8 @@ class Writer:
 
 
 def _one_line(error: str) -> str:
-    return " ".join(error.split())[:ERROR_LENGTH]
+    # csv of Python 3.10 neither writes nor reads a NUL.
+    return " ".join(error.replace("\0", " ").split())[:ERROR_LENGTH]
 
 
 class Reader:
@@ -134,13 +143,14 @@ class Reader:
 
     def __iter__(self) -> Iterator[Record]:
         rows = csv.reader(self._lines)
-        if next(rows, list(Record._fields)) != list(Record._fields):
+        columns = tuple(next(rows, Record._fields))
+        if columns not in (Record._fields, _OLDER):
             raise RecordError(f"{self.path}: other columns than {', '.join(Record._fields)}")
         for row in rows:
             try:
                 yield Record(
                     row[0], int(row[1]), int(row[2]), float(row[3]), float(row[4]), float(row[5]), float(row[6]),
-                    int(row[7]), int(row[8]), row[9],
+                    int(row[7]), int(row[8]), row[9], *map(float, row[10 : len(columns)]),
                 )  # fmt: skip
             except (ValueError, IndexError) as error:
                 raise RecordError(f"{self.path}: line {rows.line_num + 1}: {error}") from error

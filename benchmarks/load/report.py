@@ -4,17 +4,21 @@ Each second of the run is one of its rounds, so what is shown is the median seco
 by the rank test over their seconds. The seconds of warm-up and tail are there as warm-up.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.harness import machine, statistics
 from benchmarks.harness.results import CaseResult, Result, VariantResult
 from benchmarks.load import analysis
 from benchmarks.load.analysis import Operations, Run, Window
-from fastio.tables import Table, number
+from benchmarks.load.plan import AT_LEAST
+from fastio.tables import EMPTY, Table, number
 
 #: Parameters of a plan that say where, not what: two runs may differ in them without a word.
 PLACES = ("server", "labels")
+#: Seconds that the start of an operation of an open loop may be late: a busy generator's own delay.
+LATE_SECONDS = 0.05
+_PERCENTILES = tuple(f"p{each:g}" for each in analysis.PERCENTILES)
 
 
 def figures(run: Run, part: Window | None = None) -> dict[str, Any]:
@@ -54,31 +58,64 @@ def _measures(operations: Operations, part: Window) -> dict[str, Any]:
 
 def table(runs: Sequence[Run]) -> Table:
     """All runs at one glance, a row for each kind of operation."""
-    head = ["", "operation", "operations", "failed", "/s", "MiB/s", "p50 ms", "p90 ms", "p99 ms", "first byte p50 ms",
-            "p99 ms", "generator CPU"]  # fmt: skip
+    head = ["", "operation", "operations", "failed", "/s", "MiB/s", "p50 ms", "p90 ms", "p99 ms", "p99.9 ms",
+            "first byte p50 ms", "p99 ms", "generator CPU"]  # fmt: skip
     made = Table("Runs", head, [])
     for run in runs:
         part = analysis.window(run.operations)
         share = analysis.generator_cpu(run, part)
         for kind in sorted(set(run.operations.kind)):
             own = run.operations.only(run.operations.kind == kind)
-            made.rows.append([run.directory.name, kind, *_row(own, part), f"{share:.0%}"])
+            found = _measures(own, part)
+            made.rows.append([run.directory.name, kind, *_row(found), f"{share:.0%}"])
+            if own.open:
+                made.rows.append([run.directory.name, f"{kind}, from when due", *_row_from_due(found)])
         made.notes += [f"{run.directory.name}: {note}" for note in notes(run)]
     return made
 
 
-def _row(own: Operations, part: Window) -> list[str]:
-    found = _measures(own, part)
-    times = ("whole_p50_ms", "whole_p90_ms", "whole_p99_ms", "first_byte_p50_ms", "first_byte_p99_ms")
+def _row(found: Mapping[str, Any]) -> list[str]:
+    times = (*(f"whole_{each}_ms" for each in _PERCENTILES), "first_byte_p50_ms", "first_byte_p99_ms")
     moved = found["bytes"] / found["seconds"] / (1 << 20)
     rates = [number(found["operations_per_second"]), number(moved), *(number(found.get(name)) for name in times)]
     return [str(found["operations"]), str(found["failed"]), *rates]
+
+
+def _row_from_due(found: Mapping[str, Any]) -> list[str]:
+    return [*[EMPTY] * 4, *(number(found.get(f"from_due_{each}_ms")) for each in _PERCENTILES), *[EMPTY] * 3]
+
+
+def goals(runs: Sequence[Run]) -> tuple[Table, bool]:
+    """What the plans of runs ask for and what was reached, and whether that is all of it."""
+    made = Table("Goals", ["", "goal", "reached", "met"], [])
+    for run in runs:
+        found = figures(run)
+        found |= {"error_ratio": 1 - found["success_ratio"], "mb_per_second": found["bytes"] / found["seconds"] / 1e6}
+        phase = "from_due" if run.operations.open else "whole"
+        for name, bound in run.plan.goals.items():
+            reached = found.get(name, found.get(f"{phase}_{name}"))
+            least = name in AT_LEAST
+            # Where no operation went well there is no time, and no goal for it is met.
+            met = reached is not None and (reached >= bound if least else reached <= bound)
+            relation = "≥" if least else "≤"
+            made.rows.append(
+                [run.directory.name, f"{name} {relation} {bound:g}", number(reached), "yes" if met else "no"]
+            )
+    return made, all(row[-1] == "yes" for row in made.rows)
 
 
 def notes(run: Run) -> list[str]:
     """What makes a run doubtful, in words."""
     part = analysis.window(run.operations)
     found = list(run.doubts)
+    if run.operations.open:
+        late = (run.operations.start - run.operations.due)[~run.operations.failed]
+        part_late = float((late > LATE_SECONDS).mean()) if len(late) else 0.0
+        if part_late:
+            found.append(
+                f"{part_late:.1%} of the operations began more than {LATE_SECONDS * 1000:.0f} ms after they were due, "
+                f"the worst {float(late.max()):.3g} s: all {run.plan.users} users were busy"
+            )
     if not part.cut:
         found.append("too short for its warm-up and its tail to be cut: all of it counts")
     share = analysis.generator_cpu(run, part)
@@ -100,6 +137,8 @@ def result(runs: Sequence[Run]) -> Result:
         if any(run.operations.bytes[run.operations.kind == kind].any() for run in able):
             made.cases.append(_case(kind, able, f"{kind}: throughput", "MiB/s", "seconds"))
         made.cases.append(_case(kind, able, f"{kind}: time per operation", "ms", "whole_ms"))
+        if all(run.operations.open for run in able):
+            made.cases.append(_case(kind, able, f"{kind}: time from when it was due", "ms", "from_due_ms"))
         made.cases.append(_case(kind, able, f"{kind}: time to the first byte", "ms", "first_byte_ms"))
     return made
 
@@ -155,12 +194,12 @@ def _all_segments(own: Operations, part: Window) -> list[analysis.Segment]:
 
 def _segment_figures(own: Operations, segment: analysis.Segment) -> dict[str, Any]:
     end = segment.begin + segment.seconds
-    begun = own.only((own.start >= segment.begin) & (own.start < end))
+    begun = own.only((own.begin >= segment.begin) & (own.begin < end))
     found: dict[str, Any] = {
         "seconds": segment.seconds, "bytes": round(segment.bytes), "operations": segment.operations,
         "verified": not begun.failed.any(),
     }  # fmt: skip
-    for phase in ("whole", "first_byte"):
+    for phase in ("whole", "from_due", "first_byte"):
         middle = analysis.percentiles(begun, phase)
         if middle:
             found |= {f"{phase}_ms": middle["p50"], f"{phase}_p99_ms": middle["p99"]}

@@ -6,10 +6,11 @@ every ``workers``-th number.
 
 import math
 from collections.abc import Iterator
+from itertools import count, islice
 from typing import NamedTuple
 
 from benchmarks.load import selectors
-from benchmarks.load.plan import Operation, Plan, PlanError
+from benchmarks.load.plan import POISSON, Operation, Plan, PlanError
 from benchmarks.load.selectors import mixed
 
 #: Of an object that was not written by the plan's own rules.
@@ -30,11 +31,26 @@ class Step(NamedTuple):
     name: str
     #: bytes, or :data:`UNKNOWN_SIZE`
     size: int
+    #: seconds after the begin of the run; None in a closed loop
+    due: float | None = None
 
 
 def step_of(plan: Plan, kind: str, number: int) -> Step:
     """An operation on the object of this number of the plan's container."""
     return Step(kind, number, plan.container, plan.name(number), plan.size)
+
+
+def due(plan: Plan) -> Iterator[float]:
+    """When the operations of an open loop are due, one after the other, in seconds after the begin of the run.
+
+    The gaps of a Poisson process have an exponential distribution: they are drawn by inversion.
+    """
+    if plan.arrivals != POISSON:
+        yield from (index / plan.rate for index in count())
+    moment = 0.0
+    for index in count():
+        yield moment
+        moment -= math.log1p(-mixed(plan.seed + 2, index) / (1 << 64)) / plan.rate
 
 
 class Schedule:
@@ -95,11 +111,19 @@ class Schedule:
         return self._shares[-1][1]
 
     def share(self, worker: int, workers: int) -> Iterator[Step]:
-        """The operations of one of so many workers, in order; without an end if the plan has no ``total``."""
-        index = worker
-        while not self._plan.total or index < self._plan.total:
-            yield self.step(index)
-            index += workers
+        """The operations of one of so many workers, in order; without an end if the plan has no ``total``.
+
+        In an open loop it ends with the last one that is due within the plan's ``seconds``.
+        """
+        plan = self._plan
+        numbers = range(worker, plan.total, workers) if plan.total else count(worker, workers)
+        if not plan.open:
+            yield from map(self.step, numbers)
+            return
+        for index, moment in zip(numbers, islice(due(plan), worker, None, workers), strict=False):
+            if plan.seconds and moment >= plan.seconds:
+                return
+            yield self.step(index)._replace(due=moment)
 
 
 class _Blocks:

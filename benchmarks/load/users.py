@@ -13,7 +13,7 @@ from benchmarks.load.content import Content
 from benchmarks.load.exchange import Exchange
 from benchmarks.load.plan import Plan
 from benchmarks.load.protocols import Client, Refused, client_class
-from benchmarks.load.records import Record
+from benchmarks.load.records import NOT_REACHED, Record
 from benchmarks.load.schedule import Schedule, Step
 
 #: Seconds that a user waits after a request that could not be sent.
@@ -39,7 +39,8 @@ class Work:
         # An operation that none of the users can do is reported before they start.
         kind(plan, self._content, self._shared).close()
         self._steps: Iterator[Step] = Schedule(plan).share(worker, workers)
-        self._deadline: float | None = None
+        #: perf_counter() when the first user began
+        self._begun: float | None = None
         self._users = 0
         #: set when the users have been started, which Locust does with all of a worker's at once
         self.started = gevent.event.Event()
@@ -52,18 +53,25 @@ class Work:
         self.started.set()
         return self._users - 1, self._kind(self.plan, self._content, self._shared)
 
-    def next(self) -> Step:
-        """The next operation; raises Locust's StopUser when there is none, or no more time."""
-        if self.plan.seconds:
-            now = time.perf_counter()
-            if self._deadline is None:
-                self._deadline = now + self.plan.seconds
-            if now >= self._deadline:
-                raise StopUser
+    def next(self) -> tuple[Step, float | None]:
+        """The next operation, and when it was due by perf_counter(), which is None in a closed loop.
+
+        In an open loop this waits until then. Raises Locust's StopUser when there is no operation left, or no time.
+        """
+        now = time.perf_counter()
+        if self._begun is None:
+            self._begun = now
+        if self.plan.seconds and not self.plan.open and now >= self._begun + self.plan.seconds:
+            raise StopUser
         step = next(self._steps, None)
         if step is None:
             raise StopUser
-        return step
+        if step.due is None:
+            return step, None
+        due = self._begun + step.due
+        if due > now:
+            gevent.sleep(due - now)
+        return step, due
 
 
 class StorageUser(locust.User):
@@ -81,15 +89,17 @@ class StorageUser(locust.User):
 
     @locust.task
     def operate(self) -> None:
-        step = self._work.next()
+        step, due = self._work.next()
         found = Exchange()
-        problem = self._done(step, found)
+        late = NOT_REACHED if due is None else max(0.0, found.start - due)
+        problem = self._done(step, found, max(0.0, late))
         assert found.end is not None
         seconds = found.end - found.start
         self._work.record(
             Record(
                 step.kind, step.number, self._number, self._work.epoch + found.start, _since(found.start, found.sent),
                 _since(found.start, found.first_byte), seconds, found.bytes, found.status, problem,
+                late,
             )
         )  # fmt: skip
         self.environment.events.request.fire(
@@ -97,11 +107,15 @@ class StorageUser(locust.User):
             response_length=found.bytes, exception=OperationFailed(_kind(problem)) if problem else None, context={},
         )  # fmt: skip
 
-    def _done(self, step: Step, found: Exchange) -> str:
+    def _done(self, step: Step, found: Exchange, late: float) -> str:
         """Do it; what went wrong, whatever that was, is what is returned, and ``found`` has an end."""
         patience = self._work.plan.patience
+        if late >= patience:
+            # Who asked would have gone away. The operation counts as failed, and those that follow catch up.
+            found.end = found.start
+            return f"not begun within {patience:g} s: no user was free"
         try:
-            with gevent.Timeout(patience):
+            with gevent.Timeout(patience - late):
                 return self._client.do(step, found)
         except gevent.Timeout:
             problem = f"no end after {patience:g} s"
@@ -124,4 +138,4 @@ def _kind(problem: str) -> str:
 
 
 def _since(start: float, moment: float | None) -> float:
-    return -1 if moment is None else moment - start
+    return NOT_REACHED if moment is None else moment - start

@@ -113,7 +113,10 @@ def test_phases_and_percentiles(tmp_path) -> None:
 def test_what_failed_has_no_times(tmp_path) -> None:
     operations = [operation(0, n, n + (0.9 if n % 4 == 0 else 0.1), error="x" * (n % 4 == 0)) for n in range(20)]
     found = analysis.read(run_of(tmp_path / "run", operations))
-    assert analysis.percentiles(found.operations, "whole") == pytest.approx({"p50": 100, "p90": 100, "p99": 100})
+    every = dict.fromkeys(("p50", "p90", "p99", "p99.9"), 100)
+    assert analysis.percentiles(found.operations, "whole") == pytest.approx(every)
+    # Nor is there a time at which they were due, in a closed loop.
+    assert analysis.percentiles(found.operations, "from_due") == {}
     failed = found.operations.only(found.operations.failed)
     assert analysis.percentiles(failed, "whole") == {}
 
@@ -128,6 +131,69 @@ def test_failures_are_told(tmp_path) -> None:
     assert row[1:4] == ["read", "18", "5"]
     # An operation that failed has no bytes and is none of those that were done.
     assert figures["operations_per_second"] == pytest.approx(14 / 18, abs=0.05)
+
+
+def stalled(directory: Path, **plan) -> Path:
+    """An open loop of 100 operations a second, of 10 ms each, but nothing begins from 1 s to 2 s."""
+    starts = [n / 100 if n < 100 else max(n / 100, 2 + (n - 100) / 200) for n in range(400)]
+    due = [operation(0, start, start + 0.01)._replace(late=start - n / 100) for n, start in enumerate(starts)]
+    return run_of(directory, due, plan={"arrivals": "constant", "rate": 100, **plan})
+
+
+def test_a_stall_shows_in_the_times_from_when_operations_were_due(tmp_path) -> None:
+    found = analysis.read(stalled(tmp_path / "run"))
+    assert analysis.percentiles(found.operations, "whole")["p99.9"] == pytest.approx(10)
+    assert analysis.percentiles(found.operations, "from_due") == pytest.approx(
+        {"p50": 12.5, "p90": 807, "p99": 990, "p99.9": 1008}, rel=0.01
+    )
+    # All that were due count, whoever began when.
+    assert analysis.window(found.operations) == pytest.approx((0.0, 3.99, True))
+    assert report.figures(found)["operations"] == 400
+    assert any("of the operations began more than 50 ms after they were due" in each for each in report.notes(found))
+    whole, from_due = report.table([found]).rows
+    assert from_due[1] == "read, from when due" and (whole[8], from_due[8]) == ("10", "990")
+    assert "read-time-from-when-it-was-due" in [case.name for case in report.result([found]).cases]
+
+
+@pytest.mark.parametrize(
+    ("goals", "met"),
+    [
+        ({"p50_ms": 20, "p99.9_ms": 1010, "error_ratio": 0, "operations_per_second": 90, "mb_per_second": 0.09}, True),
+        ({"p99_ms": 500}, False),
+        ({"mb_per_second": 0.2}, False),
+    ],
+)
+def test_the_goals_of_a_plan_are_judged(tmp_path, goals, met, capsys) -> None:
+    directory = stalled(tmp_path / "run", goals=goals)
+    assert command.main(["analyze", str(directory)]) == (0 if met else 1)
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in goals) and "Goals" in shown
+
+
+def test_where_nothing_went_well_no_goal_for_times_is_met(tmp_path) -> None:
+    operations = [operation(0, n, n + 1, error="status 503") for n in range(20)]
+    found = analysis.read(run_of(tmp_path / "run", operations, plan={"goals": {"p99_ms": 1e9, "error_ratio": 1}}))
+    table, met = report.goals([found])
+    assert [row[-1] for row in table.rows] == ["no", "yes"] and not met
+
+
+def test_histograms_are_written_for_each_second(tmp_path, capsys) -> None:
+    reader = pytest.importorskip("hdrh.log", reason="histograms need the extra 'load'").HistogramLogReader
+    from hdrh.histogram import HdrHistogram
+
+    path = tmp_path / "run.hlog"
+    assert command.main(["analyze", str(stalled(tmp_path / "run")), "--histograms", str(path)]) == 0
+    merged = HdrHistogram(1, 3600 * 10**6, 3)
+    log, seconds = reader(str(path), merged), 0
+    while (one := log.get_next_interval_histogram()) is not None:
+        merged.add(one)
+        assert one.get_total_count() == 100
+        seconds += 1
+    assert seconds == 4 and merged.get_total_count() == 400
+    assert merged.get_value_at_percentile(99) == pytest.approx(990_000, rel=0.01)
+    other = str(stalled(tmp_path / "other"))
+    assert command.main(["analyze", str(tmp_path / "run"), other, "--histograms", str(path)]) == 2
+    assert "of one run at a time" in capsys.readouterr().err
 
 
 def test_errors_that_are_all_different_take_little_room(tmp_path) -> None:

@@ -1,16 +1,20 @@
 """A plan, the order of its operations, and what its objects hold."""
 
+import itertools
 import json
+import statistics
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.load import __main__ as command
 from benchmarks.load import plan as plans
 from benchmarks.load.content import BLOCK, Check, Content, log_lines
 from benchmarks.load.plan import Operation, Plan, PlanError
-from benchmarks.load.schedule import Schedule
+from benchmarks.load.schedule import Schedule, due
 
 
 def plan(*operations: Operation, **fields) -> Plan:
@@ -46,6 +50,13 @@ def test_the_old_name_of_the_server_is_understood() -> None:
         ({"operations": [{"kind": "move"}]}, "operation 'move' is not one of read, write, delete, list"),
         ({"operations": [{"kind": "read", "size": 3}]}, "operation: there is no 'size'"),
         ({"operations": [{"kind": "read", "selection": "zipf"}]}, "selection 'zipf' is not one of each, random"),
+        ({"arrivals": "bursts"}, "arrivals 'bursts' is not one of closed, constant, poisson"),
+        ({"arrivals": "poisson"}, "rate 0 is not a number above 0"),
+        ({"rate": 5}, "rate 5 goes with arrivals constant or poisson, not with closed"),
+        ({"arrivals": "constant", "rate": 5, "think": 1}, "think 1 goes with arrivals closed"),
+        ({"goals": 5}, "goals 5 is not an object"),
+        ({"goals": {"p95_ms": 5}}, "goals 'p95_ms' is not one of p50_ms, p90_ms, p99_ms, p99.9_ms, error_ratio"),
+        ({"goals": {"p99_ms": "5"}}, "goals: p99_ms '5' is not a number from 0 on"),
         ({"version": 99}, "version 99"),
         ({"format": "other"}, "no plan of a load"),
     ],
@@ -55,9 +66,19 @@ def test_what_is_wrong_is_named(change, message) -> None:
         plans.from_dict({**plan().to_dict(), **change})
 
 
+def test_without_locust_it_says_what_to_install(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setitem(sys.modules, "locust", None)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    (tmp_path / "plan").write_text(json.dumps(plan().to_dict()))
+    assert command.main(["run", str(tmp_path / "plan"), "-o", str(tmp_path / "run")]) == 2
+    assert "needs: pip install -e '.[bench,load]'\n" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
 def test_the_examples_of_the_documentation() -> None:
     directory = Path(__file__).parent.parent.parent / "doc" / "source" / "examples" / "load"
     assert plans.read(directory / "plan.json").users == 8
+    assert plans.read(directory / "open.json").open
     yaml = pytest.importorskip("yaml", reason="only checked where PyYAML is installed")
     (play,) = yaml.safe_load((directory / "workers.yaml").read_text())
     assert "benchmarks.load worker {{ load_master }} --keep" in str(play)
@@ -167,3 +188,28 @@ def test_only_the_number_of_bytes_if_that_is_asked_for() -> None:
     assert check.problem() == ""
     check.add(b"d")
     assert check.problem() == "4 bytes instead of 3"
+
+
+@given(st.sampled_from(["constant", "poisson"]), st.floats(0.1, 1e4), st.integers(1, 7), st.integers(0, 5))
+def test_workers_share_what_is_due(arrivals, rate, workers, seed) -> None:
+    chosen = plan(total=50, arrivals=arrivals, rate=rate, seed=seed)
+    schedule = Schedule(chosen)
+    alone = list(schedule.share(0, 1))
+    assert alone[0].due == 0 and all(a.due <= b.due for a, b in itertools.pairwise(alone))
+    shares = [list(schedule.share(worker, workers)) for worker in range(workers)]
+    for worker, share in enumerate(shares):
+        assert share == alone[worker::workers]
+
+
+def test_arrivals_keep_to_their_rate() -> None:
+    for arrivals, spread in (("constant", 0.0), ("poisson", 1.0)):
+        moments = list(itertools.islice(due(plan(arrivals=arrivals, rate=50)), 20_001))
+        gaps = [b - a for a, b in itertools.pairwise(moments)]
+        # Of an exponential distribution the standard deviation is the mean.
+        assert statistics.mean(gaps) == pytest.approx(0.02, rel=0.03)
+        assert statistics.pstdev(gaps) / 0.02 == pytest.approx(spread, abs=0.03)
+
+
+def test_what_is_due_after_the_plans_time_is_not_done() -> None:
+    chosen = plan(total=0, seconds=2, arrivals="constant", rate=10)
+    assert [step.due for step in Schedule(chosen).share(0, 1)] == [n / 10 for n in range(20)]

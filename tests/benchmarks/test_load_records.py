@@ -16,7 +16,7 @@ RECORDS = st.lists(
     st.builds(
         Record, st.sampled_from(["read", "write", "a,b", 'q"']), st.integers(0, 10**6), st.integers(0, 10**4),
         st.integers(10**15, 2 * 10**15).map(lambda number: number / 1e6), MOMENTS, MOMENTS, MOMENTS,
-        st.integers(0, 10**13), st.integers(0, 599), TEXT,
+        st.integers(0, 10**13), st.integers(0, 599), TEXT, MOMENTS,
     ),
     max_size=40,
 )  # fmt: skip
@@ -33,7 +33,7 @@ def written(path: Path, given_records: list[Record], every: int = 1000) -> Path:
 
 
 def as_kept(record: Record) -> Record:
-    return record._replace(error=" ".join(record.error.split())[: records.ERROR_LENGTH])
+    return record._replace(error=" ".join(record.error.replace("\0", " ").split())[: records.ERROR_LENGTH])
 
 
 def same(found: list[Record], wanted: list[Record]) -> bool:
@@ -104,6 +104,14 @@ def test_other_files(tmp_path, content, message) -> None:
     path.write_bytes(gzip.compress(content))
     with pytest.raises(RecordError, match=message):
         Reader(path)
+
+
+def test_records_of_closed_loops_before_there_were_others_can_be_read(tmp_path) -> None:
+    record = Record("read", 1, 2, 3.0, 0.1, 0.2, 0.3, 4, 200, "")
+    path = written(tmp_path / "r.gz", [record])
+    older = gzip.decompress(path.read_bytes()).replace(b",late", b"").replace(b",-1.000000", b"")
+    path.write_bytes(gzip.compress(older))
+    assert list(Reader(path)) == [record]
 
 
 def test_a_broken_line_is_named(tmp_path) -> None:

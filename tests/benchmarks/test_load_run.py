@@ -82,6 +82,51 @@ def test_a_time_instead_of_a_number(tmp_path) -> None:
     assert len(found.operations) == len(objects.numbers) > 3
 
 
+def stall(at: int, seconds: float) -> object_server.Fault:
+    """From this request on nobody is answered, for so many seconds."""
+    until = [0.0]
+
+    def fault(handler: Any, count: int) -> bool:
+        if count == at:
+            until[0] = time.monotonic() + seconds
+        time.sleep(max(0.0, until[0] - time.monotonic()))
+        return False
+
+    return fault
+
+
+def test_an_open_loop_shows_a_stall(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("FASTIO_LOAD_PROCESSES", "2")
+    chosen = plan(users=4, total=150, size=1000, arrivals="constant", rate=100)
+    found, objects = carried_out(tmp_path, chosen, stall(20, 1.0))
+    assert collections.Counter(found.operations.number.tolist()) == collections.Counter(objects.numbers)
+    assert len(objects.numbers) == 150
+    # Of those that were due while nobody was answered, four were under way at the most, and all of them waited.
+    assert (found.operations.milliseconds("from_due") >= 500).sum() >= 45
+    assert report.figures(found)["from_due_p99_ms"] >= 900
+
+
+def test_what_nobody_can_begin_in_time_has_failed(tmp_path) -> None:
+    chosen = plan(users=1, total=40, size=1000, arrivals="poisson", rate=100, patience=0.5)
+    directory = tmp_path / "run"
+    with object_server.serving(chosen, stall(5, 2.0)) as (url, _):
+        client.carry_out(dataclasses.replace(chosen, server={"url": url}), directory)
+    found = analysis.read(directory)
+    assert len(found.operations) == 40 and found.operations.failed.any()
+    assert any("not begun within 0.5 s: no user was free" in error for error in found.errors)
+
+
+def test_the_goals_of_a_plan_are_the_exit_status(tmp_path) -> None:
+    chosen = dataclasses.replace(
+        plan(total=20), protocol="mock", server={"delay": 0.01, "size": 20_000}, goals={"p50_ms": 5, "error_ratio": 0}
+    )
+    command = start("run", written(tmp_path, chosen), "--output", str(tmp_path / "run"))
+    assert command.communicate(timeout=60) and command.returncode == 1
+    chosen = dataclasses.replace(chosen, goals={"error_ratio": 0})
+    command = start("run", written(tmp_path, chosen), "--output", str(tmp_path / "other"))
+    assert command.communicate(timeout=60) and command.returncode == 0
+
+
 def test_worker_processes(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("FASTIO_LOAD_PROCESSES", "2")
     found, objects = carried_out(tmp_path, plan(users=5))
