@@ -3,6 +3,7 @@
 import sys
 from typing import Any
 
+_NAME = "fastio"
 #: Levels of :mod:`logging`.
 DEBUG, INFO, WARNING, ERROR = 10, 20, 30, 40
 
@@ -14,4 +15,9 @@ def log(level: int, message: str, *arguments: object, exc_info: Any = None) -> N
         return
     import logging
 
-    logging.getLogger("fastio").log(level, message, *arguments, exc_info=exc_info)
+    # Before our logger exists, the root logger decides, as it would for ours.
+    known = logging.Logger.manager.loggerDict.get(_NAME)
+    # logging's lock is not taken for what nobody listens to. Under eventlet.monkey_patch() it is a green one, for which
+    # a thread waits for ever that finds it taken by another thread; so does a fork, since logging takes it then.
+    if level >= (known if isinstance(known, logging.Logger) else logging.root).getEffectiveLevel():
+        logging.getLogger(_NAME).log(level, message, *arguments, exc_info=exc_info)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from fastio.counters import Reason, Tally
+from fastio.counters import Cause, Reason, Tally
 
 #: Longer time-outs, in seconds, are left to upstream: poll counts milliseconds in 32 bits.
 _LONGEST = 2_000_000
@@ -18,7 +18,7 @@ class _Waiter(Protocol):
     def readable(self, fd: int, seconds: float | None) -> bool: ...
 
 
-def until_exit(pid: int, waiter: _Waiter, seconds: float | None) -> bool | Reason:
+def until_exit(pid: int, waiter: _Waiter, seconds: float | None) -> bool | Cause:
     """Wait until the child ``pid`` has exited; False if that takes more than ``seconds``.
 
     A reason where there is nothing to wait for in this way: the child has exited, is not ours or was
@@ -58,7 +58,7 @@ def wait(
         return wrapped(timeout)
     endtime = None if timeout is None else time.monotonic() + timeout
     found = until_exit(popen.pid, waiter, timeout)
-    if isinstance(found, Reason):
+    if isinstance(found, Cause):
         counts.fell_back(found)
         return wrapped(timeout)
     counts.took()

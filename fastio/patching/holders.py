@@ -11,8 +11,10 @@ def native_popen() -> Any:
     eventlet keeps private copies of the module; ours is the one whose methods live in ``sys.modules["subprocess"]``.
     """
     module = sys.modules["subprocess"]
-    if _is_native(module.Popen, module):
-        return module.Popen
+    # It has none yet while eventlet, in another thread, imports a copy of the module in its place.
+    popen = getattr(module, "Popen", None)
+    if popen is not None and _is_native(popen, module):
+        return popen
     for cls in object.__subclasses__():
         if cls.__name__ == "Popen" and _is_native(cls, module):
             return cls
@@ -28,7 +30,8 @@ def late_holders() -> list[str]:
     """Modules that still use the blocking ``Popen`` although ``subprocess.Popen`` is eventlet's."""
     module = sys.modules.get("subprocess")
     green = sys.modules.get("eventlet.green.subprocess")
-    if module is None or green is None or module.Popen is not green.Popen:
+    popen = getattr(green, "Popen", None)
+    if popen is None or getattr(module, "Popen", None) is not popen:
         return []
     native = native_popen()
     if native is None:

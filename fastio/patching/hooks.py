@@ -117,17 +117,17 @@ class Hook:
             if name in layers and not layers[name].plain:
                 call = layers[name].make(call, self)
                 if name in self.counts:
-                    call = _counted(call, self.counts[name])
+                    call = counted(call, self.counts[name])
         return call
 
 
-def _counted(call: Callable[..., Any], counts: counters.Tally) -> Callable[..., Any]:
+def counted(call: Callable[..., Any], counts: counters.Tally) -> Callable[..., Any]:
     @functools.wraps(call)
-    def counted(*args: Any, **kwargs: Any) -> Any:
-        counts.took()
+    def counting(*args: Any, **kwargs: Any) -> Any:
+        counts.calls += 1
         return call(*args, **kwargs)
 
-    return counted
+    return counting
 
 
 def _contains(values: Iterable[Any], wanted: Any) -> bool:

@@ -3,6 +3,7 @@
 wrapt has such hooks as well, but importing it takes longer than all of fastio.
 """
 
+import importlib
 import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
@@ -11,6 +12,7 @@ from typing import Any
 
 from fastio.patching.proxy import Proxy
 
+_bootstrap: Any = importlib._bootstrap  # type: ignore[attr-defined]
 #: what to call, by the module that it waits for
 _waiting: dict[str, list[Callable[[Any], object]]] = {}
 #: those of them that are being imported
@@ -21,13 +23,28 @@ _put_off: list[Callable[[], object]] = []
 
 def when_imported(name: str, call: Callable[[Any], object]) -> None:
     """Call ``call(module)`` once the module is imported, with its import lock held; at once if it is there already."""
-    module = sys.modules.get(name)
-    if module is not None and name not in _loading:
-        call(module)
+    if name in sys.modules and name not in _loading:
+        call(sys.modules[name])
         return
     _waiting.setdefault(name, []).append(call)
     if _Finder not in sys.meta_path:
         sys.meta_path.insert(0, _Finder)
+    # It may have asked the finders before.
+    wait_for_another_thread(name)
+    if name in sys.modules and name not in _loading:
+        for each in _waiting.pop(name, ()):
+            each(sys.modules[name])
+
+
+def wait_for_another_thread(name: str) -> None:
+    """If another thread is importing the module, wait until it has, as an import statement does.
+
+    Where that would be for ever, it gives up: two threads wait for each other, or the other one is in the process that
+    this one was forked from.
+    """
+    lock = _bootstrap._module_locks.get(name, lambda: None)()
+    if lock is not None and lock.owner in sys._current_frames():
+        _bootstrap._lock_unlock_module(name)
 
 
 def when_none_is_halfway(call: Callable[[], object]) -> None:

@@ -92,8 +92,7 @@ def wait_for_imports(target: Target) -> None:
     for module in target.modules:
         spec = getattr(sys.modules.get(module), "__spec__", None)
         if getattr(spec, "_initializing", False):
-            # What an import statement does; it gives up where that would be for ever.
-            importlib._bootstrap._lock_unlock_module(module)  # type: ignore[attr-defined]
+            imports.wait_for_another_thread(module)
 
 
 def await_import(module: str, imported: Callable[[str], None]) -> None:

@@ -399,6 +399,7 @@ def _report(entries: Sequence[Entry], settings: config.Settings | None = None) -
     for requirement in map(registry.Requirement, registry.libraries().values()):
         versions[requirement.distribution] = distributions.version(requirement.distribution) or "absent"
     notes = [note for setting in registry.ON_DEMAND if setting in _asked for note in registry.demanded(setting).notes()]
+    notes += [note for patch in _known() if state.is_wanted(patch) for note in patch.notes()]
     notes += [f"site_fingerprints: {signed}" for signed in catalogue.signed()]
     notes += unknown.notes()
     return Report(entries, settings or config.effective(), versions, holders.late_holders(), notes)

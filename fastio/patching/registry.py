@@ -300,6 +300,8 @@ class Patch(NamedTuple):
     #: whether each call at its targets counts as one that it takes. A patch that leaves some of them to upstream's code
     #: says itself what it takes, in ``counters.of(__name__)``, where the bytes of all patches count
     counted: bool = True
+    #: what a report says besides, while the patch is wanted
+    notes: Callable[[], list[str]] = list
 
     def in_profile(self, profile: str) -> bool:
         """Whether ``patch()`` without names applies it in that profile."""

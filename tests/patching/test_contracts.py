@@ -167,6 +167,7 @@ def test_only_what_is_replaced_has_to_be_known() -> None:
         ("fix_sheepdog_binary", "glance_store._drivers.sheepdog:SheepdogImage._run_command"),
         ("glance_sendfile", "eventlet.wsgi:HttpProtocol.handle_one_response"),
         ("glance_sendfile", "glance.api.common:size_checked_iter"),
+        ("glance_slow_clients", "glance.api.common:size_checked_iter"),
         ("glance_uploads", "glance.common.wsgi:_UWSGIChunkFile.read"),
         ("glanceclient_hashing", "glanceclient.common.utils:integrity_iter"),
         ("green_communicate", "subprocess:Popen._communicate"),

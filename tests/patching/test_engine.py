@@ -19,7 +19,7 @@ import fastio
 from fastio import cli, config, counters
 from fastio.errors import PatchError
 from fastio.patching import catalogue, distributions, modules, registry, state
-from fastio.patching.registry import Target
+from fastio.patching.registry import Patch, Target
 from fastio.report import Entry, Outcome
 from tests.conftest import HAS_EVENTLET, MONKEY_PATCHED, everything, needs_eventlet, needs_oslo
 from tests.targets import attributes, can_be_applied, exchange, function_at, import_targets, missing, not_needed
@@ -385,7 +385,7 @@ def test_an_unsupported_version(version: str, tmp_path: pathlib.Path, run_python
         if absence := why_missing(name, target):
             assert outcome == without(absence).value
             assert what == absence or outcome != Outcome.ABSENT.value
-        elif target.startswith("eventlet."):
+        elif "eventlet" in needed(name, target):
             assert outcome == Outcome.UNSUPPORTED.value
             assert what.startswith(version)
             assert "eventlet >=" in what
@@ -395,9 +395,18 @@ def test_an_unsupported_version(version: str, tmp_path: pathlib.Path, run_python
             assert outcome == (Outcome.NOT_NEEDED if not_needed(name) else Outcome.APPLIED).value
 
 
-def why_missing(name: str, key: str) -> str:
+def named(name: str, key: str) -> tuple[Patch, Target]:
     (patch,) = registry.select(name)
-    return missing(patch, next(target for target in patch.targets if target.key == key))
+    return patch, next(target for target in patch.targets if target.key == key)
+
+
+def why_missing(name: str, key: str) -> str:
+    return missing(*named(name, key))
+
+
+def needed(name: str, key: str) -> set[str]:
+    patch, target = named(name, key)
+    return {each.distribution for each in patch.requirements(target)}
 
 
 def without(absence: str) -> Outcome:

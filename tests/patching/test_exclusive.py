@@ -270,6 +270,29 @@ print(errors)
 
 
 @pytest.mark.parametrize("monkey", MONKEY)
+def test_a_thread_that_has_the_lock_of_logging(monkey: bool, run_python: RunPython) -> None:
+    """Nobody listens to what is told, so nobody waits for it; a fork would have to wait for both."""
+    code = """
+import logging
+taken, patched = allocate_lock(), allocate_lock()
+taken.acquire()
+patched.acquire()
+def holds():
+    with logging._lock:
+        taken.release()
+        assert patched.acquire(timeout=30)
+def patches():
+    assert taken.acquire(timeout=30)
+    fastio.patch("communicate")
+    fastio.unpatch()
+    patched.release()
+native_threads(holds, patches)
+print(errors)
+"""
+    assert run(run_python, monkey, code) == ["[]"]
+
+
+@pytest.mark.parametrize("monkey", MONKEY)
 @pytest.mark.parametrize("call", ["status()", "patch()", "unpatch()", "patch(strict=True)"])
 def test_a_signal_handler_in_the_middle(call: str, monkey: bool, run_python: RunPython) -> None:
     """It gets an answer at once, and what it asked for is done when the call that it interrupted is."""

@@ -413,7 +413,7 @@ def test_every_key_belongs_to_a_library() -> None:
 
 def test_what_is_wanted_of_a_release() -> None:
     """A release that comes after all ranges is looked at as well, one that comes before a range is not."""
-    before, first, future = (generator.wanted_of("glance", version) for version in ("31.0", "32.0", "99.0"))
+    before, first, future = (generator.wanted_of("glance", version) for version in ("31.0", "33.0", "99.0"))
     assert "_UWSGIChunkFile.read" not in before["glance.common.wsgi"]
     assert {"_UWSGIChunkFile.read", "_UWSGIChunkFile.__init__"} <= set(first["glance.common.wsgi"])
     assert future == first
@@ -446,3 +446,20 @@ def test_all_that_the_generator_finds_here_is_in_the_table() -> None:
         if value not in catalogue.table().get(key, {}).get(kind, {})
     }
     assert unknown == set()
+
+
+def test_every_micro_release_of_python_is_known_as_a_whole() -> None:
+    """So whoever has one of them gets what the newest one gets."""
+    known = {
+        key: {release for releases in kinds[catalogue.SOURCE].values() for release in releases.split(", ")}
+        for key, kinds in catalogue.table().items()
+    }
+    versions = {
+        release.removeprefix("CPython ") for of in known.values() for release in of if release.startswith("CPython ")
+    }
+    # Those of Debian 12, 13 and sid, and of Ubuntu 22.04 and 24.04.
+    assert versions >= {"3.10.12", "3.11.2", "3.12.3", "3.13.5", "3.14.10", "3.15.2"}
+    for version in versions:
+        wanted = generator.wanted_of(catalogue.CPYTHON, version)
+        keys = [f"{module}:{name}" for module, names in wanted.items() for name in names]
+        assert [key for key in keys if f"CPython {version}" not in known[key]] == [], version

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -28,6 +29,15 @@ def late(run_python: RunPython, tmp_path: Any, code: str) -> Any:
     result = run_python(code, path=(str(tmp_path),), options=("-W", "ignore"))
     assert result.stderr == ""
     return json.loads(result.stdout.splitlines()[-1])
+
+
+def test_a_module_that_another_thread_is_importing_has_no_popen_yet() -> None:
+    """eventlet imports copies of modules, which stand in ``sys.modules`` meanwhile."""
+    with pytest.MonkeyPatch.context() as changed:
+        for name in ("subprocess", "eventlet.green.subprocess"):
+            changed.setitem(sys.modules, name, types.ModuleType(name))
+            assert holders.native_popen() is None
+            assert holders.late_holders() == []
 
 
 @needs_eventlet

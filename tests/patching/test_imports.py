@@ -72,6 +72,58 @@ def test_a_call_that_asks_for_another_while_the_module_is_imported(waiting: Call
     assert waiting("import made") == ["made.up 2", "made 1", "complete 1"]
 
 
+THREAD = """
+    import os, threading
+    from importlib.machinery import PathFinder, SourceFileLoader
+    from fastio.patching import imports
+    found, go_on = threading.Event(), threading.Event()
+    class Slow(SourceFileLoader):
+        def create_module(self, spec):
+            found.set()
+            while not ready():
+                go_on.wait(0.001)
+    class Finder:
+        @staticmethod
+        def find_spec(name, path=None, target=None):
+            if name == "late":
+                spec = PathFinder.find_spec(name, path)
+                spec.loader = Slow(name, spec.origin)
+                return spec
+    sys.meta_path.insert(0, Finder)
+    thread = threading.Thread(target=importlib.import_module, args=("late",), daemon=True)
+    thread.start()
+    found.wait()
+    """
+
+
+def test_another_thread_that_has_found_the_module_before(waiting: Callable[..., list[str]], tmp_path) -> None:
+    (tmp_path / "late.py").write_text("value = 5\n")
+    code = """
+        when_imported("late", lambda module: print(module.__name__, module.value))
+        thread.join()
+        print(imports._waiting.get("late"))
+        """
+    ready = "ready = lambda: 'late' in imports._waiting\n"
+    assert waiting(ready + textwrap.dedent(THREAD) + textwrap.dedent(code)) == ["late 5", "None"]
+
+
+def test_a_thread_that_a_forked_child_does_not_have(waiting: Callable[..., list[str]], tmp_path) -> None:
+    """It is in the middle of the import for ever there."""
+    (tmp_path / "late.py").write_text("value = 5\n")
+    code = """
+        import signal, warnings
+        warnings.simplefilter("ignore")
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            when_imported("late", print)
+            os._exit(0)
+        print(os.waitpid(child, 0)[1])
+        """
+    never = "ready = lambda: False\n"
+    assert waiting(never + textwrap.dedent(THREAD) + textwrap.dedent(code)) == ["0"]
+
+
 def test_an_import_that_fails_is_waited_for_again(waiting: Callable[..., list[str]]) -> None:
     code = """
         try:

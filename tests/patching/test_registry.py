@@ -295,10 +295,10 @@ def test_select_keeps_the_order_of_the_table() -> None:
 def test_what_is_not_in_the_default() -> None:
     """The patches that cannot hold what upstream's users rely on."""
     outside = registry.outside_the_default()
-    assert outside == ("green_buffers", "fix_green_buffering")
+    assert outside == ("green_buffers", "glance_slow_clients", "fix_green_buffering")
     assert [patch.name for patch in registry.select(None)] == [name for name in fastio.names() if name not in outside]
     assert [patch.name for patch in registry.select("wait", also=outside)] == [
-        "green_buffers", "wait", "fix_green_buffering"
+        "green_buffers", "glance_slow_clients", "wait", "fix_green_buffering"
     ]  # fmt: skip
 
 
@@ -320,10 +320,16 @@ COMPOSITION = {
     ],
     "eventlet.green.subprocess:Popen._execute_child": ["oslo_spawn", "fix_green_exceptions"],
     "eventlet.wsgi:HttpProtocol.handle_one_response": ["green_wsgi_chunked", "glance_sendfile"],
-    "glance.api.middleware.cache:CacheFilter.get_from_cache": ["glance_cache", "glance_sendfile"],
+    "glance.api.middleware.cache:CacheFilter._process_v2_request": ["glance_sendfile", "glance_slow_clients"],
+    "glance.api.middleware.cache:CacheFilter.get_from_cache": [
+        "glance_cache", "glance_sendfile", "glance_slow_clients",
+    ],
+    "glance.notifier:ImageProxy._get_chunk_data_iterator": ["glance_sendfile", "glance_slow_clients"],
     "glance_store._drivers.cinder:Store.add": ["image_fairness", "trace_stores"],
     "glance_store._drivers.cinder:Store.get": ["image_fairness", "trace_stores"],
-    "glance_store._drivers.filesystem:ChunkedFile.__init__": ["store_filesystem", "glance_sendfile"],
+    "glance_store._drivers.filesystem:ChunkedFile.__init__": [
+        "store_filesystem", "glance_sendfile", "glance_slow_clients",
+    ],
     "glance_store._drivers.filesystem:Store.add": ["store_filesystem", "image_fairness", "trace_stores"],
     "glance_store._drivers.filesystem:Store.get": ["image_fairness", "trace_stores"],
     "glance_store._drivers.http:Store.get": ["image_fairness", "trace_stores"],

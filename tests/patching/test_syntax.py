@@ -15,6 +15,7 @@ import pytest
 from packaging.version import Version
 
 from benchmarks.tools import fingerprints as generator
+from benchmarks.tools import pythons
 from fastio.patching import catalogue, syntax
 from tests.patching.test_fingerprint import KEY, STDLIB, native
 
@@ -131,24 +132,19 @@ for path in map(pathlib.Path, sys.argv[2:]):
 """
 
 
-def pythons() -> list[str]:
-    """The Pythons beside the running one, as pyenv keeps them; one of each minor version."""
-    beside = pathlib.Path(sys.base_prefix).parent
-    found = {
-        path.name: str(path) for path in sorted(beside.glob("*/bin/python3.[0-9][0-9]")) if "config" not in path.name
-    }
-    own = f"python{catalogue.PYTHON}"
-    return [path for name, path in found.items() if name != own]
+def others() -> list[str]:
+    """Another Python of each minor version that is here."""
+    here = pythons.here(f"3.{minor}" for minor in range(10, 16))
+    return [each.path for each in here.values() if each.path != sys.executable]
 
 
 def test_every_python_reads_the_same(tmp_path: pathlib.Path) -> None:
     """All functions of some large modules of the oldest one's standard library, as each of them reads them."""
-    others = pythons()
-    if not others:
-        pytest.skip(f"no other Python beside {sys.base_prefix}")
+    if not others():
+        pytest.skip(f"no other Python beside {sys.base_prefix}, on the path or in pyenv")
     root = str(pathlib.Path(syntax.__file__).parents[2])
     asking = "import platform, sysconfig; print(platform.python_version(), sysconfig.get_path('stdlib'))"
-    here = [sys.executable, *others]
+    here = [sys.executable, *others()]
     told = [subprocess.check_output([python, "-c", asking], text=True).split() for python in here]
     _, library = min(told, key=lambda each: Version(each[0]))
     modules = [f"{library}/{name}" for name in ("subprocess.py", "_pyio.py", "argparse.py", "inspect.py")]
@@ -191,7 +187,7 @@ def test_every_compiler_s_code_is_recognised() -> None:
     """What is installed here, as each Python compiles it: by its bytecode, and by its source alone."""
     root, libraries = str(pathlib.Path(syntax.__file__).parents[2]), sysconfig.get_path("purelib")
     minors = {minor for known in catalogue.table().values() for minor in known}
-    for python in (sys.executable, *pythons()):
+    for python in (sys.executable, *others()):
         command = [python, "-c", RECOGNISE, root, libraries, *generator.without_defaults()]
         result = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         minor, found = json.loads(result.stdout)
