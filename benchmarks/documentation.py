@@ -70,7 +70,9 @@ def make(name: str, directory: Path, kept: Path = KEPT) -> None:
     if name == CANDIDATES:
         text = folded("All tables of the candidates", figures.page())
     elif name == OVERVIEW:
-        text = overview.page()
+        of = overview.kept()
+        made = [folded(each.title, each.rst()) for each in overview.tables(of)]
+        text = "\n\n".join([f"{overview.finding(of)}.", *made])
     else:
         stem, part = _split(name, kept)
         result = results.read(kept / f"{stem}.json")

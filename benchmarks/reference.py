@@ -14,7 +14,7 @@ from unittest import mock
 from benchmarks import documentation
 from fastio import checkout, cli, config
 from fastio import expected as gains
-from fastio.counters import Reason
+from fastio.counters import CAUSES
 from fastio.patching import registry
 from fastio.renames import RENAMED
 from fastio.report import MEANING
@@ -47,7 +47,7 @@ def outcomes() -> str:
 
 def reasons() -> str:
     """A row for each reason why a call is left to upstream's code."""
-    return Table("", ["reason", "meaning"], [[reason.value, reason.meaning] for reason in Reason]).rst()
+    return Table("", ["reason", "meaning"], [[cause, cause.meaning] for cause in CAUSES]).rst()
 
 
 def patches() -> str:

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from benchmarks.harness import results, statistics
+from benchmarks.harness import gains, results
 from benchmarks.harness.engine import ROOT
 from benchmarks.harness.results import CaseResult
 from fastio.expected import EVENTLET, THREADS, Gain
@@ -20,8 +20,24 @@ from fastio.expected import EVENTLET, THREADS, Gain
 KEPT = ROOT / "doc" / "source" / "results"
 FILE = ROOT / "fastio" / "expected.json"
 
-#: The services that were measured: the name in the cases, and how they are served.
-SERVICES = {"glance-32": EVENTLET, "glance-33": THREADS}
+
+class Service(NamedTuple):
+    """A service that was measured."""
+
+    #: in the names of cases
+    name: str
+    title: str
+    way: str
+    #: the results that have its rows, without their suffix
+    one: str
+    many: str
+
+
+SERVICES = (
+    Service("glance-33-shipped", "glance 33 as it is shipped", THREADS, "glance_shipped", "concurrency_shipped"),
+    Service("glance-32", "glance 32", EVENTLET, "glance", "concurrency_glance32"),
+    Service("glance-33", "glance 33 with 28 threads", THREADS, "glance", "concurrency_glance33"),
+)
 #: What the rows of the drivers' cases begin with.
 DRIVERS = {"eventlet": EVENTLET, "native": THREADS}
 #: Downloads at a time, of those that were measured, that services meet.
@@ -29,30 +45,30 @@ CONCURRENT = (20, 100, 400)
 OTHERS = "99 % of other requests wait at most, with 20 {}s"
 
 
-def gains() -> list[Gain]:
+def measured() -> list[Gain]:
     return [*_services(), *_many(), *_drivers()]
 
 
 def _services() -> Iterator[Gain]:
     """Images of the filesystem store by way of glance-api, and what others wait for meanwhile."""
-    name = "glance.json"
-    result = results.read(KEPT / name)
-    for service, way in SERVICES.items():
+    for service in SERVICES:
+        name = f"{service.one}.json"
+        result = results.read(KEPT / name)
         for task in ("download", "upload"):
-            case = result.case(f"{service}-{task}")
-            title = service.replace("-", " ")
-            yield _gain(case, "filesystem", way, f"{task} of 1 GiB, {title}", "stock", "fastio", name)
-            what, busy = f"{OTHERS.format(task)}, {title}", ", 20 + requests"
-            yield _gain(case, "filesystem", way, what, f"stock{busy}", f"fastio{busy}", name, key="p99_ms")
+            case = result.case(f"{service.name}-{task}")
+            yield _gain(case, "filesystem", service.way, f"{task} of 1 GiB, {service.title}", "stock", "fastio", name)
+            what, busy = f"{OTHERS.format(task)}, {service.title}", ", 20 + requests"
+            yield _gain(case, "filesystem", service.way, what, f"stock{busy}", f"fastio{busy}", name, key="p99_ms")
 
 
 def _many() -> Iterator[Gain]:
-    for service, way in SERVICES.items():
-        name = f"concurrency_{service.replace('-', '')}.json"
+    for service in SERVICES:
+        name = f"{service.many}.json"
         result = results.read(KEPT / name)
         for users in CONCURRENT:
-            what = f"{users} downloads of 16 MiB at a time, {service.replace('-', ' ')}"
-            yield _gain(result.case(f"{service}-{users}"), "filesystem", way, what, "stock", "fastio", name)
+            what = f"{users} downloads of 16 MiB at a time, {service.title}"
+            case = result.case(f"{service.name}-{users}")
+            yield _gain(case, "filesystem", service.way, what, "stock", "fastio", name)
 
 
 def _drivers() -> Iterator[Gain]:
@@ -76,22 +92,20 @@ def _gain(
 
     :param key: the other figure, in milliseconds
     """
-    found = [
-        [float(run[key]) for run in case.variants[title].measured()] if key else case.figures(title)
-        for title in (stock, fastio)
-    ]
-    more = case.more_is_better and not key
-    times = statistics.ratio(*(reversed(found) if more else found))
-    medians = [statistics.median(each) for each in found]
-    figures = zip(("stock", "fastio", "times", "low", "high"), (*medians, *times), strict=True)
-    rounded: dict[str, Any] = {name: float(f"{figure:.4g}") for name, figure in figures}
-    unit, rounds = "ms" if key else case.unit, min(map(len, found))
-    return Gain(store=store, way=way, what=what, unit=unit, **rounded, rounds=rounds, source=source)
+    found = gains.gain(case, fastio, stock, key)
+    if found is None:
+        raise LookupError(f"{source}: {case.name} has no figures of {stock} and {fastio}")
+    figures: dict[str, Any] = dict(zip(("times", "low", "high"), found.times, strict=True))
+    figures |= {"stock": case.median(stock, key), "fastio": case.median(fastio, key)}
+    rounded: dict[str, Any] = {name: float(f"{figure:.4g}") for name, figure in figures.items()}
+    return Gain(
+        store=store, way=way, what=what, unit="ms" if key else case.unit, **rounded, rounds=found.rounds, source=source
+    )
 
 
 def text() -> str:
     """What the file has, a line for each figure."""
-    return "[\n" + ",\n".join(json.dumps(asdict(each)) for each in gains()) + "\n]\n"
+    return "[\n" + ",\n".join(json.dumps(asdict(each)) for each in measured()) + "\n]\n"
 
 
 def main(path: Path = FILE) -> int:
