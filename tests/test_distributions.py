@@ -32,6 +32,7 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 
 def test_the_project_is_copied(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkout = tmp_path / "checkout"
+    checkout.mkdir(mode=0o700)
     kept = {"setup.py", ".ci/run", "doc/source/a.rst", "doc/results/a.json", "fastio/build.py"}
     for name in (
         *kept, ".git/config", ".venv311/a", ".tox/a", "fastio/__pycache__/a", "a.egg-info/a", "fastio/a.pyc",
@@ -48,6 +49,8 @@ def test_the_project_is_copied(tmp_path: pathlib.Path, monkeypatch: pytest.Monke
     distribution.copy_project()
     copied = {str(path.relative_to(old.parent)) for path in old.parent.rglob("*") if path.is_file()}
     assert copied == {*kept, ".gitignore"}
+    # The packaged glance-api runs as a user of its own, who imports from there.
+    assert old.parent.stat().st_mode & 0o777 == 0o755
 
 
 @pytest.mark.parametrize("if_possible", [False, True])
@@ -102,7 +105,7 @@ def test_what_is_run(root: None, tmp_path: pathlib.Path, monkeypatch: pytest.Mon
         for each in tests
         for words in (
             *([mode, python, f"-m pytest -q -rfE {each}"] for mode in modes),
-            [python, "-m", f"pytest {' '.join(distributions.SHEEPDOG)}"],
+            *([python, "-m", f"pytest {' '.join(once)}"] for once in (distributions.SHEEPDOG, distributions.RELEASE)),
         )
     ]
 

@@ -10,7 +10,8 @@ what the distribution is to install; what the tests need and it does not have co
 Without tests it is Debian 12, 13 and sid with all that they package of glance: what is in effect (kept in the
 documentation's table with ``--write``), the tests of the patches and of the stores, and the packaged glance-api
 (:mod:`benchmarks.tools.packaged`) with fastio as the documentation has it got in. With tests it is sid alone: first
-comes the summary of ``fastio status``, then these tests, and the sheepdog case. Of several Pythons, the first runs all
+comes the summary of ``fastio status``, then these tests, the sheepdog case, and the install of wheel and source
+distribution. Of several Pythons, the first runs all
 of the tests, and each further one those of what differs between releases of CPython. Tests run natively and with
 ``eventlet.monkey_patch()``.
 """
@@ -55,6 +56,8 @@ PYTHONS = {"sid": ("python3.14", "python3.15")}
 FURTHER = "communicate or exchange or fix_ or green_pipe or wait"
 #: The sheepdog case with little data, and what of fastio it needs.
 SHEEPDOG = ("-q", "--benchmark-quiet", "benchmarks/suites/sheepdog/bench_sheepdog.py", "--quick")
+#: Wheel and source distribution, each built and installed in an empty environment.
+RELEASE = ("-q", "-rfE", "tests/packaging/test_release.py")
 #: Where the copy of the project, and the environment that the tests run in, are within a distribution's directory.
 PROJECT, ENVIRONMENT = "opt/fastio", "opt/environment"
 #: Files of the machine that pip and apt need to reach what it reaches.
@@ -129,6 +132,8 @@ class Distribution:
         project = self.root / PROJECT
         shutil.rmtree(project, ignore_errors=True)
         shutil.copytree(ROOT, project, ignore=ignored)
+        # glance's own user has to get in, also where nobody but its owner gets into this checkout.
+        project.chmod(0o755)
 
     def make_environment(self, python: str, extras: str) -> None:
         """An environment that sees the distribution's packages; pip adds what of ``extras`` they do not have.
@@ -202,10 +207,11 @@ def run_tests(distribution: Distribution, tests: Sequence[str], disabled: str = 
 
 
 def run_some(distribution: Distribution, tests: Sequence[str]) -> list[str]:
-    """The summary, ``tests`` and the sheepdog case; returns what did not pass."""
+    """The summary, ``tests``, the sheepdog case and a release's install; returns what did not pass."""
     distribution.run(["-W", "ignore", "-c", STATUS])
     failed = run_tests(distribution, tests)
-    return [*failed, *(["sheepdog"] if distribution.run(["-m", "pytest", *SHEEPDOG]) else [])]
+    once = {"sheepdog": SHEEPDOG, "release": RELEASE}
+    return [*failed, *(name for name, words in once.items() if distribution.run(["-m", "pytest", *words]))]
 
 
 def run_all(distribution: Distribution, soak: float, write: bool) -> list[str]:
@@ -234,7 +240,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--directory", type=pathlib.Path, default=ROOT / ".tox" / "distributions")
     parser.add_argument("--python", nargs="+", help="commands in the distribution (sid: 3.14 and 3.15, else python3)")
     parser.add_argument("--packages", nargs="*", help="what the distribution is to install (with tests: nothing)")
-    parser.add_argument("--extras", default="eventlet,oslo,test,bench", help="of fastio, by pip (%(default)s)")
+    parser.add_argument("--extras", default="eventlet,oslo,test,bench,package", help="of fastio, by pip (%(default)s)")
     parser.add_argument(
         "--soak", type=float, default=30.0, metavar="SECONDS", help="of load on glance-api (%(default)s)"
     )

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("psutil", reason="the engine needs the extra 'bench'")
+
 from benchmarks.backends.base import BackendError
 from benchmarks.harness import engine, machine, results, servers, worker
 from benchmarks.harness.engine import Case, CaseError, Options, Progress, Variant

@@ -98,6 +98,7 @@ def test_without_an_environment_the_rows_of_2016_say_so(monkeypatch):
 def test_without_python27_there_is_a_clear_message(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    monkeypatch.setattr(sys, "base_prefix", str(tmp_path / "none" / "python"))
     assert python27.main([str(tmp_path / "environment")]) == 0
     assert "skipped: there is no python2.7" in capsys.readouterr().err
     # As pyenv's: it is there, and does not run.

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("psutil", reason="the engine needs the extra 'bench'")
+
 from benchmarks.backends.keeper import state_and_parent
 from benchmarks.harness.engine import Case, Options, Variant
 from benchmarks.tools.watchdog import LIMIT, RUN_VARIABLE

@@ -100,3 +100,13 @@ def test_the_policy_covers_the_public_names() -> None:
 def test_they_can_be_found() -> None:
     assert "   versions\n" in INDEX
     assert "CONTRIBUTING.rst" in CONTRIBUTOR
+
+
+def test_nothing_is_installed_from_an_index_that_has_no_fastio() -> None:
+    """No page tells an operator to, until there is a release: somebody else could put a fastio there."""
+    pages = [*ROOT.glob("*.rst"), *(ROOT / "doc" / "source").rglob("*.rst"), *(ROOT / "doc").rglob("*.yml")]
+    by_name = r"pip install\b.*[ '`]fastio(\[|['`]|$)|_package: fastio$"
+    # The notes of releases that there were, which become a page when the documentation is built, stay as they are.
+    pages = [page for page in pages if page.parent.name != "generated"]
+    found = [line for page in pages for line in page.read_text("utf-8").splitlines() if re.search(by_name, line)]
+    assert len(pages) > 40 and not found

@@ -32,17 +32,9 @@ def versions() -> list[str]:
     return [line.rpartition(" ")[2] for line in lines if line.startswith("Programming Language :: Python :: 3.")]
 
 
-def found(version: str) -> str | None:
-    try:
-        return pythons.find(version).path
-    except Unavailable:
-        return None
-
-
 def ends() -> list[str]:
     """The oldest Python and the newest; if that is not here, the newest that is, as well."""
-    here = [version for version in versions() if found(version)]
-    return list(dict.fromkeys([versions()[0], here[-1], versions()[-1]]))
+    return list(dict.fromkeys([versions()[0], *list(pythons.here(versions()))[-1:], versions()[-1]]))
 
 
 def run(*command: str, cwd: Path) -> str:
@@ -81,8 +73,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 def python(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The path of an interpreter; pip is run elsewhere than in the checkout, where it would find fastio installed."""
     monkeypatch.chdir(tmp_path)
-    path = found(request.param)
-    return path or pytest.skip(f"there is no Python {request.param} on the path or beside {sys.base_prefix}")
+    try:
+        return pythons.find(request.param).path
+    except Unavailable as error:
+        pytest.skip(str(error))
 
 
 def test_an_index_accepts_both(built: Built) -> None:

@@ -71,3 +71,30 @@ def test_pythons():
     for text in ("3.99", "/no/such/python"):
         with pytest.raises(Unavailable, match="no such Python"):
             pythons.find(text)
+
+
+def test_where_pythons_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    """In pyenv's directory, where the newest that runs is taken, and before it in what a variable names."""
+
+    def place(path: Path, prints: str) -> Path:
+        path.parent.mkdir(parents=True)
+        path.write_text(f"#!/bin/sh\n{prints}\n")
+        path.chmod(0o755)
+        return path
+
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    monkeypatch.delenv(pythons.NAMED, raising=False)
+    place(tmp_path / "versions/3.98.11/bin/python3.98", "exit 127")
+    kept = [
+        place(tmp_path / f"versions/{version}/bin/python3.98", f'echo \'["{version}", "/"]\'')
+        for version in ("3.98.9", "3.98.10")
+    ]
+    assert pythons.find("3.98").path == str(kept[1])
+    assert pythons.find("3.98.9").path == str(kept[0])
+    monkeypatch.setenv(pythons.NAMED, f"{tmp_path}:{kept[0].parent}")
+    assert list(pythons.here(["3.98", "3.99"])) == ["3.98"]
+    assert pythons.main(["3.98", "3.99"]) == 0
+    assert capsys.readouterr().out == f"{kept[0]}\n"
+    monkeypatch.setenv(pythons.NAMED, str(tmp_path / "none"))
+    with pytest.raises(Unavailable, match="BENCHMARK_PYTHONS: .*/none does not exist"):
+        pythons.find("3.98")
