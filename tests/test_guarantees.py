@@ -96,7 +96,7 @@ OUTSIDE = {
 
 @each_alone
 @needs_eventlet
-@pytest.mark.parametrize("name", registry.outside_the_default())
+@pytest.mark.parametrize("name", [patch.name for patch in PATCHES if not patch.default])
 def test_what_is_outside_of_the_default_is_there_for_a_reason(name: str) -> None:
     """And so the scenarios can fail."""
     changed = differences("green", name)

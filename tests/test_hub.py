@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import subprocess
+import tempfile
 from collections.abc import Callable
 
 import pytest
@@ -51,12 +52,18 @@ def test_what_is_found(code: str, calls: list[str], tmp_path: pathlib.Path, monk
 
 @needs_eventlet
 @pytest.mark.skipif(MONKEY_PATCHED, reason="the process is a fresh one, the same as without TEST_EVENTLET")
-@pytest.mark.parametrize("traced", [False, True], ids=["alone", "traced"])
+@pytest.mark.parametrize("watched", [False, True], ids=["alone", "watched"])
 def test_a_service_with_a_hub(
-    run_python: Callable[..., subprocess.CompletedProcess[str]], tmp_path: pathlib.Path, traced: bool
+    run_python: Callable[..., subprocess.CompletedProcess[str]], tmp_path: pathlib.Path, watched: bool
 ) -> None:
     """Every family of patches at work, native classes included: the profile sees no wait but the one made for it."""
-    env = {"DIRECTORY": str(tmp_path), **({"FASTIO_TRACE": str(tmp_path / "trace")} if traced else {})}
+    env = {"DIRECTORY": str(tmp_path)}
+    if watched:
+        (tmp_path / "run").mkdir(mode=0o700)
+        env |= {f"FASTIO_{name}": str(tmp_path / "trace") for name in ("TRACE", "METRICS_TEXTFILE")}
+        env |= {"FASTIO_METRICS_STATSD": "127.0.0.1:9", "FASTIO_METRICS_INTERVAL": "1"}
+        # The path of a socket is short.
+        env |= {"FASTIO_RUN_DIR": tempfile.mkdtemp(dir="/dev/shm")}
     root = str(pathlib.Path(__file__).parent.parent)
     result = run_python(
         "import runpy; runpy.run_module('tests.hub_program', run_name='__main__')", env=env, path=(root,),

@@ -133,6 +133,7 @@ OWN_LIBRARIES = {
     "io/http_bodies.py": {"requests", "urllib3"},
     "trace/recorder.py": {"orjson"},
     "trace/spans.py": {"greenlet"},
+    "watching/telemetry.py": {"opentelemetry"},
 }
 
 

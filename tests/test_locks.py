@@ -25,6 +25,12 @@ REVIEWED = {
     # and the other one is the thread's to wait for. The thread is there only while there is no hub.
     ("trace/recorder.py", "allocate_lock"): 4,
     ("trace/recorder.py", "start_new_thread"): 3,
+    # Threads that take no lock, and are there only while there is no hub.
+    ("concurrency/beat.py", "start_new_thread"): 1,
+    ("watching/publishing.py", "start_new_thread"): 1,
+    # Under uWSGI without green threads. One sends, and one for each body runs what the service does at its end, which a
+    # worker's own thread would otherwise do.
+    ("io/transfers.py", "start_new_thread"): 2,
     # As the driver's own, which bounds how many parts are read ahead; each upload has its own.
     ("patches/glance_store/store_s3.py", "Semaphore"): 1,
 }

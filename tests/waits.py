@@ -44,8 +44,8 @@ AT_ONCE = {
     ("patches/subprocess/_popen.py:communicate", "popen.poll()"): "WNOHANG",
     ("concurrency/child_exit.py:until_exit", "os.waitid(os.P_PID, pid, _WAITABLE)"): "WNOHANG is in _WAITABLE",
     ("patches/eventlet/fix_green_pipelines.py:_other_end_is_gone", "poll.poll(0)"): "no time at all",
-    ("patches/glance/glance_sendfile.py:Body._send_some", "os.sendfile(*arguments)"):
-        "the socket does not block, and the bytes are in memory: else a worker's turn has fetched them",
+    ("io/file_sending.py:send", "os.sendfile(out, file, position, count)"):
+        "the socket does not block, and in a process with a hub a worker's turn has fetched the bytes into memory",
     ("io/drain.py:Drain.move", "os.readv(self.fd, [buffer[:size]])"):
         "the selector has said that it is readable, as before upstream's os.read()",
     ("patches/eventlet/green_pipe.py:make_readinto.readinto", "os.readv(self._fileno, [b])"):
@@ -63,6 +63,9 @@ IN_THE_HUB = {
     ("concurrency/hub_wait.py:HubWaiter.until", "eventlet.sleep(interval)"): "eventlet's",
     ("concurrency/hub_wait.py:HubWaiter.apart", "working.wait()"): "a greenlet's",
     ("concurrency/pace.py:Pace.yield_to_hub", "sleep(0)"): "eventlet's",
+    ("io/replace.py:_call", "offload.run(*call)"): "a worker's",
+    ("concurrency/beat.py:Beat._run", "wait(max(0.0, due - time.monotonic()))"):
+        "the hub's for its greenlet, and the kernel's for a thread without one",
     ("io/image_files.py:_File.write", "offload.run(*call)"): "a worker's",
     ("io/image_files.py:fetch", "offload.run(*call)"): "a worker's",
     ("patches/subprocess/_popen.py:communicate", "popen.wait(timeout=dialect.remaining(popen, endtime))"):
@@ -93,6 +96,11 @@ NATIVE = {
         "waiter() and waiter_for_a_moment() give it where there is no hub; the Popen's of wait.py: current.may_block()",
     ("concurrency/waiting.py:NativeWaiter.writable", "selector.wait(None)"): "waiter() gives it where there is no hub",
     ("concurrency/waiting.py:NativeWaiter.exited", "popen.wait(seconds)"): "waiter() gives it where there is no hub",
+    ("io/transfers.py:Sender._run", "epoll.poll(TICK if count else -1, count + 1)"):
+        "a thread of its own, without a hub",
+    ("io/transfers.py:Sender.wait", "time.sleep(0.05)"):
+        "the end of a worker of uWSGI, where connections are given away only without green threads",
+    ("patches/glance/glance_slow_clients.py:make_drain_workers.drain_workers", "sender.wait()"): "see Sender.wait",
     ("patching/exclusive.py:Exclusive.run", "with self._lock"): "patching; see there who holds it, and for how long",
     ("patches/subprocess/wait.py:make._wait",
      "child_exit.wait(self, timeout, waiter, reap, namespace['TimeoutExpired'], _counts)"):
@@ -101,12 +109,15 @@ NATIVE = {
         "what librbd has called back for already, or while an image is thrown away, where greenlets must not switch",
     ("trace/recorder.py:Recorder.end", "self._turn.acquire(timeout=_PATIENCE)"):
         "the end of the process, and then for a writer that is in the middle of a write",
+    ("watching/publishing.py:Publisher.end", "sleep(0.01)"):
+        "the end of the process, and then for a thread that is in the middle of a write",
+    ("watching/publishing.py:_begin_later", "sleep(_PAUSE)"): "a thread of its own, which has no hub",
     ("trace/recorder.py:Recorder._write_in_thread", "self._ending.acquire(timeout=INTERVAL)"):
         "the writer's own thread, which has no hub",
 }  # fmt: skip
 
 #: Programs of the command line, which have no hub; and the reports that they write.
-TOOLS = ("checkout.py", "cli.py", "launcher.py", "matrix.py", "page.py", "trace/analysis/")
+TOOLS = ("checkout.py", "cli.py", "launcher.py", "matrix.py", "page.py", "trace/analysis/", "watching/asking.py")
 
 
 def waits() -> list[tuple[str, str]]:

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("psutil", reason="suites need the extra 'bench'")
+
 from benchmarks.backends import SERVICES, backend
 from benchmarks.backends.base import Backend, BackendError, Unavailable
 from benchmarks.backends.glance import UWSGI

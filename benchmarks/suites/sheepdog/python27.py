@@ -5,14 +5,13 @@
 """
 
 import argparse
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.harness.environments import SetupError, run
+from benchmarks.tools import pythons
 from fastio import terminal
 
 #: What glance ran on in the spring of 2016; pip of that Python chooses the rest.
@@ -29,7 +28,7 @@ def set_up(directory: Path) -> Path:
         return python
     interpreter = _interpreter()
     if interpreter is None:
-        raise SetupError("there is no python2.7 that runs, on PATH or in pyenv: the rows of 2016 are left out")
+        raise SetupError("there is no python2.7 that runs, on PATH or where pyenv keeps them: no rows of 2016")
     # virtualenv gave up Python 2.7 in 20.22.
     run([sys.executable, "-m", "virtualenv", "--quiet", "--python", interpreter, str(directory)])
     run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *REQUIREMENTS])
@@ -39,10 +38,10 @@ def set_up(directory: Path) -> Path:
 
 
 def _interpreter() -> str | None:
-    """A Python 2.7. pyenv has a program of that name on PATH that fails unless this version is the chosen one."""
-    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    for candidate in (shutil.which("python2.7"), *map(str, sorted(pyenv.glob("versions/2.7*/bin/python2.7")))):
-        if candidate and subprocess.run([candidate, "-c", ""], stderr=subprocess.DEVNULL).returncode == 0:
+    """A Python 2.7."""
+    command = ["-c", "import sys; sys.exit(sys.version_info[:2] != (2, 7))"]
+    for candidate in pythons.candidates("2.7"):
+        if subprocess.run([candidate, *command], stderr=subprocess.DEVNULL).returncode == 0:
             return candidate
     return None
 

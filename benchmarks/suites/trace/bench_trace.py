@@ -1,8 +1,7 @@
-"""What tracing and counting cost: microseconds of CPU for an event or a call, and the throughput of a real glance-api.
+"""What tracing costs: microseconds of CPU for an event, and the throughput of a real glance-api.
 
-The goals are 3 us for an event, including the writer's part, 0.1 us for a call that is counted, and 1 % of the
-throughput of downloads of 16 MiB. Releases 32 (eventlet) and 33 (threads) are measured stock and with fastio, each with
-and without a trace, interleaved.
+The goals are 3 us for an event, including the writer's part, and 1 % of the throughput of downloads of 16 MiB.
+Releases 32 (eventlet) and 33 (threads) are measured stock and with fastio, each with and without a trace, interleaved.
 """
 
 from benchmarks.harness.engine import Case, Variant
@@ -58,8 +57,6 @@ CASES = [
             "requests",
             Variant("chunks", parameters={"count": 500_000}, against="chunks"),
             Variant("chunks-traced", parameters={"count": 500_000}, against="chunks"),
-            Variant("calls", parameters={"count": 1_000_000}, against="calls"),
-            Variant("calls-counted", parameters={"count": 1_000_000}, against="calls"),
             Variant("waits", against="waits"),
             Variant("waits-traced", against="waits"),
         ],

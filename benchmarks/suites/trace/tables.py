@@ -8,7 +8,6 @@ from benchmarks.harness.tables import EMPTY, Table, number
 
 #: Microseconds of CPU.
 EVENT = 3.0
-COUNT = 0.1
 #: Share of the throughput that is left.
 DOWNLOADS = 0.99
 
@@ -26,9 +25,6 @@ def _judged(case: CaseResult) -> Iterator[list[str]]:
         if title in ("spans", "points", "requests"):
             found = statistics.median(figures)
             yield [f"us of an event: {title}", f"<= {EVENT:g}", number(found), "yes" if found <= EVENT else "no"]
-        elif title == "calls-counted":
-            found = statistics.median(figures)
-            yield ["us of a call that is counted", f"<= {COUNT:g}", number(found), "yes" if found <= COUNT else "no"]
         elif title.endswith(", traced") and case.figures(case.against(title)):
             kept = statistics.ratio(figures, case.figures(case.against(title)))
             # A value that cannot be distinguished from the bound is not judged.

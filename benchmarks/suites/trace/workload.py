@@ -174,22 +174,6 @@ def waits(parameters: Mapping[str, Any], traced: bool) -> dict[str, Any]:
             fastio.unpatch()
 
 
-def counts(parameters: Mapping[str, Any], counted: bool) -> dict[str, Any]:
-    """Calls of a function that does nothing, alone and with what a patch counts of a call."""
-    from fastio import counters
-
-    tally = counters.Tally("benchmark")
-    count = parameters["count"]
-
-    def work() -> int:
-        for _ in range(count):
-            if counted:
-                tally.took(64 * KIB)
-        return 0
-
-    return _cost(work, count, False)
-
-
 def downloads(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """One image, again and again, to the end of the time."""
     source, pids = service.server(parameters)
@@ -230,8 +214,6 @@ VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "chunks-traced": lambda parameters: chunks(parameters, True),
     "waits": lambda parameters: waits(parameters, False),
     "waits-traced": lambda parameters: waits(parameters, True),
-    "calls": lambda parameters: counts(parameters, False),
-    "calls-counted": lambda parameters: counts(parameters, True),
     "downloads": downloads,
     "prepare": service.prepare,
 }
