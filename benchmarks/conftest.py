@@ -44,6 +44,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("fastio benchmarks")
     group.addoption("--rounds", type=_positive, help="measured runs of each variant, instead of the suite's own number")
     group.addoption("--size", type=_size, help="payload where a case has a size, such as 200MiB")
+    group.addoption(
+        "--busy", type=_positive, default=0, metavar="N",
+        help="N other processes use the processors meanwhile; the result is results/SUITE-busy.json",
+    )  # fmt: skip
     group.addoption("--result", type=Path, metavar="FILE", help="the JSON result; default: results/SUITE.json")
     group.addoption(
         "--quick", action="store_true",
@@ -75,8 +79,9 @@ class Session:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self.options = engine.Options(
-            rounds=config.getoption("rounds"), size=config.getoption("size"), quick=_quick(config)
-        )
+            rounds=config.getoption("rounds"), size=config.getoption("size"), quick=_quick(config),
+            busy=config.getoption("busy"),
+        )  # fmt: skip
         self.results: dict[str, Result] = {}
         #: titles of the variants that are to be run, by suite and case
         self.selected: dict[tuple[str, str], list[str]] = {}
@@ -98,8 +103,8 @@ class Session:
             )
 
     def path(self, suite: str) -> Path:
-        """Where the result of a suite goes. A smoke run must not replace a measured one."""
-        name = f"quick-{suite}.json" if self.options.quick else f"{suite}.json"
+        """Where the result of a suite goes. A run of another kind must not replace the usual one."""
+        name = f"{'quick-' * self.options.quick}{suite}{'-busy' * bool(self.options.busy)}.json"
         return self._config.getoption("result") or engine.ROOT / "results" / name
 
     def variant(self, suite: str, case: engine.Case, title: str) -> VariantResult:

@@ -108,6 +108,7 @@ def _case_differences(name: str, first: CaseResult, second: CaseResult) -> list[
     found = _differences(f"case {name}:", {"workload": first.workload}, {"workload": second.workload})
     found += _differences(f"case {name}: parameter", first.parameters, second.parameters)
     found += _differences(f"case {name}: backend", first.backend, second.backend)
+    found += _differences(f"case {name}:", {"busy": first.busy}, {"busy": second.busy})
     for title in [title for title in first.variants if title in second.variants]:
         what = f"case {name}: row {title}:"
         one, other = first.variants[title], second.variants[title]

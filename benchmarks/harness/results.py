@@ -117,6 +117,8 @@ class CaseResult:
     #: load average over the last minute
     load_before: float = 0.0
     load_after: float = 0.0
+    #: processes that used the processors meanwhile
+    busy: int = 0
     #: False when the run was interrupted
     complete: bool = False
     #: what the suite says of all runs of each row together, where it takes more than their figures

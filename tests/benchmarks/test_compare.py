@@ -100,6 +100,11 @@ def test_a_busy_machine_is_told():
     assert compare.compare(quiet, quiet).differences == []
 
 
+def test_neighbours_are_told():
+    alone, beside = (samples.result(samples.case({"stock": SPREAD}, busy=busy)) for busy in (0, 2))
+    assert compare.compare(alone, beside).differences == ["case cat: busy: 0 -> 2"]
+
+
 def test_what_can_not_be_compared_is_told():
     failure = {"reason": "exit status 1", "status": 1, "stderr": ""}
     before = samples.result(

@@ -47,6 +47,10 @@ if name == "wrong":
     result["verified"] = False
 if name == "lacks":
     del result["seconds"]
+if name == "looks":
+    # The runs' own parent is the harness, and so are its neighbours'.
+    found = subprocess.run(["ps", "-o", "args=", "--ppid", str(os.getppid())], capture_output=True, text=True).stdout
+    result["neighbours"] = found.count("while os.getppid() ==")
 print("something else")
 print("no JSON" if name == "mumbles" else json.dumps(result))
 """
@@ -113,6 +117,31 @@ def test_parameters_reach_the_variant(run):
     assert json.loads(case.variants["other"].command[-1]) == {"n": 2}
     case = run("a", options=Options(quick=True), parameters={"size": 8, "n": 1}, quick={"n": 0})
     assert case.parameters == {"size": 8, "n": 0}
+
+
+def test_neighbours_are_there_while_a_case_is_measured_and_not_after_it(run):
+    case = run("looks", rounds=1, warmup=0, options=Options(busy=2))
+    assert case.busy == 2 and case.variants["looks"].runs[0]["neighbours"] == 2
+    case = run("looks", rounds=1, warmup=0)
+    assert case.busy == 0 and case.variants["looks"].runs[0]["neighbours"] == 0
+
+
+def test_neighbours_end_with_whoever_started_them():
+    started = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent("""
+            import os, time
+            from benchmarks.harness import neighbours
+            with neighbours.busy(1) as pids:
+                print(*pids, flush=True)
+                time.sleep(1000)
+        """)],
+        stdout=subprocess.PIPE, text=True, cwd=ROOT,
+    )  # fmt: skip
+    with started:
+        pid = int(started.stdout.readline())
+        assert alive(pid)
+        started.kill()
+    until(lambda: not alive(pid))
 
 
 def test_a_summary_is_of_all_runs_and_in_the_result(run):
