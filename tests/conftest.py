@@ -46,6 +46,7 @@ import pytest
 
 import fastio
 from fastio import config, counters
+from fastio.concurrency import budget
 from fastio.patching import patcher, registry, state
 from fastio.report import Outcome, Report
 from tests.targets import attributes, import_targets
@@ -258,6 +259,14 @@ def starts_without_a_hub() -> bool:
     """No test has the hub of the one before."""
     hide_hub()
     return True
+
+
+@pytest.fixture
+def standing_budget(monkeypatch: pytest.MonkeyPatch) -> budget.Budget:
+    """The budget of all transfers, whose time stands still: a busy machine does not have it forget who moves bytes."""
+    shared = budget.Budget(lambda: 0.0)
+    monkeypatch.setattr(budget, "shared", shared)
+    return shared
 
 
 @pytest.fixture

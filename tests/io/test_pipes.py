@@ -64,12 +64,10 @@ def test_what_is_no_pipe(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.fixture
-def transfers(monkeypatch: pytest.MonkeyPatch) -> Budget:
-    """A budget of the test's own, whose time stands still, and no pipe that is large already."""
-    budget = Budget(lambda: 0.0)
-    monkeypatch.setattr(pipes.budget, "shared", budget)
+def transfers(standing_budget: Budget, monkeypatch: pytest.MonkeyPatch) -> Budget:
+    """The budget, and no pipe that is large already."""
     monkeypatch.setattr(pipes, "_grown", set())
-    return budget
+    return standing_budget
 
 
 @pytest.mark.parametrize(("size", "granted"), [(MIB, MIB), (0, pipes.DEFAULT_CAPACITY)])

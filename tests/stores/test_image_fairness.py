@@ -100,7 +100,7 @@ def test_share_of_yield_bytes(store: Any, multiple: int) -> None:
 
 
 @needs_eventlet
-def test_transfers_share_the_budget(store: Any) -> None:
+def test_transfers_share_the_budget(store: Any, standing_budget: Any) -> None:
     """Four images with 4 chunks per turn: each yields after one chunk once it meets the others."""
     import eventlet
 

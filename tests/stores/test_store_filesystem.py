@@ -17,7 +17,8 @@ pytest.importorskip("glance_store")
 
 import fastio
 from fastio import counters
-from fastio.concurrency import budget, offload
+from fastio.concurrency import offload
+from fastio.concurrency.budget import Budget
 from fastio.config import parse_size
 from fastio.io import image_files, libc
 from fastio.patches.glance_store import store_filesystem
@@ -240,18 +241,14 @@ def test_more_than_a_turn_is_read_in_several(filesystem_store: Any) -> None:
 
 @needs_eventlet
 @pytest.mark.parametrize(("many", "share"), [(2, MIB // 2), (8, MIB // 4)])
-def test_with_many_each_reads_its_share(filesystem_store: Any, many: int, share: int) -> None:
+def test_with_many_each_reads_its_share(filesystem_store: Any, standing_budget: Budget, many: int, share: int) -> None:
     data = os.urandom(4 * MIB)
     url = filesystem_store.add(data).url
     others = [object() for _ in range(many - 1)]
     with fastio.patched("store_filesystem", strict=True):
         for other in others:
-            budget.shared.enter(other)
-        try:
-            chunks = list(filesystem_store.get(url)[0])
-        finally:
-            for other in others:
-                budget.shared.leave(other)
+            standing_budget.enter(other)
+        chunks = list(filesystem_store.get(url)[0])
         assert {len(chunk) for chunk in chunks} == {share}
         assert b"".join(chunks) == data
 
