@@ -191,11 +191,18 @@ def test_no_pidfd_and_a_popen_that_blocks(turns: list[int], monkeypatch: pytest.
 
     monkeypatch.delattr(os, "pidfd_open")
     monkeypatch.setattr(subprocess, "Popen", eventlet.patcher.original("subprocess").Popen)
-    with Child(python("import os, time; os.close(1); time.sleep(0.3)")) as child:
+
+    def end(pid: int) -> None:
+        while turns[0] <= 5:
+            eventlet.sleep(0)
+        os.kill(pid, signal.SIGKILL)
+
+    with Child(python("import os, signal; os.close(1); signal.pause()")) as child:
         assert list(child.chunks(1)) == []
         turns[0] = 0
-        assert child.finish() == (0, "")
-    assert turns[0] > 5
+        # Without turns of others it never ends.
+        eventlet.spawn(end, child._popen.pid)
+        assert child.finish() == (-signal.SIGKILL, "")
 
 
 def test_the_end_of_the_child_blocks_its_own_end_only() -> None:
