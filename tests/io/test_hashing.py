@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from fastio.concurrency import native
+from fastio.concurrency.events import NativeEvent
 from fastio.io.hashing import BATCH, JOINED, LIMIT, SMALL, TOTAL, BackgroundHash, Pool
 from tests.concurrency.gate import Gate
 from tests.forked import in_a_fork
@@ -51,13 +52,13 @@ def gate(pool: Pool) -> Iterator[Gate]:
 def waits(pool: Pool) -> list[Any]:
     """The waits for a thread of ``pool`` that have begun."""
     begun: list[Any] = []
-    make = pool.new_event
 
-    def new_event() -> Any:
-        begun.append(make())
-        return begun[-1]
+    class Event(NativeEvent):
+        def wait(self, seconds: float) -> bool:
+            begun.append(self)
+            return super().wait(seconds)
 
-    pool.new_event = new_event
+    pool.new_event = Event
     return begun
 
 
