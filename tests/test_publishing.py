@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import fastio
+from benchmarks.backends.base import reserved_port
 from fastio import config
 from fastio.errors import SettingError
 from fastio.watching import asking, metrics, shared, statsd
@@ -266,7 +267,7 @@ def test_workers_of_one_process(run: Callable[..., Program], private: Path) -> N
         found = until_answered(pid)
         assert found["metrics"]["pid"] == pid
         assert found["metrics"]["patches"]["communicate"]["calls"] == calls
-    assert counted(parent.scrape()) == 2
+    until_counted(parent, 2)
 
 
 def until_counted(program: Program, calls: int) -> None:
@@ -371,15 +372,19 @@ def uwsgi() -> list[str]:
     return [found, "--virtualenv", str(Path(python).parent.parent), "--pythonpath", str(ROOT)]
 
 
+@pytest.fixture
+def port() -> Iterator[int]:
+    """One that nobody else is given, but that uWSGI can listen on."""
+    with reserved_port() as reserved:
+        yield reserved.getsockname()[1]
+
+
 @pytest.mark.parametrize("loaded", [["--lazy-apps"], []], ids=["in each worker", "before the fork"])
-def test_the_workers_of_uwsgi(private: Path, tmp_path: Path, loaded: list[str]) -> None:
+def test_the_workers_of_uwsgi(private: Path, tmp_path: Path, port: int, loaded: list[str]) -> None:
     """Without an option that has uWSGI tell Python of a fork, too."""
     import http.client
 
     (tmp_path / "watched.py").write_text(UWSGI)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     command = [
         *uwsgi(), *loaded, "--pythonpath", str(tmp_path), "--http-socket", f"127.0.0.1:{port}", "--master",
         "--processes", "3", "--enable-threads", "--die-on-term", "--import", "fastio.auto", "--module", "watched",
@@ -595,6 +600,8 @@ def test_a_process_that_cannot_be_asked(
     program = run(run_dir=private)
     until(lambda: list(private.glob("*.sock")), "the socket")
     os.kill(program.pid, signal.SIGSTOP)
+    stat = Path(f"/proc/{program.pid}/stat")
+    until(lambda: stat.read_text().rpartition(") ")[2].startswith("T"), "the stop")
     with pytest.raises(AskingError, match=rf"process {program.pid} did not answer within 0.2 s: it is busy or stopped"):
         asking.ask(program.pid, 0.2)
     with monkeypatch.context() as patch:

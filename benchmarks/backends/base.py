@@ -48,6 +48,18 @@ class Unavailable(BackendError):
     """What the backend needs is not installed; the message says how to install it."""
 
 
+def reserved_port() -> socket.socket:
+    """A socket that is bound to a free port on 127.0.0.1, and stays so until it is closed.
+
+    The kernel gives such a port to nobody who asks for any free one, and a server that sets SO_REUSEADDR, as all do,
+    can still listen on it.
+    """
+    reserved = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.bind((HOST, 0))
+    return reserved
+
+
 class Backend:
     """A server, or several that belong together, on loopback.
 
@@ -220,14 +232,8 @@ class Backend:
     # What a backend's module uses.
 
     def port(self) -> int:
-        """A free port on 127.0.0.1, which nobody else is given while this backend runs.
-
-        A socket stays bound to it: the kernel gives such a port to nobody who asks for any free one, and a server that
-        sets SO_REUSEADDR, as all do, can still listen on it.
-        """
-        reserved = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        reserved.bind((HOST, 0))
+        """A free port on 127.0.0.1, which nobody else is given while this backend runs."""
+        reserved = reserved_port()
         self._ports.append(reserved)
         return reserved.getsockname()[1]
 

@@ -8,7 +8,6 @@ import io
 import json
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -26,6 +25,7 @@ if importlib.util.find_spec("locust") is None:
 pytest.importorskip("numpy", reason="the analysis needs the extra 'bench'")
 
 from benchmarks.backends import SERVICES
+from benchmarks.backends.base import reserved_port
 from benchmarks.load import analysis, client, live, protocols, report
 from benchmarks.load.plan import Operation, Plan
 from tests.backends.required import usable
@@ -79,7 +79,8 @@ def test_a_time_instead_of_a_number(tmp_path) -> None:
     started = time.monotonic()
     found, objects = carried_out(tmp_path, plan(total=0, seconds=1.0))
     assert time.monotonic() - started >= 1.0
-    assert len(found.operations) == len(objects.numbers) > 3
+    # How many fit is the machine's business.
+    assert len(found.operations) == len(objects.numbers) > 0
 
 
 def stall(at: int, seconds: float) -> object_server.Fault:
@@ -121,10 +122,10 @@ def test_the_goals_of_a_plan_are_the_exit_status(tmp_path) -> None:
         plan(total=20), protocol="mock", server={"delay": 0.01, "size": 20_000}, goals={"p50_ms": 5, "error_ratio": 0}
     )
     command = start("run", written(tmp_path, chosen), "--output", str(tmp_path / "run"))
-    assert command.communicate(timeout=60) and command.returncode == 1
+    assert command.communicate(timeout=100) and command.returncode == 1
     chosen = dataclasses.replace(chosen, goals={"error_ratio": 0})
     command = start("run", written(tmp_path, chosen), "--output", str(tmp_path / "other"))
-    assert command.communicate(timeout=60) and command.returncode == 0
+    assert command.communicate(timeout=100) and command.returncode == 0
 
 
 def test_worker_processes(tmp_path, monkeypatch) -> None:
@@ -136,12 +137,6 @@ def test_worker_processes(tmp_path, monkeypatch) -> None:
     # The same operations as one process does, shared evenly.
     assert collections.Counter((found.operations.user >> 32).tolist()) == {0: 50, 1: 50}
     assert len({worker["pid"] for worker in found.workers}) == 2
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def start(*arguments: str) -> subprocess.Popen:
@@ -158,8 +153,8 @@ def written(tmp_path: Path, chosen: Plan) -> str:
 @contextlib.contextmanager
 def elsewhere(tmp_path: Path, chosen: Plan, *options: str, count: int = 2, fault=object_server.well) -> Iterator[Any]:
     """Workers that wait for a master; yields them, what starts a master, and what the objects' server sees."""
-    address = f"127.0.0.1:{free_port()}"
     with object_server.serving(chosen, fault) as (url, objects), contextlib.ExitStack() as stack:
+        address = f"127.0.0.1:{stack.enter_context(reserved_port()).getsockname()[1]}"
         path = written(tmp_path, dataclasses.replace(chosen, server={"url": url}))
 
         def started(*arguments: str) -> subprocess.Popen:
@@ -283,8 +278,9 @@ def test_a_server_that_is_silent(tmp_path) -> None:
     found, _ = carried_out(tmp_path, chosen, fault)
     released.set()
     assert len(found.operations) == 6
-    assert sum(found.operations.failed) == 1
-    assert any("1 s" in error or "timed out" in error for error in found.errors)
+    # On a machine that stands still for so long there may be more.
+    assert sum(found.operations.failed) >= 1
+    assert all("1 s" in error or "timed out" in error for error in found.errors)
 
 
 def test_a_server_that_drips(tmp_path) -> None:
@@ -296,7 +292,7 @@ def test_a_server_that_drips(tmp_path) -> None:
         handler.send_response(200)
         handler.send_header("Content-Length", "20000")
         handler.end_headers()
-        for _ in range(40):
+        for _ in range(80):
             try:
                 handler.wfile.write(b"x")
                 handler.wfile.flush()
@@ -306,8 +302,9 @@ def test_a_server_that_drips(tmp_path) -> None:
         handler.close_connection = True
         return True
 
-    found, _ = carried_out(tmp_path, plan(users=1, total=3, patience=1.0), fault)
-    assert found.errors == {"no end after 1 s": 1}
+    # So long that no byte comes later on a busy machine either.
+    found, _ = carried_out(tmp_path, plan(users=1, total=3, patience=5.0), fault)
+    assert found.errors == {"no end after 5 s": 1}
     assert len(found.operations) == 3
 
 
@@ -463,9 +460,11 @@ def test_glance(tmp_path, release) -> None:
 
 
 def test_init_and_dispose_tell_what_is_wrong(tmp_path) -> None:
-    server = {"auth_v1": f"http://127.0.0.1:{free_port()}/auth/v1.0", "user": "a:b", "key": "c"}
-    path = written(tmp_path, dataclasses.replace(plan(), protocol="swift", server=server))
-    for what in ("init", "dispose"):
-        process = start(what, path)
-        assert "refused" in process.communicate(timeout=60)[1].lower()
-        assert process.returncode == 2
+    with reserved_port() as nobody:
+        url = f"http://127.0.0.1:{nobody.getsockname()[1]}/auth/v1.0"
+        server = {"auth_v1": url, "user": "a:b", "key": "c"}
+        path = written(tmp_path, dataclasses.replace(plan(), protocol="swift", server=server))
+        for what in ("init", "dispose"):
+            process = start(what, path)
+            assert "refused" in process.communicate(timeout=100)[1].lower()
+            assert process.returncode == 2
