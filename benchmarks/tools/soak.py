@@ -60,6 +60,9 @@ LINGERING = 8
 #: Threads by which they may: a pool starts one when it has none that is idle, and on a busy machine the first turn does
 #: not fill it. A leak of one in some transfers is far more as well.
 POOLED = 4
+#: Greenlets by which they may, with the eventlet server: a worker that reports may be in the middle of an answer, and
+#: on a busy machine what served the last request may not have ended yet. A leak is far more here, too.
+ANSWERING = 4
 
 #: Workers and threads: more than one worker, and enough threads for all clients.
 AT_WORK: dict[str, dict[str, Any]] = {"glance-32": {"workers": 2}, "glance-33": {"threads": 8}}
@@ -497,7 +500,7 @@ class Soak:
         for name in ("descriptors", "threads", "greenlets"):
             counts = [getattr(sample, name) for sample in samples]
             # The least of the last looks: a connection may still be about to close at one of them.
-            slack = {"descriptors": LINGERING, "threads": POOLED}.get(name, 0)
+            slack = {"descriptors": LINGERING, "threads": POOLED, "greenlets": ANSWERING}[name]
             if min(counts[-third:]) > max(counts[:-third]) + slack:
                 more = samples[-1].open_files - samples[0].open_files if name == "descriptors" else ""
                 self._fault(f"{name} left behind: {counts} {more}")
