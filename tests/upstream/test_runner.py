@@ -287,6 +287,32 @@ def test_a_test_that_fails_now_and_then_is_none_that_is_worse(python, make_suite
     assert comparison.failures() == []
 
 
+def test_a_test_that_fails_in_both_by_chance_does_not_count(python, make_suite, tmp_path) -> None:
+    """There is no difference, but more tests do not pass than may."""
+    source = f"""
+        import subprocess, sys, unittest
+
+        class Chance(unittest.TestCase):
+            def test_chance(self):
+                subprocess.run([sys.executable, "-c", ""], capture_output=True)
+                with open({str(tmp_path / "runs")!r}, "a+") as file:
+                    file.write("x")
+                    self.assertGreater(file.tell(), 2)
+
+            def test_fails(self):
+                self.fail()
+
+            def test_passes(self):
+                pass
+    """
+    for most, failures in ((1, []), (0, ["1 tests do not pass when patched, at most 0 may"])):
+        (tmp_path / "runs").unlink(missing_ok=True)
+        suite = make_suite(source, applied=("communicate", "wait"), at_most=most)
+        (comparison,) = command.run_all(Runner(python, LIMIT), [suite], jobs=1, screen=Screen())
+        assert comparison.differences == []
+        assert comparison.failures() == failures
+
+
 def test_a_suite_runs_with_the_python_of_its_environment(make_suite, tmp_path, monkeypatch) -> None:
     other = environment.create(tmp_path / "other")
     monkeypatch.setenv("BENCHMARK_GLANCE32", str(other))
