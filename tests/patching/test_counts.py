@@ -68,8 +68,14 @@ def communicated(module: Any) -> tuple[int, int]:
 
 
 def waited(module: Any) -> tuple[int, int]:
-    child = module.Popen(["sleep", "0.2"])
-    assert child.wait(20) == 0
+    # It cannot end before it is waited for, as one that sleeps might: then there would be nothing to wait for.
+    child = module.Popen(["cat"], stdin=subprocess.PIPE)
+    with pytest.raises(Exception, match="timed out"):
+        child.wait(0.05)
+    child.stdin.close()
+    # Not by wait(), whose calls are counted.
+    _, status = os.waitpid(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
     # Nothing to wait for any more.
     assert child.wait(20) == 0
     return 1, 0
