@@ -101,7 +101,7 @@ def test_share_of_yield_bytes(store: Any, multiple: int) -> None:
 
 @needs_eventlet
 def test_transfers_share_the_budget(store: Any, standing_budget: Any) -> None:
-    """Four images with 4 chunks per turn: each yields after one chunk once it meets the others."""
+    """Four images with 16 chunks per turn: each yields after four chunks once it meets the others."""
     import eventlet
 
     uri = write(store)
@@ -114,7 +114,7 @@ def test_transfers_share_the_budget(store: Any, standing_budget: Any) -> None:
             chunks.append(chunk)
         return b"".join(chunks)
 
-    with fastio.patched("image_fairness", strict=True, yield_bytes=4 * CHUNK):
+    with fastio.patched("image_fairness", strict=True, yield_bytes=16 * CHUNK):
         readers = [eventlet.spawn(read, number) for number in range(4)]
         assert all(reader.wait() == IMAGE for reader in readers)
     # After the first round, in which each thinks that it is alone, they take turns.
