@@ -101,6 +101,8 @@ class Run:
     doubts: list[str] = field(default_factory=list)
     #: what went wrong -> how often
     errors: dict[str, int] = field(default_factory=dict)
+    #: seconds after which it was steady, and so ended
+    steady: float | None = None
 
 
 class Window(NamedTuple):
@@ -141,7 +143,9 @@ def read(directory: Path) -> Run:
     columns["start"] = start = columns["start"] - started
     for moment in ("sent", "first_byte", "end"):
         columns[moment] = numpy.where(columns[moment] < 0, numpy.nan, start + columns[moment])
-    return Run(directory, plan, started, summary["workers"], Operations(**columns), doubts, errors)
+    return Run(
+        directory, plan, started, summary["workers"], Operations(**columns), doubts, errors, summary.get("steady")
+    )
 
 
 #: An operation as it was recorded, in a small fraction of the memory that objects would take.

@@ -141,6 +141,9 @@ class Plan:
         ``constant`` and ``poisson``: operations are due at a ``rate`` (an open loop), at equal intervals, or at random
         as from independent clients
     :param rate: operations a second that are due, of all workers together; 0 in a closed loop
+    :param steady: the run ends once the rates and times of its last seconds differ by no more than this part of their
+        mean (:mod:`benchmarks.load.steady`); 0: it does not end for that reason
+    :param steady_seconds: how many seconds these are
     :param goals: what the run has to reach, by the names of :data:`GOALS`
     """
 
@@ -162,6 +165,8 @@ class Plan:
     think: float = 0
     arrivals: str = CLOSED
     rate: float = 0
+    steady: float = 0
+    steady_seconds: float = 20
     goals: Mapping[str, float] = field(default_factory=dict)
     #: What a report says of the run beside the plan: what the server was, say.
     labels: Mapping[str, Any] = field(default_factory=dict)
@@ -178,6 +183,8 @@ class Plan:
         _number("think", self.think, 0)
         _one_of("arrivals", self.arrivals, ARRIVALS)
         _number("rate", self.rate, 0, more=self.open)
+        _number("steady", self.steady, 0)
+        _number("steady_seconds", self.steady_seconds, 0, more=True)
         self._check_arrivals()
         if not isinstance(self.goals, Mapping):
             raise PlanError(f"goals {self.goals!r} is not an object")

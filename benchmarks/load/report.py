@@ -116,6 +116,11 @@ def notes(run: Run) -> list[str]:
                 f"{part_late:.1%} of the operations began more than {LATE_SECONDS * 1000:.0f} ms after they were due, "
                 f"the worst {float(late.max()):.3g} s: all {run.plan.users} users were busy"
             )
+    if run.plan.steady:
+        ended = (
+            "it never was steady" if run.steady is None else f"it ended after {run.steady:.3g} s, since it was steady"
+        )
+        found.append(f"{ended}: within {run.plan.steady:.0%} for {run.plan.steady_seconds:g} s")
     if not part.cut:
         found.append("too short for its warm-up and its tail to be cut: all of it counts")
     share = analysis.generator_cpu(run, part)

@@ -9,6 +9,8 @@ Locust's custom ones::
     worker -> master   planned     whether it can be done, and the worker's clock
     worker -> master   records     a piece of the file of records; the next one only after
     master -> worker   received
+    worker -> master   done        what the worker has done so far, if the run ends when it is steady
+    master -> worker   enough      it is: no operation begins any more
     worker -> master   finished    what the worker says of itself
 """
 
@@ -19,7 +21,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -35,7 +37,8 @@ from benchmarks.load import Failed, files
 from benchmarks.load import plan as plans
 from benchmarks.load.live import Live
 from benchmarks.load.plan import Plan
-from benchmarks.load.records import Writer
+from benchmarks.load.records import Record, Writer
+from benchmarks.load.steady import Count, Steadiness
 from benchmarks.load.users import StorageUser, Work
 from fastio.terminal import Terminal
 
@@ -45,6 +48,9 @@ PIECE = 256 << 10
 PATIENCE = 60.0
 #: Seconds after which a worker that has become silent is given up.
 LOST_SECONDS = 7.0
+
+#: Seconds between two looks at what has been done.
+LOOK = 0.5
 
 #: What a run leaves beside the files of records.
 SUMMARY = "run.json"
@@ -94,6 +100,7 @@ class Worker:
         self._path: Path | None = None
         runner.register_message("plan", self._planned)
         runner.register_message("received", lambda **_: self._received.set())
+        runner.register_message("enough", lambda **_: self._environment.work.end())
         runner.send_message("present", None)
 
     def _planned(self, msg: Any, **_: Any) -> None:
@@ -104,7 +111,8 @@ class Worker:
             os.close(handle)
             self._path = Path(name)
             self._writer = Writer(self._path, {"worker": msg.data["worker"], "host": socket.gethostname()})
-            self._environment.work = Work(plan, msg.data["worker"], msg.data["workers"], self._writer.add)
+            self._done = Count()
+            self._environment.work = Work(plan, msg.data["worker"], msg.data["workers"], self._record)
         except Exception as error:
             # The master has to know of every error.
             answer["error"] = f"{type(error).__name__}: {error}"
@@ -114,15 +122,29 @@ class Worker:
             gevent.spawn(self._follow)
         self._runner.send_message("planned", {**answer, "answered": time.time(), "asked": msg.data["asked"]})
 
+    def _record(self, record: Record) -> None:
+        self._writer.add(record)
+        done = self._done
+        self._done = Count(done.operations + 1, done.bytes + record.bytes, done.seconds + max(record.end, 0.0))
+
+    def _tell(self) -> None:
+        """Tell the master each second what was done so far; for a greenlet."""
+        while True:
+            gevent.sleep(LOOK)
+            self._runner.send_message("done", {"worker": self._number, "done": self._done})
+
     def _follow(self) -> None:
         """Wait for the users' end and report."""
         self._environment.work.started.wait()
+        telling = gevent.spawn(self._tell) if self._environment.work.plan.steady else None
         sampler = Sampler()
         sampling = gevent.spawn(sampler.go_on, gevent.sleep)
         begun = time.perf_counter()
         self._runner.user_greenlets.join()
         sampler.sample()
         sampling.kill()
+        if telling is not None:
+            telling.kill()
         self._writer.close()
         self._send_records()
         about = {
@@ -174,12 +196,17 @@ class Master:
         self.present: list[str] = []
         self._planned: dict[int, dict[str, Any]] = {}
         self._finished: dict[int, dict[str, Any]] = {}
+        #: what each worker has done so far, if the plan ends when it is steady
+        self._done: dict[int, Count] = {}
+        #: seconds after which it was
+        self._steady: float | None = None
         #: since when Locust has not heard of a worker, by its id
         self._missing: dict[str, float] = {}
         runner.register_message("present", lambda msg, **_: self.present.append(msg.node_id))
         runner.register_message("planned", self._on_planned)
         runner.register_message("records", self._on_records)
         runner.register_message("finished", self._on_finished)
+        runner.register_message("done", self._on_done)
 
     def _on_planned(self, msg: Any, **_: Any) -> None:
         data = dict(msg.data)
@@ -196,6 +223,23 @@ class Master:
 
     def _on_finished(self, msg: Any, **_: Any) -> None:
         self._finished[msg.data["worker"]] = msg.data
+
+    def _on_done(self, msg: Any, **_: Any) -> None:
+        self._done[msg.data["worker"]] = Count(*msg.data["done"])
+
+    def _watch(self, clients: Sequence[str]) -> None:
+        """End the run when it is steady; for a greenlet."""
+        steadiness = Steadiness(self._plan.steady_seconds, self._plan.steady)
+        begun = time.monotonic()
+        while True:
+            gevent.sleep(LOOK)
+            now = time.monotonic()
+            done = Count(*map(sum, zip(*self._done.values(), strict=True)))
+            if steadiness.reached(now, done):
+                self._steady = now - begun
+                for client in clients:
+                    self._runner.send_message("enough", None, client_id=client)
+                return
 
     def carry_out(self) -> None:
         """Have the workers that are present do the plan, no more of them than users; returns when all is gathered.
@@ -221,12 +265,14 @@ class Master:
 
         live = Live(self._plan, self._runner.stats, self._tell)
         with live.shown(), contextlib.suppress(LoadTimeout):
-            showing = gevent.spawn(live.go_on, gevent.sleep)
+            greenlets = [gevent.spawn(live.go_on, gevent.sleep)]
+            if self._plan.steady:
+                greenlets.append(gevent.spawn(self._watch, clients))
             try:
                 # A worker that has not reported by then is recorded as lost.
                 self.wait(all_ended, ends, "the users' end")
             finally:
-                showing.kill()
+                gevent.killall(greenlets)
         self._write(started, len(clients))
         if self._tell is None:
             Terminal(sys.stderr).table(live.summary())
@@ -258,7 +304,7 @@ class Master:
                           **self._finished.get(number, {})})  # fmt: skip
         summary = {
             "format": FORMAT, "version": VERSION, "plan": self._plan.to_dict(), "started": started,
-            "finished": time.time(), "workers": about,
+            "finished": time.time(), "steady": self._steady, "workers": about,
         }  # fmt: skip
         files.write(self._directory / SUMMARY, summary)
 

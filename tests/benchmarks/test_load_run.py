@@ -75,6 +75,28 @@ def test_one_process(tmp_path) -> None:
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["run.json", "worker-0.csv.gz"]
 
 
+MOCK = Plan(
+    protocol="mock", server={"delay": 0.01, "size": 1000}, operations=(Operation("read"),), users=2, size=1000,
+    seconds=1000,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("more", [{}, {"arrivals": "constant", "rate": 50}], ids=["closed", "open"])
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_a_run_ends_when_it_is_steady(tmp_path, monkeypatch, processes, more) -> None:
+    # Whatever this machine does meanwhile, a hundred times the mean is within the limit.
+    monkeypatch.setenv("FASTIO_LOAD_PROCESSES", processes)
+    chosen = dataclasses.replace(MOCK, steady=100, steady_seconds=2, **more)
+    found = read(client.carry_out(chosen, tmp_path / "run"))
+    assert found.steady is not None and found.steady >= 2 and not found.operations.failed.any()
+    assert f"it ended after {found.steady:.3g} s, since it was steady" in " ".join(report.notes(found))
+
+
+def test_a_run_that_never_is_steady_says_so(tmp_path) -> None:
+    found = read(client.carry_out(dataclasses.replace(MOCK, seconds=1, steady=1e-9), tmp_path / "run"))
+    assert found.steady is None and "it never was steady: within 0% for 20 s" in report.notes(found)
+
+
 def test_a_time_instead_of_a_number(tmp_path) -> None:
     started = time.monotonic()
     found, objects = carried_out(tmp_path, plan(total=0, seconds=1.0))
