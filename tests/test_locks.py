@@ -10,7 +10,7 @@ import fastio
 ROOT = pathlib.Path(fastio.__file__).parent
 MAKE = {
     "Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Event", "Thread", "Timer", "allocate_lock",
-    "start_new_thread", "ThreadPoolExecutor",
+    "start_new_thread", "ThreadPoolExecutor", "TryLock",
 }  # fmt: skip
 
 #: What is made where, how often, and why it harms nobody.
@@ -28,6 +28,13 @@ REVIEWED = {
     # Threads that take no lock, and are there only while there is no hub.
     ("concurrency/beat.py", "start_new_thread"): 1,
     ("watching/publishing.py", "start_new_thread"): 1,
+    # Nobody waits for one, and in a forked child those are free that another thread had. The first is its own name.
+    ("concurrency/try_lock.py", "TryLock"): 1,
+    ("concurrency/beat.py", "TryLock"): 1,
+    ("io/transfers.py", "TryLock"): 1,
+    ("trace/recorder.py", "TryLock"): 2,
+    ("watching/publishing.py", "TryLock"): 2,
+    ("watching/verbose.py", "TryLock"): 1,
     # Under uWSGI without green threads. One sends, and one for each body runs what the service does at its end, which a
     # worker's own thread would otherwise do.
     ("io/transfers.py", "start_new_thread"): 2,

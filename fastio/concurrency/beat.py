@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio.concurrency import current, native
+from fastio.concurrency.try_lock import TryLock
 
 
 class Beat:
@@ -38,7 +39,8 @@ class Beat:
         self._given_up = given_up
         self._ready = ready
         self._ended = False
-        self._tickets: list[None] = [None]
+        #: what the thread or the greenlet has while it is there
+        self._running = TryLock()
         self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         # One descriptor for both, and the same one for a thread and for a hub.
         self._epoll = native.module("select").epoll()
@@ -51,9 +53,7 @@ class Beat:
         hub = current.hub_of_thread()
         if hub is None and (current.is_green() or not current.may_block()):
             return False
-        try:
-            self._tickets.pop()
-        except IndexError:
+        if not self._running.try_acquire():
             return True
         if hub is not None:
             # Appends to a list; whatever waits or allocates much comes later, in the hub.
@@ -63,17 +63,17 @@ class Beat:
             native.start_new_thread()(self._run, (self._epoll.poll, current.is_green))
         except RuntimeError:
             # The system's limit is reached, or the interpreter ends.
-            self._tickets.append(None)
+            self._running.release()
             return False
         return True
 
     def end(self) -> None:
         """Do no more of it; what is being done is finished."""
         self._ended = True
-        if self._tickets:
-            self._close()
-        else:
+        if self._running.taken:
             os.eventfd_write(self._wake, 1)
+        else:
+            self._close()
 
     def abandon(self) -> None:
         """In a forked child, of the parent's: its thread is not here, and its greenlet ends."""
@@ -102,7 +102,7 @@ class Beat:
             if self._ended:
                 break
             if is_over():
-                self._tickets.append(None)
+                self._running.release()
                 self._given_up()
                 return
             if time.monotonic() >= due:
@@ -110,5 +110,5 @@ class Beat:
                 self._work()
             elif readable and self._ready is not None:
                 self._ready()
-        if not self._tickets:
+        if self._running.taken:
             self._close()

@@ -19,6 +19,7 @@ from collections.abc import Callable
 
 from fastio import counters
 from fastio.concurrency import native
+from fastio.concurrency.try_lock import TryLock
 from fastio.io import file_sending
 
 #: The most that a transfer sends in its turn, in bytes.
@@ -136,7 +137,8 @@ class Sender:
     def _reset(self) -> None:
         #: by the descriptor of the connection, until the end is over
         self._transfers: dict[int, Transfer] = {}
-        self._to_start = [None]
+        #: what the thread has, and before it who starts it
+        self._sending = TryLock()
         self._epoll: select.epoll | None = None
         #: an event that has the thread look at what there is
         self._wake = -1
@@ -168,10 +170,7 @@ class Sender:
         """What the thread waits with; None while another thread has it begin."""
         if self._epoll is not None:
             return self._epoll
-        try:
-            # list.pop() and append() are atomic, which is all the locking that threads need here.
-            self._to_start.pop()
-        except IndexError:
+        if not self._sending.try_acquire():
             return None
         epoll = None
         try:
@@ -181,7 +180,7 @@ class Sender:
             native.start_new_thread()(self._run, (epoll, self._wake))
         except BaseException:
             self._close(epoll)
-            self._to_start.append(None)
+            self._sending.release()
             raise
         if not self._at_fork_registered:
             self._at_fork_registered = True

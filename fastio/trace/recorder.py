@@ -5,8 +5,7 @@ lost and counted; the service never waits. A forked child begins anew with its f
 a buffer of its own.
 
 An event may be recorded by a finalizer, wherever the collector runs, or by the handler of a signal. So nothing here
-that records takes a lock, imports or switches greenlets; what only one may do is done by who takes the one element of a
-list.
+that records waits for a lock, imports or switches greenlets; what only one may do is done by who gets a lock at once.
 
 The writer is a thread of the operating system where there is no hub. Finalizers run in whatever thread allocates, and
 those of a service under eventlet belong in the hub's; so in a process with a hub the writer is a greenlet of it, which
@@ -28,6 +27,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fastio.concurrency import current, native, offload
+from fastio.concurrency.try_lock import TryLock
 from fastio.io import libc
 from fastio.trace import redaction, resources
 from fastio.trace.files import Files, Native, dump, look_up_releases
@@ -190,8 +190,9 @@ class Recorder:
         self._green: bool = before is not None and before._green
         # The system's, found now: whoever records must not import.
         self._system: _System = _system() if before is None else before._system
-        self._thread_tickets: list[None] = [None]
-        self._hub_tickets: list[None] = [None]
+        #: what the writer has while it is there: the thread, and the greenlet
+        self._thread = TryLock()
+        self._in_hub = TryLock()
         #: when the writer in the hub was asked for, or last seen at work
         self._seen = 0.0
         # The writer's side.
@@ -225,7 +226,7 @@ class Recorder:
         hub = current.hub_of_thread()
         if hub is not None:
             self._green = True
-            if _take(self._hub_tickets) or time.monotonic() - self._seen > _STALE:
+            if self._in_hub.try_acquire() or time.monotonic() - self._seen > _STALE:
                 # The second is for a hub that is gone, and the writer with it, or one that has lost the timer: what a
                 # finalizer adds while the hub empties its list of new timers is taken away with them.
                 self._seen = time.monotonic()
@@ -236,12 +237,12 @@ class Recorder:
         elif self._green or current.is_green():
             # A thread beside the hub's: the writer comes with the next event of the hub's thread.
             return
-        elif _take(self._thread_tickets):
+        elif self._thread.try_acquire():
             try:
                 self._system.start_new_thread(self._write_in_thread, ())
             except RuntimeError:
                 # The system's limit is reached, or the interpreter ends.
-                self._thread_tickets.append(None)
+                self._thread.release()
                 return
         self._make_room()
 
@@ -333,7 +334,7 @@ class Recorder:
                 raise
         finally:
             self.room = 0
-            self._hub_tickets = [None]
+            self._in_hub.release()
 
     def _round(self, mode: Native) -> None:
         """Write what there is now, and no more: it must come to an end also where events come faster."""
@@ -397,15 +398,6 @@ class Recorder:
         self._text, self._events = [], 0
         self._files.rotate(mode)
         return True
-
-
-def _take(tickets: list[None]) -> bool:
-    """Whether the caller is the one who got it."""
-    try:
-        tickets.pop()
-    except IndexError:
-        return False
-    return True
 
 
 class _System(NamedTuple):

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from fastio import config, counters, log
 from fastio.concurrency import current, native
 from fastio.concurrency.beat import Beat
+from fastio.concurrency.try_lock import TryLock
 from fastio.config import Settings
 from fastio.counters import Cause
 from fastio.watching import metrics
@@ -43,34 +44,27 @@ class Told:
     def __init__(self, output: Output, safely: Callable[[Callable[[], object]], None]) -> None:
         self.output = output
         self._safely = safely
-        self._turn: list[None] = [None]
+        self._turn = TryLock()
         self._ending = False
         self.ended = False
 
     def tell(self) -> None:
         """Tell it what is counted now."""
-        if self._take():
+        if self._turn.try_acquire():
             try:
                 self._safely(lambda: self.output.publish(metrics.read()))
             finally:
-                self._turn.append(None)
+                self._turn.release()
             if self._ending:
                 self.end()
 
     def end(self) -> None:
         """Tell it the last counts; whoever is telling it now does so after that."""
         self._ending = True
-        if self._take():
+        if self._turn.try_acquire():
             self._safely(lambda: self.output.publish(metrics.read(), last=True))
             self.output.close()
             self.ended = True
-
-    def _take(self) -> bool:
-        try:
-            self._turn.pop()
-        except IndexError:
-            return False
-        return True
 
 
 def wanted(settings: Settings | None) -> tuple[Any, ...]:
@@ -171,7 +165,7 @@ class Publisher:
 _active: Publisher | None = None
 _hooked = False
 #: Whoever has taken it begins anew.
-_turn: list[None] = [None]
+_turn = TryLock()
 #: Seconds after a fork
 _PAUSE = 0.2
 #: Hundredths of a second that the end of a process may take
@@ -259,7 +253,6 @@ def _forks_untold() -> bool:
 def _forked() -> None:
     """Begin anew in a child, unless it becomes another program, or ends, at once."""
     if _active is not None:
-        _turn[:] = [None]
         _listen()
         if current.may_block() and not current.is_green():
             with contextlib.suppress(RuntimeError):
@@ -277,9 +270,7 @@ def _see_to_the_process() -> bool:
     before = _active
     if before is None or before.pid == os.getpid():
         return False
-    try:
-        _turn.pop()
-    except IndexError:
+    if not _turn.try_acquire():
         return False
     settings = config.in_force()
     before.abandon()
@@ -288,5 +279,5 @@ def _see_to_the_process() -> bool:
     if unknown:
         counters.reset()
     _active = _new(settings)
-    _turn.append(None)
+    _turn.release()
     return unknown

@@ -5,6 +5,7 @@ import sys
 from collections import deque
 
 from fastio.concurrency import current
+from fastio.concurrency.try_lock import TryLock
 from fastio.counters import Cause
 
 LOG = logging.getLogger("fastio.calls")
@@ -12,7 +13,7 @@ LOG = logging.getLogger("fastio.calls")
 _lines: deque[str] = deque()
 #: Whoever has taken it writes the lines, also those that come from within: from a handler of the log that sends its
 #: lines by a fast path, a finalizer or another thread. So nobody waits.
-_ticket: list[None] = [None]
+_turn = TryLock()
 
 
 def begin() -> None:
@@ -25,15 +26,13 @@ def tell(patch: str, reason: Cause | None) -> None:
     _lines.append(f"fastio: {patch}: " + ("accelerated" if reason is None else f"fell back: {reason.meaning}"))
     if current.hub_of_thread() is not None and current.hub() is None:
         return
-    try:
-        _ticket.pop()
-    except IndexError:
+    if not _turn.try_acquire():
         return
     try:
         while _lines:
             _write(_lines.popleft())
     finally:
-        _ticket.append(None)
+        _turn.release()
 
 
 def _write(line: str) -> None:

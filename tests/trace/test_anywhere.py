@@ -223,7 +223,7 @@ until(lambda: spans.point("test.event", None, {}) or recorder.active._green and 
 thread = threading.Thread(target=lambda: [spans.point("test.thread", None, {}) for _ in range(10)])
 thread.start()
 thread.join()
-until(lambda: recorder.active._hub_tickets)
+until(lambda: not recorder.active._in_hub.taken)
 assert not recorder.active.buffer and recorder.active.room == 0
 hub = current.hub_of_thread()
 assert all(timer.called for _, timer in hub.timers + hub.next_timers)
@@ -335,7 +335,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 if sys.argv[3] == "stop":
     recorder.stop()
     gate.release()
-    until(lambda: found._hub_tickets)
+    until(lambda: not found._in_hub.taken)
 else:
     gate.release()
     until(lambda: found.failure)
@@ -368,7 +368,7 @@ spans.point("test.second", None, {})
 recorder.stop()
 assert found.written >= 2
 gate.release()
-until(lambda: found._hub_tickets)
+until(lambda: not found._in_hub.taken)
 print(repr(found.failure), found._files._fd)
 """
 

@@ -1,0 +1,224 @@
+"""The lock that nobody waits for: one gets it, whoever asks, and a forked child finds it as its threads have it."""
+
+import gc
+import io
+import logging
+import signal
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+import pytest
+
+from fastio.concurrency import native, try_lock
+from fastio.concurrency.try_lock import TryLock
+from fastio.watching import verbose
+from tests.conftest import needs_eventlet
+from tests.forked import in_a_fork, told_by_a_fork
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork", "ignore:Using fork")
+
+
+class Thread:
+    """A thread of the system's, which does one thing and then stays."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        system = native.module("_thread")
+        self._done, self._stays, self._gone = (system.allocate_lock() for _ in range(3))
+        for lock in (self._done, self._stays, self._gone):
+            lock.acquire()
+        system.start_new_thread(self._run, (work,))
+        self._done.acquire()
+
+    def _run(self, work: Callable[[], object]) -> None:
+        work()
+        self._done.release()
+        self._stays.acquire()
+        self._gone.release()
+
+    def end(self) -> None:
+        self._stays.release()
+        self._gone.acquire()
+
+
+def test_it_is_taken_once_and_given_back() -> None:
+    lock = TryLock()
+    assert not lock.taken
+    assert lock.try_acquire() and lock.taken
+    assert not lock.try_acquire()
+    lock.release()
+    assert not lock.taken and lock.try_acquire()
+
+
+def test_giving_it_back_twice_lets_no_two_have_it() -> None:
+    lock = TryLock()
+    assert lock.try_acquire()
+    lock.release()
+    lock.release()
+    assert [lock.try_acquire() for _ in range(3)] == [True, False, False]
+
+
+def test_another_thread_gives_it_back() -> None:
+    lock = TryLock()
+    thread = Thread(lock.try_acquire)
+    assert lock.taken and not lock.try_acquire()
+    lock.release()
+    assert lock.try_acquire()
+    thread.end()
+
+
+def test_one_of_many_threads_gets_it() -> None:
+    system = native.module("_thread")
+    lock, rounds, count = TryLock(), 300, 6
+    got: list[int] = []
+    begin = [system.allocate_lock() for _ in range(count)]
+    ended = [system.allocate_lock() for _ in range(count)]
+    for each in begin + ended:
+        each.acquire()
+
+    def run(number: int) -> None:
+        for turn in range(rounds):
+            begin[number].acquire()
+            if lock.try_acquire():
+                got.append(turn)
+            ended[number].release()
+
+    for number in range(count):
+        system.start_new_thread(run, (number,))
+    for _ in range(rounds):
+        for each in begin:
+            each.release()
+        for each in ended:
+            each.acquire()
+        lock.release()
+    assert got == list(range(rounds))
+
+
+def test_a_signal_handler_and_a_finalizer_are_told_at_once() -> None:
+    lock = TryLock()
+    told: list[bool] = []
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        told.append(lock.try_acquire())
+
+    class Ring:
+        def __init__(self) -> None:
+            self.me = self
+
+        def __del__(self) -> None:
+            told.append(lock.try_acquire())
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        assert lock.try_acquire()
+        signal.raise_signal(signal.SIGUSR1)
+        Ring()
+        gc.collect()
+        lock.release()
+        signal.raise_signal(signal.SIGUSR1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert told == [False, False, True]
+
+
+def test_a_forked_child_has_what_only_its_parent_s_threads_had() -> None:
+    lock, own = TryLock(), TryLock()
+    thread = Thread(lock.try_acquire)
+    assert own.try_acquire()
+
+    def child() -> list[bool]:
+        found = [lock.taken, lock.try_acquire(), lock.try_acquire(), own.taken, own.try_acquire()]
+        own.release()
+        return [*found, own.try_acquire()]
+
+    assert told_by_a_fork(child) == [False, True, False, True, False, True]
+    assert lock.taken and not lock.try_acquire()
+    thread.end()
+
+
+def test_a_grandchild_too() -> None:
+    lock = TryLock()
+    thread = Thread(lock.try_acquire)
+
+    def child() -> int:
+        assert lock.try_acquire()
+        return in_a_fork(lambda: int(lock.try_acquire()))
+
+    assert in_a_fork(child) == 0
+    thread.end()
+
+
+@needs_eventlet
+def test_a_greenlet_s_is_its_thread_s() -> None:
+    """A child has all greenlets of the thread that forked, and so the one that will give it back."""
+    import eventlet
+
+    lock = TryLock()
+    found: list[bool] = []
+    assert eventlet.spawn(lock.try_acquire).wait()
+    eventlet.spawn(lambda: found.append(told_by_a_fork(lock.try_acquire))).wait()
+    assert found == [False]
+
+
+def test_one_that_is_thrown_away_leaves_nothing() -> None:
+    before = set(try_lock._locks)
+    locks = [TryLock() for _ in range(100)]
+    new = try_lock._locks - before
+    assert len(new) == 100
+    locks.clear()
+    assert not new & try_lock._locks
+
+
+class Stays(logging.Handler):
+    """Writes, and the first time it stays in the middle of that."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        system = native.module("_thread")
+        self.text = io.StringIO()
+        self.there, self.goes_on, self.done = (system.allocate_lock() for _ in range(3))
+        for lock in (self.there, self.goes_on, self.done):
+            lock.acquire()
+        self.first = True
+
+    def createLock(self) -> None:
+        # A forked child would wait for the lock of the handler, which is the program's affair.
+        self.lock = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        first, self.first = self.first, False
+        self.text.write(record.getMessage() + "\n")
+        if first:
+            self.there.release()
+            self.goes_on.acquire()
+
+
+@pytest.fixture
+def stays() -> Iterator[Stays]:
+    handler = Stays()
+    before = verbose.LOG.level
+    verbose.begin()
+    verbose.LOG.addHandler(handler)
+    yield handler
+    verbose.LOG.removeHandler(handler)
+    verbose.LOG.setLevel(before)
+
+
+def test_a_forked_child_tells_of_its_calls_whatever_its_parent_s_threads_do(stays: Stays) -> None:
+    """One of them was writing a line when the process forked, and is not in the child."""
+
+    def tell() -> None:
+        verbose.tell("wait", None)
+        stays.done.release()
+
+    native.start_new_thread()(tell, ())
+    stays.there.acquire()
+
+    def child() -> str:
+        verbose.tell("communicate", None)
+        return stays.text.getvalue()
+
+    try:
+        assert told_by_a_fork(child) == "fastio: wait: accelerated\nfastio: communicate: accelerated\n"
+    finally:
+        stays.goes_on.release()
+        stays.done.acquire()
