@@ -1,15 +1,32 @@
-"""The goals of fastio, beside what a result has: the lines of a table, for all suites that have one."""
+"""Goals: when one is met, and the lines of a table of fastio's goals, for all suites that have one."""
 
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from benchmarks.harness.tables import EMPTY, number
-from fastio.tables import Table
+from fastio.tables import EMPTY, Table, number
 
 HEAD = ("", "stock", "fastio", "goal", "reached", "met")
+MET, NOT_MET = "yes", "no"
 
 _RELATIONS: Mapping[str, Callable[[float, float], bool]] = {"≥": operator.ge, "≤": operator.le}
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What a figure has to reach."""
+
+    #: "≥" or "≤"
+    relation: str
+    value: float
+
+    def __str__(self) -> str:
+        return f"{self.relation} {self.value:g}"
+
+    def met(self, *reached: float) -> str:
+        """Yes or no, as the tables have it; of the two ends of an interval, neither if they do not agree."""
+        found = {_RELATIONS[self.relation](each, self.value) for each in reached}
+        return EMPTY if len(found) > 1 else MET if found == {True} else NOT_MET
 
 
 @dataclass(frozen=True)
@@ -28,13 +45,11 @@ class Goal:
     unit: str
 
     def row(self) -> list[str]:
-        met = EMPTY
+        bound = Bound(self.relation, self.bound)
+        reached, met = EMPTY, EMPTY
         if self.reached is not None:
-            met = "yes" if _RELATIONS[self.relation](self.reached, self.bound) else "no"
-        return [
-            self.what, number(self.stock), number(self.fastio), f"{self.relation} {self.bound:g} {self.unit}",
-            EMPTY if self.reached is None else f"{number(self.reached)} {self.unit}", met,
-        ]  # fmt: skip
+            reached, met = f"{number(self.reached)} {self.unit}", bound.met(self.reached)
+        return [self.what, number(self.stock), number(self.fastio), f"{bound} {self.unit}", reached, met]
 
 
 def goal_ratio(

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.harness import machine, statistics
+from benchmarks.harness.goals import NOT_MET, Bound
 from benchmarks.harness.results import CaseResult, Result, VariantResult
 from benchmarks.load import analysis
 from benchmarks.load.analysis import Operations, Run, Window
@@ -94,14 +95,11 @@ def goals(runs: Sequence[Run]) -> tuple[Table, bool]:
         phase = "from_due" if run.operations.open else "whole"
         for name, bound in run.plan.goals.items():
             reached = found.get(name, found.get(f"{phase}_{name}"))
-            least = name in AT_LEAST
+            goal = Bound("≥" if name in AT_LEAST else "≤", bound)
             # Where no operation went well there is no time, and no goal for it is met.
-            met = reached is not None and (reached >= bound if least else reached <= bound)
-            relation = "≥" if least else "≤"
-            made.rows.append(
-                [run.directory.name, f"{name} {relation} {bound:g}", number(reached), "yes" if met else "no"]
-            )
-    return made, all(row[-1] == "yes" for row in made.rows)
+            met = NOT_MET if reached is None else goal.met(reached)
+            made.rows.append([run.directory.name, f"{name} {goal}", number(reached), met])
+    return made, all(row[-1] != NOT_MET for row in made.rows)
 
 
 def notes(run: Run) -> list[str]:

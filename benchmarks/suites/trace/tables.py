@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 
 from benchmarks.harness import statistics
+from benchmarks.harness.goals import Bound
 from benchmarks.harness.results import CaseResult, Result
-from benchmarks.harness.tables import EMPTY, Table, number
+from benchmarks.harness.tables import Table, number
 
 #: Microseconds of CPU.
-EVENT = 3.0
+EVENT = Bound("≤", 3.0)
 #: Share of the throughput that is left.
-DOWNLOADS = 0.99
+DOWNLOADS = Bound("≥", 0.99)
 
 
 def judgement(result: Result) -> list[Table]:
@@ -24,9 +25,9 @@ def _judged(case: CaseResult) -> Iterator[list[str]]:
             continue
         if title in ("spans", "points", "requests"):
             found = statistics.median(figures)
-            yield [f"us of an event: {title}", f"<= {EVENT:g}", number(found), "yes" if found <= EVENT else "no"]
+            yield [f"us of an event: {title}", str(EVENT), number(found), EVENT.met(found)]
         elif title.endswith(", traced") and case.figures(case.against(title)):
             kept = statistics.ratio(figures, case.figures(case.against(title)))
             # A value that cannot be distinguished from the bound is not judged.
-            met = "yes" if kept.low >= DOWNLOADS else "no" if kept.high < DOWNLOADS else EMPTY
-            yield [f"{case.name}: {title}", f">= {DOWNLOADS:g} x untraced", str(kept), met]
+            met = DOWNLOADS.met(kept.low, kept.high)
+            yield [f"{case.name}: {title}", f"{DOWNLOADS} x untraced", str(kept), met]
