@@ -116,6 +116,25 @@ def test_many_transfers_share_one_turn(patched: Any, hub: Any, green: ModuleType
     assert max(moved) <= sum(MIB // active for active in range(1, 17))
 
 
+@pytest.mark.parametrize("fastio_settings", [{"yield_bytes": "64KiB"}], ids=str)
+def test_a_turn_has_a_share_for_each_pipe(patched: Any, hub: Any, green: ModuleType) -> None:
+    """Input and output at a time: between two turns of another greenlet each moves a share at most."""
+    moved: list[int] = []
+
+    def other() -> None:
+        while True:
+            moved.append(counters.bytes_in + counters.bytes_out)
+            eventlet.sleep(0)
+
+    watcher = eventlet.spawn(other)
+    payload = data(1, 8 * MIB)
+    stdout, _ = green.Popen(command("echo"), **PIPES).communicate(payload)
+    watcher.kill()
+    assert stdout == payload
+    most = max(after - before for before, after in zip(moved, moved[1:], strict=False))
+    assert most <= 2 * 64 * 1024
+
+
 class Stop(Exception):
     pass
 
