@@ -154,12 +154,12 @@ def test_a_workload_on_a_terminal_shows_what_its_works_have_done(tmp_path) -> No
 
 
 def test_a_workload_in_a_pipe_is_told_in_lines(tmp_path) -> None:
-    """The first one comes at once, the next one only after ten seconds."""
+    """The first one comes at once, the next one only after ten seconds, which a busy machine may take."""
     ran = command("workload", lasting(tmp_path / "mock.xml"), "-o", str(tmp_path / "out"))
     assert ran.returncode == 0, ran.stderr
-    init, main, live, dispose = ran.stderr.splitlines()
+    init, main, *live, dispose = ran.stderr.splitlines()
     assert (init, main, dispose) == ("init …", "main …", "dispose …")
-    assert re.match(LIVE, live)
+    assert live and all(re.match(LIVE, each) for each in live)
 
 
 @pytest.mark.parametrize(
