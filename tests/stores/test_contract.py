@@ -374,11 +374,12 @@ def test_others_run_meanwhile(driver: Driver, store: Any, greenlets: Any) -> Non
     with driver.patched(store_chunk_sizes={driver.name: CHUNK}, yield_bytes=CHUNK):
         with Ticker() as reading:
             assert store.read(url) == data
-        assert reading.ticks >= 19
+        # Who has yielded may wait, too, and go on before the hub's next turn: two chunks.
+        assert reading.ticks >= 9
         if driver.adds:
             with Ticker() as writing:
                 store.add(data)
-            assert writing.ticks >= 19
+            assert writing.ticks >= 9
 
 
 @needs_eventlet
