@@ -22,7 +22,7 @@ def check(program: str, tmp_path: Path) -> list[str]:
         [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--cache-dir", str(tmp_path),
          "program.py"],
         cwd=tmp_path, env={"MYPYPATH": str(ROOT), "PATH": "/usr/bin:/bin"}, stdout=subprocess.PIPE, text=True,
-        timeout=110,
+        timeout=290,
     )  # fmt: skip
     return [line.partition(": ")[2] for line in done.stdout.splitlines() if ": error: " in line]
 
@@ -31,6 +31,7 @@ def test_each_setting_has_a_type() -> None:
     assert set(Keywords.__annotations__) >= {setting.name for setting in SETTINGS}
 
 
+@pytest.mark.limit(600)
 def test_a_program_that_is_right_and_one_that_is_wrong(tmp_path: Path) -> None:
     right = """
         import fastio
