@@ -331,9 +331,14 @@ def test_the_report_with_threads(serve: Callable[..., Service], tmp_path: Path, 
     assert set(summary(service)), service.log()
     time.sleep(1.1)  # the watcher compares the time of the file, in seconds, with that of its own start
     trigger.touch()
-    until(lambda: any(section(path.read_text()) for path in reports.iterdir()))
-    for path in reports.iterdir():
-        honours_its_configuration(path.read_text(), service.etc)
+
+    def written() -> list[str]:
+        # Each worker writes one of its own, and may be in the middle of it.
+        texts = [path.read_text() for path in reports.iterdir()]
+        return [text for text in texts if fastio.names()[-1] in section(text)]
+
+    for text in until(written, "a report"):
+        honours_its_configuration(text, service.etc)
 
 
 def test_after_an_upgrade_on_the_fly_gunicorn_is_patched(serve: Callable[..., Service]) -> None:
