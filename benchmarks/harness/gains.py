@@ -19,8 +19,8 @@ _COMPARED = ("fastio", "candidate", "traced")
 _STOCK = ("stock", "old")
 #: How the services run that are named in a case.
 _SERVICES = {"glance-32": "eventlet", "glance-33": "native"}
-#: More rows than this are told by how many they are.
-_LISTED = 3
+#: More rows than this, or several with more letters than this, are told by how many they are.
+_LISTED, _LETTERS = 3, 140
 
 
 @dataclass(frozen=True)
@@ -117,11 +117,12 @@ def told(found: Iterable[Gain], name: Callable[[Gain], str] = lambda each: each.
     parts = []
     for word in VERDICTS:
         own = [each for each in found if each.verdict == word]
-        if len(own) > _LISTED:
+        named = ", ".join(f"{name(each)} {_times(each)}" for each in own)
+        if len(own) > _LISTED or len(own) > 1 and len(named) > _LETTERS:
             ratios = [each.times.ratio for each in own]
             parts.append(f"{word}: {len(own)} of {len(found)}, {number(min(ratios))} to {number(max(ratios))} x")
         elif own:
-            parts.append(f"{word}: " + ", ".join(f"{name(each)} {_times(each)}" for each in own))
+            parts.append(f"{word}: {named}")
     text = "; ".join(parts)
     if all("fastio" in each.title and "fastio" not in each.against for each in found):
         return f"With fastio, {text}"

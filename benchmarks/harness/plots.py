@@ -17,7 +17,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 
-from matplotlib import pyplot, ticker  # noqa: E402 (the backend comes first: there may be no display)
+from matplotlib import markers, pyplot, ticker  # noqa: E402 (the backend comes first: there may be no display)
 from matplotlib.figure import Figure  # noqa: E402
 
 from benchmarks.harness import gains, results  # noqa: E402
@@ -213,10 +213,11 @@ def gains_figure(rows: Rows, finding: str, question: str = "") -> Figure:
     below(
         figure,
         "times better than without fastio, log scale; shaded: worse; lines: 95 % intervals; hollow: fewer than "
-        f"{gains.FEW_ROUNDS} rounds, lines: their range",
+        f"{gains.FEW_ROUNDS} rounds, lines: their range; arrows: the line goes on",
     )
     plain(panel)
     panel.tick_params(axis="y", length=0)
+    _beyond(panel, rows, modes)
     for column, each in enumerate(modes):
         _aside(panel, -1, column, MODES[each][0])
     head(figure, finding, question)
@@ -224,8 +225,8 @@ def gains_figure(rows: Rows, finding: str, question: str = "") -> Figure:
 
 
 def _points(panel: Any, position: int, own: Sequence[Gain], mode: str, modes: Sequence[str]) -> None:
-    _, colour, marker, off = MODES[mode]
-    at = position + (off if len(modes) > 1 else 0.0)
+    _, colour, marker, _ = MODES[mode]
+    at = _at(position, mode, modes)
     for each in own:
         hollow = "white" if each.verdict == FEW else colour
         panel.plot(each.times[1:], [at, at], color=colour, linewidth=1, zorder=2)
@@ -237,6 +238,22 @@ def _points(panel: Any, position: int, own: Sequence[Gain], mode: str, modes: Se
         ratios = [each.times.ratio for each in own]
         text = number(min(ratios)) if len(own) == 1 else f"{number(min(ratios))}–{number(max(ratios))}"
         _aside(panel, position, modes.index(mode), text)
+
+
+def _at(position: int, mode: str, modes: Sequence[str]) -> float:
+    return position + (MODES[mode][3] if len(modes) > 1 else 0.0)
+
+
+def _beyond(panel: Any, rows: Rows, modes: Sequence[str]) -> None:
+    """An arrow where an interval goes on beyond the axis."""
+    low, high = panel.get_xlim()
+    for position, found in enumerate(rows.values()):
+        for each in (each for each in found if each.mode in modes):
+            at, colour = _at(position, each.mode, modes), MODES[each.mode][1]
+            if each.times.low < low:
+                panel.plot([low], [at], marker=markers.CARETLEFT, color=colour, markersize=5, zorder=4)
+            if each.times.high > high:
+                panel.plot([high], [at], marker=markers.CARETRIGHT, color=colour, markersize=5, zorder=4)
 
 
 def _aside(panel: Any, position: int, column: int, text: str) -> None:

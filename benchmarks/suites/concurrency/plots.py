@@ -1,6 +1,6 @@
 """Many requests at a time: a figure each for requests/s and for the times of a request, by how many there are."""
 
-from matplotlib import pyplot
+from matplotlib import pyplot, ticker
 from matplotlib.figure import Figure
 
 from benchmarks.harness import plots, statistics
@@ -40,8 +40,14 @@ def _drawing(what: str, caption: str, label: str, unit: float, more_is_better: b
             ratios += [fast / stock if more_is_better else stock / fast for stock, fast in pairs if stock and fast]
             panel.set_xscale("log")
             panel.set_xticks([users for users, _ in own], [str(users) for users, _ in own])
+            if more_is_better:
+                panel.set_ylim(bottom=0)
+            else:
+                # From a fraction of a second to a minute.
+                panel.set_yscale("log")
+                panel.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+                panel.yaxis.set_major_formatter("{x:g}")
             panel.minorticks_off()
-            panel.set_ylim(bottom=0)
             panel.grid(alpha=0.3)
             panel.set_xlabel(f"{service}: requests at a time", size=plots.SIZE)
             plots.plain(panel)
@@ -61,6 +67,6 @@ def _drawing(what: str, caption: str, label: str, unit: float, more_is_better: b
 
 PLOTS = {
     "rate": _drawing("operations_per_second", "Requests/s", "requests/s", 1.0, True),
-    "p50": _drawing("whole_p50_ms", "Time of a request, p50", "s", 1000.0, False),
-    "p99": _drawing("whole_p99_ms", "Time of a request, p99", "s", 1000.0, False),
+    "p50": _drawing("whole_p50_ms", "Time of a request, p50", "s, log scale", 1000.0, False),
+    "p99": _drawing("whole_p99_ms", "Time of a request, p99", "s, log scale", 1000.0, False),
 }

@@ -37,6 +37,8 @@ COLOURS = {
     "swift-wide-fastio": "#c0392b",
     "swift-direct": "#8a8a8a",
 }
+#: Behind every other row, whose points belong together.
+BAND = "#f1f1f1"
 MARKERS = {"stock": "s", "fastio": "o", "direct": "D"}
 
 
@@ -59,12 +61,18 @@ def medians(phase: str) -> Callable[[Result], Figure | None]:
                 label = title if shown.count(title) and title not in panel.get_legend_handles_labels()[1] else None
                 panel.plot([middle], [at], marker, color=COLOURS[title], markersize=4, linestyle="", label=label)
         panel.set_xscale("log")
-        panel.set_xticks([mark for mark in (0.1, 1, 10, 100, 1000, 10000) if _within(panel.get_xlim(), mark)])
+        low, high = panel.get_xlim()
+        # As many as there is room for.
+        firsts = (1, 2, 5) if high / low < 200 else (1,)
+        marks = [first * ten for ten in (0.1, 1, 10, 100, 1000, 10000) for first in firsts]
+        panel.set_xticks([mark for mark in marks if low <= mark <= high])
         panel.xaxis.set_major_formatter("{x:g}")
         panel.minorticks_off()
         panel.set_yticks(range(len(cases)), [case.title or case.name for case in cases])
         panel.set_ylim(len(cases) - 0.5, -0.5)
         panel.grid(axis="x", alpha=0.3)
+        for position in range(1, len(cases), 2):
+            panel.axhspan(position - 0.5, position + 0.5, color=BAND, zorder=0, linewidth=0)
         plots.plain(panel)
         made.legend(loc="outside right center", fontsize=plots.SIZE, frameon=False)
         plots.below(made, "ms, log scale; marks: medians of the requests, lines: their 95 % intervals")
@@ -72,10 +80,6 @@ def medians(phase: str) -> Callable[[Result], Figure | None]:
         return made
 
     return figure
-
-
-def _within(limits: tuple[float, float], mark: float) -> bool:
-    return limits[0] <= mark <= limits[1]
 
 
 def _finding(cases: Any, phase: str) -> str:
