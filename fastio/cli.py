@@ -71,7 +71,9 @@ def _main(given: list[str]) -> int:
         add_help=False,
     )
     completion = commands.add_parser("completion", help="print a script with which bash or zsh complete fastio's words")
-    completion.add_argument("shell", choices=["bash", "zsh"], help='eval "$(fastio completion bash)" takes effect')
+    completion.add_argument(
+        "shell", choices=["bash", "zsh"], help='eval "$(fastio completion bash)" takes effect; in zsh, after compinit'
+    )
     for name, what in checkout.COMMANDS.items():
         commands.add_parser(name, help=what, add_help=False)
     try:

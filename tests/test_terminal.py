@@ -10,13 +10,16 @@ import struct
 import subprocess
 import sys
 import termios
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 import fastio
-from fastio import matrix, renames, terminal
+from fastio import expected, matrix, renames, terminal
+from fastio.counters import CAUSES
 from fastio.tables import Table
+from fastio.watching import metrics
 from tests import widths
 from tests.targets import import_targets
 
@@ -28,6 +31,19 @@ def test_the_matrix_at_each_width(table) -> None:
     widths.check(table())
 
 
+def test_what_can_be_expected_at_each_width() -> None:
+    widths.check(expected.table(expected.gains()))
+
+
+def test_the_counts_at_each_width() -> None:
+    fallbacks = dict.fromkeys(CAUSES, 123456789)
+    each = {"calls": 123_456_789, "bytes": 1 << 50, "fallbacks": fallbacks}
+    found = metrics.read().to_dict() | {"patches": dict.fromkeys(fastio.names(), each)}
+    table = metrics.from_dict(found).table()
+    assert len(table.rows) == len(fastio.names())
+    widths.check(table)
+
+
 @pytest.mark.parametrize("width", widths.WIDTHS)
 def test_the_status_at_each_width(width: int) -> None:
     import_targets()
@@ -37,6 +53,7 @@ def test_the_status_at_each_width(width: int) -> None:
     assert widths.lost(report.text(everything=True, width=width), width, cells) == []
     here = [each.name for each in report.patches() if each.word != "absent"]
     assert widths.lost(report.text(width=width), width, here) == []
+    assert widths.lost(report.text(everything=True, width=width), width, list(report.settings.sources)) == []
 
 
 def test_colours_and_widths_are_for_terminals() -> None:
@@ -210,8 +227,49 @@ def test_completion() -> None:
     names = fastio.names()
     for option, words in {"--patch": names, "--also": names, "--way": ["eventlet", "threads"]}.items():
         assert re.search(rf'"{option}\[.*:\({" ".join(words)}\)"', scripts["zsh"]), option
-    if zsh := shutil.which("zsh"):
-        assert subprocess.run([zsh, "-n"], input=scripts["zsh"], text=True, timeout=60).returncode == 0
+
+
+def at_a_prompt(shell: Sequence[str], *lines: str) -> list[str]:
+    """What ``fastio`` is called with by the lines that somebody types at the prompt of a shell."""
+    leader, follower = pty.openpty()
+    environ = {"PATH": os.environ["PATH"], "HOME": os.devnull, "TERM": "xterm", "PS1": "", "LC_ALL": "C.UTF-8"}
+    with subprocess.Popen(
+        shell, stdin=follower, stdout=follower, stderr=follower, cwd=ROOT, env=environ, start_new_session=True
+    ) as process:
+        os.close(follower)
+        shown = b""
+        try:
+            for number, line in enumerate(lines, 1):
+                os.write(leader, line.encode() + b"\r")
+                while len(called := re.findall(rb"CALLED:(.*?):", shown)) < number:
+                    part = _read(leader)
+                    assert part, shown
+                    shown += part
+        finally:
+            process.kill()
+    os.close(leader)
+    return [each.decode() for each in called]
+
+
+@pytest.mark.parametrize(
+    ("shell", "begin"),
+    [
+        (("bash", "--norc", "--noprofile", "-i"), ""),
+        (("zsh", "-f", "-i"), "autoload -U compinit; compinit -u -D; "),
+    ],
+    ids=["bash", "zsh"],
+)
+def test_a_shell_completes_what_is_typed(shell: tuple[str, ...], begin: str) -> None:
+    """By the line that the documentation gives: a command, an option and the name of a patch."""
+    pytest.importorskip("shtab", reason="it comes with the extra 'completion'")
+    if shutil.which(shell[0]) is None:
+        pytest.skip(f"{shell[0]} is not installed")
+    said = f'eval "$({sys.executable} -m fastio completion {shell[0]})"'
+    # The command itself is a function that says how it is called; what is echoed of this line does not have the word.
+    setup = f'{begin}{said}; fastio() {{ echo "CALL""ED:$*:"; }}; fastio set up'
+    typed = ("fastio sta\t", "fastio status --patch wai\t", "fastio run --disabled green_sen\t")
+    called = at_a_prompt(shell, setup, *typed)
+    assert called == ["set up", "status", "status --patch wait", "run --disabled green_sendall"]
 
 
 def test_names_of_patches_that_are_completed_are_not_all_that_is_taken() -> None:

@@ -139,6 +139,15 @@ def _show(values: Mapping[str, Any], key: str) -> str:
     return str(values[key]) if key in values else "(none)"
 
 
+def table(comparison: Comparison) -> Table:
+    """A line for each row."""
+    made = Table("", ["case", "row", "before", "after", "times better (95 %)", "p", "verdict"], [])
+    for row in comparison.rows:
+        figures = (f"{number(figure)} {row.unit}" for figure in (row.before, row.after))
+        made.rows.append([row.case, row.title, *figures, str(row.better), f"{row.p:.2g}", row.verdict])
+    return made
+
+
 def show(comparison: Comparison, alpha: float = ALPHA) -> None:
     """Print it."""
     screen = terminal.Terminal()
@@ -146,12 +155,8 @@ def show(comparison: Comparison, alpha: float = ALPHA) -> None:
         screen.say("differs: " + line, "warning", "  ")
     if not comparison.differences:
         screen.say("same machine, versions, parameters and settings")
-    table = Table("", ["case", "row", "before", "after", "times better (95 %)", "p", "verdict"], [])
-    for row in comparison.rows:
-        figures = (f"{number(figure)} {row.unit}" for figure in (row.before, row.after))
-        table.rows.append([row.case, row.title, *figures, str(row.better), f"{row.p:.2g}", row.verdict])
-    if table.rows:
-        screen.table(table)
+    if comparison.rows:
+        screen.table(table(comparison))
     for line in comparison.left_out:
         screen.say("not compared: " + line, "warning", "  ")
     counts = {verdict: sum(row.verdict.startswith(verdict) for row in comparison.rows)

@@ -1,5 +1,6 @@
 """Every table of the benchmarks loses nothing, however narrow the terminal is."""
 
+import dataclasses
 from pathlib import Path
 from types import SimpleNamespace as Some
 from typing import Any
@@ -9,12 +10,13 @@ import pytest
 pytest.importorskip("psutil", reason="tables need the extra 'bench'")
 pytest.importorskip("scipy", reason="tables need the extra 'bench'")
 
-from benchmarks.harness import results, tables
+from benchmarks.harness import compare, results, tables
 from benchmarks.harness.suites import Suite
-from benchmarks.load import analysis, live, report, workloads
+from benchmarks.load import analysis, live, plan, report, workloads
 from benchmarks.load.bottleneck import Bottleneck, Share
 from benchmarks.load.usage import Machine, Process, Usage
 from benchmarks.tools import newest, platforms, pythons
+from benchmarks.tools.upstream import report as upstream
 from benchmarks.tools.upstream.compare import Comparison, Difference
 from benchmarks.tools.upstream.runner import Outcome, Run
 from benchmarks.validate import measurements, projects
@@ -27,6 +29,8 @@ from tests.benchmarks.test_load_analysis import operation, run_of
 
 KEPT = results.ROOT / "doc" / "source" / "results"
 RESULTS = sorted(KEPT.glob("*.json"))
+#: All that a plan can ask for.
+GOALS = dict.fromkeys(plan.GOALS, 1234.5)
 CANDIDATES = sorted((KEPT / "candidates").glob("*.json"))
 
 
@@ -35,6 +39,12 @@ def test_results(path: Path) -> None:
     result = results.read(path)
     for table in [*tables.tables(result), *Suite(result.suite).judgement(result)]:
         widths.check(table)
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
+def test_two_results_compared(path: Path) -> None:
+    result = results.read(path)
+    widths.check(compare.table(compare.compare(result, result)))
 
 
 def test_platforms_and_distributions() -> None:
@@ -61,10 +71,13 @@ def run(tmp_path: Path) -> analysis.Run:
 
 def test_loads(run: analysis.Run) -> None:
     widths.check(report.table([run, run]))
+    judged, met = report.goals([dataclasses.replace(run, plan=dataclasses.replace(run.plan, goals=GOALS))])
+    assert len(judged.rows) == len(GOALS) and not met
+    widths.check(judged)
     entry = Some(num_requests=123_456, num_failures=78, total_content_length=1 << 40,
                  get_response_time_percentile=lambda part: 12_345.6 * part)  # fmt: skip
-    plan: Any = Some(protocol="swift")
-    shown = live.Live(plan, Some(entries={("", kind): entry for kind in ("read", "write")}))
+    of: Any = Some(protocol="swift")
+    shown = live.Live(of, Some(entries={("", kind): entry for kind in ("read", "write")}))
     widths.check(shown.summary())
 
 
@@ -105,3 +118,18 @@ def test_validations(path: Path) -> None:
     ]  # fmt: skip
     for table in made:
         widths.check(table)
+
+
+def test_upstreams_suites() -> None:
+    test = "glance_store.tests.unit.test_filesystem_store.TestStore.test_a_function_with_a_long_name"
+    passed = Outcome("pass")
+    failed = Outcome("fail", detail="Traceback:\nsubprocess.TimeoutExpired: Command 'cat' timed out after 5 seconds")
+    worse = Difference(test, passed, failed, [passed], [failed])
+    suite = CONFORMANCE["conformance-stores-native"]
+    stock, patched = Run(False, {test: passed}), Run(True, {test: failed})
+    missing = Comparison(suite, "patched", unavailable="there is no uWSGI here, and nobody can install it")
+    comparisons = [Comparison(suite, "patched", stock, patched, [worse]), missing]
+    for table in (upstream.summary, upstream.difference_table, upstream.remaining_table):
+        made = table(comparisons)
+        assert made.rows
+        widths.check(made)
