@@ -35,6 +35,9 @@ def run(name: str, arguments: Sequence[str]) -> NoReturn:
 
     :raises CheckoutError: if it is part of none, or something is not installed that the command needs
     """
+    if not COMMANDS and not {"-h", "--help"}.isdisjoint(arguments):
+        print(f"usage: fastio {name} ...\n\n{PURPOSES[name]}\n\n{ROOT} is none: {HOW}. There, --help says more.")
+        sys.exit()
     if not COMMANDS:
         raise CheckoutError(f"{name} needs a checkout of fastio, and {ROOT} is none: {HOW}")
     missing = [package for package in NEEDED if find_spec(package) is None]

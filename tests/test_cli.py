@@ -188,7 +188,10 @@ def test_what_needs_a_checkout(run: Run, tmp_path: pathlib.Path, command: str) -
     shown = run("--help", path=str(installed)).stdout
     assert "    status " in shown and f"    {command} " not in shown
     assert f"{command}" in shown.partition("A checkout of fastio also has")[2]
-    result = run(command, "--help", path=str(installed))
+    helped = run(command, "--help", path=str(installed))
+    assert (helped.returncode, helped.stderr) == (0, "")
+    assert f"usage: fastio {command}" in helped.stdout and "pip install -e" in helped.stdout
+    result = run(command, path=str(installed))
     assert (result.returncode, result.stdout) == (2, "")
     assert f"{command} needs a checkout of fastio" in result.stderr
     assert "pip install -e" in result.stderr
