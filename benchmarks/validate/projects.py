@@ -30,7 +30,7 @@ class Project:
     name: str
     #: the package that it installs, and the only one that a diff is applied to
     package: str
-    #: of :data:`benchmarks.tools.upstream.suites.SUITES` and :data:`benchmarks.validate.suites.CONFORMANCE`
+    #: that :func:`benchmarks.validate.suites.known` knows
     suites: tuple[str, ...]
     #: ``native``, ``eventlet`` or both: how it is used
     modes: tuple[str, ...]
@@ -175,7 +175,17 @@ CPYTHON = Project(
     kinds=("diff", "module"),
 )  # fmt: skip
 
-PROJECTS = {project.name: project for project in (EVENTLET, OSLO_CONCURRENCY, GLANCE_STORE, GLANCE, CPYTHON)}
+
+def _by_suites_alone(name: str) -> Project:
+    """A project that no benchmark is about, and no patch: only the tests that images go through are run."""
+    return Project(name=name, package=name, suites=(f"{name}-images",), modes=("native",), benchmarks=(), cases=())
+
+
+NOVA, IRONIC = _by_suites_alone("nova"), _by_suites_alone("ironic")
+
+PROJECTS = {
+    project.name: project for project in (EVENTLET, OSLO_CONCURRENCY, GLANCE_STORE, GLANCE, NOVA, IRONIC, CPYTHON)
+}
 
 
 def find(name: str, release: str = "") -> Project:

@@ -40,6 +40,27 @@ WORDS = {
     "not reproduced": "flaky",
 }
 
+#: Of projects that fastio has no patches for, so that ``tox -e upstream`` has nothing to compare there.
+UNPATCHED = {
+    suite.name: suite
+    for suite in (
+        Suite("nova-images", ("nova.tests.unit.image.test_glance",), exchanges=False),
+        Suite(
+            "ironic-images",
+            ("ironic.tests.unit.common.test_glance_service", "ironic.tests.unit.common.test_image_service"),
+            exchanges=False,
+        ),
+    )
+}
+
+
+def known(name: str) -> Suite:
+    """The suite that a project names.
+
+    :raises KeyError: if there is none
+    """
+    return {**SUITES, **CONFORMANCE, **UNPATCHED}[name]
+
 
 @dataclass
 class Compared:
@@ -73,7 +94,7 @@ class Compared:
 
 def suite_for(name: str, variant: Variant) -> Suite:
     """A suite as it is run in a variant's environment."""
-    found = {**SUITES, **CONFORMANCE}[name]
+    found = known(name)
     project = "conformance" if name in CONFORMANCE else name.partition("-")[0]
     stores = project == "glance_store"
     modules = tests_of(variant.environment.site_packages / project) if stores else found.modules
@@ -107,7 +128,7 @@ class Runners:
         return suite_for(name, side)
 
     def missing(self, name: str, side: Variant) -> str:
-        suite = {**SUITES, **CONFORMANCE}[name]
+        suite = known(name)
         if suite.modules != CPYTHON:
             return ""
         code = f"import importlib.util as u; [u.find_spec(name).origin for name in {CPYTHON!r}]"

@@ -163,6 +163,8 @@ GLANCE_UNIT = tuple(
         "async_.flows.test_web_download",
     )
 )  # fmt: skip
+#: Those that a release was the first to have.
+GLANCE_UNIT_SINCE = {"33": ("glance.tests.unit.async_.flows.test_parallel_api_image_import",)}
 GLANCE_FUNCTIONAL = (
     # No test, but it registers options that the tests take to be there.
     "glance.db.migration",
@@ -188,9 +190,12 @@ def glance_suites(environment: str, release: str) -> tuple[Suite, ...]:
         "exchanges": False,
     }
     return (
-        Suite(f"glance-{release}-unit", GLANCE_UNIT, at_least=900, replaced=("glance_store._drivers.rbd",), **common),
+        Suite(
+            f"glance-{release}-unit", (*GLANCE_UNIT, *GLANCE_UNIT_SINCE.get(release, ())), at_least=900,
+            replaced=("glance_store._drivers.rbd",), **common,
+        ),
         Suite(f"glance-{release}-functional", GLANCE_FUNCTIONAL, applied=GLANCE_PATCHES, at_least=80, **common),
-    )
+    )  # fmt: skip
 
 
 def client_suites() -> tuple[Suite, ...]:

@@ -114,6 +114,9 @@ OWN_SUITES = {
     "eventlet": "conformance-green,eventlet",
     "oslo.concurrency": "conformance-native,conformance-green,oslo-native,oslo-green",
     "glance_store": "conformance-stores-native,conformance-stores-green,glance_store-native,glance_store-green",
+    "glance": "conformance-glance,glance-33-unit",
+    "nova": "nova-images",
+    "ironic": "ironic-images",
 }
 ONE_TEST = ["--no-fastio", "--suite", "conformance-green", "--match", "EveryByte.test_text", "--benchmarks", "none"]
 
