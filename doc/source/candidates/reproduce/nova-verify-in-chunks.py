@@ -1,0 +1,46 @@
+"""nova: an image without newlines that is downloaded directly is read into memory as a whole, to verify its signature.
+
+``python nova-verify-in-chunks.py [MIB]``: a file with a hole of 4 GiB, or of as many MiB, is what the download handler
+has written. What the process has grown by at its peak is printed. Exits with 1 if this is more than 4 MiB.
+"""
+
+import os
+import resource
+import sys
+import tempfile
+from unittest import mock
+
+from nova.image import glance
+
+size = int(sys.argv[1]) if sys.argv[1:] else 4096
+
+
+def most(forget=False):
+    """MiB of memory that this process has had at its peak, since it was last told to forget it.
+
+    getrusage() may give the peak of the process that has started this one.
+    """
+    if forget:
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")
+    with open("/proc/self/status") as file:
+        (line,) = (line for line in file if line.startswith("VmHWM:"))
+    return int(line.split()[1]) / 1024
+
+
+lengths = []
+verifier = mock.Mock(update=lambda chunk: lengths.append(len(chunk)))
+service = glance.GlanceImageServiceV2(mock.Mock())
+service._download_handlers = {"rbd": lambda *_: None}
+with tempfile.NamedTemporaryFile() as downloaded:
+    os.truncate(downloaded.name, size * 2**20)
+    # Rather than all memory of the machine.
+    resource.setrlimit(resource.RLIMIT_AS, (4 * 2**30, resource.RLIM_INFINITY))
+    with mock.patch.object(service, "show", return_value={"locations": [{"url": "rbd://a/b/c/d", "metadata": {}}]}):
+        before = most(forget=True)
+        # Logs what goes wrong, as with a MemoryError, and says False.
+        done = service._try_special_handlers(None, "image", downloaded.name, verifier)
+    grown = most() - before
+complete = done and sum(lengths) == size * 2**20
+print(f"an image of {size} MiB: {len(lengths)} chunks, complete: {complete}, grown by {grown:.1f} MiB")
+sys.exit(grown > 4 or not complete)
