@@ -176,12 +176,18 @@ CPYTHON = Project(
 )  # fmt: skip
 
 
-def _by_suites_alone(name: str) -> Project:
-    """A project that no benchmark is about, and no patch: only the tests that images go through are run."""
-    return Project(name=name, package=name, suites=(f"{name}-images",), modes=("native",), benchmarks=(), cases=())
+def _by_suites_alone(name: str, *needed: str) -> Project:
+    """A project that no benchmark is about, and no patch: only the tests that images go through are run.
+
+    :param needed: what its tests import besides
+    """
+    return Project(
+        name=name, package=name, suites=(f"{name}-images",), modes=("native",), benchmarks=(), cases=(),
+        requirements=(*_WORKLOADS, *_TESTS, *needed),
+    )  # fmt: skip
 
 
-NOVA, IRONIC = _by_suites_alone("nova"), _by_suites_alone("ironic")
+NOVA, IRONIC = _by_suites_alone("nova", "wsgi-intercept"), _by_suites_alone("ironic")
 
 PROJECTS = {
     project.name: project for project in (EVENTLET, OSLO_CONCURRENCY, GLANCE_STORE, GLANCE, NOVA, IRONIC, CPYTHON)
