@@ -14,6 +14,7 @@ _HTTPS = "glance_client_https | Goals | glanceclient over HTTPS, "
 _MANY33, _MANY32 = "concurrency_glance33 | glance-33: ", "concurrency_glance32 | glance-32: "
 _SHIPPED, _SHIPPED_GOALS = "glance_shipped | *: download of 1 GiB | ", "glance_shipped | Goals | glance-33-shipped"
 _MANY_SHIPPED = "concurrency_shipped | glance-33-shipped: "
+_SLOW = "slow_clients | glance-33, as it is shipped: "
 _DISK = "disk_swift | Goals | "
 _TRUE = 'processutils.execute("true"), median'
 _RBD = "rbd: get of 256 MiB | native-fastio | x *"
@@ -155,6 +156,18 @@ QUOTED: dict[str, dict[str, list[str]]] = {
         "10.4": [f"{_SHIPPED}stock, 1 + requests | p99_ms"],
         "5,764": [f"{_SHIPPED}fastio, 20 + requests | p99_ms"],
         "5,317": [f"{_SHIPPED}stock, 20 + requests | p99_ms"],
+    },
+    "Slow clients": {
+        "16.2": [f"{_SLOW}4 clients* | fastio | p99_ms"],
+        "3,530": [f"{_SLOW}4 clients* | stock | p99_ms"],
+        "3.22": [f"{_SLOW}4 clients* | reference-nginx | p99_ms"],
+        "2.74": [f"{_SLOW}200 clients* | reference-nginx | p99_ms"],
+        "7.88": [f"{_SLOW}200 clients* | fastio | p50_ms"],
+        "11,598": [f"{_SLOW}200 clients* | stock | p99_ms"],
+        "8.12": [f"{_SLOW}200 clients* | stock | MB/s"],
+        "1.46": [f"{_SLOW}4 clients* | stock | server CPU*"],
+        "1.44": [f"{_SLOW}4 clients* | fastio | server CPU*"],
+        "0.187": [f"{_SLOW}4 clients* | reference-nginx | server CPU*"],
     },
     "A download's cost for the client": {
         "3.9": ["glance_client | Download* | limit-sha512 | s"],

@@ -70,6 +70,7 @@ def test_it_serves_images_and_leaves_nothing(usable: Usable, tmp_path: Path, nam
 def test_two_with_their_parameters(usable: Usable, tmp_path: Path, name: str) -> None:
     parameters: dict[str, Any] = {
         "chunk_size": 131072, "flavor": "caching", "workers": 2, "fastio": "on", "disabled": "image_chunks",
+        "also": "glance_slow_clients",
     }  # fmt: skip
     with usable(name)(tmp_path) as one, usable(name)(tmp_path, **parameters) as two:
         assert not set(one.pids()) & set(two.pids())
@@ -77,7 +78,8 @@ def test_two_with_their_parameters(usable: Usable, tmp_path: Path, name: str) ->
         configuration = (two.etc / "glance-api.conf").read_text()
         assert "filesystem_store_chunk_size = 131072\n" in configuration and "flavor = caching\n" in configuration
         assert "filesystem_store_chunk_size" not in (one.etc / "glance-api.conf").read_text()
-        assert b"FASTIO_DISABLED=image_chunks" in Path(f"/proc/{two.pids()[-1]}/environ").read_bytes().split(b"\0")
+        settings = Path(f"/proc/{two.pids()[-1]}/environ").read_bytes().split(b"\0")
+        assert b"FASTIO_DISABLED=image_chunks" in settings and b"FASTIO_ALSO=glance_slow_clients" in settings
         check_image(two.access(), b"two")
         one.check()
 

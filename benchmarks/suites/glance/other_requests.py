@@ -1,8 +1,9 @@
 """Cheap requests at a fixed rate, and how long each of them waits for its answer, from a process of its own.
 
-``python -m benchmarks.suites.glance.other_requests PORT PATH`` says ``ready`` once one has been answered, goes on until
-the end of its standard input, and prints what it has measured as JSON: ``milliseconds`` of each request, and how many
-``failed``. Requests start on time whether or not earlier ones have been answered: clients do not wait for each other.
+``python -m benchmarks.suites.glance.other_requests PORT PATH`` says ``ready`` once one has been answered, begins when a
+line comes, goes on until the end of its standard input, and prints what it has measured as JSON: ``milliseconds`` of
+each request, and how many ``failed``. Requests start on time whether or not earlier ones have been answered: clients do
+not wait for each other.
 """
 
 from __future__ import annotations
@@ -40,11 +41,13 @@ async def _request(port: int, path: str) -> float:
 
 async def _go_on(port: int, path: str) -> dict[str, Any]:
     loop = asyncio.get_running_loop()
-    # No data ever comes, so it is readable only at its end.
-    ended = asyncio.Event()
-    loop.add_reader(sys.stdin.fileno(), ended.set)
     await _request(port, path)
     print("ready", flush=True)
+    # There is nothing else to do meanwhile.
+    sys.stdin.readline()
+    # No more data ever comes, so it is readable only at its end.
+    ended = asyncio.Event()
+    loop.add_reader(sys.stdin.fileno(), ended.set)
     begun = time.perf_counter()
     requests: list[asyncio.Task[float]] = []
     while not ended.is_set():
@@ -59,9 +62,13 @@ async def _go_on(port: int, path: str) -> dict[str, Any]:
 
 
 class Requests:
-    """The process, as a context manager; :meth:`stop` returns its figures."""
+    """The process, as a context manager; :meth:`stop` returns its figures.
 
-    def __init__(self, port: int, path: str) -> None:
+    :param at_once: whether requests are sent from the beginning on, and not only when :meth:`begin` is called
+    """
+
+    def __init__(self, port: int, path: str, at_once: bool = True) -> None:
+        self._at_once = at_once
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__, str(port), path],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
@@ -72,7 +79,15 @@ class Requests:
         if self._process.stdout.readline() != "ready\n":
             self._process.communicate()
             raise RuntimeError("the requests did not start: see above")
+        if self._at_once:
+            self.begin()
         return self
+
+    def begin(self) -> None:
+        """Have it send its requests."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
 
     def stop(self) -> dict[str, float]:
         """End it; returns milliseconds of the requests (``p50_ms``, ``p99_ms``, ``worst_ms``) and their number.

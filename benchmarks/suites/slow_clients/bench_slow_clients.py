@@ -1,0 +1,59 @@
+"""A real glance-api while clients read slowly: how long other requests wait, and what rate the clients get.
+
+Release 33 runs under uWSGI as it is shipped (4 processes, one thread each), stock and with ``glance_slow_clients``. The
+reference is nginx with the same file.
+"""
+
+from benchmarks.harness import servers
+from benchmarks.harness.engine import Case, Variant
+from benchmarks.harness.modes import MIB
+from benchmarks.suites.glance.bench_glance import AS_SHIPPED, ELSEWHERE, SHIPPED
+
+RELEASE = "glance-33"
+#: The patch that is measured, which is not in the default.
+PATCH = "glance_slow_clients"
+#: Clients at a time -> bytes a second of each, and bytes of an image.
+LOADS = {4: (20 * 10**6, 128 * MIB), 200: (10**6, 8 * MIB)}
+#: Seconds in which the clients start one after the other, and seconds that are measured then.
+RAMP, SECONDS = 4, 10
+ROWS = {"stock": "", "fastio": "fastio", "reference-nginx": "nginx"}
+
+
+def name(clients: int) -> str:
+    """Of the case with so many clients."""
+    return f"{SHIPPED}-{clients}"
+
+
+def _case(clients: int) -> Case:
+    rate, size = LOADS[clients]
+    why_not = servers.why_not("http")
+    return Case(
+        name=name(clients),
+        title=f"{RELEASE}, as it is shipped: {clients} clients, each at {rate / 1e6:g} MB/s",
+        workload="slow_clients",
+        variants=[
+            Variant("run", title, {"server": server}, skip=why_not if server == "nginx" else "")
+            for title, server in ROWS.items()
+        ],
+        parameters={
+            "clients": clients, "rate": rate, "size": size, "ramp": RAMP, "seconds": SECONDS, "task": "download",
+            "source": ELSEWHERE,
+        },
+        quick={"clients": 5, "rate": 4 * MIB, "size": MIB, "ramp": 0, "seconds": 0},
+        rounds=3,
+        warmup=0,
+        baseline="stock",
+        columns=("p50_ms", "p99_ms", "worst_ms", "served"),
+        backend=RELEASE,
+        backend_parameters=AS_SHIPPED,
+        beside={"fastio": (RELEASE, {**AS_SHIPPED, "fastio": "on", "also": PATCH}), "nginx": ("http", {})},
+        prepare="prepare",
+        long=clients != min(LOADS),
+    )  # fmt: skip
+
+
+CASES = [_case(clients) for clients in LOADS]
+
+
+def test_slow_clients(recorded):
+    recorded()
