@@ -7,6 +7,7 @@ import random
 import re
 import resource
 import signal
+import socket
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -17,6 +18,9 @@ from typing import Any
 import pytest
 
 import fastio
+from benchmarks.backends import nginx
+from benchmarks.backends.base import HOST, http_status
+from benchmarks.backends.glance_api import Api, sha512
 from benchmarks.backends.glance_service import Service
 from fastio.io import file_pieces
 from fastio.patches.glance import _bodies, _uwsgi, glance_slow_clients
@@ -179,6 +183,44 @@ def test_what_is_not_known_of_the_server_is_left_alone(start: Callable[..., Send
     image = sending.api.make(DATA)
     assert sending.api.download(image).body == DATA
     assert given_away(sending) == []
+
+
+#: Of nginx, in front of glance: it takes the whole body of a request first, which is its default.
+_BUFFERING = """\
+listen {host}:{port};
+        client_max_body_size 0;
+        location / {{
+            proxy_pass http://{host}:{upstream};
+            proxy_http_version 1.1;
+        }}
+"""
+
+
+@services
+@pytest.mark.parametrize("way", ["alone", "post-buffering", "nginx"])
+def test_who_sends_an_image_slowly_holds_a_worker_unless_a_proxy_takes_it(
+    start: Callable[..., Sending], way: str
+) -> None:
+    sending = start(uwsgi={"post-buffering": "65536"} if way == "post-buffering" else None)
+    service, image = sending.service, sending.api.create()
+    port = service.http_port
+    if way == "nginx":
+        port = service.port()
+        nginx.start(service, _BUFFERING.format(host=HOST, port=port, upstream=service.http_port))
+        service.wait(lambda: http_status(port, "/v2/schemas/image") == 200, "nginx")
+    head = f"PUT /v2/images/{image}/file HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/octet-stream\r\n"
+    with socket.create_connection((HOST, port), timeout=100) as sock:
+        sock.sendall(f"{head}Content-Length: {len(DATA)}\r\n\r\n".encode() + DATA[:MIB])
+        # There is one worker, with one thread, and it was this client that came first.
+        if way == "nginx":
+            assert Api(port).ask("GET", "/v2/schemas/image").status == 200
+        else:
+            with pytest.raises(TimeoutError):
+                Api(port, timeout=0.5).ask("GET", "/v2/schemas/image")
+        sock.sendall(DATA[MIB:])
+        assert b" 204 " in sock.recv(4096).partition(b"\r\n")[0]
+    shown = sending.api.show(image)
+    assert (shown["status"], shown["size"], shown["os_hash_value"]) == ("active", len(DATA), sha512(DATA))
 
 
 UWSGI = {"http-socket": b":9292", "enable-threads": True}
