@@ -104,7 +104,9 @@ class Api:
         return self.ask("DELETE", f"/v2/images/{image}").status
 
     @contextlib.contextmanager
-    def started_download(self, image: str, receive_buffer: int = 65536) -> Iterator[http.client.HTTPResponse]:
+    def started_download(
+        self, image: str, receive_buffer: int = 65536, headers: Mapping[str, str] | None = None
+    ) -> Iterator[http.client.HTTPResponse]:
         """A download whose headers alone have been read, with a small receive buffer."""
         with socket.socket() as sock:
             sock.settimeout(self._timeout)
@@ -112,7 +114,9 @@ class Api:
             if self._source:
                 sock.bind(self._source)
             sock.connect((HOST, self._port))
-            sock.sendall(f"GET /v2/images/{image}/file HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n".encode())
+            lines = {"Host": HOST, "Connection": "close", **(headers or {})}
+            head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+            sock.sendall(f"GET /v2/images/{image}/file HTTP/1.1\r\n{head}\r\n".encode())
             response = http.client.HTTPResponse(sock)
             response.begin()
             with response:

@@ -1,11 +1,14 @@
 """A real glance-api under mixed load for a long time: uploads, downloads, ranges, clients that go away, reloads, ends.
 
-    python -m benchmarks.tools.soak [--seconds N] [--release NAME] [--stock]
+    python -m benchmarks.tools.soak [--seconds N] [--release NAME] [--slow N] [--stock]
 
 The seconds are shared by the releases. Half of those of each release are steady load, after which the service must
 have no descriptor, thread or greenlet more than at the beginning and not have grown; in the other half it is reloaded
 (SIGHUP, glance 32 only) and ended (SIGTERM) and started again with transfers under way. Every transfer is compared
 with the SHA-512 of what was sent. Exit status: 0 if nothing was lost, wrong or left behind, 1 otherwise.
+
+With ``--slow N`` there are N more clients, which download only, most of them slowly, and some go away half-way. fastio
+then also has the patch ``glance_slow_clients``, and it is a fault if that has sent nothing.
 """
 
 import contextlib
@@ -29,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.backends.base import BackendError
-from benchmarks.backends.glance_api import ELSEWHERE, Api, sha512
+from benchmarks.backends.glance_api import ELSEWHERE, Api, reset, sha512
 from benchmarks.backends.glance_service import RELEASES, Service
 from fastio import terminal
 from fastio.arguments import Parser
@@ -64,6 +67,14 @@ POOLED = 4
 #: on a busy machine what served the last request may not have ended yet. A leak is far more here, too.
 ANSWERING = 4
 
+#: The patch for slow clients, and how its lines in the log begin.
+SLOW_CLIENTS, GIVEN_AWAY = "glance_slow_clients", "fastio: GET /"
+#: Images that the slow clients have for themselves, so that there are others that nobody reads and that can be deleted.
+LASTING = (LARGEST, 3 * MIB + 17, 7 * MIB)
+#: Bytes that a slow client reads at a time, and the least and the most seconds until it reads on: 1 MB/s or so, which
+#: ends before uWSGI kills a worker that is to end (``worker-reload-mercy``, 60 s).
+SLOWLY, LEISURE = 64 * KIB, (0.02, 0.12)
+
 #: Workers and threads: more than one worker, and enough threads for all clients.
 AT_WORK: dict[str, dict[str, Any]] = {"glance-32": {"workers": 2}, "glance-33": {"threads": 8}}
 
@@ -85,6 +96,10 @@ class Image:
 
 def content(seed: int, size: int) -> bytes:
     return random.Random(seed).randbytes(size)
+
+
+#: What a client does, by chance.
+Operation = Callable[[random.Random], None]
 
 
 class Wrong(Exception):
@@ -126,9 +141,12 @@ class Tally:
 
 
 class Soak:
-    """The load on one service, and what it does to it."""
+    """The load on one service, and what it does to it.
 
-    def __init__(self, service: Service, seed: int) -> None:
+    :param slow: clients beside the usual ones, most of them slow
+    """
+
+    def __init__(self, service: Service, seed: int, slow: int = 0) -> None:
         self._service = service
         self._api = Api(service.http_port, timeout=PATIENCE)
         #: of a client whose address is not the service's: under eventlet images are sent to it in another way
@@ -136,6 +154,8 @@ class Soak:
         self._seeds = itertools.count(seed * 1_000_000)
         self._random = random.Random(seed)
         self._images: dict[str, Image] = {}
+        #: those of the slow clients, which nobody deletes
+        self._lasting: list[Image] = []
         #: how many are at work with each of them
         self._busy: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -149,19 +169,24 @@ class Soak:
         #: how often the service has been ended
         self._ended = 0
         self.tally = Tally()
-        self._threads = [threading.Thread(target=self._client, args=(number,)) for number in range(CLIENTS)]
-
-    # The clients.
-
-    def _client(self, number: int) -> None:
-        chance = random.Random(number)
+        self._slow = slow
         # uWSGI's own HTTP ends each connection after one answer, and does not say so.
-        keeps = self._service.eventlet
-        operations = (
+        keeps = service.eventlet
+        usual = (
             (self._upload, 4), (self._chunked_upload, 2), (self._download, 5), (self._range, 3),
             (self._one_connection, 2 if keeps else 0), (self._slow_download, 1), (self._abort_download, 2),
             (self._abort_upload, 1), (self._delete, 3),
         )  # fmt: skip
+        slowly = ((self._slow_client, 5), (self._slow_range, 2), (self._fast_client, 1), (self._slow_abort, 2))
+        self._threads = [
+            threading.Thread(target=self._client, args=(number, usual if number < CLIENTS else slowly))
+            for number in range(CLIENTS + slow)
+        ]
+
+    # The clients.
+
+    def _client(self, number: int, operations: Sequence[tuple[Operation, int]]) -> None:
+        chance = random.Random(number)
         choices, weights = zip(*operations, strict=True)
         while True:
             with self._idle:
@@ -176,7 +201,7 @@ class Soak:
                     self._running -= 1
                     self._idle.notify_all()
 
-    def _do(self, operation: Callable[[random.Random], None], chance: random.Random) -> None:
+    def _do(self, operation: Operation, chance: random.Random) -> None:
         name = operation.__name__.strip("_")
         started, disturbed, ended = time.monotonic(), self._disturbed, self._ended
         counter = self.tally.done
@@ -231,10 +256,18 @@ class Soak:
 
     def _upload(self, chance: random.Random, chunked: bool = False) -> None:
         with self._lock:
-            seed = next(self._seeds)
             if len(self._images) >= KEPT:
                 raise Nothing
         size = chance.choice(SIZES) if chance.random() < 0.3 else chance.randrange(LARGEST)
+        image = self._made(chance, size, chunked)
+        with self._lock:
+            self._images[image.identifier] = image
+        self._moved(size)
+
+    def _made(self, chance: random.Random, size: int, chunked: bool = False) -> Image:
+        """A new image that the service has taken."""
+        with self._lock:
+            seed = next(self._seeds)
         data = content(seed, size)
         image = Image(self._api.create(), data, sha512(data))
         # uWSGI takes no chunk of 1 MiB, unless it is told to.
@@ -247,9 +280,7 @@ class Soak:
         found = shown["status"], shown["size"], shown["os_hash_value"]
         if found != ("active", size, image.sha512):
             raise Wrong(f"{size} bytes were sent, and taken as {found}")
-        with self._lock:
-            self._images[image.identifier] = image
-        self._moved(size)
+        return image
 
     def _chunked_upload(self, chance: random.Random) -> None:
         self._upload(chance, chunked=True)
@@ -313,6 +344,48 @@ class Soak:
                 raise Wrong(f"{len(body)} bytes came slowly, not the {image.size} that were sent")
             self._moved(image.size)
 
+    def _slow_client(self, chance: random.Random) -> None:
+        image = chance.choice(self._lasting)
+        self._read_slowly(chance, image, 0, image.size)
+
+    def _slow_range(self, chance: random.Random) -> None:
+        image = chance.choice(self._lasting)
+        start = chance.randrange(image.size)
+        self._read_slowly(chance, image, start, chance.randrange(start, image.size) + 1)
+
+    def _fast_client(self, chance: random.Random) -> None:
+        image = chance.choice(self._lasting)
+        self._check_alone(self._from(chance), image, 0, image.size)
+
+    def _slow_abort(self, chance: random.Random) -> None:
+        image = chance.choice(self._lasting)
+        self._read_slowly(chance, image, 0, image.size, chance.randrange(image.size))
+
+    def _read_slowly(self, chance: random.Random, image: Image, start: int, end: int, abort: int | None = None) -> None:
+        """Download the bytes from ``start`` to ``end``, and compare each piece as it comes.
+
+        :param abort: bytes after which the connection is reset
+        """
+        whole = (start, end) == (0, image.size)
+        headers = {} if whole else {"Range": f"bytes={start}-{end - 1}"}
+        position = start
+        with self._from(chance).started_download(image.identifier, headers=headers) as response:
+            if response.status != (200 if whole else 206):
+                raise Wrong(f"slow download of {end - start} bytes: {response.status}")
+            while position < end:
+                if abort is not None and position - start >= abort:
+                    reset(response)
+                    return
+                piece = response.read(min(SLOWLY, end - position))
+                if not piece:
+                    raise http.client.IncompleteRead(b"", end - position)
+                if piece != image.data[position : position + len(piece)]:
+                    raise Wrong(f"slow download: other bytes than were sent between {position} and {end}")
+                position += len(piece)
+                if not self._paused:
+                    time.sleep(chance.uniform(*LEISURE))
+        self._moved(end - start)
+
     def _abort_download(self, chance: random.Random) -> None:
         with self._some_image(chance) as image:
             self._from(chance).abort_download(image.identifier, chance.randrange(image.size))
@@ -347,7 +420,13 @@ class Soak:
 
     # Actions on the service.
 
+    def prepare(self) -> None:
+        """Make the images of the slow clients."""
+        if self._slow:
+            self._lasting = [self._made(self._random, size) for size in LASTING]
+
     def run(self, seconds: float) -> None:
+        self.prepare()
         for thread in self._threads:
             thread.start()
         try:
@@ -454,7 +533,7 @@ class Soak:
 
     def _verify_all(self) -> None:
         """Every image that the service has taken is there, whatever happened since."""
-        for image in self._images.values():
+        for image in [*self._images.values(), *self._lasting]:
             try:
                 self._check_alone(self._api, image, 0, image.size)
             except (Wrong, OSError, http.client.HTTPException) as error:
@@ -511,6 +590,15 @@ class Soak:
                 self._fault(f"process {pid} has grown by {grown / MIB:.1f} MiB: {[size // MIB for size in sizes]}")
         if not self.tally.done["download"] or not self.tally.done["upload"]:
             self._fault("no transfer has succeeded")
+        if self._slow and not self.tally.done["slow_client"]:
+            self._fault("no slow client has had its image")
+        if (
+            self._slow
+            and not self._service.eventlet
+            and self._service.chosen["also"]
+            and GIVEN_AWAY not in self._service.log()
+        ):
+            self._fault(f"{SLOW_CLIENTS} has sent nothing")
         if self._service.eventlet and not self.tally.done["reloads"]:
             self._fault("there was no reload")
 
@@ -558,20 +646,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(prog="python -m benchmarks.tools.soak", description=about)
     parser.add_argument("--seconds", type=float, default=120.0, help="of all releases together (%(default)s)")
     parser.add_argument("--release", action="append", choices=list(RELEASES), help="may be repeated (all)")
+    parser.add_argument("--slow", type=int, default=0, metavar="N", help="clients that download slowly (%(default)s)")
     parser.add_argument("--stock", action="store_true", help="without fastio: what stock does in its place")
     parser.add_argument("--seed", type=int, default=1, help="of what is sent (%(default)s)")
     options = parser.parse_args(arguments)
     if options.seconds < 20:
         parser.error(f"--seconds {options.seconds:g}: at least 20, or there is no time for anything")
+    if options.slow < 0:
+        parser.error(f"--slow {options.slow}: at least 0")
     releases = options.release or list(RELEASES)
     failed = False
     for release in releases:
         print(f"{release}, {'stock' if options.stock else 'fastio'}", flush=True)
         try:
             with RELEASES[release](
-                fastio="off" if options.stock else "on", environment={"PYTHONFAULTHANDLER": "1"}, **AT_WORK[release]
+                fastio="off" if options.stock else "on",
+                also=SLOW_CLIENTS if options.slow and not options.stock else "",
+                environment={"PYTHONFAULTHANDLER": "1"},
+                **AT_WORK[release],
             ) as service:
-                soak = Soak(service, options.seed)
+                soak = Soak(service, options.seed, options.slow)
                 soak.run(options.seconds / len(releases))
                 failed = failed or bool(soak.tally.faults)
                 print(json.dumps(summary(soak), indent=1), flush=True)

@@ -9,13 +9,28 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from benchmarks.backends.glance_api import Api
 from benchmarks.backends.glance_service import RELEASES, Service
-from benchmarks.tools.soak import ANSWERING, GROWTH, LINGERING, POOLED, Sample, Soak, _waits_for_the_log, main
+from benchmarks.tools.soak import (
+    ANSWERING,
+    CLIENTS,
+    GIVEN_AWAY,
+    GROWTH,
+    LASTING,
+    LINGERING,
+    POOLED,
+    SLOW_CLIENTS,
+    Sample,
+    Soak,
+    _waits_for_the_log,
+    main,
+)
 from tests.conftest import MONKEY_PATCHED
+from tests.eventually import until
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
 
@@ -57,6 +72,70 @@ def test_every_operation_succeeds_and_damage_is_found(soak: Soak) -> None:
     soak._do(soak._download, chance)
     soak._do(soak._slow_download, chance)
     assert len(soak.tally.faults) == len(images) + 2
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_slow_clients_succeed_and_damage_is_found(serve: Callable[..., Service], release: str) -> None:
+    soak = Soak(serve(release, fastio="on", also=SLOW_CLIENTS), seed=5, slow=2)
+    soak.prepare()
+    assert [image.size for image in soak._lasting] == list(LASTING)
+    chance = random.Random(7)
+    operations = (soak._slow_client, soak._slow_range, soak._fast_client, soak._slow_abort)
+    for operation in operations:
+        soak._do(operation, chance)
+    assert soak.tally.faults == [] and set(soak.tally.done.values()) == {1} and len(soak.tally.done) == 4
+    soak.tally.done.update(download=1, upload=1, reloads=1)
+    soak.tally.samples = [FLAT] * 3
+    if release == "glance-33":
+        until(lambda: GIVEN_AWAY in soak._service.log(), "the line of the log")
+    soak._judge()
+    assert soak.tally.faults == []
+    for image in soak._lasting:
+        with open(soak._service.images / image.identifier, "r+b") as file:
+            file.write(bytes([image.data[0] ^ 1]))
+    soak._do(soak._slow_client, chance)
+    soak._verify_all()
+    # The image that was read, and all of them at the end.
+    assert len(soak.tally.faults) == 1 + len(LASTING) and "between 0 and" in soak.tally.faults[0]
+    for image in soak._lasting:
+        with open(soak._service.images / image.identifier, "r+b") as file:
+            file.write(image.data[:1])
+            file.truncate(image.size // 2)
+    soak._do(soak._slow_client, chance)
+    assert len(soak.tally.faults) == 2 + len(LASTING)
+
+
+def test_a_patch_that_does_nothing_is_found(serve: Callable[..., Service]) -> None:
+    soak = Soak(serve("glance-33", fastio="on", disabled=SLOW_CLIENTS, also=SLOW_CLIENTS), seed=5, slow=1)
+    soak.prepare()
+    chance = random.Random(7)
+    soak._do(soak._fast_client, chance)
+    soak.tally.done.update(download=1, upload=1)
+    soak.tally.samples = [FLAT] * 3
+    soak._judge()
+    assert soak.tally.faults == ["no slow client has had its image", f"{SLOW_CLIENTS} has sent nothing"]
+
+
+@pytest.mark.parametrize(("options", "slow", "also"), [
+    ([], 0, ""), (["--slow", "7"], 7, SLOW_CLIENTS), (["--slow", "7", "--stock"], 7, ""),
+])  # fmt: skip
+def test_how_many_are_slow(monkeypatch: pytest.MonkeyPatch, options: list[str], slow: int, also: str) -> None:
+    given: dict[str, Any] = {}
+
+    @contextlib.contextmanager
+    def service(**parameters: Any) -> Iterator[Judged]:
+        given.update(parameters)
+        yield Judged("glance-33")
+
+    def run(soak: Soak, seconds: float) -> None:
+        given["threads of clients"] = len(soak._threads)
+        if slow:
+            soak._fault("something")
+
+    monkeypatch.setitem(RELEASES, "glance-33", service)  # type: ignore[arg-type]
+    monkeypatch.setattr(Soak, "run", run)
+    assert main(["--release", "glance-33", *options]) == bool(slow)
+    assert given["also"] == also and given["threads of clients"] == CLIENTS + slow
 
 
 class Judged:
@@ -147,3 +226,6 @@ def test_a_bad_option_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--seconds", "3"])
     assert "--seconds 3: at least 20" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["--slow", "-1"])
+    assert "--slow -1: at least 0" in capsys.readouterr().err
