@@ -5,6 +5,7 @@ makes, be it through the standard library's selectors, is told. Run by ``tests/t
 """
 
 import faulthandler
+import itertools
 import json
 import os
 import subprocess
@@ -119,12 +120,12 @@ def http() -> None:
 
     server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
     serving = eventlet.spawn(server.serve_forever)
-    for timeout in (None, 60):
+    for timeout, prepare in itertools.product((None, 60), (http_bodies.read_unbuffered, http_bodies.stream_large)):
         session = requests.Session()
         session.trust_env = False
         response = session.get(f"http://127.0.0.1:{server.server_port}/", stream=True, timeout=timeout)
-        http_bodies.read_unbuffered(response)
-        assert b"".join(response.iter_content(1 << 20)) == DATA
+        prepare(response)
+        assert b"".join(response.iter_content(1 << 16)) == DATA
     serving.kill()
 
 

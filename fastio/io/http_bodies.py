@@ -11,7 +11,8 @@ import http.client
 import io
 import socket
 import ssl
-from collections.abc import Callable, Mapping
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 from requests.adapters import HTTPAdapter
@@ -22,6 +23,9 @@ from fastio.concurrency import current, waiting
 from fastio.concurrency.pace import Pace
 from fastio.counters import Cause, Reason, Tally
 from fastio.io import lowwater, unbuffered
+
+#: Bytes that :func:`stream_large` reads at a time: as many as glanceclient.
+LARGE = 1024 * 1024
 
 
 def _enlarge(manager: PoolManager, size: int) -> None:
@@ -137,20 +141,87 @@ def read_unbuffered(response: Any, counts: Tally = counters.UNCOUNTED) -> None:
     if why_not is not None:
         counts.fell_back(why_not)
         return
+    original.fp = unbuffered.reader(_below(original, counts))
+
+
+def _below(original: Any, counts: Tally, arrived: bool = False) -> unbuffered.Unbuffered:
+    """What reads the rest of http.client's response from its socket.
+
+    :param arrived: whether a read is to return what has arrived rather than wait until the chunk is full
+    """
     counts.took()
-    below = cast(Any, original).fp
-    sock = below.raw._sock
+    below = original.fp
     before: Callable[[], None] | None = None
     after: Callable[[int], None] = counts.moved
     if current.is_green():
         pace = Pace(counts=counts)
         before, after = pace.yield_when_due, pace.moved
-    raw: unbuffered.Unbuffered
-    if type(sock) is ssl.SSLSocket:
-        raw = unbuffered.Decrypted(below, before, after)
+    if type(below.raw._sock) is ssl.SSLSocket:
+        return (unbuffered.Arrived if arrived else unbuffered.Decrypted)(below, before, after)
+    return unbuffered.Gathered(below, _wait, before, after)
+
+
+def stream_large(response: Any, counts: Tally = counters.UNCOUNTED, joined: bool = False) -> None:
+    """Have ``response.iter_content(size)`` read much at a time, however small ``size`` is; once.
+
+    It still gives pieces of ``size`` bytes. What has arrived is given after 50 ms at the latest, and if the body breaks
+    off, the same pieces have come before the error. Nothing changes for a response that is not requests' own, for a
+    body that is short, compressed or of unknown length, and for ``iter_content(None)``.
+
+    :param counts: of the patch that it is for
+    :param joined: whether a piece may also be a multiple of ``size``, of up to about 1 MiB
+    """
+    raw = getattr(response, "raw", None)
+    why_not = _why_not_unbuffered(getattr(raw, "_fp", None))
+    if why_not is None and cast(Any, raw).headers.get("Content-Encoding"):
+        why_not = Reason.FRAMING
+    if why_not is not None:
+        counts.fell_back(why_not)
+        return
+    # The response must not refer to itself: who lets go of it expects its connection to be closed at once.
+    cast(Any, raw).stream = functools.partial(_stream, weakref.ref(raw), counts, joined)
+
+
+def _stream(found: Callable[[], Any], counts: Tally, joined: bool, amt: Any, decode_content: Any = None) -> Any:
+    """In the place of ``stream`` of urllib3's response, for one call."""
+    raw = found()
+    del raw.stream
+    original = raw._fp
+    if type(amt) is not int or amt <= 0:
+        counts.fell_back(Reason.INPUT)
+    elif (why_not := _why_not_unbuffered(original)) is not None:
+        # Something of it was read meanwhile.
+        counts.fell_back(why_not)
+    elif amt >= lowwater.MOST:
+        original.fp = unbuffered.reader(_below(original, counts))
     else:
-        raw = unbuffered.Gathered(below, _wait, before, after)
-    original.fp = unbuffered.reader(raw)
+        return _pieces(raw, original, amt, counts, joined)
+    return raw.stream(amt, decode_content=decode_content)
+
+
+def _pieces(raw: Any, original: Any, size: int, counts: Tally, joined: bool) -> Iterator[bytes]:
+    """The rest of a body in pieces of ``size`` bytes, or of a multiple if they may be ``joined``."""
+    original.fp = file = unbuffered.Pieces(unbuffered.Whole(_below(original, counts, arrived=True), size))
+    rest = b""
+    while raw.length_remaining:
+        file.at_once = True
+        try:
+            # Undecoded, urllib3 returns what one read of the file returns.
+            data = raw.read(LARGE // size * size, decode_content=False)
+        finally:
+            file.at_once = False
+        if not data:
+            break
+        if len(data) < size and raw.length_remaining:
+            # The connection has ended. If that is an error, upstream loses the piece that is not complete.
+            rest = data
+        elif joined:
+            yield data
+        else:
+            for start in range(0, len(data), size):
+                yield data[start : start + size]
+    if rest:
+        yield rest
 
 
 def _why_not_unbuffered(original: Any) -> Cause | None:

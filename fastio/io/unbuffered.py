@@ -20,6 +20,8 @@ from fastio.io import lowwater
 
 #: Seconds for the kernel to gather. A peer that needs longer for half a MiB does not wake the reader often.
 PATIENCE = 0.05
+#: Bytes that a record of TLS can have, with its head and all that ciphers add: 2^14 and 2^11 before TLS 1.3, and 5.
+RECORD = 16 * 1024 + 2048 + 5
 
 Wait = Callable[[int, float], bool]
 
@@ -48,7 +50,9 @@ class Unbuffered(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, view: Any, /) -> int | None:
+    def readinto(self, buffer: Any, /) -> int | None:
+        # A slice of another buffer, as readall() gives, would be a copy.
+        view = memoryview(buffer)
         if self._before is not None:
             self._before()
         count = self._read(view) if self._drained else self._drain(view)
@@ -145,20 +149,124 @@ class Decrypted(Unbuffered):
             return self._raw.readinto(view)
         size, total = len(view), 0
         while total < size:
-            try:
-                count = connection.read(size - total, view[total:])
-            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
-                # Under eventlet there is nothing now, and the socket knows how to wait.
-                count = self._raw.readinto(view[total:])
-            except ssl.SSLEOFError:
-                if not self._socket.suppress_ragged_eofs:
-                    raise
-                count = 0
+            count = self._read_record(connection, view[total:])
             if not count:
                 self._ended = total > 0
                 return total or count
             total += count
         return total
+
+    def _read_record(self, connection: Any, view: memoryview) -> int | None:
+        """Wait for a record and return how much of it there is now; 0 at the end."""
+        try:
+            return connection.read(len(view), view)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            # Under eventlet there is nothing now, and the socket knows how to wait.
+            return self._raw.readinto(view)
+        except ssl.SSLEOFError:
+            if not self._socket.suppress_ragged_eofs:
+                raise
+            return 0
+
+
+class Arrived(Decrypted):
+    """The same, but records that have not arrived are not waited for once there is one."""
+
+    _failed: Exception | None = None
+
+    def _read(self, view: memoryview) -> int | None:
+        failed, self._failed = self._failed, None
+        if failed is not None:
+            raise failed
+        connection = self._socket._sslobj
+        if self._ended or connection is None:
+            return super()._read(view)
+        total = self._read_record(connection, view) or 0
+        while 0 < total < len(view) and (self._is_in_the_middle(connection) or self._has_more()):
+            try:
+                count = self._read_record(connection, view[total:])
+            except Exception as error:
+                # What came before it is good. Without its frames, which refer to this object.
+                self._failed = error.with_traceback(None)
+                break
+            if not count:
+                self._ended = True
+                break
+            total += count
+        return total
+
+    def _is_in_the_middle(self, connection: Any) -> bool:
+        """Whether OpenSSL has decrypted more than it has given."""
+        return connection.pending() > 0
+
+    def _has_more(self) -> bool:
+        """Whether the kernel has a complete record."""
+        try:
+            return _arrived(self._socket.fileno()) >= RECORD
+        except (OSError, ValueError):
+            return False
+
+
+class Whole(io.RawIOBase):
+    """``source`` in pieces of ``size`` bytes: each read returns one or several of them, and what has come of the next
+    one is kept. The last piece, and what comes before an end, may be shorter.
+
+    A reader's chunk must not go beyond the end of the message, so that the last piece fills it.
+    """
+
+    def __init__(self, source: Unbuffered, size: int) -> None:
+        self._source = source
+        self._size = size
+        self._kept = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int | None:
+        # A slice of another buffer, as readall() gives, would be a copy.
+        view = memoryview(buffer)
+        total = len(self._kept)
+        if total > len(view):
+            view[:], self._kept = self._kept[: len(view)], self._kept[len(view) :]
+            return len(view)
+        view[:total], self._kept = self._kept, b""
+        least = min(self._size, len(view))
+        while total < least:
+            count = self._source.readinto(view[total:])
+            if not count:
+                return total
+            total += count
+        rest = total % self._size if total < len(view) else 0
+        self._kept = bytes(view[total - rest : total])
+        return total - rest
+
+    def fileno(self) -> int:
+        return self._source.fileno()
+
+    def close(self) -> None:
+        try:
+            self._source.close()
+        finally:
+            super().close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+
+class Pieces(io.BufferedReader):
+    """The reader of what is in pieces; see :func:`reader`.
+
+    :param raw: what to read from
+    """
+
+    #: whether ``read(size)`` is one read of ``raw``, rather than as many as ``size`` takes
+    at_once = False
+
+    def __init__(self, raw: Whole) -> None:
+        super().__init__(raw, 1)
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return self.read1(-1 if size is None else size) if self.at_once else super().read(size)
 
 
 def reader(raw: Unbuffered) -> io.BufferedReader:

@@ -3,7 +3,11 @@
 import io
 import random
 import socket
+import ssl
 import threading
+import types
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -166,3 +170,121 @@ def test_any_pieces_and_reads(size: int, head: int, pieces: list[int], reads: li
             number += 1
         sender.join()
     assert found == data
+
+
+def test_whole_pieces(ends: tuple[socket.socket, socket.socket]) -> None:
+    """A read has what has arrived, but no part of a piece, unless it is the end."""
+    near, far = ends
+    with near.makefile("rb") as below:
+        file = unbuffered.Pieces(unbuffered.Whole(unbuffered.Gathered(below, lambda fd, seconds: False), 1000))
+        file.at_once = True
+        far.sendall(b"a" * 2500)
+        arrived(near, 2500)
+        assert file.read(10_000) == b"a" * 2000
+        sender = threading.Timer(0.05, far.sendall, (b"b" * 600,))
+        sender.start()
+        # The rest of the piece is waited for.
+        assert file.read(10_000) == b"a" * 500 + b"b" * 500
+        # A message that ends there, or a chunk that is shorter than a piece.
+        far.sendall(b"c" * 150)
+        assert file.read(200) == b"b" * 100 + b"c" * 100
+        file.at_once = False
+        far.sendall(b"d" * 950)
+        far.shutdown(socket.SHUT_WR)
+        assert file.read(900) == b"c" * 50 + b"d" * 850
+        assert file.read() == b"d" * 100
+        assert file.read(10) == b""
+
+
+def test_less_than_what_is_kept(ends: tuple[socket.socket, socket.socket]) -> None:
+    near, far = ends
+    with near.makefile("rb") as below:
+        whole = unbuffered.Whole(unbuffered.Gathered(below, lambda fd, seconds: False), 1000)
+        far.sendall(bytes(range(200)) * 9)
+        arrived(near, 1800)
+        view = memoryview(bytearray(5000))
+        assert whole.readinto(view) == 1000
+        found = b""
+        while len(found) < 800:
+            count = whole.readinto(view[: min(300, 800 - len(found))])
+            found += view[:count]
+        assert found == bytes(range(200)) * 4
+        whole.close()
+        assert below.closed
+
+
+def test_closing_what_is_in_pieces(ends: tuple[socket.socket, socket.socket]) -> None:
+    near, far = ends
+    below = near.makefile("rb")
+    file = unbuffered.Pieces(unbuffered.Whole(unbuffered.Gathered(below, readable), 1000))
+    assert file.fileno() == near.fileno()
+    assert file.raw._sock is near  # type: ignore[attr-defined]
+    near.close()
+    file.close()
+    assert below.closed and file.closed
+    assert far.recv(1) == b""
+
+
+class Records:
+    """OpenSSL's side of a socket: each read returns one record, or raises it."""
+
+    def __init__(self, near: socket.socket, *records: bytes | Exception) -> None:
+        self._near = near
+        self._records = list(records)
+
+    def pending(self) -> int:
+        return 0
+
+    def read(self, size: int, view: memoryview) -> int:
+        if not self._records:
+            return 0
+        record = self._records.pop(0)
+        self._near.recv(unbuffered.RECORD)
+        if isinstance(record, Exception):
+            raise record
+        view[: len(record)] = record
+        return len(record)
+
+
+def decrypted(near: socket.socket, records: Records, below: Any) -> unbuffered.Arrived:
+    found = unbuffered.Arrived(below, None, None)
+    found._socket = types.SimpleNamespace(_sslobj=records, fileno=near.fileno, suppress_ragged_eofs=True)
+    found._drained = True
+    return found
+
+
+def arrive(far: socket.socket, near: socket.socket, size: int) -> None:
+    far.sendall(bytes(size))
+    arrived(near, size)
+
+
+@pytest.mark.needs_syscall("FIONREAD")
+def test_records_that_have_arrived(ends: tuple[socket.socket, socket.socket]) -> None:
+    near, far = ends
+    with near.makefile("rb") as below:
+        file = decrypted(near, Records(near, b"a", b"b", b"c", b"d"), below)
+        view = memoryview(bytearray(100))
+        arrive(far, near, 3 * unbuffered.RECORD + 5)
+        # The last has not come in full: to wait for it would keep back the others.
+        assert file.readinto(view) == 3
+        assert bytes(view[:3]) == b"abc"
+        assert file.readinto(view) == 1
+        assert file.readinto(view) == 0
+
+
+@pytest.mark.needs_syscall("FIONREAD")
+@pytest.mark.parametrize("error", [ssl.SSLError("bad record"), ConnectionResetError(), ssl.SSLEOFError()])
+def test_an_error_comes_after_what_came_before_it(ends: tuple[socket.socket, socket.socket], error: Exception) -> None:
+    near, far = ends
+    with near.makefile("rb") as below:
+        file = decrypted(near, Records(near, b"a", b"b", error), below)
+        view = memoryview(bytearray(100))
+        arrive(far, near, 4 * unbuffered.RECORD)
+        assert file.readinto(view) == 2
+        assert bytes(view[:2]) == b"ab"
+        read: Callable[[], Any] = lambda: file.readinto(view)  # noqa: E731
+        if isinstance(error, ssl.SSLEOFError):
+            assert read() == 0
+        else:
+            with pytest.raises(type(error)):
+                read()
