@@ -44,6 +44,8 @@ ELSEWHERE = {
     "glanceclient_download": "patches/test_glanceclient_download.py",
     "green_wsgi_chunked": "patches/test_green_wsgi_chunked.py",
     "image_fairness": "stores/test_contract.py",
+    "openstackclient_download": "patches/test_openstacksdk_download.py",
+    "openstacksdk_download": "patches/test_openstacksdk_download.py",
     "s3_client": "stores/test_s3_client.py",
     "s3_singlepart": "stores/test_contract.py",
     "store_cinder": "stores/test_contract.py",
@@ -210,6 +212,17 @@ def verified() -> tuple[int, int]:
     return 1, CHUNK
 
 
+def verified_by_openstacksdk() -> tuple[int, int]:
+    import hashlib
+
+    from openstack.image import _download
+
+    data = b"x" * CHUNK
+    digest = hashlib.sha512(data).hexdigest()
+    assert list(_download._integrity_iter(iter([data]), hashlib.sha512(), digest, "sha512")) == [data]
+    return 1, CHUNK
+
+
 def chunked() -> tuple[int, int]:
     from glance_store.common import utils
 
@@ -246,6 +259,7 @@ SCENARIOS: dict[str, Callable[[], tuple[int, int]]] = {
     "green_wait": lambda: waited(green()),
     "image_chunks": chunked,
     "image_hashing": hashed,
+    "openstacksdk_hashing": verified_by_openstacksdk,
     "oslo_spawn": spawned,
     "wait": lambda: waited(subprocess),
 }

@@ -14,7 +14,7 @@ from typing import Any
 DOWNLOAD_LIMIT = 300
 
 #: What the tests of a package read by relative paths, in its directory of tests.
-_DATA = {"glance_store": ("etc",), "glance": ("etc", "var")}
+_DATA = {"glance_store": ("etc",), "glance": ("etc", "var"), "openstack": ("unit/fixtures",)}
 
 
 class Unavailable(Exception):

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import importlib.util
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -90,12 +91,15 @@ def tests_of(folder: Path) -> tuple[str, ...]:
     return tuple(".".join(file.relative_to(folder.parent).with_suffix("").parts) for file in files)
 
 
-def find_glance_store_tests() -> Path:
-    """A directory from which glance_store's tests find their data."""
-    found = importlib.util.find_spec("glance_store")
-    assert found is not None and found.origin is not None
-    version = importlib.metadata.version("glance_store")
-    return linked(CACHE / f"glance_store-{version}", data_of(Path(found.origin).parent))
+def find_data(package: str, project: str) -> Callable[[], Path]:
+    """What finds a directory from which the tests of an installed package find their data."""
+
+    def find() -> Path:
+        found = importlib.util.find_spec(package)
+        assert found is not None and found.origin is not None
+        return linked(CACHE / f"{project}-{importlib.metadata.version(project)}", data_of(Path(found.origin).parent))
+
+    return find
 
 
 def find_glance_tests(name: str) -> Callable[[], Path]:
@@ -119,9 +123,13 @@ _CPYTHON = ("test.test_subprocess", "test.test_popen", "test.support")
 _OSLO = needing("oslo_concurrency.tests.unit.test_processutils", "oslotest", "fixtures", "eventlet")
 _GLANCE_STORE = needing(
     "glance_store", "oslotest", *_UNIT_TESTS, "boto3", "swiftclient", "cinderclient", "os_brick", "oslo_vmware",
-    place=find_glance_store_tests,
+    place=find_data("glance_store", "glance_store"),
 )  # fmt: skip
 _GLANCECLIENT = needing("glanceclient.tests.unit.test_http", *_UNIT_TESTS)
+_OPENSTACKSDK = needing(
+    "openstack.tests.unit.base", *_UNIT_TESTS, "oslotest", place=find_data("openstack", "openstacksdk")
+)
+_OPENSTACKCLIENT = needing("openstackclient.tests.unit.utils", *_UNIT_TESTS)
 _SWIFTCLIENT = needing(
     "swiftclient", "keystoneauth1", "requests_mock", "testtools",
     place=lambda: tests_in_sdist("python-swiftclient", "test"),
@@ -141,6 +149,17 @@ EVENTLET = tuple(
 _MODES = (("native", ""), ("green", "monkey_patch"))
 OSLO = ("oslo_concurrency.tests.unit.test_processutils", "oslo_concurrency.tests.unit.test_lockutils")
 GLANCECLIENT = packaged_tests("glanceclient")
+#: Tests of openstacksdk and openstackclient that images and objects go through.
+OPENSTACKSDK = tuple(
+    name
+    for name in packaged_tests("openstack")
+    if re.search(
+        r"\.unit\.(?:image\..*|object_store\..*|cloud\.test_(?:image|object).*|test_(?:proxy|resource|utils).*)$", name
+    )
+)
+OPENSTACKCLIENT = tuple(
+    name for name in packaged_tests("openstackclient") if re.search(r"\.unit\.(?:api|image|object)\.", name)
+)
 SWIFTCLIENT = tuple(
     f"test.unit.test_{name}"
     # The last one loads the client anew for each of its tests, so the others come before it.
@@ -199,13 +218,21 @@ def glance_suites(environment: str, release: str) -> tuple[Suite, ...]:
 
 
 def client_suites() -> tuple[Suite, ...]:
-    """glanceclient's and swiftclient's, natively and green."""
+    """Those of glanceclient, openstacksdk, openstackclient and swiftclient, natively and green."""
     found = []
     for mode, prelude in _MODES:
         found += [
             Suite(
                 f"glanceclient-{mode}", GLANCECLIENT, prelude=prelude, find=_GLANCECLIENT, exchanges=False,
                 applied=("glanceclient_download", "glanceclient_hashing"),
+            ),
+            Suite(
+                f"openstacksdk-{mode}", OPENSTACKSDK, prelude=prelude, find=_OPENSTACKSDK, exchanges=False,
+                applied=("openstacksdk_download", "openstacksdk_hashing"), at_least=400,
+            ),
+            Suite(
+                f"openstackclient-{mode}", OPENSTACKCLIENT, prelude=prelude, find=_OPENSTACKCLIENT, exchanges=False,
+                applied=("openstackclient_download",), at_least=100,
             ),
             Suite(
                 f"swiftclient-{mode}", SWIFTCLIENT, prelude=prelude, find=_SWIFTCLIENT, exchanges=False,

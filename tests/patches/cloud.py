@@ -1,0 +1,59 @@
+"""Clients of openstacksdk and python-openstackclient for the server of tests.patches.image_api.
+
+For the object store, an image is a container that has one object, its data: ``file``.
+"""
+
+from typing import Any
+
+from tests.patches.image_api import ImageServer
+
+#: The object's name in each container.
+OBJECT = "file"
+
+
+class Cloud:
+    """What programs have of a cloud, without its identity service.
+
+    :param timeout: seconds that a request may wait for the next data; None for ever
+    """
+
+    def __init__(self, server: ImageServer, timeout: float | None = None) -> None:
+        import openstack
+
+        self.url = server.url
+        self.connection = openstack.connect(
+            load_yaml_config=False, load_envvars=False, auth_type="none", endpoint=server.url, verify=False,
+            api_timeout=timeout,
+        )  # fmt: skip
+
+    @property
+    def object_store(self) -> Any:
+        from openstack.object_store.v1 import _proxy
+
+        return self._keeping(
+            _proxy.Proxy(
+                self.connection.session, service_type="object-store", endpoint_override=f"{self.url}/v2/images"
+            )
+        )
+
+    @property
+    def image(self) -> Any:
+        from openstack.image.v2 import _proxy
+
+        return self._keeping(
+            _proxy.Proxy(self.connection.session, service_type="image", endpoint_override=f"{self.url}/v2")
+        )
+
+    @property
+    def commands(self) -> Any:
+        """What ``openstack object`` calls."""
+        from openstackclient.api import object_store_v1
+
+        return object_store_v1.APIv1(
+            session=self.connection.session, service_type="object-store", endpoint=f"{self.url}/v2/images"
+        )
+
+    def _keeping(self, proxy: Any) -> Any:
+        # A proxy only refers weakly to the connection.
+        proxy.connection_of_test = self.connection
+        return proxy
