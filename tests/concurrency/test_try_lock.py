@@ -180,9 +180,10 @@ class Stays(logging.Handler):
             lock.acquire()
         self.first = True
 
-    def createLock(self) -> None:
-        # A forked child would wait for the lock of the handler, which is the program's affair.
-        self.lock = None
+    def handle(self, record: logging.LogRecord) -> bool:
+        # Without the handler's lock, for which a forked child would wait: that is the program's affair.
+        self.emit(record)
+        return True
 
     def emit(self, record: logging.LogRecord) -> None:
         first, self.first = self.first, False
