@@ -74,8 +74,11 @@ class Api:
         body = json.dumps({"method": method, "stores": stores, **fields})
         return self.ask("POST", f"/v2/images/{image}/import", body, {"Content-Type": "application/json"})
 
-    def imported(self, image: str) -> dict[str, Any]:
-        """The task of an image's import, once glance does not work on it any more."""
+    def imported(self, image: str, look: float = 0.05) -> dict[str, Any]:
+        """The task of an image's import, once glance does not work on it any more.
+
+        :param look: seconds between two looks at it
+        """
         deadline = time.monotonic() + self._timeout
         while True:
             tasks = json.loads(self.ask("GET", f"/v2/images/{image}/tasks").body)["tasks"]
@@ -83,7 +86,7 @@ class Api:
             if tasks[-1]["status"] in ("success", "failure") and "os_glance_import_task" not in self.show(image):
                 return tasks[-1]
             assert time.monotonic() < deadline, tasks
-            time.sleep(0.05)
+            time.sleep(look)
 
     def make(self, data: bytes) -> str:
         """A new image with data; returns its id."""

@@ -92,7 +92,11 @@ AREAS: Mapping[str, Sequence[Row]] = {
     ],
     "glance": [
         Row("glance-api: download", _DOWNLOADS, ("glance_sendfile", *_STORE)),
-        Row("glance-api: upload", _UPLOADS, ("glance_uploads", "image_hashing")),
+        Row(
+            "glance-api: upload, import",
+            (*_UPLOADS, "imports | *"),
+            ("glance_uploads", "glance_imports", "image_hashing"),
+        ),
         Row(
             "glance-api: 4 to 2,000 downloads at a time",
             ("concurrency* | *", "slow_clients | *"),
