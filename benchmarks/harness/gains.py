@@ -18,7 +18,7 @@ _COMPARED = ("fastio", "candidate", "traced")
 #: What a row with fastio is compared with, where its suite does not say.
 _STOCK = ("stock", "old")
 #: How the services run that are named in a case.
-_SERVICES = {"glance-32": "eventlet", "glance-33": "native"}
+_SERVICES = {"glance-32": "eventlet", "glance-33": "native", "logs-": "eventlet"}
 #: More rows than this, or several with more letters than this, are told by how many they are.
 _LISTED, _LETTERS = 3, 140
 

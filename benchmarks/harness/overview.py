@@ -98,8 +98,8 @@ AREAS: Mapping[str, Sequence[Row]] = {
             ("glance_uploads", "glance_imports", "image_hashing"),
         ),
         Row(
-            "glance-api: 4 to 2,000 downloads at a time",
-            ("concurrency* | *", "slow_clients | *"),
+            "glance-api: many downloads",
+            ("concurrency* | *", "offered_load | glance-*", "slow_clients | *"),
             ("glance_sendfile", "glance_slow_clients", *_STORE),
         ),
         Row(
@@ -115,8 +115,12 @@ AREAS: Mapping[str, Sequence[Row]] = {
         Row("with Content-Length", ("wsgi | length-*",), ("green_sendall",)),
         Row("chunked", ("wsgi | chunked-*",), ("green_wsgi_chunked",)),
         Row("sendall() of large buffers", ("wsgi | sendall-*",), ("green_sendall",)),
-        Row("log server, from disk", ("disk_swift | * | disk-fastio",), ("green_sendall",)),
-        Row("log server, from Swift", ("disk_swift | * | swift-*fastio",), ("green_sendall",)),
+        Row("log server, from disk", ("disk_swift | * | disk-fastio", "offered_load | logs-disk"), ("green_sendall",)),
+        Row(
+            "log server, from Swift",
+            ("disk_swift | * | swift-*fastio", "offered_load | logs-swift"),
+            ("green_sendall",),
+        ),
     ],
 }
 

@@ -107,8 +107,8 @@ def title(figure: Figure, finding: str) -> None:
 
 
 def folded(text: str, letters: int) -> str:
-    """In lines of so many letters at the most."""
-    return textwrap.fill(text, letters)
+    """In lines of so many letters at the most; no name with a hyphen is parted."""
+    return textwrap.fill(text, letters, break_on_hyphens=False)
 
 
 def below(figure: Figure, text: str) -> None:

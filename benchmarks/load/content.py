@@ -15,6 +15,8 @@ from benchmarks.load.selectors import mixed
 BLOCK = 1_048_573
 #: Bytes of a piece that is written at a time.
 PIECE = 256 << 10
+#: How a problem begins if what arrived is not what was written.
+WRONG = "wrong data"
 
 _SEVERITIES = ("DEBUG",) * 12 + ("INFO",) * 6 + ("WARNING",) * 2 + ("ERROR",)
 _MODULES = ("nova.compute.manager", "nova.virt.libvirt.driver", "oslo_messaging.rpc", "neutron.agent", "cinder.volume")
@@ -123,4 +125,4 @@ class Check:
         """What was wrong, when all has been added; empty if nothing was."""
         if self.seen != self._size != UNKNOWN_SIZE:
             return f"{self.seen} bytes instead of {self._size}"
-        return "" if self._wrong is None else f"wrong data in the piece from byte {self._wrong} on"
+        return "" if self._wrong is None else f"{WRONG} in the piece from byte {self._wrong} on"

@@ -170,7 +170,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
         if choice(parameters, "source", "disk", "swift", "direct") == "direct":
             plan = reading_directly(parameters, swift["access"])
         else:
-            server = stack.enter_context(_log_server(parameters, told["prepared"]["root"], swift["access"]))
+            server = stack.enter_context(log_server(parameters, told["prepared"]["root"], swift["access"]))
             if server.status is not None:
                 check_patched(server.status)
                 details["fastio"] = recorded(server.status)
@@ -206,7 +206,12 @@ def _swift(parameters: Mapping[str, Any], told: Mapping[str, Any]) -> Mapping[st
     return found
 
 
-def _log_server(parameters: Mapping[str, Any], root: str, access: Mapping[str, Any]) -> LogServer:
+def log_server(parameters: Mapping[str, Any], root: str, access: Mapping[str, Any]) -> LogServer:
+    """The log server of a row, which begins and ends as a context.
+
+    :param root: directory of the logs on disk
+    :param access: how to reach the Swift that has the same logs
+    """
     from benchmarks.backends.logserver import LogServer
 
     return LogServer(
