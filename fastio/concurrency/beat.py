@@ -38,6 +38,7 @@ class Beat:
         self._work = work
         self._given_up = given_up
         self._ready = ready
+        self._ending = False
         self._ended = False
         #: what the thread or the greenlet has while it is there
         self._running = TryLock()
@@ -69,10 +70,13 @@ class Beat:
 
     def end(self) -> None:
         """Do no more of it; what is being done is finished."""
-        self._ended = True
         if self._running.taken:
+            # What runs closes the descriptor as soon as it sees the end, so it is woken before.
+            self._ending = True
             os.eventfd_write(self._wake, 1)
+            self._ended = True
         else:
+            self._ended = True
             self._close()
 
     def abandon(self) -> None:
@@ -108,7 +112,7 @@ class Beat:
             if time.monotonic() >= due:
                 due = time.monotonic() + self._seconds
                 self._work()
-            elif readable and self._ready is not None:
+            elif readable and self._ready is not None and not self._ending:
                 self._ready()
         if self._running.taken:
             self._close()
