@@ -3,6 +3,7 @@
 import gc
 import importlib
 import pathlib
+import ssl
 import subprocess
 from collections.abc import Iterator
 from types import ModuleType
@@ -13,6 +14,7 @@ import pytest
 from tests.child import Gate
 from tests.conftest import MONKEY_PATCHED, hide_hub
 from tests.outcome import until
+from tests.patches.image_api import Image, ImageServer, image_api
 
 
 @pytest.fixture(params=["native", "green"])
@@ -91,3 +93,31 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
         pytest.skip("openssl is not installed (Debian: apt-get install openssl)")
     path.write_bytes(result.stdout)
     return path
+
+
+@pytest.fixture
+def own_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """requests prefers what these name to what a client is told."""
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(params=["http", "https"])
+def context(request: pytest.FixtureRequest) -> ssl.SSLContext | None:
+    if request.param == "http":
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(request.getfixturevalue("certificate"))
+    return context
+
+
+@pytest.fixture
+def images() -> dict[str, Image]:
+    """The images that ``server`` has; a test adds its own."""
+    return {}
+
+
+@pytest.fixture
+def server(images: dict[str, Image], context: ssl.SSLContext | None) -> Iterator[ImageServer]:
+    with image_api(images, context) as server:
+        yield server

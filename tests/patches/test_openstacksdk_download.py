@@ -4,9 +4,8 @@ import gzip
 import io
 import pathlib
 import re
-import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,32 +72,7 @@ WAYS = {
 }  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def own_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """requests prefers what these name to what a client is told."""
-    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture(params=["http", "https"])
-def context(request: pytest.FixtureRequest) -> ssl.SSLContext | None:
-    if request.param == "http":
-        return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(request.getfixturevalue("certificate"))
-    return context
-
-
-@pytest.fixture
-def images() -> dict[str, Image]:
-    """The images that ``server`` has; a test adds its own."""
-    return {}
-
-
-@pytest.fixture
-def server(images: dict[str, Image], context: ssl.SSLContext | None) -> Iterator[ImageServer]:
-    with image_api(images, context) as server:
-        yield server
+pytestmark = pytest.mark.usefixtures("own_certificates")
 
 
 @pytest.fixture(params=list(WAYS))
