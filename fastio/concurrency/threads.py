@@ -7,7 +7,9 @@ lock waits for ever. So these threads never execute an instruction of Python, an
 collector counts. Each of them works through iterators of :mod:`itertools`. The steps of these iterators are calls of C
 functions with arguments that were made before. The last C function stores the results, usually in a deque.
 
-Nothing here takes a lock, so a finalizer, a signal handler or a fork may come at any time.
+Nothing here takes a lock, so a finalizer, a signal handler or a fork may come at any time. What belongs together, such
+as to note a job and to hand it over, is done in one call of a C function as well: the exception of a signal handler
+(KeyboardInterrupt, for one) comes before or after it.
 """
 
 from __future__ import annotations
@@ -30,6 +32,11 @@ def step(function: Callable[..., Any], *args: Any) -> Iterator[Any]:
     :param function: written in C, without side effects that call Python; an exception that it raises ends the thread
     """
     return starmap(function, (args,))
+
+
+def at_once(*steps: Iterable[Any]) -> None:
+    """Take ``steps`` one after the other in this thread; no signal handler runs in between."""
+    deque(chain(*steps), maxlen=0)
 
 
 class Event(Protocol):
@@ -67,7 +74,7 @@ class Mark:
 
     def __exit__(self, *exc_info: object) -> None:
         if self.reached:
-            deque(self._event.close(), maxlen=0)
+            at_once(self._event.close())
         else:
             # The worker has yet to set it.
             self._worker.submit(self._event.close())
@@ -106,11 +113,14 @@ class Worker:
         """Jobs that are not finished."""
         return len(self._unfinished)
 
-    def submit(self, *steps: Iterable[Any]) -> None:
-        """Have the thread take ``steps`` one after the other, once it has done what it was given before."""
+    def submit(self, *steps: Iterable[Any], noting: Iterable[Any] = ()) -> None:
+        """Have the thread take ``steps`` one after the other, once it has done what it was given before.
+
+        :param noting: steps that are taken here, at once with handing the others over: both is done, or nothing
+        """
         self.revive()
-        self._unfinished.append(None)
-        self._jobs.put(chain(*steps, starmap(self._unfinished.pop, ((),))))
+        job = chain(*steps, starmap(self._unfinished.pop, ((),)))
+        at_once(noting, step(self._unfinished.append, None), step(self._jobs.put, job))
 
     def mark(self, event: Event) -> Mark:
         """What is reached after everything that was submitted so far; a context manager, which gives the event back."""

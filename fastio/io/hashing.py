@@ -7,15 +7,17 @@ little data, or if none of it is large.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import deque
 from collections.abc import Callable
+from itertools import chain, repeat, starmap
 from types import BuiltinMethodType
 from typing import Any
 
 from fastio import counters
 from fastio.concurrency.events import NativeEvent
-from fastio.concurrency.threads import Event, Worker, Workers
+from fastio.concurrency.threads import Event, Worker, Workers, at_once, step
 from fastio.counters import Cause, Reason, Tally
 
 #: Below it hashlib keeps the GIL (``HASHLIB_GIL_MINSIZE`` in CPython), so that a thread could do nothing in parallel.
@@ -154,25 +156,28 @@ class BackgroundHash:
         return self._worker
 
     def _submit(self, worker: Worker) -> None:
-        pieces = self._take()
-        size = sum(map(len, pieces))
-        if len(pieces) > 1 and size < JOINED * len(pieces):
-            pieces = [b"".join(pieces)]
-        self._unfinished.append(size)
+        """Hand over what is pending; whatever interrupts it, each piece is either handed over or still pending."""
+        count, size = len(self._pending), sum(map(len, self._pending))
+        pieces: list[bytes] = []
+        data = map(b"".join, (pieces,)) if count > 1 and size < JOINED * count else pieces
+        # Nothing that is in the job refers to this object: the last to let go of it must not be the thread.
+        worker.submit(
+            map(self._hash.update, data),
+            map(self._unfinished.remove, (size,)),
+            noting=chain(
+                step(pieces.extend, self._pending), step(self._pending.clear), step(self._unfinished.append, size)
+            ),
+        )
+        self._pending_bytes = 0
         self._pool.batches += 1
         self._counts.moved(size)
-        # Nothing that is in the job refers to this object: the last to let go of it must not be the thread.
-        worker.submit(map(self._hash.update, pieces), map(self._unfinished.remove, (size,)))
 
-    def _take(self) -> list[bytes]:
-        """The pending pieces; each of them once, also where several threads call."""
-        pieces = []
-        try:
-            while True:
-                pieces.append(self._pending.popleft())
-        except IndexError:
-            self._pending_bytes = 0
-        return pieces
+    def _hash_pending(self) -> None:
+        """Hash what is pending in this thread; each piece once, also where several threads call."""
+        with contextlib.suppress(IndexError):
+            while self._pending:
+                at_once(map(self._hash.update, starmap(self._pending.popleft, repeat((), len(self._pending)))))
+        self._pending_bytes = 0
 
     def digest(self, *args: Any, **kwargs: Any) -> Any:
         """As that of hashlib."""
@@ -208,6 +213,5 @@ class BackgroundHash:
             self._pool.finish(self._pool.new_event)
             if failed and self._unfinished:
                 raise RuntimeError(f"{self._hash!r} could not hash all of its data in a native thread")
-        for piece in self._take():
-            self._hash.update(piece)
+        self._hash_pending()
         return function(*args, **kwargs)

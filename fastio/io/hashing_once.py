@@ -156,8 +156,10 @@ class OnceHash(BackgroundHash):
         if self._pending:
             self._submit(worker)
         # It counts as data that has yet to be hashed, so that what comes behind goes to the same thread.
-        self._unfinished.append(0)
-        worker.submit(map(state.append, step(self._hash.copy)), map(self._unfinished.remove, (0,)))
+        worker.submit(
+            map(state.append, step(self._hash.copy)), map(self._unfinished.remove, (0,)),
+            noting=step(self._unfinished.append, 0),
+        )  # fmt: skip
         return state
 
     def _catch_up(self) -> None:
@@ -165,7 +167,8 @@ class OnceHash(BackgroundHash):
         if self._follows:
             if self._state is not None:
                 # What it has not finished is of no use: others have.
-                self._take()
+                self._pending.clear()
+                self._pending_bytes = 0
                 if not self._state:
                     self._pool.finish(self._pool.new_event)
                 if not self._state:
