@@ -14,14 +14,12 @@ pytest.importorskip("glanceclient", reason="python-glanceclient is not installed
 from glanceclient.common import utils  # noqa: E402
 
 import fastio  # noqa: E402
-from fastio.concurrency import native  # noqa: E402
 from fastio.io.hashing import BATCH  # noqa: E402
 from fastio.io.hashing_pool import pool  # noqa: E402
-from tests.concurrency.gate import Gate  # noqa: E402
 from tests.conftest import MONKEY_PATCHED  # noqa: E402
 from tests.patches.image_api import Image, client, content, image_api, outcome  # noqa: E402
+from tests.patches.verified import MIB, leaves_the_hub_free, pieces, settled  # noqa: E402, F401
 
-MIB = 1 << 20
 NAME = "glanceclient_hashing"
 
 #: The record of an image by which each of the two is checked.
@@ -30,19 +28,6 @@ RECORDS: dict[str, Any] = {
     "other multihash": lambda data: {"os_hash_algo": "sha256", "os_hash_value": hashlib.sha256(data).hexdigest()},
     "checksum": lambda data: {"checksum": hashlib.md5(data).hexdigest()},
 }
-
-
-@pytest.fixture(autouse=True)
-def settled() -> Iterator[None]:
-    """Threads have nothing to do at a test's end."""
-    yield
-    while pool.load():
-        native.module("threading").Event().wait(0.001)
-
-
-def pieces(data: bytes, size: int) -> Iterator[bytes]:
-    for start in range(0, len(data), size):
-        yield data[start : start + size]
 
 
 def check(kind: str, source: Any, data: bytes, right: bool) -> Any:
@@ -174,18 +159,4 @@ def test_md5_may_be_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.skipif(not MONKEY_PATCHED, reason="there are greenlets only after monkey_patch()")
 def test_the_hub_is_free_meanwhile() -> None:
-    """The threads go on when another greenlet has had its turns: a hub that waits for them never comes back."""
-    import eventlet
-
-    whole = content(4 * MIB) * 4
-    gate = Gate(pool.workers)
-
-    def other() -> None:
-        for _ in range(100):
-            eventlet.sleep(0)
-        gate.open()
-
-    greenlet = eventlet.spawn(other)
-    with fastio.patched(NAME, strict=True):
-        assert b"".join(check("serious_integrity_iter", pieces(whole, MIB), whole, True)) == whole
-    greenlet.wait()
+    leaves_the_hub_free(NAME, lambda source, data: check("serious_integrity_iter", source, data, True))

@@ -4,7 +4,6 @@ import hashlib
 import inspect
 import pathlib
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,37 +16,22 @@ from openstack import exceptions  # noqa: E402
 from openstack.image import _download  # noqa: E402
 
 import fastio  # noqa: E402
-from fastio.concurrency import native  # noqa: E402
 from fastio.io.hashing import BATCH  # noqa: E402
 from fastio.io.hashing_pool import pool  # noqa: E402
-from tests.concurrency.gate import Gate  # noqa: E402
 from tests.conftest import MONKEY_PATCHED  # noqa: E402
 from tests.patches.cloud import Cloud  # noqa: E402
 from tests.patches.image_api import Image, content, image_api, outcome  # noqa: E402
+from tests.patches.verified import MIB, leaves_the_hub_free, pieces, settled  # noqa: E402, F401
 
 if not hasattr(_download, "_integrity_iter"):
     pytest.skip("this release of openstacksdk hashes elsewhere", allow_module_level=True)
 
-MIB = 1 << 20
 NAME = "openstacksdk_hashing"
-
-
-@pytest.fixture(autouse=True)
-def settled() -> Iterator[None]:
-    """Threads have nothing to do at a test's end."""
-    yield
-    while pool.load():
-        native.module("threading").Event().wait(0.001)
 
 
 def check(source: Any, data: bytes, right: bool) -> Any:
     expected = hashlib.sha512(data).hexdigest() if right else "0"
     return _download._integrity_iter(source, hashlib.sha512(), expected, "sha512")
-
-
-def pieces(data: bytes, size: int) -> Iterator[bytes]:
-    for start in range(0, len(data), size):
-        yield data[start : start + size]
 
 
 #: The record of an image by which it is checked.
@@ -115,18 +99,4 @@ def test_nothing_to_compare_with() -> None:
 
 @pytest.mark.skipif(not MONKEY_PATCHED, reason="there are greenlets only after monkey_patch()")
 def test_the_hub_is_free_meanwhile() -> None:
-    """The threads go on when another greenlet has had its turns: a hub that waits for them never comes back."""
-    import eventlet
-
-    whole = content(4 * MIB) * 4
-    gate = Gate(pool.workers)
-
-    def other() -> None:
-        for _ in range(100):
-            eventlet.sleep(0)
-        gate.open()
-
-    greenlet = eventlet.spawn(other)
-    with fastio.patched(NAME, strict=True):
-        assert b"".join(check(pieces(whole, MIB), whole, True)) == whole
-    greenlet.wait()
+    leaves_the_hub_free(NAME, lambda source, data: check(source, data, True))
