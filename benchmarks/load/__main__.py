@@ -9,6 +9,7 @@
     python -m benchmarks.load workload cosbench.xml --output DIRECTORY --watch swift=swift- --agent 10.0.0.2
     python -m benchmarks.load agent 0.0.0.0:5558                                # on each machine of the service
     python -m benchmarks.load path --to 10.0.0.2:8080 --rate 50MiB              # a slower network
+    python -m benchmarks.load network --clients 8 --rate 1Gbit -- COMMAND       # several machines, on this one
 
 Each option of ``run`` can be given by the environment as well: ``FASTIO_LOAD_PROCESSES``, ``FASTIO_LOAD_BIND``,
 ``FASTIO_LOAD_WORKERS``, ``FASTIO_LOAD_PATIENCE``. That is how suites, which start it themselves, are distributed.
@@ -108,6 +109,12 @@ def _workload_commands(commands: argparse._SubParsersAction) -> None:
     path.add_argument("--bind", type=_address, default=("127.0.0.1", 0), metavar="HOST:PORT")
     path.add_argument("--rate", type=_size, default=0, metavar="SIZE", help="bytes a second, such as 50MiB; 0: any")
     path.add_argument("--resets", type=float, default=0.0, metavar="PART", help="of the connections, from 0 to 1")
+    network = commands.add_parser("network", help="a command, and workers on other machines: network namespaces")
+    network.set_defaults(command=_network)
+    network.add_argument("--clients", type=_count, default=1, metavar="N", help="machines with a worker each (1)")
+    network.add_argument("--rate", default="", metavar="RATE", help="of each link, such as 1Gbit; else any")
+    network.add_argument("--delay", type=_count, default=0, metavar="MS", help="there and back, in milliseconds (0)")
+    network.add_argument("do", nargs="+", metavar="COMMAND", help="runs on a machine of its own, the server's")
 
 
 def _watching(parser: argparse.ArgumentParser, where: str) -> None:
@@ -319,6 +326,12 @@ def _path(chosen: argparse.Namespace) -> int:
 
     path.serve(chosen.bind, chosen.to, path.Conditions(chosen.rate, chosen.resets))
     return 0
+
+
+def _network(chosen: argparse.Namespace) -> int:
+    from benchmarks.load import network
+
+    return network.run(chosen.do, PORT, clients=chosen.clients, rate=chosen.rate, delay=chosen.delay)
 
 
 def _analyze(chosen: argparse.Namespace) -> int:

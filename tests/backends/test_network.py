@@ -1,0 +1,269 @@
+"""Networks of namespaces: who reaches whom, what the links are like, and that nothing of them is left."""
+
+import hashlib
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.backends import network as networks
+from benchmarks.backends.base import BackendError, Unavailable
+from benchmarks.backends.network import SERVER, Network
+from tests.backends.conftest import alive
+from tests.backends.required import missing
+from tests.eventually import until
+
+ROOT = Path(__file__).parent.parent.parent
+
+#: More than the kernel keeps for a connection, and no multiple of what goes over a link at a time.
+SIZE = 3_000_001
+
+#: Sends a file to who connects first, and prints its port before.
+SENDER = """
+import socket, sys
+with socket.create_server((sys.argv[1], 0)) as listener, open(sys.argv[2], "rb") as file:
+    print(listener.getsockname()[1], flush=True)
+    connection, _ = listener.accept()
+    with connection:
+        connection.sendfile(file)
+"""
+#: Prints the hash of all that comes, and the address that it comes from and to.
+RECEIVER = """
+import hashlib, socket, sys
+with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=60) as connection:
+    file = connection.makefile("rb")
+    print(hashlib.sha256(file.read()).hexdigest(), connection.getsockname()[0], connection.getpeername()[0])
+"""
+
+
+@pytest.fixture
+def possible() -> None:
+    """The test is skipped where no network can be made, which only trying tells."""
+    reason = Network.available()
+    if reason:
+        missing(Network.name, reason)
+
+
+real = pytest.mark.usefixtures("possible")
+
+
+@pytest.fixture
+def network(tmp_path: Path, possible: None) -> Iterator[Network]:
+    with Network(tmp_path, clients=2, rate="80Mbit") as made:
+        yield made
+
+
+def on(network: Network, host: str, *command: str) -> str:
+    done = subprocess.run(network.command(host, command), capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def interfaces(text: str) -> list[str]:
+    """The names that ``ip -brief link`` has told."""
+    return [line.split()[0].partition("@")[0] for line in text.splitlines()]
+
+
+def test_bytes_go_from_one_machine_to_another(network: Network, tmp_path: Path) -> None:
+    path = tmp_path / "content"
+    path.write_bytes(os.urandom(SIZE))
+    send = network.command(SERVER, [sys.executable, "-c", SENDER, network.address(SERVER), str(path)])
+    with subprocess.Popen(send, stdout=subprocess.PIPE, text=True) as sender:
+        assert sender.stdout is not None
+        port = sender.stdout.readline().strip()
+        receive = [sys.executable, "-c", RECEIVER, network.address(SERVER), port]
+        found = on(network, "client-2", *receive).split()
+    assert found == [hashlib.sha256(path.read_bytes()).hexdigest(), "10.77.0.3", "10.77.0.1"]
+    # All of it went through the buckets of both ends of the link, and none of it to the other client.
+    assert sent(network, SERVER, "eth0") >= SIZE
+    assert sent(network, "switch", "port2") >= SIZE > sent(network, "switch", "port1")
+
+
+def sent(network: Network, host: str, device: str) -> int:
+    """The bytes that a bucket has let through."""
+    told = on(network, host, "tc", "-s", "qdisc", "show", "dev", device)
+    (found,) = re.findall(r"^qdisc tbf .*\n Sent (\d+) bytes ", told, re.MULTILINE)
+    return int(found)
+
+
+def test_each_link_has_the_rate_in_both_directions(network: Network) -> None:
+    assert network.rate == 10_000_000
+    for host in network.hosts:
+        assert "qdisc tbf " in (told := on(network, host, "tc", "qdisc", "show", "dev", "eth0"))
+        assert " rate 80Mbit " in told
+    ports = on(network, "switch", "tc", "qdisc", "show")
+    for number in range(3):
+        (line,) = [line for line in ports.splitlines() if f" dev port{number} " in line]
+        assert line.startswith("qdisc tbf ") and " rate 80Mbit " in line
+
+
+def test_a_machine_has_its_own_link_and_no_other(network: Network) -> None:
+    assert network.hosts == ["server", "client-1", "client-2"]
+    for number, host in enumerate(network.hosts, 1):
+        told = on(network, host, "ip", "-brief", "address")
+        assert interfaces(told) == ["lo", "eth0"] and f" {network.address(host)}/16 " in told
+        assert network.address(host) == f"10.77.0.{number}"
+    assert {"bridge0", "port0", "port1", "port2"} <= set(interfaces(on(network, "switch", "ip", "-brief", "link")))
+    with pytest.raises(BackendError, match="there is no 'client-3'; there are switch, server, client-1, client-2"):
+        network.namespace("client-3")
+
+
+@real
+def test_a_link_without_a_rate_has_no_bucket(tmp_path: Path) -> None:
+    with Network(tmp_path) as network:
+        assert network.rate == 0 and network.hosts == ["server", "client-1"]
+        assert "tbf" not in on(network, SERVER, "tc", "qdisc", "show")
+
+
+@real
+def test_two_networks_do_not_see_each_other(tmp_path: Path) -> None:
+    with Network(tmp_path) as one, Network(tmp_path) as two:
+        assert one.address(SERVER) == two.address(SERVER)
+        spaces = [os.readlink(each.namespace(host)) for each in (one, two) for host in each.hosts]
+        assert len({*spaces, os.readlink("/proc/self/ns/net")}) == 5
+
+
+def test_a_thread_is_on_a_machine_for_a_while(network: Network) -> None:
+    def here() -> str:
+        return os.readlink("/proc/thread-self/ns/net")
+
+    own = here()
+    with network.inside("client-1"):
+        assert here() == os.readlink(network.namespace("client-1")) != own
+        # What it starts is there too.
+        (line,) = subprocess.run(
+            [network.find("ip"), "-brief", "address", "show", "dev", "eth0"], capture_output=True, text=True, timeout=60
+        ).stdout.splitlines()
+        assert " 10.77.0.2/16 " in line
+    assert here() == own
+    with pytest.raises(ZeroDivisionError), network.inside(SERVER):
+        raise ZeroDivisionError
+    assert here() == own
+
+
+def own_links() -> set[str]:
+    """Those interfaces of this machine itself that have the name of one of a network's."""
+    return {name for name in os.listdir("/sys/class/net") if re.fullmatch(r"bridge0|port\d+", name)}
+
+
+@real
+def test_nothing_is_left(tmp_path: Path) -> None:
+    before = own_links()
+    with pytest.raises(ZeroDivisionError), Network(tmp_path, clients=3) as network:
+        pids = network.pids()
+        assert len(pids) == 5 and own_links() == before
+        # Of a machine, too, that has something to do.
+        pids.append(network.spawn("busy", network.command("client-1", ["sleep", "1000"])))
+        raise ZeroDivisionError
+    assert not any(map(alive, pids)) and list(tmp_path.iterdir()) == []
+    with pytest.raises(BackendError, match="there is no 'server'; there are none"):
+        network.namespace(SERVER)
+
+
+@real
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda each: each.name)
+def test_a_network_ends_with_who_made_it(tmp_path: Path, number: int) -> None:
+    program = f"""
+import sys, time
+from benchmarks.backends.network import Network
+with Network({str(tmp_path)!r}) as network:
+    print(*network.pids(), flush=True)
+    time.sleep(1000)
+"""
+    with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        pids = [int(each) for each in process.stdout.readline().split()]
+        assert len(pids) == 3 and all(map(alive, pids))
+        process.send_signal(number)
+        process.wait(60)
+    until(lambda: not any(map(alive, pids)), "the namespaces' end")
+    until(lambda: not list(tmp_path.iterdir()), "the directory's end")
+
+
+@real
+def test_a_link_that_cannot_be_made_is_told_and_nothing_is_left(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(networks, "_shaped", lambda *_: ["ip link set nowhere up"])
+    with pytest.raises(BackendError, match='(?s)network did not start: .*Cannot find device "nowhere"'):
+        Network(tmp_path, rate="1Gbit").start()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".log"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"clients": 0}, "clients=0 is not a number from 1 to 250"),
+        ({"rate": "fast"}, "rate='fast' is not a rate such as 100Mbit, 1Gbit or 10Gbit"),
+        ({"rate": "0Gbit"}, "rate='0Gbit' is not a rate"),
+        ({"delay": -1}, "delay=-1 is not a number of milliseconds from 0 to 10000"),
+        ({"host": "x"}, "unknown parameter 'host'; its parameters: clients, rate, delay"),
+    ],
+)
+def test_what_can_not_be(parameters, message) -> None:
+    with pytest.raises(BackendError, match=message):
+        Network(**parameters)
+
+
+@real
+def test_a_delay_needs_netem(tmp_path: Path) -> None:
+    """Half of it on each way; where the kernel has no netem, that is said."""
+    delayed = Network(tmp_path, clients=1, rate="1Gbit", delay=20)
+    reason = delayed.why_not()
+    if reason:
+        assert reason.startswith("network: the kernel has no netem: ")
+        with pytest.raises(Unavailable, match="the kernel has no netem"):
+            delayed.start()
+        assert Network(rate="1Gbit").why_not() == ""
+        return
+    with delayed:
+        told = on(delayed, SERVER, "tc", "qdisc", "show", "dev", "eth0")
+        assert "qdisc netem " in told and " delay 10ms" in told and " rate 1Gbit" in told
+        assert "tbf" in on(delayed, "switch", "tc", "qdisc", "show", "dev", "port0")
+
+
+def test_the_commands_of_a_link() -> None:
+    assert networks._shaped("eth0", "", 0, 0) == []
+    assert networks._shaped("eth0", "10Gbit", 1.25e9, 0) == [
+        "tc qdisc add dev eth0 root tbf rate 10Gbit burst 1250000b latency 50ms"
+    ]
+    assert networks._shaped("eth0", "8Mbit", 1e6, 0) == [
+        "tc qdisc add dev eth0 root tbf rate 8Mbit burst 131072b latency 50ms"
+    ]
+    assert networks._shaped("eth0", "1Gbit", 1.25e8, 10) == [
+        "tc qdisc add dev eth0 root netem delay 10ms rate 1Gbit limit 100000"
+    ]
+    assert networks._shaped("eth0", "", 0, 0.5) == ["tc qdisc add dev eth0 root netem delay 0.5ms limit 100000"]
+
+
+#: A program that stands for one of a machine that lacks something, and what is then said.
+LACKING = {
+    "unshare": (
+        "echo 'unshare failed: Operation not permitted' >&2; exit 1",
+        "namespaces cannot be made here; they need root with CAP_SYS_ADMIN and CAP_NET_ADMIN: unshare failed",
+    ),
+    "ip": ("echo 'Error: Unknown device type.' >&2; exit 2", "the kernel has no veth: Error: Unknown device type."),
+    "tc": ("echo 'Error: unknown kind.' >&2; exit 2", "the kernel has no tbf: Error: unknown kind."),
+}
+
+
+@real
+@pytest.mark.parametrize("name", LACKING)
+def test_what_is_missing_is_told(tmp_path: Path, monkeypatch, name: str) -> None:
+    does, message = LACKING[name]
+    program = tmp_path / name
+    program.write_text(f"#!/bin/sh\n{does}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    reason = networks._refusal.__wrapped__("tbf rate 1Gbit burst 1mb latency 50ms")
+    assert reason.startswith(f"network: {message}")
+
+
+def test_a_missing_program_is_told(monkeypatch) -> None:
+    monkeypatch.setattr("benchmarks.backends.base.find_program", lambda name, *_: None)
+    assert Network.available() == (
+        "network: ip, tc, unshare, nsenter not installed; install with: apt-get install iproute2 util-linux"
+    )
