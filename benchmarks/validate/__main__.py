@@ -16,7 +16,7 @@ from fastio import terminal
 from fastio.arguments import Parser
 from fastio.config import parse_size
 
-from . import installers, projects
+from . import annotations, installers, projects
 from .candidates import ALLOWED
 from .errors import ValidateError
 from .validation import Validation
@@ -63,6 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--refresh", action="store_true", help="make the environments anew, with the newest releases")
     parser.add_argument("--results", type=Path, default=ROOT / "results", metavar="DIR",
                         help="for the reports (results in the checkout)")  # fmt: skip
+    parser.add_argument("--annotations", default="", choices=annotations.READERS,
+                        help="also print what is found as this CI system's annotations of a change")  # fmt: skip
     parser.add_argument("--fresh", action="store_true", help="do not go on with an interrupted validation")
     add_options(parser)
     return parser

@@ -16,7 +16,7 @@ from benchmarks.tools.upstream.terminal import Screen
 from fastio import page
 from fastio.page import Plot
 
-from . import candidates, installers, measurements, projects, report, tables
+from . import annotations, candidates, findings, installers, junit, measurements, projects, report, sarif, tables
 from .builder import Builder
 from .candidates import Candidate
 from .errors import ValidateError
@@ -134,9 +134,14 @@ class Validation:
         summary, page_file = directory / "summary.md", directory / "report.html"
         page.write(summary, report.markdown(outcome))
         page.write(page_file, report.html(outcome, plots))
+        page.write(directory / "junit.xml", junit.xml(outcome))
+        page.write(directory / "verdict.sarif", sarif.log(outcome))
         # The judgement stands last: that is what is seen.
         for table in reversed(tables.found(outcome)):
             self._screen.table(table)
+        if self._options.annotations:
+            for line in annotations.github(findings.of(outcome)):
+                self._screen.say(line)
         for line in [*tables.verdicts(outcome), *outcome.failures()]:
             self._screen.say(line)
         self._screen.say(f"\n{tables.title(outcome)}: {tables.headline(outcome)}\n{page_file}\n{summary}")

@@ -5,6 +5,7 @@ import shutil
 import textwrap
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -49,6 +50,10 @@ SOURCE = {
         """),
     "NEWS": "1.0\n",
 }
+
+
+TESTS = "checks/counting_test.py"
+TOTAL = '        self.assertEqual(counting.total([1, 2, 3]), 6, "<b>all</b>")'
 
 
 class Installer:
@@ -127,13 +132,30 @@ def test_what_breaks_is_named(validate, tmp_path, capsys):
     made = Read(page)
     outside = [each for each in [*made.all("href"), *made.all("src")] if not each.startswith(("#", "data:"))]
     assert not outside and not made.tags("script"), "the report needs another file"
+    (failure,) = ElementTree.parse(directory / "junit.xml").iterfind("testsuite/testcase[@name='test_total']/failure")
+    assert failure.get("message") == "pass -> fail" and "3 != 6 : <b>all</b>" in str(failure.text)
+    (run,) = json.loads((directory / "verdict.sarif").read_text())["runs"]
+    (result,) = run["results"]
+    # The test's own line: the code that is wrong is in no traceback.
+    assert result["locations"][0]["physicalLocation"] == {
+        "artifactLocation": {"uri": TESTS, "uriBaseId": "%SRCROOT%"},
+        "region": {"startLine": SOURCE[TESTS].splitlines().index(TOTAL) + 1},
+    }
+    assert "::error" not in said
     raw = json.loads((directory / "raw.json").read_text())
     assert raw["pythons"][0]["variants"][1]["changed"] == ["madeup/counting.py"]
     (suite,) = raw["pythons"][0]["suites"]
     assert [each["verdict"] for each in suite["differences"]] == ["newly fails"]
 
 
-TESTS = "checks/counting_test.py"
+def test_annotations_of_a_change(validate, capsys):
+    broken = changed("madeup/counting.py", "return sum(numbers)", "return numbers.total")
+    assert validate(broken, "--annotations", "github") == 1
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("::")]
+    line = SOURCE["madeup/counting.py"].splitlines().index("    return sum(numbers)") + 1
+    assert [each.partition(",title")[0] for each in lines] == [f"::error file=madeup/counting.py,line={line}"] * 2
+
+
 MORE = "\n    def test_more(self):\n        self.assertEqual(counting.total([1]), 2)\n"
 COMMENT = changed("madeup/counting.py", "# As it is.", "# As it was.")
 

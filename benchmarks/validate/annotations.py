@@ -1,0 +1,32 @@
+"""The findings as lines that GitHub's runner makes annotations of: workflow commands, printed to the log."""
+
+from collections.abc import Iterable, Iterator
+
+from .findings import ERROR, NOTE, WARNING, Finding
+
+#: Who reads the lines.
+READERS = ("github",)
+#: GitHub shows no more of a level for each step of a job.
+MOST = 10
+
+_COMMANDS = {ERROR: "error", WARNING: "warning", NOTE: "notice"}
+
+
+def github(found: Iterable[Finding]) -> Iterator[str]:
+    """The lines, the worst level first; the last one that GitHub shows says how many there are more."""
+    findings = list(found)
+    for level, command in _COMMANDS.items():
+        own = [each for each in findings if each.rule.level == level]
+        for each in own if len(own) <= MOST else own[: MOST - 1]:
+            place = f"file={_property(each.file)},line={each.line},title={_property(each.rule.text.rstrip('.'))}"
+            yield f"::{command} {place}::{_data(str(each))}"
+        if len(own) > MOST:
+            yield f"::{command}::and {len(own) - MOST + 1} more, in the report"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,148 @@
+"""The verdict as JUnit XML, for a CI system: a test of upstream's or a benchmark is a test case of a variant.
+
+A case fails or has an error exactly if it is a reason for which the validation fails. A test that does not pass in
+stock either, or is flaky, counts as skipped, with a message that says so.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from xml.etree import ElementTree
+
+from benchmarks.tools.upstream.compare import SEVERITY
+from benchmarks.tools.upstream.runner import Outcome as TestOutcome
+
+from . import tables
+from .measurements import Row
+from .outcome import Outcome, PythonOutcome
+from .suites import WORDS, Compared
+
+#: Outcomes that JUnit calls an error and not a failure: the test has not come to its end.
+_ERRORS = ("error", "hang", "crash")
+_PASSING = [outcome for outcome, severity in SEVERITY.items() if severity == 0]
+#: What XML 1.0 cannot hold, however it is written.
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True)
+class _Case:
+    classname: str
+    name: str
+    seconds: float = 0.0
+    #: ``failure``, ``error`` or ``skipped``; empty if it passes
+    kind: str = ""
+    message: str = ""
+    #: what kind of failure or error it is
+    type: str = ""
+    detail: str = ""
+    #: for people
+    out: str = ""
+
+
+def xml(outcome: Outcome) -> str:
+    """The document."""
+    root = ElementTree.Element("testsuites", name=_clean(tables.title(outcome)))
+    everything: list[_Case] = []
+    for each in outcome.pythons:
+        for name, cases in _suites(each):
+            properties = {
+                "verdict": tables.headline(outcome), "project": outcome.project.name, "python": each.python.version,
+                "machine": tables.machine_line(outcome), "command": " ".join(["fastio validate", *outcome.command]),
+            }  # fmt: skip
+            root.append(_suite(f"{name}.py{each.python.version}", cases, outcome.started, properties))
+            everything += cases
+    counts = _counts(everything)
+    del counts["skipped"]  # Jenkins knows it in a suite only.
+    root.attrib.update(counts)
+    ElementTree.indent(root)
+    text = ElementTree.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
+
+
+def _suites(each: PythonOutcome) -> Iterator[tuple[str, list[_Case]]]:
+    for compared in each.suites:
+        yield f"{compared.name}.{compared.variant}", list(_tests(compared))
+    for variant in each.variants[1:]:
+        rows = [row for row in each.rows if row.variant == variant.name]
+        if rows:
+            yield f"benchmarks.{variant.name}", [_benchmark(each, row) for row in rows]
+
+
+def _tests(compared: Compared) -> Iterator[_Case]:
+    comparison = compared.comparison
+    if comparison.unavailable:
+        yield _Case(compared.name, "the suite", kind="skipped", message=f"not run: {comparison.unavailable}")
+    for fault in comparison.faults:
+        first = fault.partition("\n")[0]
+        yield _Case(compared.name, first, kind="error", message=first, type="suite", detail=fault)
+    judged = {each.test: each for each in comparison.differences}
+    ran = comparison.patched.tests if comparison.patched is not None else {}
+    for test in dict.fromkeys([*ran, *judged]):
+        now = ran.get(test) or TestOutcome("missing")
+        different = judged.get(test)
+        verdict = compared.verdict(different) if different else ""
+        outcomes = f"{different.stock.outcome} -> {now.outcome}" if different else now.outcome
+        classname, name = _named(test, compared.name)
+        case = _Case(classname, name, now.seconds)
+        if verdict == WORDS["worse"]:
+            kind = "error" if now.outcome in _ERRORS else "failure"
+            case = _Case(classname, name, now.seconds, kind, outcomes, now.outcome, now.detail)
+        elif now.outcome == "skip":
+            case = _Case(classname, name, now.seconds, "skipped", now.detail)
+        elif now.outcome not in _PASSING:
+            why = f"{verdict}: {outcomes}" if verdict else f"{outcomes}, as in stock"
+            case = _Case(classname, name, now.seconds, "skipped", why)
+        yield case
+
+
+def _named(test: str, suite: str) -> tuple[str, str]:
+    """The class and the name of a test, whose parameters may have dots as well; a fixture has no class."""
+    classname = re.split(r"[\[(]", test)[0].rpartition(".")[0]
+    return (classname, test[len(classname) + 1 :]) if classname else (suite, test)
+
+
+def _benchmark(each: PythonOutcome, row: Row) -> _Case:
+    assert each.benchmarks is not None
+    runs = each.benchmarks.case(row.case).variants[f"{row.mode}-{row.variant}"].runs
+    seconds = sum(run.get("seconds", 0.0) for run in runs)
+    figures = "" if row.figure is None else f"{row.stock:g} -> {row.figure:g} {row.unit}\n"
+    out = f"{figures}{row}\n"
+    if row.failure:
+        kind, word = ("failure", "slower") if row.better else ("error", "fails")
+        return _Case(row.case, row.mode, seconds, kind, str(row), word, out)
+    if row.figure is None:
+        return _Case(row.case, row.mode, seconds, "skipped", row.verdict, out=out)
+    return _Case(row.case, row.mode, seconds, out=out)
+
+
+def _suite(name: str, cases: list[_Case], started: str, properties: dict[str, str]) -> ElementTree.Element:
+    # JUnit's time has no zone.
+    element = ElementTree.Element("testsuite", {"name": name, **_counts(cases), "timestamp": started[:19]})
+    kept = ElementTree.SubElement(element, "properties")
+    for key, value in properties.items():
+        ElementTree.SubElement(kept, "property", name=key, value=_clean(value))
+    for case in cases:
+        made = ElementTree.SubElement(
+            element, "testcase", classname=_clean(case.classname), name=_clean(case.name), time=f"{case.seconds:.3f}"
+        )
+        if case.kind == "skipped":
+            ElementTree.SubElement(made, "skipped", message=_clean(case.message))
+        elif case.kind:
+            ElementTree.SubElement(
+                made, case.kind, message=_clean(case.message), type=case.type
+            ).text = _clean(case.detail)  # fmt: skip
+        if case.out:
+            ElementTree.SubElement(made, "system-out").text = _clean(case.out)
+    return element
+
+
+def _counts(cases: list[_Case]) -> dict[str, str]:
+    kinds = [case.kind for case in cases]
+    return {
+        "tests": str(len(cases)), "failures": str(kinds.count("failure")), "errors": str(kinds.count("error")),
+        "skipped": str(kinds.count("skipped")), "time": f"{sum(case.seconds for case in cases):.3f}",
+    }  # fmt: skip
+
+
+def _clean(text: str) -> str:
+    return _NOT_XML.sub(lambda found: ascii(found[0])[1:-1], text)
