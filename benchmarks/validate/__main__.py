@@ -45,7 +45,10 @@ def _parser() -> argparse.ArgumentParser:
         "with the release, the candidate, and the release with fastio, each in an environment of its own.",
     )
     parser.add_argument("project", metavar="PROJECT", help=f"one of {', '.join(projects.PROJECTS)}")
-    parser.add_argument("--candidate", default="", metavar="WHAT", help=f"{ALLOWED}; without one it is fastio alone")
+    candidate = parser.add_mutually_exclusive_group()
+    candidate.add_argument("--candidate", default="", metavar="WHAT", help=f"{ALLOWED}; without one it is fastio alone")
+    candidate.add_argument("--git", nargs=2, metavar=("CLONE", "REF"),
+                           help="instead: what a ref of this clone changes; REF or a range BASE..REF")  # fmt: skip
     parser.add_argument("--stock", default="", metavar="VERSION", help="the release to compare with (the newest)")
     parser.add_argument("--no-fastio", action="store_true", help="leave out the release with fastio")
     parser.add_argument(

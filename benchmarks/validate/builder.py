@@ -97,7 +97,7 @@ class Builder:
         shutil.copytree(before, after, symlinks=True)
         name = f"{self._project.name} {stock.version}"
         parts = [part for part in (self._project.package, self._project.tests) if part]
-        paths = diffs.apply(candidate.path, after, parts, name)
+        paths = diffs.apply(candidate.path, after, parts, name, called=candidate.text)
         files = trees.changed(before, after, self._project.package)
         if not files:
             raise ValidateError(

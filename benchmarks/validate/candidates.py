@@ -1,10 +1,13 @@
-"""What a user gives as a candidate: a source tree, an sdist, a wheel, a diff, or the version of a release."""
+"""What a user gives as a candidate: a source tree, an sdist, a wheel, a diff, a ref, or the version of a release."""
 
 import hashlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import clones
+from .clones import Change
 from .errors import ValidateError
 
 ALLOWED = (
@@ -22,16 +25,27 @@ _NOT_SOURCE = frozenset({".git", ".tox", ".venv", "__pycache__", "build", "dist"
 class Candidate:
     """One candidate."""
 
-    #: as the user gave it
+    #: as the user gave it, or what a ref is
     text: str
     #: ``path``, ``sdist``, ``wheel``, ``diff``, ``version`` or ``module``
     kind: str
     #: of its content, in hexadecimal: another content is another candidate
     digest: str
+    #: where the diff of a ref is kept
+    kept: str = ""
+    #: what a ref changes
+    change: Change | None = None
 
     @property
     def path(self) -> Path:
-        return Path(self.text).resolve()
+        return Path(self.kept or self.text).resolve()
+
+    @property
+    def name(self) -> str:
+        """What it is called in short."""
+        if self.change is not None:
+            return self.change.name
+        return self.text if self.kind == "version" else self.path.name
 
 
 def parse(text: str) -> Candidate:
@@ -54,6 +68,24 @@ def parse(text: str) -> Candidate:
     if not _is_version(text):
         raise ValidateError(f"--candidate {text}: there is no such file, and it is no version; allowed are {ALLOWED}")
     return Candidate(text, "version", hashlib.sha256(text.encode()).hexdigest())
+
+
+def of_ref(clone: str, ref: str, release: str, cache: Path) -> Candidate:
+    """The candidate that a ref of a clone is: what it changes, as a diff.
+
+    :param release: that stock is; empty for the newest
+    :param cache: where the diff is kept
+    :raises ValidateError: see :func:`benchmarks.validate.clones.find`
+    """
+    change, diff = clones.find(clone, ref, release)
+    digest = hashlib.sha256(diff).hexdigest()
+    kept = cache / "changes" / f"{digest[:16]}.diff"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    # As a whole: another validation may read it.
+    partial = kept.with_name(f"{kept.name}.{os.getpid()}")
+    partial.write_bytes(diff)
+    os.replace(partial, kept)
+    return Candidate(str(change), "diff", digest, str(kept), change)
 
 
 def _is_version(text: str) -> bool:

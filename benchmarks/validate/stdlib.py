@@ -34,7 +34,8 @@ class StandardLibraryBuilder(Builder):
             (tree / "Lib").mkdir(parents=True)
             for module in library.glob("*.py"):
                 shutil.copyfile(module, tree / "Lib" / module.name)
-        diffs.apply(candidate.path, after, ["Lib"], f"Python {stock.version}", without=_WITHOUT)
+        name = f"Python {stock.version}"
+        diffs.apply(candidate.path, after, ["Lib"], name, without=_WITHOUT, called=candidate.text)
         changed = trees.changed(before, after, "Lib")
         if not changed:
             raise ValidateError(f"{candidate.text} changes no module of Lib/, so there is nothing to run")

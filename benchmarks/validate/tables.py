@@ -204,8 +204,7 @@ def _rows(each: PythonOutcome, variant: str) -> str:
 
 def title(outcome: Outcome) -> str:
     stock = outcome.pythons[0].variants[0]
-    candidate = outcome.candidate
-    what = "fastio" if candidate is None else candidate.text if candidate.kind == "version" else candidate.path.name
+    what = "fastio" if outcome.candidate is None else outcome.candidate.name
     return f"{what} against {outcome.project.name} {stock.version}"
 
 

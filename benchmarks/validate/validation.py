@@ -40,7 +40,7 @@ class Validation:
         self._given = given
         self._screen = screen
         self._project: Project = projects.find(options.project, options.stock)
-        self._candidate: Candidate | None = candidates.parse(options.candidate) if options.candidate else None
+        self._candidate = _candidate(options)
         if self._candidate is not None and self._candidate.kind not in self._project.kinds:
             raise ValidateError(
                 f"--candidate {options.candidate} is a {self._candidate.kind}; "
@@ -49,7 +49,7 @@ class Validation:
         if self._candidate and self._candidate.kind == "version":
             _check_runs_alike(self._project, self._candidate.text)
         if self._candidate is None and options.no_fastio:
-            raise ValidateError("--no-fastio without --candidate leaves nothing to compare with stock")
+            raise ValidateError("--no-fastio without --candidate or --git leaves nothing to compare with stock")
         self._pythons: list[Python] = [pythons.find(each) for each in _names(options.python) or [""]]
         self._suites = self._project.choose_suites(_names(options.suite))
         self._cases = self._project.choose_cases(_names(options.benchmarks))
@@ -61,6 +61,8 @@ class Validation:
         :raises ValidateError: if an environment cannot be made
         """
         options = self._options
+        if self._candidate is not None and self._candidate.change is not None:
+            self._screen.say(f"the candidate is {self._candidate.text}")
         outcome = Outcome(self._project, self._candidate, self._given, machine.describe(), _now())
         built = [(python, self._build(python)) for python in self._pythons]
         directory = options.results / f"validate-{self._name()}-{self._key(built)}"
@@ -78,7 +80,7 @@ class Validation:
         return outcome
 
     def _name(self) -> str:
-        what = Path(self._candidate.text).name if self._candidate else "fastio"
+        what = self._candidate.name if self._candidate else "fastio"
         return re.sub(r"[^A-Za-z0-9.+-]+", "_", f"{self._project.name}-{what}")
 
     def _key(self, built: Sequence[tuple[Python, list[Variant]]]) -> str:
@@ -145,6 +147,13 @@ class Validation:
         for line in [*tables.verdicts(outcome), *outcome.failures()]:
             self._screen.say(line)
         self._screen.say(f"\n{tables.title(outcome)}: {tables.headline(outcome)}\n{page_file}\n{summary}")
+
+
+def _candidate(options: argparse.Namespace) -> Candidate | None:
+    if options.git:
+        clone, ref = options.git
+        return candidates.of_ref(clone, ref, options.stock, options.cache)
+    return candidates.parse(options.candidate) if options.candidate else None
 
 
 def _check_runs_alike(project: Project, release: str) -> None:

@@ -14,6 +14,7 @@ from benchmarks.tools.upstream.suites import Suite
 from benchmarks.validate import __main__ as command
 from benchmarks.validate import installers, projects, suites
 from benchmarks.validate.suites import Runners
+from tests.benchmarks.validate.test_clones import Repository
 from tests.benchmarks.validate.test_diffs import diff_of, write
 from tests.test_page import Read
 
@@ -52,6 +53,8 @@ SOURCE = {
 }
 
 
+#: What CI systems take from the results.
+WRITTEN = {"summary.md", "verdict.sarif", "report.html", "junit.xml", "raw.json"}
 TESTS = "checks/counting_test.py"
 TOTAL = '        self.assertEqual(counting.total([1, 2, 3]), 6, "<b>all</b>")'
 
@@ -94,10 +97,13 @@ def validate(tmp_path, monkeypatch, installer):
     monkeypatch.setattr(suites, "suite_for", lambda name, variant: _at(stock(name, variant), variant.tests))
 
     def run(after, *options):
-        diff = tmp_path / "my.diff"
-        diff.write_text(diff_of(SOURCE, {**SOURCE, **after}))
+        given = ["--candidate", str(tmp_path / "my.diff")]
+        if isinstance(after, Repository):
+            given = ["--git", str(after.path), "topic"]
+        else:
+            Path(given[1]).write_text(diff_of(SOURCE, {**SOURCE, **after}))
         places = ["--cache", str(tmp_path / "cache"), "--results", str(tmp_path / "results")]
-        return command.main(["madeup", "--candidate", str(diff), "--no-fastio", "--plain", *places, *options])
+        return command.main(["madeup", *given, "--no-fastio", "--plain", *places, *options])
 
     return run
 
@@ -132,6 +138,7 @@ def test_what_breaks_is_named(validate, tmp_path, capsys):
     made = Read(page)
     outside = [each for each in [*made.all("href"), *made.all("src")] if not each.startswith(("#", "data:"))]
     assert not outside and not made.tags("script"), "the report needs another file"
+    assert {each.name for each in directory.iterdir()} == {*WRITTEN, "state"}
     (failure,) = ElementTree.parse(directory / "junit.xml").iterfind("testsuite/testcase[@name='test_total']/failure")
     assert failure.get("message") == "pass -> fail" and "3 != 6 : <b>all</b>" in str(failure.text)
     (run,) = json.loads((directory / "verdict.sarif").read_text())["runs"]
@@ -192,6 +199,45 @@ def test_what_changes_nothing_that_is_used(validate, capsys, after, said):
     assert said in capsys.readouterr().err
 
 
+@pytest.fixture
+def repository(tmp_path):
+    made = Repository(tmp_path / "repository", **SOURCE)
+    made("tag", "1.0")
+    # The release does not have this, and the candidate does not either: it is the branch's.
+    made.commit({"madeup/unused.py": "nobody = 1\n"})
+    made("checkout", "-q", "-b", "topic")
+    return made
+
+
+def test_a_ref_of_a_clone(validate, repository, tmp_path, capsys):
+    commit = repository.commit(changed("madeup/counting.py", "return sum(numbers)", "return sum(numbers[:-1])"))
+    assert validate(repository) == 1
+    said = capsys.readouterr().out
+    assert f"the candidate is topic of {repository.path} (1 commit since main, " in said
+    assert f"topic@{commit[:12]} against madeup 1.0: FAILED" in said
+    directory = results(tmp_path)
+    assert directory.name.startswith(f"validate-madeup-topic_{commit[:12]}-")
+    assert "+    return sum(numbers[:-1])" in (directory / "report.html").read_text()
+    raw = json.loads((directory / "raw.json").read_text())
+    assert raw["candidate"]["change"]["commit"] == commit
+    assert raw["pythons"][0]["variants"][1]["changed"] == ["madeup/counting.py"]
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        ({"NEWS": "2.0\n"}, r"changes nothing of madeup 1.0 that is used: it changes NEWS, and looked at are madeup/"),
+        ({"madeup/unused.py": "nobody = 2\n"}, "does not apply to madeup 1.0"),
+        ({}, "has no difference from main"),
+    ],
+)
+def test_a_ref_that_can_not_be_judged(validate, repository, capsys, after, said):
+    repository.commit(after)
+    assert validate(repository) == 2
+    shown = capsys.readouterr().err
+    assert said in shown and str(repository.path) in shown
+
+
 def test_an_interrupted_validation_goes_on(validate, monkeypatch, tmp_path, capsys, installer):
     run, runs = Runners.run, []
 
@@ -242,6 +288,9 @@ def test_what_can_not_be_asked_for(validate, capsys):
     ):
         assert validate(COMMENT, *options) == 2
         assert said in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        validate(COMMENT, "--git", ".", "HEAD")
+    assert "not allowed with argument --candidate" in capsys.readouterr().err
     assert command.main(["madeup", "--no-fastio"]) == 2
     assert "nothing to compare" in capsys.readouterr().err
     assert command.main(["nonsense"]) == 2
