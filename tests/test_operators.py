@@ -23,6 +23,8 @@ DOC = ROOT / "doc" / "source"
 EXAMPLES = DOC / "examples"
 PLUGIN = ROOT / "devstack" / "plugin.sh"
 PLAYBOOK = EXAMPLES / "ansible" / "fastio.yml"
+#: Of a job that upstream's developers run; tests/benchmarks/validate/test_gate.py has the rest of it.
+ZUUL_PLAYBOOK = EXAMPLES / "zuul" / "playbooks" / "fastio-validate.yaml"
 
 #: What DevStack has, as far as the plugin uses it; what is called is written to ``calls``.
 DEVSTACK = """\
@@ -121,14 +123,15 @@ def test_the_plugin_is_clean_bash() -> None:
 # Ansible
 
 
-def play(*arguments: Any, **options: Any) -> str:
-    playbook = program("ansible-playbook", "ansible-core")
+def play(*arguments: Any, playbook: Path = PLAYBOOK, **options: Any) -> str:
+    ansible = program("ansible-playbook", "ansible-core")
     environ = {**os.environ, "ANSIBLE_LOCALHOST_WARNING": "0", "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8"}
-    return run(playbook, *arguments, PLAYBOOK, env=environ, **options).stdout
+    return run(ansible, *arguments, playbook, env=environ, **options).stdout
 
 
-def test_the_playbook_is_valid() -> None:
-    play("--syntax-check")
+@pytest.mark.parametrize("playbook", [PLAYBOOK, ZUUL_PLAYBOOK], ids=["the nodes'", "Zuul's"])
+def test_the_playbook_is_valid(playbook: Path) -> None:
+    play("--syntax-check", playbook=playbook)
 
 
 @pytest.mark.limit(600)

@@ -1,0 +1,169 @@
+"""The examples of doc/source/upstream/gate.rst: their commands are accepted, and find the change in such clones."""
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from benchmarks.validate import __main__ as command
+from benchmarks.validate import clones, projects
+from tests.benchmarks.validate.test_clones import BASE, Repository
+from tests.benchmarks.validate.test_flow import WRITTEN
+
+yaml = pytest.importorskip("yaml", reason="PyYAML reads the examples")
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = ROOT / "doc" / "source" / "examples"
+PAGE = ROOT / "doc" / "source" / "upstream" / "gate.rst"
+ZUUL, PLAYBOOK = EXAMPLES / "zuul" / "zuul.yaml", EXAMPLES / "zuul" / "playbooks" / "fastio-validate.yaml"
+GITHUB = EXAMPLES / "github" / "fastio-validate.yml"
+
+
+def read(path):
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def zuul_job():
+    (job,) = [each["job"] for each in read(ZUUL) if "job" in each]
+    return job
+
+
+def zuul_tasks():
+    """The tasks, with the variables that the job and the play set in the place of their names."""
+    (play,) = read(PLAYBOOK)
+    (fastio,) = zuul_job()["required-projects"]
+    values = {
+        "ansible_user_dir": "/home/zuul", "zuul.project.src_dir": "src/opendev.org/openstack/glance_store",
+        f"zuul.projects['{fastio}'].src_dir": f"src/{fastio}", **zuul_job()["vars"],
+    }  # fmt: skip
+
+    def filled(value):
+        if isinstance(value, dict):
+            return {key: filled(each) for key, each in value.items()}
+        return re.sub(r"{{ (.+?) }}", lambda found: values[found[1]], value)
+
+    for name, value in play["vars"].items():
+        values[name] = filled(value)
+    return [filled(task) for task in play["tasks"]]
+
+
+def zuul_command():
+    (found,) = [task["ansible.builtin.command"] for task in zuul_tasks() if "ansible.builtin.command" in task]
+    return found
+
+
+def github_steps():
+    (job,) = read(GITHUB)["jobs"].values()
+    return job["steps"]
+
+
+def github_command():
+    (found,) = [step["run"] for step in github_steps() if "validate --" in step.get("run", "")]
+    return found.replace("${{ github.workspace }}", "/home/runner/work/eventlet/eventlet")
+
+
+def other_command():
+    (found,) = re.findall(r"^    (tox -e validate .*)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    return found
+
+
+def parsed(text):
+    """The options of the command, which begins with tox and its environment."""
+    words = shlex.split(text)
+    before, arguments = words[: words.index("--")], words[words.index("--") + 1 :]
+    assert before[-2] == "-e" and Path(before[-3]).name == "tox"
+    assert f"[testenv:{before[-1]}]" in (ROOT / "tox.ini").read_text(encoding="utf-8")
+    return command._parser().parse_args(arguments)
+
+
+@pytest.mark.parametrize("text", [zuul_command, github_command, other_command])
+def test_the_command_is_accepted(text):
+    assert "{{" not in text(), "a variable that nobody sets"
+    options = parsed(text())
+    project = projects.find(options.project)
+    assert project.choose_suites([]) and options.git and options.no_fastio
+
+
+def test_what_the_command_reads_is_where_the_others_put_it():
+    options = parsed(zuul_command())
+    assert options.git[0] == "/home/zuul/src/opendev.org/openstack/glance_store"
+    # Where Zuul looks for what is kept.
+    assert str(options.results).startswith("/home/zuul/zuul-output/logs/")
+    assert all(task["args"]["chdir"] == "/home/zuul/src/opendev.example.org/fastio" for task in zuul_tasks())
+    assert (ZUUL.parent / zuul_job()["run"]) == PLAYBOOK
+    options = parsed(github_command())
+    workspace = Path("/home/runner/work/eventlet/eventlet")
+    clone, fastio = [step["with"] for step in github_steps() if step.get("uses", "").startswith("actions/checkout@")]
+    assert Path(options.git[0]) == workspace / clone["path"] and clone["fetch-depth"] == 0
+    (judging,) = [step for step in github_steps() if "working-directory" in step]
+    assert judging["working-directory"] == fastio["path"]
+    (upload,) = [step["with"] for step in github_steps() if "upload-sarif" in step.get("uses", "")]
+    assert workspace / upload["sarif_file"] == options.results
+    assert options.annotations == "github"
+
+
+def test_what_is_kept_is_what_is_written():
+    """tests/benchmarks/validate/test_flow.py runs a validation and looks for these files."""
+    text = GITHUB.read_text(encoding="utf-8")
+    assert set(re.findall(r"validate/\*/([\w.]+)", text)) == WRITTEN
+    assert "/*/junit.xml" in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_page_shows_the_files():
+    shown = re.findall(r"^\.\. literalinclude:: /examples/(\S+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [EXAMPLES / each for each in shown] == [ZUUL, PLAYBOOK, GITHUB]
+    (project,) = [each["project"] for each in read(ZUUL) if "project" in each]
+    (used,) = project["check"]["jobs"]
+    assert list(used) == [zuul_job()["name"]]
+
+
+@pytest.fixture
+def proposed(tmp_path):
+    """A project with a change that is not merged, made before the branch's last commit."""
+    made = Repository(tmp_path / "upstream", **BASE)
+    made("tag", "1.0")
+    made("checkout", "-q", "-b", "change")
+    made.commit({"project/module.py": "change\n"})
+    made("checkout", "-q", "main")
+    made.commit({"project/other.py": "branch\n"})
+    return made
+
+
+def changes(clone, text):
+    found, diff = clones.find(str(clone), parsed(text).git[1])
+    assert "+change" in diff.decode() and "branch" not in diff.decode()
+    return found
+
+
+@pytest.mark.parametrize("way", ["merge", "cherry-pick", "fast-forward"])
+def test_a_clone_that_zuul_has_prepared(proposed, way):
+    """The change is on the branch, and there is no remote."""
+    if way == "merge":
+        proposed("merge", "-q", "--no-ff", "-m", "Merge", "change")
+    elif way == "cherry-pick":
+        proposed("cherry-pick", "change")
+    else:
+        proposed("checkout", "-q", "change")
+        proposed("rebase", "-q", "main")
+        proposed("checkout", "-q", "main")
+        proposed("merge", "-q", "--ff-only", "change")
+    changes(proposed.path, zuul_command())
+
+
+def test_a_clone_that_actions_checkout_has_made(proposed, tmp_path):
+    """The merge is checked out without a branch, and the remote's branches are there."""
+    proposed("checkout", "-q", "--detach", "main")
+    proposed("merge", "-q", "--no-ff", "-m", "Merge", "change")
+    proposed("update-ref", "refs/pull/7/merge", "HEAD")
+    proposed("checkout", "-q", "main")
+    clone = tmp_path / "clone"
+    for arguments in (
+        ["init", "-q", str(clone)],
+        ["-C", str(clone), "fetch", "-q", str(proposed.path), "+refs/heads/main:refs/remotes/origin/main",
+         "+refs/tags/*:refs/tags/*", "+refs/pull/7/merge:refs/remotes/pull/7/merge"],
+        ["-C", str(clone), "checkout", "-q", "--detach", "refs/remotes/pull/7/merge"],
+    ):  # fmt: skip
+        subprocess.run(["git", *arguments], check=True, timeout=60)
+    assert changes(clone, github_command()).base == "origin/main"
