@@ -53,10 +53,10 @@ class Comparison:
 
 def compare(before: Result, after: Result, alpha: float = ALPHA) -> Comparison:
     """Compare ``after`` with ``before``."""
-    differences = _differences("suite", {"": before.suite}, {"": after.suite})
+    differences = differing("suite", {"": before.suite}, {"": after.suite})
     machines = ({key: result.machine.get(key) for key in STABLE} for result in (before, after))
-    differences += _differences("machine", *machines)
-    differences += _differences("package", before.packages, after.packages)
+    differences += differing("machine", *machines)
+    differences += differing("package", before.packages, after.packages)
     rows: list[Row] = []
     left_out: list[str] = []
     for name, first, second in _pairs(_by_name(before), _by_name(after), "case", left_out):
@@ -105,18 +105,18 @@ def _pairs(first: Mapping[str, Any], second: Mapping[str, Any], kind: str, left_
 
 
 def _case_differences(name: str, first: CaseResult, second: CaseResult) -> list[str]:
-    found = _differences(f"case {name}:", {"workload": first.workload}, {"workload": second.workload})
-    found += _differences(f"case {name}: parameter", first.parameters, second.parameters)
-    found += _differences(f"case {name}: backend", first.backend, second.backend)
-    found += _differences(f"case {name}:", {"busy": first.busy}, {"busy": second.busy})
+    found = differing(f"case {name}:", {"workload": first.workload}, {"workload": second.workload})
+    found += differing(f"case {name}: parameter", first.parameters, second.parameters)
+    found += differing(f"case {name}: backend", first.backend, second.backend)
+    found += differing(f"case {name}:", {"busy": first.busy}, {"busy": second.busy})
     for title in [title for title in first.variants if title in second.variants]:
         what = f"case {name}: row {title}:"
         one, other = first.variants[title], second.variants[title]
         own = [{k: v for k, v in row.parameters.items() if k not in case.parameters or case.parameters[k] != v}
                for row, case in ((one, first), (other, second))]  # fmt: skip
-        found += _differences(f"{what} parameter", *own)
-        found += _differences(f"{what} fastio", *(_fastio(row.details) for row in (one, other)))
-        found += _differences(what, *({"python": row.details.get("python")} for row in (one, other)))
+        found += differing(f"{what} parameter", *own)
+        found += differing(f"{what} fastio", *(_fastio(row.details) for row in (one, other)))
+        found += differing(what, *({"python": row.details.get("python")} for row in (one, other)))
     return found
 
 
@@ -127,7 +127,8 @@ def _fastio(details: Mapping[str, Any]) -> dict[str, Any]:
     return found | {f"{each['name']} ({each['target']})": each["outcome"] for each in status.get("patches", [])}
 
 
-def _differences(what: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
+def differing(what: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
+    """A line for each key that does not have the same value in both."""
     found = []
     for key in {**first, **second}:
         if first.get(key) != second.get(key):

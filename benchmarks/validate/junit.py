@@ -47,7 +47,8 @@ def xml(outcome: Outcome) -> str:
         for name, cases in _suites(each):
             properties = {
                 "verdict": tables.headline(outcome), "project": outcome.project.name, "python": each.python.version,
-                "machine": tables.machine_line(outcome), "command": " ".join(["fastio validate", *outcome.command]),
+                "machine": tables.machine_line(outcome), "environments": "\n".join(tables.environments(outcome)),
+                "command": " ".join(["fastio validate", *outcome.command]),
             }  # fmt: skip
             root.append(_suite(f"{name}.py{each.python.version}", cases, outcome.started, properties))
             everything += cases

@@ -43,6 +43,8 @@ class Outcome:
     machine: dict[str, Any]
     started: str
     pythons: list[PythonOutcome] = field(default_factory=list)
+    #: the machine that it was begun on, if it was interrupted and gone on with
+    begun: dict[str, Any] = field(default_factory=dict)
 
     def failures(self) -> list[str]:
         """Why this fails, a line each; empty if nothing newly fails."""
@@ -72,6 +74,7 @@ class Outcome:
             "candidate": None if self.candidate is None else asdict(self.candidate),
             "command": self.command,
             "machine": self.machine,
+            "begun": self.begun,
             "started": self.started,
             "failures": self.failures(),
             "pythons": [_python(each) for each in self.pythons],

@@ -4,6 +4,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from packaging.utils import canonicalize_name
+
+from benchmarks.harness.compare import differing
+from benchmarks.harness.machine import STABLE
 from benchmarks.harness.tables import EMPTY, number
 from benchmarks.tools.upstream import compare
 from benchmarks.tools.upstream.report import (
@@ -20,6 +24,7 @@ from fastio.tables import Table
 from .measurements import Row
 from .outcome import Outcome, PythonOutcome
 from .suites import MOST_CONFIRMED, WORDS, Compared
+from .variants import Variant
 
 #: Files of a variant that a table names; of more it says how many there are.
 FEW_FILES = 5
@@ -177,6 +182,31 @@ def headline(outcome: Outcome) -> str:
     if outcome.empty():
         return "No difference from stock"
     return "Nothing newly fails"
+
+
+def environments(outcome: Outcome) -> list[str]:
+    """How the sides differ beside what is compared, a line each; or that they do not."""
+    found = []
+    for each in outcome.pythons:
+        stock, *others = each.variants
+        for variant in others:
+            packages = differing("", _packages(outcome, stock), _packages(outcome, variant))
+            if packages:
+                what = ", ".join(line.strip() for line in packages)
+                found.append(f"{variant.name} (Python {each.python.version}): other packages than stock: {what}")
+    # What was done before an interruption counts as well.
+    machines = [{key: machine.get(key) for key in STABLE} for machine in (outcome.begun, outcome.machine)]
+    moved = differing("", *machines) if outcome.begun else []
+    if moved:
+        found.append(f"begun on another machine: {', '.join(line.strip() for line in moved)}")
+    return found or ["environments: the same Python, packages, kernel and processor"]
+
+
+def _packages(outcome: Outcome, variant: Variant) -> dict[str, str]:
+    """All but the project itself, whose version is what a candidate may change."""
+    own = canonicalize_name(outcome.project.name)
+    installed = variant.environment.versions().items()
+    return {name: version for name, version in installed if canonicalize_name(name) != own}
 
 
 def verdicts(outcome: Outcome) -> list[str]:

@@ -69,6 +69,9 @@ class Validation:
         state = State(directory / "state", options.fresh)
         if state.resumed:
             self._screen.say(f"going on with what {directory} has; --fresh starts anew")
+            outcome.begun = state.load("machine") or {}
+        else:
+            state.save("machine", outcome.machine)
         with self._screen.live():
             for python, variants in built:
                 outcome.pythons.append(PythonOutcome(python, variants))
@@ -144,7 +147,7 @@ class Validation:
         if self._options.annotations:
             for line in annotations.github(findings.of(outcome)):
                 self._screen.say(line)
-        for line in [*tables.verdicts(outcome), *outcome.failures()]:
+        for line in [*tables.environments(outcome), *tables.verdicts(outcome), *outcome.failures()]:
             self._screen.say(line)
         self._screen.say(f"\n{tables.title(outcome)}: {tables.headline(outcome)}\n{page_file}\n{summary}")
 

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.tools.upstream import sources
 from benchmarks.tools.upstream.suites import Suite
 from benchmarks.validate import __main__ as command
-from benchmarks.validate import installers, projects, suites
+from benchmarks.validate import installers, projects, suites, validation
 from benchmarks.validate.suites import Runners
 from tests.benchmarks.validate.test_clones import Repository
 from tests.benchmarks.validate.test_diffs import diff_of, write
@@ -260,6 +260,45 @@ def test_an_interrupted_validation_goes_on(validate, monkeypatch, tmp_path, caps
     # Neither is one of another candidate.
     assert validate(changed("madeup/counting.py", "# As it is.", "# As it will be.")) == 0
     assert len(list(Path(tmp_path / "results").iterdir())) == 2
+
+
+def packages_of(variant, **versions):
+    """Let the environment have these, as another dependency of the candidate's would have it."""
+    marker = variant / "complete.json"
+    marker.write_text(json.dumps({**json.loads(marker.read_text()), **versions}))
+
+
+def test_how_the_environments_differ_is_said_first(validate, monkeypatch, tmp_path, capsys):
+    same = "environments: the same Python, packages, kernel and processor"
+    assert validate(COMMENT) == 0
+    said = capsys.readouterr().out
+    assert said.index(same) < said.index("candidate (Python")
+    summary = (results(tmp_path) / "summary.md").read_text()
+    assert summary.index(same) < summary.index("candidate (Python")
+    (stock,) = (tmp_path / "cache" / "environments").glob("*/stock")
+    (candidate,) = stock.parent.glob("candidate-*[0-9a-f]")
+    packages_of(stock, greenlet="3.1", old="1")
+    # Its own version is what a candidate may change.
+    packages_of(candidate, greenlet="3.2", madeup="2.0")
+    run = Runners.run
+
+    def interrupted(self, name, variant, **options):
+        monkeypatch.setattr(Runners, "run", run)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Runners, "run", interrupted)
+    assert validate(COMMENT) == 130
+    machine = validation.machine.describe()
+    monkeypatch.setattr(validation.machine, "describe", lambda: {**machine, "kernel": "another", "load": 99.0})
+    assert validate(COMMENT) == 0
+    said = capsys.readouterr().out
+    others = "): other packages than stock: greenlet: 3.1 -> 3.2, old: 1 -> (none)\n"
+    assert others in said and same not in said
+    assert f"begun on another machine: kernel: {machine['kernel']} -> another\n" in said
+    assert said.index("begun on") < said.index("tests: no difference")
+    # What is begun anew is all from one machine.
+    assert validate(COMMENT) == 0
+    assert "begun on" not in capsys.readouterr().out
 
 
 def test_a_second_look_is_not_taken_again_after_an_interruption(validate, monkeypatch):
