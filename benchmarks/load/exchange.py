@@ -43,9 +43,10 @@ class Connection:
     :param url: of the service: scheme, host and port count
     :param keep_alive: one connection for all requests; else each has its own
     :param patience: seconds that the service may be silent
+    :param source: address of this machine that connections come from; empty: the kernel chooses
     """
 
-    def __init__(self, url: str, keep_alive: bool = True, patience: float = 60) -> None:
+    def __init__(self, url: str, keep_alive: bool = True, patience: float = 60, source: str = "") -> None:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"{url!r} is not the URL of a service, such as http://127.0.0.1:8080")
@@ -53,9 +54,10 @@ class Connection:
         self._keep_alive = keep_alive
         self._buffer: memoryview | None = None
         kind: Callable[..., HTTPConnection] = HTTPConnection
-        more: dict[str, Any] = {}
+        more: dict[str, Any] = {"source_address": (source, 0)} if source else {}
         if parts.scheme == "https":
-            kind, more = HTTPSConnection, {"context": ssl.create_default_context()}
+            kind = HTTPSConnection
+            more["context"] = ssl.create_default_context()
         self._connection = kind(parts.hostname, parts.port, timeout=patience, **more)
 
     def exchange(

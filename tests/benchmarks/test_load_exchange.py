@@ -1,10 +1,12 @@
 """One request and its answer: times, connections that are kept, and users that have their turn."""
 
+import contextlib
+import dataclasses
 import socket
 
 import pytest
 
-from benchmarks.load import exchange
+from benchmarks.load import exchange, protocols
 from benchmarks.load.exchange import Connection
 from benchmarks.load.plan import Operation, Plan
 from tests.benchmarks import object_server
@@ -24,6 +26,20 @@ def test_the_parts_of_a_request_follow_each_other() -> None:
     assert found.status == 200
     assert found.sent is not None and found.first_byte is not None and found.end is not None
     assert found.start <= found.sent <= found.first_byte <= found.end
+
+
+def test_requests_come_from_the_address_that_is_chosen() -> None:
+    chosen = Plan(
+        "logs", {"url": "", "source_address": "127.0.0.3"}, (Operation("read"),), total=1, size=SIZE, keep_alive=False
+    )  # fmt: skip
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = {**chosen.server, "url": f"http://127.0.0.1:{listener.getsockname()[1]}"}
+        client = protocols.once(dataclasses.replace(chosen, server=server, patience=0.1))
+        with contextlib.closing(client), pytest.raises(TimeoutError):
+            client.connection.exchange("GET", "/")
+        connection, address = listener.accept()
+        connection.close()
+    assert address[0] == "127.0.0.3"
 
 
 def test_others_have_their_turn(monkeypatch) -> None:

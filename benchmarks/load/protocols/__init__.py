@@ -43,7 +43,8 @@ class Client:
     def __init__(self, plan: Plan, content: Content, shared: Any) -> None:
         self.plan = plan
         self.content = content
-        self.connection = Connection(self.url(plan, shared), plan.keep_alive, plan.patience)
+        source = plan.server.get("source_address", "")
+        self.connection = Connection(self.url(plan, shared), plan.keep_alive, plan.patience, source)
 
     @classmethod
     def check(cls, plan: Plan) -> None:

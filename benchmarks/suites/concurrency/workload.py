@@ -17,6 +17,8 @@ Parameters:
     seconds that a request may take; then it has failed
 ``server``
     name of the server among those ``beside`` the case's backend; the backend itself by default
+``source``
+    address that the requests come from; the server's own by default
 ``records``
     the directory of the records, below ``results/records``; empty: they are not kept
 
@@ -43,8 +45,9 @@ TRACE_WRITTEN = 3.0
 
 
 def _plan(parameters: Mapping[str, Any], access: Mapping[str, Any], kind: str, **fields: Any) -> Plan:
+    server = {"url": access["url"], "source_address": parameters.get("source", "")}
     return Plan(
-        protocol="glance", server={"url": access["url"]}, operations=(Operation(kind, count=parameters["objects"]),),
+        protocol="glance", server=server, operations=(Operation(kind, count=parameters["objects"]),),
         size=parameters["size"], keep_alive=False, **fields,
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.modes import MIB
 from benchmarks.suites.concurrency.bench_concurrency import SERVICES as GLANCES
 from benchmarks.suites.disk_swift.bench_disk_swift import LOG, SOURCES
-from benchmarks.suites.glance.bench_glance import SHIPPED
+from benchmarks.suites.glance.bench_glance import ELSEWHERE, SHIPPED
 
 SERVERS = ("stock", "fastio")
 #: Milliseconds.
@@ -26,8 +26,8 @@ QUICK = {"lowest": 5, "highest": 6, "seconds": 1, "objects": 2, "size": MIB // 8
 #: How the rate is looked for: seconds for which each rate is offered, and seconds that a download may take.
 SEARCH = {"limit": LIMIT, "factor": FACTOR, "highest": 5000, "seconds": 6, "patience": 3, "users": USERS}
 
-_IMAGES = {"kind": "glance", "size": 16 * MIB, "objects": 8, "lowest": 16}
-_LOGS = {"size": LOG, "objects": 50, "lowest": 20}
+_IMAGES = {"kind": "glance", "size": 16 * MIB, "objects": 8, "lowest": 16, "source": ELSEWHERE}
+_LOGS = {"size": LOG, "objects": 50, "lowest": 150}
 
 
 def _case(name: str, title: str, rows: Mapping[str, Mapping[str, Any]], own: Mapping[str, Any], **fields: Any) -> Case:

@@ -12,6 +12,8 @@ Parameters:
     ``"glance"`` or ``"logs"``
 ``server``
     of glance: name of the server among those ``beside`` the case's backend; the backend itself by default
+``source``
+    of glance: address that the downloads come from, as those of another host do; the server's own by default
 ``source``, ``fastio``, ``chunk``
     of the log server, as in :mod:`benchmarks.suites.disk_swift.workload`
 ``size``, ``objects``
