@@ -217,6 +217,6 @@ def test_what_is_asked() -> None:
 def test_the_service_is_the_one_that_is_shipped() -> None:
     for case in bench_slow_clients.CASES:
         name, parameters = case.beside["fastio"]
-        own = {**case.backend_parameters, "fastio": "on", "also": bench_slow_clients.PATCH}
+        own = {**case.backend_parameters, "fastio": "on", "also": bench_slow_clients.SLOW_CLIENTS}
         assert (name, parameters) == (case.backend, own) and (own["workers"], own["threads"]) == (4, 1)
-    assert bench_slow_clients.PATCH in fastio.names()
+    assert bench_slow_clients.SLOW_CLIENTS in fastio.names()

@@ -24,6 +24,10 @@ SERVICES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 #: The patch without which a download is copied through Python, and where it applies: elsewhere all are copied.
 SENDFILE = "glance_sendfile"
 WITH_SENDFILE = ("glance-32",)
+#: A patch that is not in the default: a download that its client cannot keep up with holds no worker.
+SLOW_CLIENTS = "glance_slow_clients"
+#: The server with that patch, where a worker serves one request at a time.
+APART = "fastio-slow-clients"
 #: A client with another address than the server's, for which it sends with sendfile() as to another host.
 ELSEWHERE = "127.0.0.2"
 #: The servers of a row and their parameters, if that is not just the server of its name.
@@ -62,7 +66,7 @@ def _row(server: str, clients: int, rounds: int, **parameters: Any) -> Variant:
 
 
 def _downloads(service: str) -> Iterator[Variant]:
-    kinds = ["fastio-sendfile", "fastio-copying"] if service in WITH_SENDFILE else []
+    kinds = ["fastio-sendfile", "fastio-copying"] if service in WITH_SENDFILE else [APART] if service == SHIPPED else []
     rows = ["stock", "fastio", *kinds, "reference-nginx"]
     for server in rows:
         yield _row(server, 0, 5, seconds=1.5)
@@ -94,6 +98,8 @@ def _beside(service: str, task: str) -> Mapping[str, tuple[str, Mapping[str, Any
         return {**fastio, "nginx": ("http", {"writable": 1})}
     if service in WITH_SENDFILE:
         fastio["fastio-copying"] = (release, {**parameters, "fastio": "on", "disabled": SENDFILE})
+    if service == SHIPPED:
+        fastio[APART] = (release, {**parameters, "fastio": "on", "also": SLOW_CLIENTS})
     return {**fastio, "nginx": ("http", {})}
 
 

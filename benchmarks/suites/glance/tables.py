@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from benchmarks.harness.goals import Goal, goal_ratio, goal_table
 from benchmarks.harness.results import CaseResult, Result
-from benchmarks.suites.glance.bench_glance import CLIENTS_AT_ONCE, SERVICES, SHIPPED, WITH_SENDFILE, title
+from benchmarks.suites.glance.bench_glance import APART, CLIENTS_AT_ONCE, SERVICES, SHIPPED, WITH_SENDFILE, title
 from fastio.tables import Table
 
 #: Service -> times stock's throughput that a download has to reach, and the share of stock's CPU time it may take.
@@ -15,6 +15,8 @@ UPLOADS = {SHIPPED: 1.8, "glance-32": 1.8, "glance-33": 2.2}
 P50_DOWNLOADS = {1: 15.0, 5: 20.0, 20: 40.0}
 #: Milliseconds that 99 % of them may take.
 P99_DOWNLOADS = 150.0
+#: Where no worker waits for a client: downloads at a time -> milliseconds that 99 % of them may take.
+P99_APART = {1: 50.0, 5: 100.0, 20: 200.0}
 #: Milliseconds that half of them may take longer than with stock during uploads.
 P50_UPLOADS = 5.0
 
@@ -36,7 +38,10 @@ def _downloads(service: str, case: CaseResult) -> Iterator[Goal]:
     times, share = DOWNLOADS[service]
     yield goal_ratio(f"{service} download, MB/s", case.median("stock"), case.median("fastio"), "≥", times)
     sendfile = service in WITH_SENDFILE
-    for row in ("fastio", "fastio-sendfile", "fastio-copying") if sendfile else ("fastio",):
+    apart = (APART,) if APART in case.variants else ()
+    for row in apart:
+        yield goal_ratio(f"{service} download, {row}, MB/s", case.median("stock"), case.median(row), "≥", times)
+    for row in ("fastio", "fastio-sendfile", "fastio-copying") if sendfile else ("fastio", *apart):
         what = f"{service} download, {row}, server CPU s/GiB"
         yield goal_ratio(what, _server_cpu(case, "stock"), _server_cpu(case, row), "≤", share)
     for row in ("fastio", "fastio-sendfile") if sendfile else ():
@@ -47,6 +52,9 @@ def _downloads(service: str, case: CaseResult) -> Iterator[Goal]:
         stock, fast = title("stock", clients), title("fastio", clients)
         if service == SHIPPED:
             yield _never_above(case, clients, during)
+            for row in apart:
+                p99, figure = (case.median(title(each, clients), "p99_ms") for each in ("stock", row))
+                yield Goal(f"{during}, {row}, p99 ms", p99, figure, figure, "≤", P99_APART[clients], "ms")
             continue
         for key, bound in (("p50_ms", P50_DOWNLOADS[clients]), ("p99_ms", P99_DOWNLOADS)):
             figure = case.median(fast, key)

@@ -7,13 +7,11 @@ reference is nginx with the same file.
 from benchmarks.harness import servers
 from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.modes import MIB
-from benchmarks.suites.glance.bench_glance import AS_SHIPPED, ELSEWHERE, SHIPPED
+from benchmarks.suites.glance.bench_glance import AS_SHIPPED, ELSEWHERE, SHIPPED, SLOW_CLIENTS
 
 RELEASE = "glance-33"
-#: The patch that is measured, which is not in the default.
-PATCH = "glance_slow_clients"
 #: Clients at a time -> bytes a second of each, and bytes of an image.
-LOADS = {4: (20 * 10**6, 128 * MIB), 200: (10**6, 8 * MIB)}
+LOADS = {4: (20 * 10**6, 128 * MIB), 200: (10**6, 32 * MIB)}
 #: Seconds in which the clients start one after the other, and seconds that are measured then.
 RAMP, SECONDS = 4, 10
 ROWS = {"stock": "", "fastio": "fastio", "reference-nginx": "nginx"}
@@ -46,7 +44,7 @@ def _case(clients: int) -> Case:
         columns=("p50_ms", "p99_ms", "worst_ms", "served"),
         backend=RELEASE,
         backend_parameters=AS_SHIPPED,
-        beside={"fastio": (RELEASE, {**AS_SHIPPED, "fastio": "on", "also": PATCH}), "nginx": ("http", {})},
+        beside={"fastio": (RELEASE, {**AS_SHIPPED, "fastio": "on", "also": SLOW_CLIENTS}), "nginx": ("http", {})},
         prepare="prepare",
         long=clients != min(LOADS),
     )  # fmt: skip
