@@ -23,7 +23,8 @@ class Objects:
         self.content = Content(plan)
         self.fault = fault
         self.numbers: list[int] = []
-        self.connections: set[tuple[str, int]] = set()
+        #: addresses of the clients, one for each connection that had a request; a port may come again
+        self.connections: list[tuple[str, int]] = []
         self.lock = threading.Lock()
 
 
@@ -52,12 +53,15 @@ def serving(plan: Plan, fault: Fault = well) -> Iterator[tuple[str, Objects]]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        is_known = False
 
         def do_GET(self) -> None:
             number = int(self.path.rpartition("-")[2])
             with objects.lock:
                 objects.numbers.append(number)
-                objects.connections.add(self.client_address)
+                if not self.is_known:
+                    self.is_known = True
+                    objects.connections.append(self.client_address)
                 count = len(objects.numbers)
             if objects.fault(self, count):
                 return

@@ -108,7 +108,6 @@ def test_clients_read_one_image_after_the_other(server: Server, plan: Plan) -> N
         until(lambda: len(server.seen) > count + 2 * plan.clients, "further downloads")
         figures = clients.stop()
     assert {address for address, _ in server.seen} == {ELSEWHERE}
-    assert len(set(server.seen)) == len(server.seen)
     assert 2 <= figures["ended"] <= len(server.seen)
     assert figures["bytes"] >= (figures["ended"] - plan.clients) * len(CONTENT)
     assert 1 <= figures["served"] <= plan.clients
