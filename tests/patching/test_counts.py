@@ -112,8 +112,13 @@ def waited_without_poll() -> tuple[int, int]:
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.delattr(select, "poll", raising=False)
         # wait() of the green Popen is eventlet's own. Its communicate() comes here after Ctrl-C.
-        popen: Any = subprocess.Popen(["sleep", "0.2"])
-        assert popen._wait(20) == 0
+        # As in waited(): one that ends by itself may have ended before.
+        popen: Any = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+        with pytest.raises(subprocess.TimeoutExpired):
+            popen._wait(0.05)
+        popen.stdin.close()
+        _, status = os.waitpid(popen.pid, 0)
+        popen.returncode = os.waitstatus_to_exitcode(status)
     return 1, 0
 
 

@@ -91,7 +91,7 @@ def test_upstream_does_not_yield(store: Any) -> None:
 
 @needs_eventlet
 @pytest.mark.parametrize("multiple", [1, 2, 8])
-def test_share_of_yield_bytes(store: Any, multiple: int) -> None:
+def test_share_of_yield_bytes(store: Any, standing_budget: Any, multiple: int) -> None:
     uri = write(store)
     with fastio.patched("image_fairness", strict=True, yield_bytes=multiple * CHUNK), Ticker() as ticker:
         data, _ = store.get(location(store, uri))

@@ -12,6 +12,7 @@ pytest.importorskip("glance_store")
 http = pytest.importorskip("glance_store._drivers.http")
 
 import fastio  # noqa: E402
+from benchmarks.backends.base import reserved_port  # noqa: E402
 from fastio.io import lowwater  # noqa: E402
 from tests.stores.http_server import Answer, Request, in_turn, serving  # noqa: E402
 from tests.stores.images import KIB, MIB, content, sizes  # noqa: E402
@@ -89,10 +90,10 @@ def test_failures_are_upstreams(http_store: Any, name: str) -> None:
 def test_no_server(http_store: Any) -> None:
     from glance_store import exceptions
 
-    with serving(lambda request: Answer()) as server:
-        url = f"{server.url}/image"
-    with fastio.patched(NAME), pytest.raises(exceptions.RemoteServiceUnavailable):
-        http_store.get(url)
+    with reserved_port() as nobody:
+        url = f"http://127.0.0.1:{nobody.getsockname()[1]}/image"
+        with fastio.patched(NAME), pytest.raises(exceptions.RemoteServiceUnavailable):
+            http_store.get(url)
 
 
 def test_a_reader_that_stops_early_closes_the_connection(http_store: Any) -> None:

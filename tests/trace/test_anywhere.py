@@ -195,7 +195,8 @@ else:
     gate.release()
     until(lambda: recorder.active.written >= 100)
     recorder.stop()
-eventlet.sleep(0.5)
+(path,) = (os.path.join(directory, name) for name in os.listdir(directory))
+until(lambda: b'"end":' in open(path, "rb").read())
 """
 
 

@@ -165,7 +165,9 @@ def timed(command: Sequence[str]) -> dict[str, Any]:
         try:
             with os.fdopen(os.pidfd_open(process.pid), "rb", buffering=0) as ended:
                 while not select.select([ended], [], [], SAMPLE)[0]:
-                    samples.append((time.perf_counter() - start, server_cpu_seconds([process.pid])))
+                    # Of one that ends just now the system may tell nothing any more.
+                    spent = max(samples[-1][1], server_cpu_seconds([process.pid]))
+                    samples.append((time.perf_counter() - start, spent))
         finally:
             _, status, usage = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - start
