@@ -45,7 +45,8 @@ AT_ONCE = {
     ("concurrency/child_exit.py:until_exit", "os.waitid(os.P_PID, pid, _WAITABLE)"): "WNOHANG is in _WAITABLE",
     ("patches/eventlet/fix_green_pipelines.py:_other_end_is_gone", "poll.poll(0)"): "no time at all",
     ("io/file_sending.py:send", "os.sendfile(out, file, position, count)"):
-        "the socket does not block, and in a process with a hub a worker's turn has fetched the bytes into memory",
+        "the socket does not block, or the thread may (uploads.py: current.may_block()); in a process with a hub a "
+        "worker's turn has fetched the bytes into memory",
     ("io/drain.py:Drain.move", "os.readv(self.fd, [buffer[:size]])"):
         "the selector has said that it is readable, as before upstream's os.read()",
     ("patches/eventlet/green_pipe.py:make_readinto.readinto", "os.readv(self._fileno, [b])"):

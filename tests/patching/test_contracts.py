@@ -282,6 +282,8 @@ BACKPORTS = [
     ("s3_singlepart", "glance_store._drivers.s3:Store._add_singlepart",
      "image_data = b''", "image_data = b''; LOG.debug('x')", "unknown code"),
     ("glanceclient_hashing", "glanceclient.common.utils:integrity_iter", "errno.EPIPE", "errno.EIO", "unknown code"),
+    ("urllib3_blocks", "urllib3.connection:HTTPConnection.request", "if headers is None", "if not headers",
+     "unknown code"),
 ]  # fmt: skip
 
 

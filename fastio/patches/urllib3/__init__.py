@@ -1,3 +1,4 @@
-"""urllib3, beneath requests: only what it documents is used, so none of its code has to be known."""
+"""Patches of urllib3, beneath requests. Those of clients only use what it documents."""
 
+#: Releases whose code has been read. Within the range the fingerprint of each function decides.
 REQUIRES = "urllib3 >= 1.26, < 3"

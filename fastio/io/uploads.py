@@ -1,0 +1,206 @@
+"""Bodies of requests that are sent in few steps: what stands for a file while a client's library sends it.
+
+Libraries that speak HTTP ask a file-like body for its next block, and send that. What stands for the body here gives
+larger blocks, or has the kernel send the file while it is asked for a block. So the library's own code decides on
+headers, lengths and the end of a body, and everything that waits or fails while a block is sent is its own.
+"""
+
+from __future__ import annotations
+
+import _socket
+import io
+import os
+import stat
+from typing import Any
+
+from fastio import counters
+from fastio.concurrency import current
+from fastio.concurrency.pace import Pace
+from fastio.config import KIB, MIB
+from fastio.counters import Cause, Reason, Tally
+from fastio.io import file_sending, image_files
+
+#: Bytes of a block that is sent where there is no room in the socket's buffer. It is what urllib3 2 sends at a time: a
+#: socket's time-out is for each block, so that a larger one would have less time for a byte.
+BLOCK = 16 * KIB
+
+#: The least that is sent in a turn, in bytes, unless ``yield_bytes`` is less.
+SHARE = MIB
+
+_SOCKET = ("socket", "socket")
+_GREEN_SOCKET = ("eventlet.greenio.base", "GreenSocket")
+#: What tempfile.NamedTemporaryFile() returns.
+_TEMPORARY = ("tempfile", "_TemporaryFileWrapper")
+_TLS = {("ssl", "SSLSocket"), ("eventlet.green.ssl", "GreenSSLSocket")}
+
+
+def is_file(body: Any) -> bool:
+    """Whether ``body`` is what ``open()`` returns for a regular file in binary mode, and nothing of it was replaced."""
+    try:
+        raw = body.raw if type(body) in (io.BufferedReader, io.BufferedRandom) else body
+        if type(raw) is not io.FileIO or any("read" in vars(each) for each in (raw, body)):
+            return False
+        return stat.S_ISREG(os.fstat(raw.fileno()).st_mode)
+    except (OSError, ValueError):
+        # It is closed: upstream says so in its own words.
+        return False
+
+
+def is_at_hand(body: Any) -> bool:
+    """Whether all of ``body`` can be had at once: a large block of a pipe would hold back what has arrived.
+
+    What has a descriptor has to be a regular file. Whatever has none is taken to be in memory, or to read a file.
+    """
+    if type(body) is io.BytesIO or not hasattr(body, "fileno"):
+        return True
+    # No fileno() of another class is called: that of tempfile.SpooledTemporaryFile moves the data to a disk.
+    return is_file(body.file if _name(body) == _TEMPORARY else body)
+
+
+class Enlarged:
+    """Stands for a body, and gives larger blocks than it is asked for.
+
+    The blocks are of upstream's size if the socket has a time-out, which is for each of them, and if it is another
+    library's.
+
+    :param connection: its ``sock`` is the socket, once the first block is wanted
+    :param size: of a block, in bytes
+    :param counts: of the patch that it is for
+    """
+
+    def __init__(self, body: Any, connection: Any, size: int, counts: Tally) -> None:
+        self._body = body
+        self._connection = connection
+        self._size = size
+        self._counts = counts
+        self._begun = False
+
+    def read(self, size: int) -> Any:
+        if not self._begun:
+            self._begun = True
+            why_not = self._why_not(self._connection.sock)
+            if why_not is None:
+                self._counts.took()
+            else:
+                self._size = 0
+                self._counts.fell_back(why_not)
+        if not self._size:
+            return self._body.read(size)
+        data = self._body.read(self._size)
+        if type(data) is bytes:
+            self._counts.moved(len(data))
+        return data
+
+    def _why_not(self, sock: Any) -> Cause | None:
+        if _name(sock) not in (_SOCKET, _GREEN_SOCKET, *_TLS):
+            return Reason.FOREIGN
+        return None if sock.gettimeout() is None else Reason.TIMEOUT
+
+
+class Sent:
+    """Stands for a file, and has the kernel send what fits while it is asked for a block.
+
+    The first block is read, and so is one if the socket's buffer is full. Upstream sends these, which takes as long as
+    its time-out says, or lets other greenlets run. At the end of the file, upstream finds it by reading.
+
+    :param file: for which :func:`is_file` is true
+    :param connection: its ``sock`` is the socket, once the first block was sent
+    :param counts: of the patch that it is for
+    """
+
+    def __init__(self, file: Any, connection: Any, counts: Tally) -> None:
+        self._file = file
+        self._connection = connection
+        self._counts = counts
+        self._begin: int | None = None
+        self._sock: Any = None
+        self._ended = False
+
+    def read(self, size: int) -> Any:
+        if self._ended:
+            return self._file.read(size)
+        block = min(size, BLOCK)
+        if self._begin is None:
+            # What is wrong with the file is upstream's to tell.
+            data = self._file.read(block)
+            self._begin = self._file.tell() - len(data)
+            return data
+        if self._sock is None:
+            self._start(self._connection.sock)
+        if not self._ended and self._connection.sock is self._sock:
+            self._send(self._begin, block)
+        return self._file.read(size if self._ended else block)
+
+    def _start(self, sock: Any) -> None:
+        why_not = _why_not_sent(sock)
+        if why_not is not None:
+            self._end(why_not)
+            return
+        self._counts.took()
+        self._sock = sock
+        self._mapping = file_sending.is_local(sock)
+        self._green = current.is_green()
+        self._pace = Pace(SHARE, fixed=None if self._green else SHARE, counts=self._counts)
+        self._memory = image_files.InMemory(self._file.fileno())
+
+    def _end(self, reason: Cause) -> None:
+        """Upstream sends the rest."""
+        self._ended = True
+        self._counts.fell_back(reason)
+
+    def _send(self, begin: int, block: int) -> None:
+        """Send what fits without waiting for upstream's code, up to the end of the file."""
+        file = self._file
+        while True:
+            self._pace.yield_when_due()
+            try:
+                # Asked each time: others may have moved it, or have closed it.
+                position = file.tell()
+                fd = file.fileno()
+            except ValueError:
+                return
+            if self._green:
+                image_files.fetch(fd, self._memory, position, position + self._pace.left)
+            try:
+                sent = file_sending.send(self._sock.fileno(), fd, position, self._pace.left, self._mapping)
+            except BlockingIOError:
+                counters.io.waits += 1
+                self._pace.renew()
+                return
+            except OSError as error:
+                if error.errno not in file_sending.OF_CONNECTION:
+                    self._end(Reason.REFUSED)
+                    return
+                # Upstream has read the block that it could not send.
+                after = begin + ((position - begin) // block + 1) * block
+                file.seek(max(position, min(after, os.fstat(fd).st_size)))
+                raise
+            if not sent:
+                return
+            file.seek(position + sent)
+            self._pace.moved(sent)
+            counters.io.writes += 1
+            counters.io.bytes_out += sent
+
+
+def _why_not_sent(sock: Any) -> Cause | None:
+    """Why no file goes to ``sock`` as it is; None if it can."""
+    name = _name(sock)
+    if name in _TLS:
+        return Reason.TLS
+    if name not in (_SOCKET, _GREEN_SOCKET):
+        return Reason.FOREIGN
+    timeout = sock.gettimeout()
+    if timeout == 0:
+        return Reason.NON_BLOCKING
+    if name == _GREEN_SOCKET:
+        return None if not os.get_blocking(sock.fileno()) else Reason.HUB
+    if type(sock).sendall is not _socket.socket.sendall:
+        return Reason.FOREIGN
+    # With a time-out its descriptor does not block.
+    return None if timeout is not None or current.may_block() else Reason.HUB
+
+
+def _name(instance: Any) -> tuple[str, str]:
+    """By which its class is known: eventlet has copies of modules. A subclass does more than a socket does."""
+    return type(instance).__module__, type(instance).__qualname__

@@ -1,0 +1,630 @@
+"""``urllib3_sendfile`` and ``urllib3_blocks``: the bytes on the wire, positions and errors are those of upstream."""
+
+import errno
+import io
+import os
+import pathlib
+import socket
+import ssl
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+requests = pytest.importorskip("requests", reason="requests is not installed: pip install fastio[client]")
+urllib3 = pytest.importorskip("urllib3")
+
+from urllib3.connection import HTTPConnection  # noqa: E402
+
+import fastio  # noqa: E402
+import tests.green_ssl  # noqa: E402, F401
+from fastio import counters  # noqa: E402
+from fastio.concurrency import current, native  # noqa: E402
+from fastio.io import file_sending, uploads  # noqa: E402
+from tests.conftest import MONKEY_PATCHED  # noqa: E402
+from tests.patches.image_api import content  # noqa: E402
+from tests.patches.uploads import BLOCK, BLOCKS, KIB, MIB, OK, SENDFILE, Recorder, outcome, recorder  # noqa: E402
+from tests.stores.images import Ticker  # noqa: E402
+
+#: What is in effect in a run, after a stock one.
+RUNS: list[list[str]] = [[], [BLOCKS], [SENDFILE], [BLOCKS, SENDFILE]]
+SIZES = [0, 1, BLOCK, 64 * KIB - 1, 64 * KIB, 64 * KIB + 1, 5 * BLOCK, MIB - 1, MIB, MIB + 1, MIB + BLOCK, 5 * MIB + 3]
+
+
+@pytest.fixture
+def path(tmp_path: pathlib.Path) -> pathlib.Path:
+    return tmp_path / "file"
+
+
+def put(url: str, body: Any, length: int | None, **options: Any) -> Any:
+    """The status of what urllib3 itself sends, with a ``Content-Length`` if there is one."""
+    with urllib3.PoolManager(retries=options.pop("retries", False)) as manager:
+        headers = {} if length is None else {"Content-Length": str(length)}
+        return manager.request("PUT", url, body=body, headers=headers, **options).status
+
+
+def compare(server: Recorder, send: Callable[[], Any], runs: list[list[str]] = RUNS) -> Any:
+    """What ``send()`` returns and what arrives, which has to be the same in all runs."""
+    found = []
+    for names in runs:
+        server.requests.clear()
+        with fastio.patched(names, strict=True):
+            returned = outcome(send)
+        found.append((returned, list(server.requests)))
+    for names, each in zip(runs[1:], found[1:], strict=True):
+        assert each == found[0], names
+    counters.reset()
+    return found[0]
+
+
+def counted(name: str) -> tuple[int, int, dict[str, int]]:
+    counts = fastio.metrics().patches[name]
+    return counts.calls, counts.bytes, {str(reason): count for reason, count in counts.fallbacks.items()}
+
+
+@pytest.mark.parametrize("local", [True, False], ids=["mapped", "sendfile"])
+@pytest.mark.parametrize("size", SIZES[1:])
+def test_a_file(size: int, local: bool, path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As requests sends it; its ``Content-Length`` is what is left of the file."""
+    monkeypatch.setattr(file_sending, "is_local", lambda sock: local)
+    data = content(size + 7)
+    path.write_bytes(data)
+    for begin in (0, 7):
+        with recorder(size + 7 - begin) as server:
+
+            def send(begin: int = begin, url: str = server.url) -> Any:
+                with path.open("rb") as file:
+                    file.seek(begin)
+                    response = requests.put(url, data=file)
+                    return response.status_code, response.text, file.tell()
+
+            returned, arrived = compare(server, send)
+        assert returned == (200, "ok", size + 7)
+        assert [body for _, body in arrived] == [data[begin:]]
+
+
+OPENED: dict[str, Callable[[pathlib.Path], Any]] = {
+    "buffered": lambda path: path.open("rb"),
+    "small buffer": lambda path: path.open("rb", buffering=100),
+    "large buffer": lambda path: path.open("rb", buffering=3 * MIB),
+    "unbuffered": lambda path: path.open("rb", buffering=0),
+    "read and written": lambda path: path.open("r+b"),
+    "appended": lambda path: path.open("a+b"),
+}
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+@given(
+    size=st.integers(0, 3 * MIB) | st.sampled_from(SIZES),
+    begin=st.integers(0, 2 * BLOCK),
+    declared=st.none() | st.integers(0, 4 * MIB),
+    opened=st.sampled_from(list(OPENED)),
+    timeout=st.sampled_from([None, 60]),
+    local=st.booleans(),
+)
+def test_every_file(
+    size: int,
+    begin: int,
+    declared: int | None,
+    opened: str,
+    timeout: float | None,
+    local: bool,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Whatever its length is said to be: upstream sends all of it."""
+    path = tmp_path_factory.mktemp("uploads") / "file"
+    data = content(size)
+    path.write_bytes(data)
+    sent = max(0, size - begin)
+    with recorder(sent) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(file_sending, "is_local", lambda sock: local)
+
+        def send() -> Any:
+            with OPENED[opened](path) as file:
+                file.seek(begin)
+                length = sent if declared is None else declared
+                return put(server.url, file, length, timeout=timeout), file.tell()
+
+        returned, arrived = compare(server, send)
+    assert returned == (200, max(size, begin))
+    assert [body for _, body in arrived] == [data[begin:]]
+
+
+def test_what_the_program_wrote_is_sent(tmp_path: pathlib.Path) -> None:
+    """Also from the buffer of a file that is not closed."""
+    data = content(MIB + 1)
+    with recorder(len(data) + 4) as server:
+
+        def send() -> Any:
+            with tempfile.TemporaryFile() as file:
+                file.write(data + b"more")
+                file.seek(0)
+                return put(server.url, file, len(data) + 4), file.tell()
+
+        _, arrived = compare(server, send)
+    assert [body for _, body in arrived] == [data + b"more"]
+
+
+@pytest.mark.skipif(MONKEY_PATCHED, reason="a green socket does not block, and upstream sends what has no room")
+def test_it_is_sent_by_the_kernel(path: pathlib.Path) -> None:
+    path.write_bytes(content(5 * MIB))
+    with recorder(5 * MIB) as server:
+        for names, local, first in (([SENDFILE], True, _upstreams()), ([BLOCKS, SENDFILE], False, BLOCK)):
+            with (
+                fastio.patched(names, strict=True),
+                pytest.MonkeyPatch.context() as patch,
+                path.open("rb") as file,
+            ):
+                counters.reset()
+                if not local:
+                    patch.setattr(file_sending, "is_local", lambda sock: False)
+                assert put(server.url, file, 5 * MIB) == 200
+                assert counted(SENDFILE) == (1, 5 * MIB - first, {})
+
+
+@pytest.mark.skipif(not MONKEY_PATCHED, reason="there are green sockets only after monkey_patch()")
+def test_a_green_socket(path: pathlib.Path) -> None:
+    """Others run at least after each share, and upstream's code waits for room."""
+    path.write_bytes(content(16 * MIB))
+    with recorder(16 * MIB) as server, path.open("rb") as file:
+        with fastio.patched(SENDFILE, strict=True, yield_bytes="64KiB"), Ticker() as ticker:
+            counters.reset()
+            assert put(server.url, file, 16 * MIB) == 200
+            calls, size, fallbacks = counted(SENDFILE)
+        assert (calls, fallbacks) == (1, {})
+        assert size >= 4 * MIB
+        assert counters.yields + counters.waits >= 16
+        assert ticker.ticks >= counters.yields
+
+
+@pytest.mark.parametrize("size", [MIB, 3 * MIB + 1])
+def test_large_blocks(size: int) -> None:
+    """What is no file is asked for a MiB, and what stands for a file below both patches for no more than a block."""
+    asked = []
+
+    class Body:
+        def __init__(self) -> None:
+            self._file = io.BytesIO(content(size))
+
+        def read(self, size: int) -> bytes:
+            asked.append(size)
+            return self._file.read(size)
+
+    with recorder(size) as server:
+        _, arrived = compare(server, lambda: put(server.url, Body(), size), [[], [BLOCKS]])
+        assert [body for _, body in arrived] == [content(size)]
+        assert set(asked) == {_upstreams(), MIB}
+        with fastio.patched(BLOCKS, strict=True):
+            put(server.url, Body(), size)
+            assert counted(BLOCKS) == (1, size, {})
+
+
+def _upstreams() -> int:
+    return 16384 if int(urllib3.__version__.split(".")[0]) >= 2 else 8192
+
+
+class Talking(HTTPConnection):
+    """Has a ``send()`` of its own."""
+
+    def send(self, data: Any) -> None:
+        super().send(data)
+
+
+def through(
+    make: Callable[[Recorder], Any], length: int | None = MIB, **options: Any
+) -> Callable[[Recorder, Any], Any]:
+    """What sends a body by a connection of the caller's."""
+
+    def send(server: Recorder, body: Any) -> Any:
+        connection = make(server)
+        try:
+            headers = {} if length is None else {"Content-Length": str(length)}
+            connection.request("PUT", "/", body=body, headers=headers, **options)
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+    return send
+
+
+def plainly(server: Recorder) -> Any:
+    return HTTPConnection("127.0.0.1", server.port)
+
+
+def printing(server: Recorder) -> Any:
+    connection = plainly(server)
+    connection.set_debuglevel(1)
+    return connection
+
+
+def of_instance(server: Recorder) -> Any:
+    connection = plainly(server)
+    send = connection.send
+    connection.send = lambda data: send(data)
+    return connection
+
+
+#: The connection, and why each of the patches leaves the body of a file to upstream's code, if it does.
+CONNECTIONS: dict[str, tuple[Callable[[Recorder, Any], Any], str | None, str | None]] = {
+    "as usual": (through(plainly), None, None),
+    "another send()": (through(lambda server: Talking("127.0.0.1", server.port)), "foreign", "foreign"),
+    "of the instance": (through(of_instance), "foreign", "foreign"),
+    "that prints": (through(printing), "foreign", "foreign"),
+    "with a size": (
+        through(lambda server: HTTPConnection("127.0.0.1", server.port, blocksize=40_000)), "configured", None,
+    ),
+    "with a time-out": (through(lambda server: HTTPConnection("127.0.0.1", server.port, timeout=60)), "timeout", None),
+    "not a number": (through(plainly, length="x"), "framing", "framing"),  # type: ignore[arg-type]
+    "short": (through(plainly, length=64 * KIB - 1), "small", "small"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(CONNECTIONS))
+def test_connections(name: str, path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    send, of_blocks, of_sendfile = CONNECTIONS[name]
+    path.write_bytes(content(MIB))
+
+    def run() -> Any:
+        with path.open("rb") as file:
+            found = outcome(lambda: send(server, file)), file.tell()
+        return found, capsys.readouterr().out.replace(str(server.port), "PORT")
+
+    with recorder(MIB) as server:
+        returned, arrived = compare(server, run)
+        assert returned[0] == (200, MIB)
+        assert [body for _, body in arrived] == [content(MIB)]
+        for patch, reason in ((BLOCKS, of_blocks), (SENDFILE, of_sendfile)):
+            with fastio.patched(patch, strict=True):
+                counters.reset()
+                run()
+                calls, _, fallbacks = counted(patch)
+                assert (calls, fallbacks) == ((0, {reason: 1}) if reason else (1, {}))
+
+
+def text(path: pathlib.Path) -> Any:
+    return path.open(encoding="latin-1")
+
+
+def patched_read(path: pathlib.Path) -> Any:
+    file = path.open("rb")
+    read = file.read
+    file.read = lambda size=-1: read(min(size, 1000))  # type: ignore[method-assign]
+    return file
+
+
+#: Those that :func:`pipe` has started.
+CHILDREN: list[Any] = []
+
+
+def pipe(path: pathlib.Path) -> Any:
+    subprocess = native.module("subprocess")
+    CHILDREN.append(subprocess.Popen(["cat", str(path)], stdout=subprocess.PIPE))
+    return CHILDREN[-1].stdout
+
+
+class Strings:
+    """``read()`` returns text, although it is no text file."""
+
+    def __init__(self, text: str) -> None:
+        self._text = io.StringIO(text)
+
+    def read(self, size: int) -> str:
+        return self._text.read(size)
+
+
+#: A body of a MiB, and why each of the patches leaves it to upstream's code, if it does.
+BODIES: dict[str, tuple[Callable[[pathlib.Path], Any], str | None, str | None]] = {
+    "text": (text, "input", "input"),
+    "text in memory": (lambda path: io.StringIO(path.read_text("latin-1")), "input", "input"),
+    "strings": (lambda path: Strings(path.read_text("latin-1")), None, "input"),
+    "in memory": (lambda path: io.BytesIO(path.read_bytes()), None, "input"),
+    "a read() of its own": (patched_read, "input", "input"),
+    "pipe": (pipe, "input", "input"),
+}
+
+
+@pytest.mark.parametrize("name", list(BODIES))
+def test_bodies(name: str, path: pathlib.Path) -> None:
+    make, of_blocks, of_sendfile = BODIES[name]
+    if name == "strings" and _upstreams() == 8192:
+        pytest.skip("the socket of http.client takes no text")
+    path.write_bytes(b"0123456789abcdef" * (MIB // 16))
+
+    def run() -> Any:
+        body = make(path)
+        found = outcome(lambda: through(plainly)(server, body))
+        if hasattr(body, "close"):
+            body.close()
+        return found
+
+    with recorder(MIB) as server:
+        returned, arrived = compare(server, run)
+        assert returned == 200
+        assert [body for _, body in arrived] == [path.read_bytes()]
+        for patch, reason in ((BLOCKS, of_blocks), (SENDFILE, of_sendfile)):
+            with fastio.patched(patch, strict=True):
+                counters.reset()
+                run()
+                calls, _, fallbacks = counted(patch)
+                assert (calls, fallbacks) == ((0, {reason: 1}) if reason else (1, {}))
+    while CHILDREN:
+        assert CHILDREN.pop().wait(30) == 0
+
+
+@pytest.mark.parametrize("make", [lambda data: data, lambda data: iter([data[:5], data[5:]]), bytearray])
+def test_what_cannot_be_read_counts_for_nothing(make: Callable[[bytes], Any]) -> None:
+    data = content(MIB)
+    with recorder(MIB) as server:
+        compare(server, lambda: through(plainly)(server, make(data)))
+        with fastio.patched([BLOCKS, SENDFILE], strict=True):
+            through(plainly)(server, make(data))
+            assert counted(BLOCKS) == counted(SENDFILE) == (0, 0, {})
+
+
+def test_chunks_are_as_they_were(path: pathlib.Path) -> None:
+    """Their sizes are on the wire."""
+    path.write_bytes(content(MIB))
+
+    def send() -> Any:
+        with path.open("rb") as file:
+            return through(plainly, length=None)(server, file)
+
+    with recorder(None) as server:
+        returned, _ = compare(server, send)
+        assert returned == 200
+        with fastio.patched([BLOCKS, SENDFILE], strict=True):
+            send()
+            assert counted(BLOCKS) == counted(SENDFILE) == (0, 0, {"framing": 1})
+
+
+def test_a_file_that_is_closed_or_cannot_be_read(path: pathlib.Path) -> None:
+    path.write_bytes(content(MIB))
+
+    def closed() -> Any:
+        file = path.open("rb")
+        file.close()
+        return through(plainly)(server, file)
+
+    def written() -> Any:
+        with path.open("ab") as file:
+            return through(plainly)(server, file)
+
+    with recorder(MIB) as server:
+        for send in (closed, written):
+            found = []
+            for names in RUNS:
+                with fastio.patched(names, strict=True):
+                    found.append(outcome(send))
+            assert issubclass(found[0][0], ValueError)
+            assert found == [found[0]] * len(RUNS)
+
+
+def test_a_retry_sends_it_again(path: pathlib.Path) -> None:
+    path.write_bytes(content(2 * MIB))
+    busy = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
+    retries = urllib3.util.Retry(total=3, backoff_factor=0, status_forcelist=[503])
+
+    def send() -> Any:
+        with path.open("rb") as file:
+            file.seek(5)
+            return put(server.url, file, 2 * MIB - 5, retries=retries), file.tell()
+
+    with recorder(2 * MIB - 5, [busy, busy, OK]) as server:
+        returned, arrived = compare(server, send)
+    assert returned == (200, 2 * MIB)
+    assert [body for _, body in arrived] == 3 * [content(2 * MIB)[5:]]
+
+
+def test_a_redirect_sends_it_again(path: pathlib.Path) -> None:
+    path.write_bytes(content(2 * MIB))
+    moved = b"HTTP/1.1 307 Moved\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n"
+
+    def send() -> Any:
+        with path.open("rb") as file:
+            return requests.put(server.url, data=file).status_code, file.tell()
+
+    with recorder(2 * MIB, [moved, OK]) as server:
+        returned, arrived = compare(server, send)
+    assert returned == (200, 2 * MIB)
+    assert [body for _, body in arrived] == 2 * [content(2 * MIB)]
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Of a connection, whose buffers are small."""
+    pair = socket.socketpair()
+    yield pair
+    for end in pair:
+        end.close()
+
+
+@pytest.mark.parametrize("names", RUNS, ids=lambda names: "+".join(names) or "stock")
+def test_a_peer_that_goes_away(names: list[str], path: pathlib.Path, ends: tuple[socket.socket, socket.socket]) -> None:
+    """The error is what urllib3 knows, and ignores to read an early answer."""
+    path.write_bytes(content(16 * MIB))
+    own, peer = ends
+    connection = HTTPConnection("localhost")
+    connection.sock = own
+
+    def go() -> None:
+        left = 2 * MIB
+        while left > 0:
+            left -= len(peer.recv(64 * KIB))
+        # Closed with data that nobody has read, it would end the connection with one of two errors.
+        peer.shutdown(socket.SHUT_RD)
+        # There is room again, by which a greenlet that waits for some hears of it.
+        while peer.recv(64 * KIB):
+            pass
+
+    going = threading.Thread(target=go, daemon=True)
+    going.start()
+    with fastio.patched(names, strict=True), path.open("rb") as file:
+        with pytest.raises(BrokenPipeError) as caught:
+            connection.request("PUT", "/", body=file, headers={"Content-Length": str(16 * MIB)})
+        assert caught.value.args == (errno.EPIPE, os.strerror(errno.EPIPE))
+        if not (MONKEY_PATCHED and SENDFILE in names):
+            # The block that could not be sent has been read.
+            assert file.tell() % (MIB if names == [BLOCKS] else _upstreams()) == 0
+        assert MIB < file.tell() < 16 * MIB
+    going.join(30)
+
+
+@pytest.mark.parametrize("names", RUNS, ids=lambda names: "+".join(names) or "stock")
+def test_a_peer_that_stalls(names: list[str], path: pathlib.Path, ends: tuple[socket.socket, socket.socket]) -> None:
+    """The time-out is the socket's own."""
+    path.write_bytes(content(16 * MIB))
+    own, _ = ends
+    connection = HTTPConnection("localhost", timeout=0.3)
+    connection.sock = own
+    with fastio.patched(names, strict=True), path.open("rb") as file:
+        with pytest.raises(TimeoutError, match="timed out"):
+            connection.request("PUT", "/", body=file, headers={"Content-Length": str(16 * MIB)})
+        if SENDFILE in names:
+            assert counted(SENDFILE)[0] == 1
+
+
+def test_no_more_than_a_block_waits_for_a_time_out(
+    path: pathlib.Path, ends: tuple[socket.socket, socket.socket]
+) -> None:
+    """A larger one would have less time for a byte."""
+    path.write_bytes(content(16 * MIB))
+    own, _ = ends
+    own.settimeout(60)
+    connection = HTTPConnection("localhost")
+    connection.sock = own
+    with path.open("rb") as file:
+        body = uploads.Sent(file, connection, counters.UNCOUNTED)
+        assert body.read(BLOCK) == content(16 * MIB)[:BLOCK]
+        # All that has room is gone now, and this is what has none.
+        data = body.read(MIB)
+        assert len(data) == BLOCK
+        assert data == content(16 * MIB)[file.tell() - BLOCK : file.tell()]
+        assert file.tell() > 2 * BLOCK
+        assert len(body.read(100)) == 100
+
+
+@pytest.mark.parametrize("size", [4 * BLOCK, BLOCK + 200])
+def test_where_a_file_is_after_an_error(
+    size: int, path: pathlib.Path, ends: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Upstream has read the block that it cannot send."""
+    path.write_bytes(content(size))
+    connection = HTTPConnection("localhost")
+    connection.sock = ends[0]
+    connection.sock.settimeout(60)
+    answers = [100, OSError(errno.EPIPE, os.strerror(errno.EPIPE))]
+
+    def send(*args: Any) -> Any:
+        answer = answers.pop(0)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(file_sending, "send", send)
+    with path.open("rb") as file:
+        file.seek(5)
+        body = uploads.Sent(file, connection, counters.UNCOUNTED)
+        assert len(body.read(BLOCK)) == BLOCK
+        with pytest.raises(BrokenPipeError):
+            body.read(BLOCK)
+        assert file.tell() == min(5 + 2 * BLOCK, size)
+
+
+def test_a_native_socket_in_a_hub_is_left_to_upstream(path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Upstream's code waits for it in the kernel, but nothing of ours does."""
+    path.write_bytes(content(MIB))
+    monkeypatch.setattr(current, "may_block", lambda: False)
+    connection = HTTPConnection("localhost")
+    connection.sock, peer = native.module("socket").socketpair()
+    counts = counters.Tally("test")
+    with connection.sock, peer, path.open("rb") as file:
+        body = uploads.Sent(file, connection, counts)
+        assert [len(body.read(BLOCK)) for _ in range(3)] == [BLOCK] * 3
+        assert (counts.calls, counts.fallbacks[counters.Reason.HUB]) == (0, 1)
+
+
+@pytest.mark.parametrize("after", [0, 2])
+def test_what_cannot_be_sent_is_read(after: int, path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.write_bytes(content(5 * MIB))
+    send, calls = file_sending.send, []
+
+    def refuse(*args: Any) -> int:
+        calls.append(args)
+        if len(calls) > after:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        return send(*args)
+
+    monkeypatch.setattr(file_sending, "send", refuse)
+    with recorder(5 * MIB) as server, fastio.patched(SENDFILE, strict=True), path.open("rb") as file:
+        assert put(server.url, file, 5 * MIB) == 200
+        assert counted(SENDFILE)[2] == {"refused": 1}
+        assert server.requests[0][1] == content(5 * MIB)
+
+
+def test_a_file_that_grows(path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is sent to its end, wherever that is then."""
+    path.write_bytes(content(MIB))
+    send = file_sending.send
+
+    def growing(*args: Any) -> int:
+        sent = send(*args)
+        if path.stat().st_size == MIB:
+            with path.open("ab") as file:
+                file.write(b"x" * MIB)
+        return sent
+
+    monkeypatch.setattr(file_sending, "send", growing)
+    with recorder(2 * MIB) as server, fastio.patched(SENDFILE, strict=True), path.open("rb") as file:
+        assert put(server.url, file, MIB) == 200
+        assert server.requests[0][1] == content(MIB) + b"x" * MIB
+        assert file.tell() == 2 * MIB
+
+
+def test_others_may_move_in_the_file(path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with upstream's code it is sent from where it is, which can be asked at any time."""
+    path.write_bytes(content(3 * MIB))
+    send, positions = file_sending.send, []
+    with recorder(2 * MIB) as server, fastio.patched(SENDFILE, strict=True), path.open("rb") as file:
+
+        def moving(*args: Any) -> int:
+            positions.append(file.tell())
+            if len(positions) == 2:
+                file.seek(3 * MIB)
+                raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+            return send(*args)
+
+        monkeypatch.setattr(file_sending, "send", moving)
+        server.size = None
+        connection = plainly(server)
+        connection.request("PUT", "/", body=file, headers={"Content-Length": str(3 * MIB)})
+        connection.close()
+        assert positions[0] == BLOCK
+        assert positions[1] > BLOCK
+        assert file.tell() == 3 * MIB
+
+
+def test_with_tls_only_the_size_is_another(
+    path: pathlib.Path, context: ssl.SSLContext | None, certificate: pathlib.Path, own_certificates: None
+) -> None:
+    path.write_bytes(content(2 * MIB))
+
+    def send() -> Any:
+        with path.open("rb") as file:
+            return requests.put(server.url, data=file, verify=str(certificate)).status_code, file.tell()
+
+    with recorder(2 * MIB, context=context) as server:
+        returned, arrived = compare(server, send)
+        assert returned == (200, 2 * MIB)
+        assert [body for _, body in arrived] == [content(2 * MIB)]
+        with fastio.patched([BLOCKS, SENDFILE], strict=True):
+            send()
+            calls, size, fallbacks = counted(SENDFILE)
+            if context is None:
+                assert (calls, fallbacks) == (1, {})
+            else:
+                assert (calls, size, fallbacks) == (0, 0, {"tls": 1})
+                assert counted(BLOCKS) == (1, 2 * MIB, {})
