@@ -392,7 +392,7 @@ def test_a_quota_holds_and_ends(means) -> None:
                 return spent > 0 and taken > 2 and spent < 0.2 * taken + 0.1
 
             # What it has had too much, while nobody looked because the machine was busy, it lacks afterwards.
-            until(keeps_to_it, "no more than its part")
+            until(keeps_to_it, "no more than its part", 60)
             assert means == "signals" or "cpu" in how
         # It may go on, and nothing of it is left.
         assert psutil.Process(process.pid).status() != psutil.STATUS_STOPPED
