@@ -67,7 +67,8 @@ def _main(given: list[str]) -> int:
     )
     commands.add_parser(
         "trace",
-        help="report: show where the recorded requests spent their time, and what failed",
+        help="report, slowest, failed, waterfall: show where the recorded requests and commands spent their time, and "
+        "what failed",
         add_help=False,
     )
     completion = commands.add_parser("completion", help="print a script with which bash or zsh complete fastio's words")

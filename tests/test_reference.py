@@ -50,7 +50,10 @@ def test_each_patch_is_in_the_table_and_explained() -> None:
     assert "CPython 3.14, and later" in found["``green_buffers``"]
 
 
-@pytest.mark.parametrize("command", ["fastio status", "fastio run", "fastio fingerprint add", "fastio trace report"])
+@pytest.mark.parametrize(
+    "command",
+    ["fastio status", "fastio run", "fastio fingerprint add", "fastio trace report", "fastio trace waterfall"],
+)
 def test_each_option_of_a_command_is_there(command: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", *command.split(), "--help"], capture_output=True, text=True, check=True

@@ -134,9 +134,9 @@ class World:
         controller = server.begin(now, "glance.image_data.download", inner, thread)
         now += self.delay(3)
         store = server.begin(now, "store.swift.get", controller, thread)
-        child = server.begin(now + 1000, "subprocess.communicate", store, thread, program="dog")
+        child = server.begin(now + 1000, "subprocess.command", store, thread, program="dog")
         now += self.delay(5)
-        server.end(now - 1000, child, "subprocess.communicate", store, thread, bytes=100, code=0)
+        server.end(now - 1000, child, "subprocess.command", store, thread, bytes=100, code=0)
         if error:
             failed = {"outcome": "error", "error": error}
             server.end(now, store, "store.swift.get", controller, thread, **failed)

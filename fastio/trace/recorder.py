@@ -415,6 +415,8 @@ def _system() -> _System:
 
 #: The recorder that is on; None while tracing is off.
 active: Recorder | None = None
+#: Called before recording ends, by those who may have something left to record.
+before_end: list[Callable[[], None]] = []
 _hooked = False
 
 
@@ -439,6 +441,9 @@ def start(directory: str, limits: Limits) -> None:
 def stop() -> None:
     """Record no more."""
     global active
+    if active is not None:
+        for call in before_end:
+            call()
     recorder, active = active, None
     if recorder is not None:
         recorder.end()

@@ -265,6 +265,9 @@ def name(value: str) -> Harmless:
 def program(args: Any) -> Harmless:
     """The name of the program that a child process runs, from the ``args`` of its Popen; no arguments."""
     whole = isinstance(args, (str, bytes, os.PathLike))
+    if not (whole or isinstance(args, (list, tuple))):
+        # What can be iterated over only once is Popen's.
+        return Harmless(MASK)
     first = os.fsdecode(args if whole else next(iter(args), ""))
     if _is_program(first):
         return Harmless(os.path.basename(first))

@@ -28,7 +28,7 @@ except ImportError:
 #: ns of the clock that events have
 now = _monotonic
 
-OK, ERROR, ABORTED = map(redaction.Harmless, ("ok", "error", "aborted"))
+OK, ERROR, ABORTED, UNKNOWN = map(redaction.Harmless, ("ok", "error", "aborted", "unknown"))
 
 
 class Span:

@@ -321,7 +321,8 @@ COMPOSITION = {
     "eventlet.green.subprocess:Popen._communicate": [
         "green_communicate", "fix_input_items", "fix_input_resume", "fix_closed_stdin",
     ],
-    "eventlet.green.subprocess:Popen._execute_child": ["oslo_spawn", "fix_green_exceptions"],
+    "eventlet.green.subprocess:Popen._execute_child": ["oslo_spawn", "fix_green_exceptions", "trace_subprocess"],
+    "eventlet.green.subprocess:Popen.wait": ["green_wait", "trace_subprocess"],
     "eventlet.wsgi:HttpProtocol.handle_one_response": ["green_wsgi_chunked", "glance_sendfile"],
     "glance.api.middleware.cache:CacheFilter._process_v2_request": ["glance_sendfile", "glance_slow_clients"],
     "glance.api.middleware.cache:CacheFilter.get_from_cache": [
@@ -346,6 +347,8 @@ COMPOSITION = {
     "glance_store._drivers.vmware_datastore:Store.get": ["image_fairness", "trace_stores"],
     "glance_store.common.utils:chunkiter": ["store_vmware", "image_chunks"],
     "subprocess:Popen._communicate": ["communicate", "fix_input_items", "fix_input_resume", "fix_closed_stdin"],
+    "subprocess:Popen._execute_child": ["oslo_spawn", "trace_subprocess"],
+    "subprocess:Popen._wait": ["wait", "trace_subprocess"],
     "urllib3.connection:HTTPConnection.request": ["urllib3_blocks", "urllib3_sendfile"],
 }  # fmt: skip
 

@@ -73,7 +73,7 @@ def test_on_and_off(tmp_path: pathlib.Path) -> None:
     assert all(after[key] is value for key, value in before.items())
     found = traces.events(directory)
     assert [(event.kind, event.name) for event in found] == [
-        ("B", "subprocess.communicate"), ("E", "subprocess.communicate"),
+        ("B", "subprocess.command"), ("E", "subprocess.command"),
     ]  # fmt: skip
 
 
@@ -89,7 +89,7 @@ def test_with_the_patches_that_replace_what_it_calls(tmp_path: pathlib.Path) -> 
         done = subprocess.run(["cat"], input=data, capture_output=True, check=True)
         assert done.stdout == data
         fastio.unpatch()
-        (end,) = traces.ends(directory, "subprocess.communicate")
+        (end,) = traces.ends(directory, "subprocess.command")
         assert end["bytes"] == 2 << 20
         assert end["program"] == "cat"
         assert (end["code"], end["outcome"]) == (0, "ok")
@@ -166,7 +166,7 @@ def test_fastio_run(tmp_path: pathlib.Path) -> None:
     directory = tmp_path / "trace"
     command = [sys.executable, "-m", "fastio", "run", "--trace", str(directory), "--", str(script)]
     subprocess.run(command, check=True, cwd=ROOT, env=environment, timeout=60)
-    (end,) = traces.ends(directory, "subprocess.communicate")
+    (end,) = traces.ends(directory, "subprocess.command")
     assert (end["program"], end["outcome"]) == ("echo", "ok")
     assert traces.read(directory)[0].head["program"] == traces.read(directory)[0].head["component"] == "script.py"
     elsewhere = "import os, subprocess; os.chdir('/'); "
@@ -174,7 +174,7 @@ def test_fastio_run(tmp_path: pathlib.Path) -> None:
     environment["PYTHONPATH"] = str(ROOT)
     command[5] = "relative"
     subprocess.run(command, check=True, cwd=tmp_path, env=environment, timeout=60)
-    assert traces.ends(tmp_path / "relative", "subprocess.communicate")
+    assert traces.ends(tmp_path / "relative", "subprocess.command")
     command[5] = "/dev/null"
     done = subprocess.run(command, cwd=ROOT, env=environment, timeout=60, capture_output=True, text=True)
     assert done.returncode == 2

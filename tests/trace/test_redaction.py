@@ -108,15 +108,17 @@ class Popen:
     """What the instrumentation of subprocess sees."""
 
     def __init__(self, args: Any, error: BaseException | None = None) -> None:
-        self.args, self.error, self.returncode = args, error, 1
+        self.args, self.error = args, error
+        self.returncode: int | None = None
 
     def communicate(self, input: Any = None, timeout: float | None = None) -> Any:
+        self.returncode = 1
         if self.error is not None:
             raise self.error
         return b"", b""
 
 
-communicate = trace_subprocess.make(Popen.communicate, None)
+communicate = trace_subprocess.make_communicate(Popen.communicate, None)
 
 
 class Answer:
@@ -330,7 +332,7 @@ def test_nothing_of_a_real_command_s_arguments(tmp_path: pathlib.Path) -> None:
             subprocess.run(["sh", "-c", "sleep 30; :", secret], capture_output=True, timeout=0.1)
     (path,) = tmp_path.iterdir()
     assert secret not in path.read_text()
-    ends = traces.ends(tmp_path, "subprocess.communicate")
+    ends = traces.ends(tmp_path, "subprocess.command")
     assert [(end["program"], end.get("error", "")) for end in ends][:3] == [
         ("echo", ""), ("sh", ""), ("sh", "TimeoutExpired: timed out after 0.1 seconds"),
     ]  # fmt: skip

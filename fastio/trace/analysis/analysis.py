@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fastio.trace.analysis import clocks, components, failures, messages, reading, resources, rules
+from fastio.trace.analysis import clocks, commands, components, failures, messages, reading, resources, rules
 from fastio.trace.analysis.clocks import Alignment
 from fastio.trace.analysis.failures import Failure, Group
 from fastio.trace.analysis.messages import Impossible, Message
-from fastio.trace.analysis.model import Trace, TraceError
+from fastio.trace.analysis.model import Span, Trace, TraceError
 from fastio.trace.analysis.requests import ABORTED, FAILED, OK, TRUNCATED, Request, requests
 from fastio.trace.analysis.resources import Use
 
@@ -28,6 +28,8 @@ class Analysis:
     alignment: Alignment
     impossible: list[Impossible]
     requests: list[Request]
+    #: the spans of all commands, in the order of their beginnings
+    commands: list[Span]
     failures: list[Failure]
     groups: list[Group]
     #: the category of each request that failed, by its ``id()``
@@ -58,6 +60,13 @@ class Analysis:
             found.setdefault(each.kind.name, []).append(each)
         return dict(sorted(found.items(), key=lambda item: (-len(item[1]), item[0])))
 
+    def programs(self) -> dict[str, list[Span]]:
+        """The commands by the name of their program, in the order in which each was first run."""
+        found: dict[str, list[Span]] = {}
+        for each in self.commands:
+            found.setdefault(commands.program(each), []).append(each)
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as ``--json`` prints it; times are in seconds."""
         return {
@@ -72,6 +81,7 @@ class Analysis:
                 "residual_s": self.alignment.residual / 1e9,
             },
             "kinds": {name: _kind(own) for name, own in self.kinds().items()},
+            "commands": {name: _program(own) for name, own in self.programs().items()},
             "components": {
                 str(level): {name: time / 1e9 for name, time in times.items()}
                 for level, (_, times) in component_times(self.requests).items()
@@ -108,6 +118,7 @@ def analyse(paths: Iterable[str | Path], own_rules: Path | None = None) -> Analy
         alignment,
         messages.impossible(trace, sent),
         found,
+        commands.commands(trace),
         failed,
         failures.groups(failed),
         failures.causes(found, failed),
@@ -175,6 +186,14 @@ def _kind(own: Sequence[Request]) -> dict[str, Any]:
         "states": {
             state: {"count": len(figures), **_percentiles(figures)} for state, figures in state_times(own).items()
         },
+    }
+
+
+def _program(own: Sequence[Span]) -> dict[str, Any]:
+    return {
+        "commands": len(own),
+        "failed": sum(map(commands.failed, own)),
+        "seconds": _percentiles([span.duration for span in own if span.whole]),
     }
 
 

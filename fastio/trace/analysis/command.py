@@ -1,21 +1,23 @@
-"""``fastio trace report``: what became of the requests in the files of a trace, and where their time went."""
+"""``fastio trace``: what became of the requests and commands in the files of a trace, and where their time went."""
 
 import argparse
 import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from fastio import page
 from fastio.arguments import Parser
 from fastio.terminal import Terminal
-from fastio.trace.analysis import otlp, perfetto, views
+from fastio.trace.analysis import lists, otlp, perfetto, views
 from fastio.trace.analysis.analysis import Analysis, analyse
 from fastio.trace.analysis.model import TraceError
 
 #: Problems that are printed one by one; the report has all of them.
 MOST_PRINTED = 20
+#: Rows of a list, unless others are asked for.
+MOST_LISTED = 20
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -25,6 +27,14 @@ def main(arguments: Sequence[str]) -> int:
     """
     chosen = parser().parse_args(arguments)
     analysis = analyse(chosen.directory, chosen.rules)
+    if chosen.command == "report":
+        _report(analysis, chosen)
+    else:
+        _list(analysis, chosen)
+    return _warn(analysis)
+
+
+def _report(analysis: Analysis, chosen: argparse.Namespace) -> None:
     _export(analysis, chosen)
     if chosen.json:
         print(json.dumps(analysis.to_dict(), indent=2))
@@ -33,7 +43,23 @@ def main(arguments: Sequence[str]) -> int:
         print(page.markdown(views.title(analysis), shown, lead=views.lead(analysis)), end="")
     else:
         show(analysis, chosen.request)
-    return _warn(analysis)
+
+
+def _list(analysis: Analysis, chosen: argparse.Namespace) -> None:
+    found = lists.works(analysis)
+    if chosen.command == "slowest":
+        parts = lists.slowest(found, chosen.most)
+    elif chosen.command == "failed":
+        parts = lists.failures(found, chosen.most)
+    elif chosen.request is not None:
+        parts = [part for request in analysis.request(chosen.request) for part in lists.waterfall_of(request)]
+    else:
+        parts = lists.waterfall(found, chosen.most)
+    if chosen.markdown:
+        print(page.markdown(views.title(analysis), [page.Section(chosen.command.capitalize(), parts)]), end="")
+    else:
+        for part in parts:
+            _show(part, Terminal(), "note")
 
 
 def _export(analysis: Analysis, chosen: argparse.Namespace) -> None:
@@ -70,7 +96,33 @@ def parser() -> Parser:
     style = report.add_mutually_exclusive_group()
     style.add_argument("--markdown", action="store_true", help="print the report as Markdown")
     style.add_argument("--json", action="store_true", help="print the figures as JSON, for programs")
+    _add_list(commands, "slowest", "list the requests and commands that took longest")
+    _add_list(commands, "failed", "list the requests and commands that failed, and why")
+    waterfall = _add_list(commands, "waterfall", "show when each request and each command ran")
+    waterfall.add_argument("--request", metavar="ID", help="show the spans of this request")
     return parser
+
+
+def _add_list(commands: Any, name: str, what: str) -> argparse.ArgumentParser:
+    added: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=what,
+        description=f"Reads the same files as `fastio trace report`, to {what}. The exit status is 1 if some of the "
+        "data could not be read or cannot be true.",
+    )
+    added.add_argument("directory", nargs="+", type=Path, metavar="DIR", help="directories with trace files, or files")
+    added.add_argument(
+        "--most", type=_number, default=MOST_LISTED, metavar="N", help=f"rows of the list; {MOST_LISTED} by default"
+    )
+    added.add_argument("--rules", type=Path, metavar="FILE", help="TOML with kinds and categories of your own")
+    added.add_argument("--markdown", action="store_true", help="print the list as Markdown")
+    return added
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; allowed is a whole number from 1 on")
+    return int(text)
 
 
 def show(analysis: Analysis, chosen: str | None = None, stream: TextIO | None = None) -> None:

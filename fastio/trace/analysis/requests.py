@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from fastio.trace.analysis.commands import outlasts
 from fastio.trace.analysis.messages import CALLER, is_server
 from fastio.trace.analysis.model import Process, Span, Trace
 from fastio.trace.analysis.rules import NEW, Kind, Rules
@@ -120,7 +121,10 @@ class _Inside:
                     self._below.setdefault((id(process), span.parent or 0), []).append(span)
 
     def below(self, root: Span) -> Iterator[Span]:
-        """``root`` and all that is within it, but for what is within another request of a server."""
+        """``root`` and all that is within it.
+
+        Not what is within another request of a server, and not a command that goes on in the background.
+        """
         seen: set[int] = set()
         left = [root]
         while left:
@@ -130,7 +134,7 @@ class _Inside:
                 seen.add(id(span))
                 yield span
                 inner = self._below.get((id(span.process), span.number), ())
-                left += [each for each in inner if not is_server(each)]
+                left += [each for each in inner if not (is_server(each) or outlasts(each, root))]
 
     def loose(self) -> dict[str, list[Span]]:
         """Outermost spans that are no requests, but tell to which one they belong, by its id."""

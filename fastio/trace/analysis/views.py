@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from fastio import page
 from fastio.tables import EMPTY, number
-from fastio.trace.analysis import charts, components
+from fastio.trace.analysis import charts, commands, components
 from fastio.trace.analysis.analysis import (
     OUTCOMES,
     PERCENTILES,
@@ -32,15 +32,14 @@ def lead(analysis: Analysis) -> list[page.Part]:
     counts = analysis.trace.counts
     bad = outcomes[FAILED] + outcomes[ABORTED]
     said = ", ".join(f"{outcomes[each]} {each}" for each in OUTCOMES if outcomes[each])
-    commands = _commands_run(analysis)
-    failed = sum(map(_command_failed, commands))
-    about = [f"{_count(len(analysis.requests), 'request')}: {said}"] if analysis.requests else []
-    about += [f"{_count(len(commands), 'command')}: {len(commands) - failed} ok, {failed} failed"] if commands else []
+    ran, failed = len(analysis.commands), sum(map(commands.failed, analysis.commands))
+    about = [f"{count(len(analysis.requests), 'request')}: {said}"] if analysis.requests else []
+    about += [f"{count(ran, 'command')}: {ran - failed} ok, {failed} failed"] if ran else []
     text = "; ".join(about) or "no requests and no commands"
     tone = "" if not about else "bad" if bad or failed else "good"
     notes = [
-        f"{_count(counts['events'], 'event')} of {_count(counts['processes'], 'process', 'processes')} on "
-        f"{_count(counts['hosts'], 'host')}, in {_count(counts['files'], 'file')}",
+        f"{count(counts['events'], 'event')} of {count(counts['processes'], 'process', 'processes')} on "
+        f"{count(counts['hosts'], 'host')}, in {count(counts['files'], 'file')}",
     ]
     if counts["lost events"]:
         notes.append(f"{counts['lost events']} events were lost while recording: what is missing may be among them")
@@ -213,30 +212,19 @@ def _states(analysis: Analysis) -> list[page.Part]:
 # Commands.
 
 
-def _commands_run(analysis: Analysis) -> list[Span]:
-    return [span for span in analysis.trace.spans() if span.name == "subprocess.communicate"]
-
-
-def _command_failed(span: Span) -> bool:
-    return bool(span.values.get("code")) or span.values.get("outcome") == "error"
-
-
 def _commands(analysis: Analysis) -> list[page.Part]:
-    """The programs that were run through ``communicate()``, and how they ended."""
-    programs: dict[str, list[Span]] = {}
-    for span in _commands_run(analysis):
-        programs.setdefault(str(span.values.get("program", EMPTY)), []).append(span)
+    """The programs that were run, and how they ended."""
     rows = []
-    for program, own in programs.items():
+    for program, own in analysis.programs().items():
         codes = Counter(span.values["code"] for span in own if span.values.get("code"))
         ends = ", ".join(f"{code} ({count})" for code, count in codes.most_common())
         times = [span.duration for span in own if span.whole]
-        rows.append([program, str(len(own)), str(sum(map(_command_failed, own))), ends, *_percentile_cells(times)])
+        rows.append([program, str(len(own)), str(sum(map(commands.failed, own))), ends, *_percentile_cells(times)])
     head = ["program", "commands", "failed", "exit statuses but 0", *_percentile_heads()]
     return [page.Table("Commands by program", head, rows)] if rows else []
 
 
-def _count(number: int, noun: str, plural: str = "") -> str:
+def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
@@ -245,8 +233,8 @@ def _count(number: int, noun: str, plural: str = "") -> str:
 
 def _errors(analysis: Analysis) -> list[page.Part]:
     if not analysis.groups:
-        failed = sum(map(_command_failed, _commands_run(analysis)))
-        return [page.Text(f"No errors, but {_count(failed, 'command')} failed, see above." if failed else "No errors.")]
+        failed = sum(map(commands.failed, analysis.commands))
+        return [page.Text(f"No errors, but {count(failed, 'command')} failed, see above." if failed else "No errors.")]
     causes = Counter(analysis.causes.values())
     rows = [
         [g.component, g.template, g.category, str(g.count), str(g.recovered or EMPTY), g.request or EMPTY]
@@ -335,7 +323,7 @@ def timeline(request: Request) -> page.Table:
     entries: list[tuple[int, int, list[str]]] = []
     for stay in request.stays:
         entries.append((stay.start, 0, [f"state: {stay.state}", EMPTY, _ms(stay.duration), "", ""]))
-    depth = _depths(request)
+    depth = depths(request)
     for order, span in enumerate(request.spans, 1):
         indent = "\u2007" * 2 * depth[id(span)]
         length = _ms(span.finish - span.start) if span.whole else "no end" if span.end is None else "no beginning"
@@ -349,7 +337,7 @@ def timeline(request: Request) -> page.Table:
     return page.Table(f"{request.title}: {request.outcome}{status}, {_ms(request.duration)} ms", head, rows, notes)
 
 
-def _depths(request: Request) -> dict[int, int]:
+def depths(request: Request) -> dict[int, int]:
     """How far within others each span is; what a server does is within its client's request."""
     depths: dict[int, int] = {}
     for span in request.spans:

@@ -1,31 +1,169 @@
-"""``trace_subprocess``: ``Popen.communicate()``, natively and under eventlet, as ``subprocess.communicate``.
+"""``trace_subprocess``: each command that ``subprocess`` runs, natively and under eventlet, as ``subprocess.command``.
+
+The span begins before the command is started, and ends when its exit status is known: with ``communicate()`` or
+``wait()``. What ``poll()`` finds is seen with the next command, or when the trace ends; a command whose ``Popen`` is
+forgotten before has no exit status, and the outcome ``unknown``. A command that is already running when the trace
+begins is recorded from its ``communicate()`` on.
 
 Of the command, only the program's name is recorded, because arguments may be secret. For a command of a shell it is
 ``sh``.
 """
 
+import functools
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 from fastio.patches.subprocess import _popen
-from fastio.patching.registry import Layer, Patch
-from fastio.trace import redaction, spans
+from fastio.patching.registry import Layer, Patch, Target
+from fastio.trace import recorder, redaction, spans
+from fastio.trace.spans import current
 
 
-def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
+class _Command:
+    """A command that is running, as far as is known."""
+
+    __slots__ = ("span", "_key", "_recorder", "_popen", "_calls", "_failing", "_sent")
+
+    def __init__(self, popen: Any) -> None:
+        self.span = spans.begin("subprocess.command", program=_program(popen))
+        self._key = id(popen)
+        self._recorder = recorder.active
+        # Nothing of the Popen is kept: it has to be forgotten as without us.
+        self._popen = weakref.ref(popen, functools.partial(_forgotten, self._key))
+        #: an element for each call that is under way: threads may add and remove them at any moment
+        self._calls: list[None] = []
+        #: whether the last exchange has raised an exception
+        self._failing = False
+        self._sent = 0
+
+    def during(self, call: Callable[[], Any]) -> Any:
+        """What ``call`` returns, which may learn the exit status; what the hub waits for meanwhile is the command's."""
+        before = current.get()
+        current.set(self.span)
+        self._calls.append(None)
+        try:
+            return call()
+        finally:
+            self._calls.pop()
+            current.set(before)
+            self.end_if_over()
+
+    def start(self, call: Callable[[], Any]) -> Any:
+        """What ``call`` returns, which starts the command, or raises the reason why it cannot."""
+        try:
+            return call()
+        except BaseException as error:
+            # Upstream gives the Popen an exit status, which is none of the command's.
+            self.span.note(error)
+            self.end(spans.ERROR)
+            raise
+
+    def exchange(self, popen: Any, call: Callable[[], Any], given: Any) -> Any:
+        """What ``call`` returns, the ``communicate()`` that sends ``given``."""
+        self._failing = False
+        try:
+            found = call()
+        except BaseException as error:
+            self._failing = True
+            self.span.note(error)
+            raise
+        # After a time-out the input is not given again.
+        self._sent += len(given) if given else 0
+        self.span.values["bytes"] = self._sent + sum(len(data) for data in found if data)
+        self.span.values["chunks"] = _chunks(popen)
+        return found
+
+    def end_if_over(self) -> None:
+        """End if the exit status is known, and no call is under way that has something to add."""
+        code = getattr(self._popen(), "returncode", None)
+        if code is not None and not self._calls and not self.span.ended:
+            if type(code) is int:
+                self.span.values["code"] = code
+            self.end(spans.OK)
+
+    def end(self, outcome: str) -> None:
+        _running.pop(self._key, None)
+        if recorder.active is not self._recorder:
+            # The beginning is in the files of another process, or of an earlier trace.
+            return
+        values = self.span.values
+        if "error" in values and values.get("code") == 0 and not self._failing:
+            # A time-out, after which the program was waited for again.
+            values["recovered"] = values.pop("error")
+        self.span.end(spans.ERROR if "error" in values else outcome)
+
+
+#: By the ``id()`` of their Popen, which gets no attribute that others could see.
+_running: dict[int, _Command] = {}
+
+
+def _begin(popen: Any) -> _Command:
+    _look()
+    command = _running[id(popen)] = _Command(popen)
+    return command
+
+
+def _look() -> None:
+    """End what ``poll()`` has found to be over."""
+    for command in list(_running.values()):
+        command.end_if_over()
+
+
+def _forgotten(key: int, popen: object) -> None:
+    command = _running.get(key)
+    if command is not None:
+        command.end(spans.UNKNOWN)
+
+
+recorder.before_end.append(_look)
+
+
+def make_execute_child(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
+    """The wrapper of ``Popen._execute_child``."""
+
+    def _execute_child(self: Any, args: Any, *more: Any, **named: Any) -> Any:
+        # The green class may have this from a class that is patched as well.
+        if not spans.is_on() or id(self) in _running:
+            return wrapped(self, args, *more, **named)
+        command = _begin(self)
+        return command.during(lambda: command.start(lambda: wrapped(self, args, *more, **named)))
+
+    return _execute_child
+
+
+def make_wait(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
+    """The wrapper of ``Popen._wait``, and of what eventlet has instead: ``wait``."""
+
+    def wait(self: Any, *args: Any, **kwargs: Any) -> Any:
+        command = _running.get(id(self))
+        if command is None:
+            return wrapped(self, *args, **kwargs)
+        return command.during(lambda: wrapped(self, *args, **kwargs))
+
+    return wait
+
+
+def make_communicate(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``Popen.communicate``."""
 
     def communicate(self: Any, input: Any = None, timeout: float | None = None) -> Any:
-        if not spans.is_on():
+        command = _running.get(id(self))
+        # One that has ended is recorded already.
+        if command is None and (not spans.is_on() or self.returncode is not None):
             return wrapped(self, input, timeout)
-        with spans.begin("subprocess.communicate", program=redaction.program(self.args)) as span:
-            found = wrapped(self, input, timeout)
-            span.values["bytes"] = sum(len(data) for data in (input, *found) if data)
-            span.values["chunks"] = _chunks(self)
-            span.values["code"] = self.returncode
-            return found
+        command = command or _begin(self)
+        return command.during(lambda: command.exchange(self, lambda: wrapped(self, input, timeout), input))
 
     return communicate
+
+
+def _program(popen: Any) -> redaction.Harmless:
+    try:
+        return redaction.program(popen.args)
+    except Exception:
+        # What is no command at all, upstream's code complains of.
+        return redaction.Harmless(redaction.MASK)
 
 
 def _chunks(popen: Any) -> int:
@@ -34,17 +172,26 @@ def _chunks(popen: Any) -> int:
     return sum(len([1 for chunk in chunks if chunk]) for chunks in kept.values()) if kept else 1
 
 
-_CONTRACT = """
+_EXECUTE_CHILD = "def _execute_child(self, args, *_): ..."
+_COMMUNICATE = """
     def communicate(self, input=None, timeout=None):
         return stdout, stderr
 """
 
 PATCH = Patch(
     __name__,
-    summary="subprocess: what is exchanged with a child, and how long it takes",
+    summary="subprocess: each command, how it ended and what was exchanged with it",
     layer=Layer.TRACE,
     targets=(
-        _popen.native_target(make, "communicate", (), _CONTRACT),
-        _popen.green_target(make, "communicate", (), _CONTRACT),
+        _popen.native_target(make_execute_child, "_execute_child", (), _EXECUTE_CHILD),
+        _popen.native_target(make_wait, "_wait", (), "def _wait(self, timeout): ..."),
+        _popen.native_target(make_communicate, "communicate", (), _COMMUNICATE),
+        _popen.green_target(make_execute_child, "_execute_child", (), _EXECUTE_CHILD),
+        Target(
+            "eventlet.green.subprocess:Popen.wait",
+            make_wait,
+            contract="def wait(self, timeout=None, *_): ...",
+        ),
+        _popen.green_target(make_communicate, "communicate", (), _COMMUNICATE),
     ),
 )

@@ -1,6 +1,8 @@
-"""``fastio trace report`` from the outside: what it prints and writes, and its exit status."""
+"""``fastio trace`` from the outside: what it prints and writes, and its exit status."""
 
 import json
+import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -8,8 +10,8 @@ import sys
 import pytest
 
 from benchmarks.tools.synthetic import BEGIN, HOSTS, MS, Host, Process, World
-from fastio import cli
-from fastio.trace.analysis import charts, views
+from fastio import cli, page
+from fastio.trace.analysis import charts, lists, views
 from fastio.trace.analysis.analysis import analyse
 from tests import widths
 
@@ -30,8 +32,8 @@ def _libraries():
         pytest.importorskip(name, reason=f"{name} is not installed")
 
 
-def run(capsys, *arguments):
-    status = cli.main(["trace", "report", *map(str, arguments)])
+def run(capsys, *arguments, command="report"):
+    status = cli.main(["trace", command, *map(str, arguments)])
     captured = capsys.readouterr()
     return status, captured.out, captured.err
 
@@ -153,8 +155,8 @@ def test_one_host_needs_no_scipy(capsys, monkeypatch, tmp_path):
 def test_commands_count_and_their_failures_are_shown(capsys, tmp_path):
     process = Process(Host("api"), 1, "tool")
     for number, code in enumerate((0, 3, 3)):
-        span = process.begin(BEGIN + number * MS, "subprocess.communicate", program="qemu-img")
-        process.end(BEGIN + (number + 1) * MS, span, "subprocess.communicate", code=code)
+        span = process.begin(BEGIN + number * MS, "subprocess.command", program="qemu-img")
+        process.end(BEGIN + (number + 1) * MS, span, "subprocess.command", code=code)
     process.write(tmp_path)
     status, out, _ = run(capsys, tmp_path)
     assert status == 0
@@ -162,6 +164,126 @@ def test_commands_count_and_their_failures_are_shown(capsys, tmp_path):
     (row,) = [line for line in out.splitlines() if line.startswith("qemu-img")]
     assert row.split()[:5] == ["qemu-img", "3", "2", "3", "(2)"]
     assert "No errors, but 2 commands failed" in out
+
+
+PROGRAM = """
+import os, subprocess
+reader, writer = os.pipe()
+subprocess.run(["cat"], input=b"x" * 1000, stdout=subprocess.PIPE)
+subprocess.call(["sh", "-c", "exit 3"])
+try:
+    subprocess.run(["sh", "-c", "read line"], stdin=reader, timeout=0.05)
+except subprocess.TimeoutExpired:
+    pass
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """The trace of a program that has no requests, only commands."""
+    directory = tmp_path_factory.mktemp("program")
+    script = directory / "tool.py"
+    script.write_text(PROGRAM)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("FASTIO", "TEST_"))}
+    command = [sys.executable, "-m", "fastio", "run", "--trace", str(directory / "trace"), "--", str(script)]
+    subprocess.run(command, check=True, env=environment, timeout=60, cwd=pathlib.Path(cli.__file__).parent.parent)
+    return directory / "trace"
+
+
+def test_a_program_that_only_runs_commands_is_reported(program, capsys):
+    status, out, err = run(capsys, program)
+    assert (status, err) == (0, "")
+    assert out.startswith("3 commands: 1 ok, 2 failed\n")
+    assert "requests" not in out.partition("\n")[0]
+    status, out, _ = run(capsys, program, "--json")
+    found = json.loads(out)["commands"]
+    assert {name: (of["commands"], of["failed"]) for name, of in found.items()} == {"cat": (1, 0), "sh": (2, 2)}
+
+
+def test_the_slowest_commands_come_first(program, capsys):
+    status, out, _ = run(capsys, program, command="slowest")
+    assert status == 0
+    assert "The slowest 3 of 3 commands" in out
+    _, one, _ = run(capsys, program, "--most", "1", command="slowest")
+    assert "The slowest 1 of 3 commands" in one
+    works = lists.works(analyse([program]))
+    assert [work.what for work in works] == ["cat", "sh", "sh"]
+    assert works[0].bytes == 2000
+    (table,) = views.tables([page.Section("", lists.slowest(works, 3))])
+    times = [work.duration for work in works]
+    assert [row[2] for row in table.rows] == [views.number(each / 1e6) for each in sorted(times, reverse=True)]
+
+
+def test_the_commands_that_failed_and_why(program, capsys):
+    status, out, _ = run(capsys, program, command="failed")
+    assert status == 0
+    assert "Failed: 2 commands, of 3 commands" in out
+    assert "exit status 3" in out
+    assert re.search(r"TimeoutExpired: timed out after 0\.0\d+ seconds, killed by signal 9", out)
+    _, out, _ = run(capsys, program, "--most", "1", command="failed")
+    assert "and 1 before them" in out
+
+
+def test_when_each_command_ran(program, capsys):
+    status, out, _ = run(capsys, program, command="waterfall")
+    assert status == 0
+    assert "Waterfall of 3 commands" in out
+    bars = re.findall(r"[·█]+", out)
+    assert len(bars) == 3 and all(len(bar) == 32 and "█" in bar for bar in bars)
+    # One after the other.
+    assert [bar.index("█") for bar in bars] == sorted(bar.index("█") for bar in bars)
+    status, out, _ = run(capsys, program, "--most", "2", "--markdown", command="waterfall")
+    assert out.startswith("# Trace of tool.py") and "and 1 after them" in out
+
+
+def test_requests_are_in_the_lists_as_well(directory, capsys):
+    _, out, _ = run(capsys, directory, command="failed")
+    # What the synthetic servers' own requests run is part of them.
+    assert "Failed: 1 request, of 26 requests and 13 commands" in out and "disk full" in out
+    _, out, _ = run(capsys, directory, "--most", "100", command="waterfall")
+    assert "Waterfall of 26 requests\n" in out
+    request = next(each for each in analyse([directory]).requests if each.kind.name == "download")
+    _, out, _ = run(capsys, directory, "--request", request.id, command="waterfall")
+    assert f"Waterfall of download {request.id}" in out
+    assert "subprocess.command" in out and "dog" in out
+    status, _, err = run(capsys, directory, "--request", "req-none", command="waterfall")
+    assert status == 2 and "there is no such request" in err
+
+
+def test_a_command_that_goes_on_is_no_part_of_the_request(tmp_path):
+    process = Process(Host("api"), 1, "glance-api")
+    outer = process.begin(BEGIN, "glance.request")
+    for ended in (2, 9):
+        span = process.begin(BEGIN + MS, "subprocess.command", outer, program="dog")
+        process.end(BEGIN + ended * MS, span, "subprocess.command", outer, code=0)
+    process.end(BEGIN + 5 * MS, outer, "glance.request", status=200)
+    process.write(tmp_path)
+    analysis = analyse([tmp_path])
+    (request,) = analysis.requests
+    assert request.duration == 5 * MS
+    assert len(request.spans) == 2
+    assert [work.inside for work in lists.works(analysis) if work.command] == [True, False]
+
+
+def test_nothing_failed(tmp_path, capsys):
+    process = Process(Host("api"), 1, "tool")
+    span = process.begin(BEGIN, "subprocess.command", program="dog")
+    process.end(BEGIN + MS, span, "subprocess.command", code=0)
+    process.begin(BEGIN + 2 * MS, "subprocess.command", program="dog")
+    process.write(tmp_path)
+    _, out, _ = run(capsys, tmp_path, command="failed")
+    assert out == "Nothing failed: 2 commands.\n"
+    _, out, _ = run(capsys, tmp_path, command="slowest")
+    # The other one has no end.
+    assert "The slowest 1 of 1 command" in out
+
+
+@pytest.mark.parametrize("most", ["0", "-1", "many", "1.5", "²", ""])
+def test_a_bad_number_of_rows_names_itself(program, capsys, most):
+    with pytest.raises(SystemExit) as caught:
+        run(capsys, program, f"--most={most}", command="slowest")
+    assert caught.value.code == 2
+    assert f"argument --most: {most!r} is not allowed; allowed is a whole number from 1 on" in capsys.readouterr().err
 
 
 def test_what_is_missing_is_named_with_the_extra(directory, capsys, monkeypatch):
@@ -172,7 +294,11 @@ def test_what_is_missing_is_named_with_the_extra(directory, capsys, monkeypatch)
 
 
 def test_no_table_loses_anything_at_any_width(directory):
-    tables = views.tables(views.sections(analyse([directory])))
-    assert len(tables) > 5
+    analysis = analyse([directory])
+    works = lists.works(analysis)
+    parts = [*lists.slowest(works, 9), *lists.failures(works, 9), *lists.waterfall(works, 9)]
+    parts += lists.waterfall_of(analysis.requests[0])
+    tables = views.tables([*views.sections(analysis), page.Section("Lists", parts)])
+    assert len(tables) > 9
     for table in tables:
         widths.check(table)

@@ -44,7 +44,7 @@ def test_each_request_has_its_client_its_server_and_what_is_within(world, tmp_pa
         assert each.unexpected == []
         assert {span.name for span in each.spans} == {
             "client.request", "glance.request", "glance.image_data.download", "store.swift.get", "glance.body",
-            "subprocess.communicate",
+            "subprocess.command",
         }  # fmt: skip
         # On the client's clock, which has no drift and is the reference or is set by it.
         start, finish = world.truth[each.global_id]
