@@ -29,8 +29,13 @@ SHARE = MIB
 
 _SOCKET = ("socket", "socket")
 _GREEN_SOCKET = ("eventlet.greenio.base", "GreenSocket")
-#: What tempfile.NamedTemporaryFile() returns.
-_TEMPORARY = ("tempfile", "_TemporaryFileWrapper")
+#: Classes whose objects read from a file, and the attribute that has it: what tempfile.NamedTemporaryFile() returns,
+#: and what swiftclient and openstacksdk upload.
+_READERS = {
+    ("tempfile", "_TemporaryFileWrapper"): "file",
+    ("swiftclient.utils", "LengthWrapper"): "_readable",
+    ("openstack.cloud._utils", "FileSegment"): "_file",
+}
 _TLS = {("ssl", "SSLSocket"), ("eventlet.green.ssl", "GreenSSLSocket")}
 
 
@@ -49,12 +54,11 @@ def is_file(body: Any) -> bool:
 def is_at_hand(body: Any) -> bool:
     """Whether all of ``body`` can be had at once: a large block of a pipe would hold back what has arrived.
 
-    What has a descriptor has to be a regular file. Whatever has none is taken to be in memory, or to read a file.
+    That is known of memory and of regular files, and of a few objects that read from one of them.
     """
-    if type(body) is io.BytesIO or not hasattr(body, "fileno"):
-        return True
-    # No fileno() of another class is called: that of tempfile.SpooledTemporaryFile moves the data to a disk.
-    return is_file(body.file if _name(body) == _TEMPORARY else body)
+    while _name(body) in _READERS:
+        body = getattr(body, _READERS[_name(body)], None)
+    return type(body) in (io.BytesIO, Sent) or is_file(body)
 
 
 class Enlarged:

@@ -71,7 +71,7 @@ PARAMETERS: dict[str, list[dict[str, Any]]] = {
     ],
     "peers": [{"size": SIZE, "stock_green_size": 70_001, "direction": direction} for direction in ("output", "input")],
     # 13 chunks of it are SIZE.
-    "uploads": [{"size": SIZE, "body": body} for body in ("file", "object")],
+    "uploads": [{"size": SIZE, "body": body} for body in ("file", "memory")],
     "wsgi": [{"size": SIZE, "chunk": 23_077, "task": task} for task in ("length", "chunked", "sendall")],
 }  # fmt: skip
 

@@ -1,10 +1,10 @@
-"""``requests.put()`` of 1 GiB from memory, to a server that throws it away: of a file, and of an object."""
+"""``requests.put()`` of 1 GiB, to a server that throws it away: of a file, and of what is in memory already."""
 
 from benchmarks.harness.engine import Case
 from benchmarks.harness.modes import GIB, MIB
 from benchmarks.suites.uploads.workload import VARIANTS
 
-TITLES = {"file": "requests.put() of a file of 1 GiB", "object": "requests.put() of 1 GiB from an object with read()"}
+TITLES = {"file": "requests.put() of a file of 1 GiB", "memory": "requests.put() of an io.BytesIO of 1 GiB"}
 
 CASES = [
     Case(

@@ -8,38 +8,29 @@ Parameters:
 ``size``
     bytes of the file
 ``body``
-    ``"file"``: what ``open()`` returns; ``"object"``: one with ``read()`` and a length, as swiftclient sends it
+    ``"file"``: what ``open()`` returns; ``"memory"``: an ``io.BytesIO``
 ``settings``
     of fastio
 """
 
 import hashlib
+import io
 import os
 import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, BinaryIO
+from pathlib import Path
+from typing import Any
 
 from benchmarks.harness.modes import MIB, Mode, choice, enter, require, variants, warmed
 from benchmarks.harness.worker import Payload, measure, random_payload
 
 #: fastio's patches that are measured here, by the body that they are for.
-PATCHES = {"file": "urllib3_sendfile", "object": "urllib3_blocks"}
+PATCHES = {"file": "urllib3_sendfile", "memory": "urllib3_blocks"}
 
 #: Uploads a file to a port, under a path that says what becomes of it, and returns what the server has found.
 Upload = Callable[[int, str, Payload], str]
-
-
-class Length:
-    """A file of which no more is known than its length."""
-
-    def __init__(self, file: BinaryIO, size: int) -> None:
-        self._file = file
-        self.len = size
-
-    def read(self, size: int) -> bytes:
-        return self._file.read(size)
 
 
 class Server:
@@ -70,9 +61,11 @@ def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
     enter(mode, parameters)
     import requests
 
+    content = Path(payload.path).read_bytes() if body == "memory" else b""
+
     def upload(port: int, path: str, payload: Payload) -> str:
         with open(payload.path, "rb") as file:
-            data: Any = file if body == "file" else Length(file, payload.size)
+            data: Any = file if body == "file" else io.BytesIO(content)
             return requests.put(f"http://127.0.0.1:{port}/{path}", data=data).text
 
     if mode.fast:

@@ -4,10 +4,12 @@ Upstream reads a file-like body in blocks of 16 KiB (urllib3 2) or 8 KiB (urllib
 this patch, the blocks are 1 MiB. So uploads of requests, openstacksdk, openstackclient and swiftclient take fewer
 calls. What is sent is the same.
 
+This applies to regular files, to ``io.BytesIO``, and to the objects with which swiftclient and openstacksdk read a
+file. Other objects may have no more than a little now and then, which upstream sends at once.
+
 Upstream's size remains if the program has set one (``blocksize``), and if the socket has a time-out: it is for each
-block. Text, chunked bodies, those below 64 KiB, pipes, sockets and other objects with a ``fileno()`` that is not a
-regular file's stay as they are. So does a connection whose ``send()`` is not http.client's, or that prints what it
-sends (``debuglevel``).
+block. Chunked bodies and those below 64 KiB stay as they are. So does a connection whose ``send()`` is not
+http.client's, or that prints what it sends (``debuglevel``).
 """
 
 import sys
