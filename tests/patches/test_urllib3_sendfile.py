@@ -27,43 +27,30 @@ from fastio.concurrency import current, native  # noqa: E402
 from fastio.io import file_sending, uploads  # noqa: E402
 from tests.conftest import MONKEY_PATCHED  # noqa: E402
 from tests.patches.image_api import content  # noqa: E402
-from tests.patches.uploads import BLOCK, BLOCKS, KIB, MIB, OK, SENDFILE, Recorder, outcome, recorder  # noqa: E402
+from tests.patches.uploads import (  # noqa: E402
+    BLOCK,
+    BLOCKS,
+    KIB,
+    MIB,
+    OK,
+    RUNS,
+    SENDFILE,
+    Recorder,
+    compare,
+    counted,
+    outcome,
+    put,
+    recorder,
+    upstreams_block,
+)
 from tests.stores.images import Ticker  # noqa: E402
 
-#: What is in effect in a run, after a stock one.
-RUNS: list[list[str]] = [[], [BLOCKS], [SENDFILE], [BLOCKS, SENDFILE]]
 SIZES = [0, 1, BLOCK, 64 * KIB - 1, 64 * KIB, 64 * KIB + 1, 5 * BLOCK, MIB - 1, MIB, MIB + 1, MIB + BLOCK, 5 * MIB + 3]
 
 
 @pytest.fixture
 def path(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path / "file"
-
-
-def put(url: str, body: Any, length: int | None, **options: Any) -> Any:
-    """The status of what urllib3 itself sends, with a ``Content-Length`` if there is one."""
-    with urllib3.PoolManager(retries=options.pop("retries", False)) as manager:
-        headers = {} if length is None else {"Content-Length": str(length)}
-        return manager.request("PUT", url, body=body, headers=headers, **options).status
-
-
-def compare(server: Recorder, send: Callable[[], Any], runs: list[list[str]] = RUNS) -> Any:
-    """What ``send()`` returns and what arrives, which has to be the same in all runs."""
-    found = []
-    for names in runs:
-        server.requests.clear()
-        with fastio.patched(names, strict=True):
-            returned = outcome(send)
-        found.append((returned, list(server.requests)))
-    for names, each in zip(runs[1:], found[1:], strict=True):
-        assert each == found[0], names
-    counters.reset()
-    return found[0]
-
-
-def counted(name: str) -> tuple[int, int, dict[str, int]]:
-    counts = fastio.metrics().patches[name]
-    return counts.calls, counts.bytes, {str(reason): count for reason, count in counts.fallbacks.items()}
 
 
 @pytest.mark.parametrize("local", [True, False], ids=["mapped", "sendfile"])
@@ -153,7 +140,7 @@ def test_what_the_program_wrote_is_sent(tmp_path: pathlib.Path) -> None:
 def test_it_is_sent_by_the_kernel(path: pathlib.Path) -> None:
     path.write_bytes(content(5 * MIB))
     with recorder(5 * MIB) as server:
-        for names, local, first in (([SENDFILE], True, _upstreams()), ([BLOCKS, SENDFILE], False, BLOCK)):
+        for names, local, first in (([SENDFILE], True, upstreams_block()), ([BLOCKS, SENDFILE], False, BLOCK)):
             with (
                 fastio.patched(names, strict=True),
                 pytest.MonkeyPatch.context() as patch,
@@ -179,35 +166,6 @@ def test_a_green_socket(path: pathlib.Path) -> None:
         assert size >= 4 * MIB
         assert counters.yields + counters.waits >= 16
         assert ticker.ticks >= counters.yields
-
-
-@pytest.mark.parametrize("size", [MIB, 3 * MIB + 1])
-def test_large_blocks(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What swiftclient uploads is asked for a MiB."""
-    utils = pytest.importorskip("swiftclient.utils")
-    asked = []
-    upstreams = utils.LengthWrapper.read
-
-    def read(self: Any, size: int) -> bytes:
-        asked.append(size)
-        return upstreams(self, size)
-
-    monkeypatch.setattr(utils.LengthWrapper, "read", read)
-
-    def send() -> int:
-        return put(server.url, utils.LengthWrapper(io.BytesIO(content(size)), size), size)
-
-    with recorder(size) as server:
-        _, arrived = compare(server, send, [[], [BLOCKS]])
-        assert [body for _, body in arrived] == [content(size)]
-        assert set(asked) == {_upstreams(), MIB}
-        with fastio.patched(BLOCKS, strict=True):
-            send()
-            assert counted(BLOCKS) == (1, size, {})
-
-
-def _upstreams() -> int:
-    return 16384 if int(urllib3.__version__.split(".")[0]) >= 2 else 8192
 
 
 class Talking(HTTPConnection):
@@ -353,7 +311,7 @@ BODIES: dict[str, tuple[Callable[[pathlib.Path], Any], str | None, str | None]] 
 @pytest.mark.parametrize("name", list(BODIES))
 def test_bodies(name: str, path: pathlib.Path) -> None:
     make, of_blocks, of_sendfile = BODIES[name]
-    if name == "strings" and _upstreams() == 8192:
+    if name == "strings" and upstreams_block() == 8192:
         pytest.skip("the socket of http.client takes no text")
     path.write_bytes(b"0123456789abcdef" * (MIB // 16))
 
@@ -491,7 +449,7 @@ def test_a_peer_that_goes_away(names: list[str], path: pathlib.Path, ends: tuple
         assert caught.value.args == (errno.EPIPE, os.strerror(errno.EPIPE))
         if not (MONKEY_PATCHED and SENDFILE in names):
             # The block that could not be sent has been read.
-            assert file.tell() % (MIB if names == [BLOCKS] else _upstreams()) == 0
+            assert file.tell() % (MIB if names == [BLOCKS] else upstreams_block()) == 0
         assert MIB < file.tell() < 16 * MIB
     going.join(30)
 
@@ -625,8 +583,8 @@ def test_others_may_move_in_the_file(path: pathlib.Path, monkeypatch: pytest.Mon
         connection = plainly(server)
         connection.request("PUT", "/", body=file, headers={"Content-Length": str(3 * MIB)})
         connection.close()
-        assert positions[0] == _upstreams()
-        assert positions[1] > _upstreams()
+        assert positions[0] == upstreams_block()
+        assert positions[1] > upstreams_block()
         assert file.tell() == 3 * MIB
 
 

@@ -4,8 +4,11 @@ import contextlib
 import socket
 import ssl
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+import fastio
+from fastio import counters
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -13,6 +16,8 @@ MIB = 1 << 20
 BLOCK = 16 * KIB
 BLOCKS = "urllib3_blocks"
 SENDFILE = "urllib3_sendfile"
+#: What is in effect in a run, after a stock one.
+RUNS: list[list[str]] = [[], [BLOCKS], [SENDFILE], [BLOCKS, SENDFILE]]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
@@ -99,3 +104,38 @@ def outcome(call: Any) -> Any:
         return call()
     except Exception as error:
         return type(error), str(error)
+
+
+def put(url: str, body: Any, length: int | None, **options: Any) -> Any:
+    """The status of what urllib3 itself sends, with a ``Content-Length`` if there is one."""
+    import urllib3
+
+    with urllib3.PoolManager(retries=options.pop("retries", False)) as manager:
+        headers = {} if length is None else {"Content-Length": str(length)}
+        return manager.request("PUT", url, body=body, headers=headers, **options).status
+
+
+def compare(server: Recorder, send: Callable[[], Any], runs: list[list[str]] = RUNS) -> Any:
+    """What ``send()`` returns and what arrives, which has to be the same in all runs."""
+    found = []
+    for names in runs:
+        server.requests.clear()
+        with fastio.patched(names, strict=True):
+            returned = outcome(send)
+        found.append((returned, list(server.requests)))
+    for names, each in zip(runs[1:], found[1:], strict=True):
+        assert each == found[0], names
+    counters.reset()
+    return found[0]
+
+
+def counted(name: str) -> tuple[int, int, dict[str, int]]:
+    counts = fastio.metrics().patches[name]
+    return counts.calls, counts.bytes, {str(reason): count for reason, count in counts.fallbacks.items()}
+
+
+def upstreams_block() -> int:
+    """Bytes that urllib3 sends at a time."""
+    import urllib3
+
+    return 16384 if int(urllib3.__version__.split(".")[0]) >= 2 else 8192

@@ -183,6 +183,9 @@ def test_only_what_is_replaced_has_to_be_known() -> None:
         ("s3_singlepart", "glance_store._drivers.s3:Store._add_singlepart"),
         ("store_s3", "glance_store._drivers.s3:Store._add_multipart"),
         ("store_swift", "glance_store._drivers.swift.buffered:BufferedReader._buffer"),
+        # What stands for the body relies on how upstream reads it.
+        ("urllib3_blocks", "urllib3.connection:HTTPConnection.request"),
+        ("urllib3_sendfile", "urllib3.connection:HTTPConnection.request"),
         *((name, f"subprocess:{function}")
           for name in ("communicate", "fix_input_resume", "green_communicate")
           for function in ("_communicate_io_posix", "_flush_stdin", "_make_input_view")),

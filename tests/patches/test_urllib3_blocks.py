@@ -1,0 +1,38 @@
+"""``urllib3_blocks``: what it asks a body for. What arrives is tested together with ``urllib3_sendfile``."""
+
+import io
+from typing import Any
+
+import pytest
+
+pytest.importorskip("requests", reason="requests is not installed: pip install fastio[client]")
+pytest.importorskip("urllib3")
+
+import fastio  # noqa: E402
+from tests.patches.image_api import content  # noqa: E402
+from tests.patches.uploads import BLOCKS, MIB, compare, counted, put, recorder, upstreams_block  # noqa: E402
+
+
+@pytest.mark.parametrize("size", [MIB, 3 * MIB + 1])
+def test_large_blocks(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What swiftclient uploads is asked for a MiB."""
+    utils = pytest.importorskip("swiftclient.utils")
+    asked = []
+    upstreams = utils.LengthWrapper.read
+
+    def read(self: Any, size: int) -> bytes:
+        asked.append(size)
+        return upstreams(self, size)
+
+    monkeypatch.setattr(utils.LengthWrapper, "read", read)
+
+    def send() -> int:
+        return put(server.url, utils.LengthWrapper(io.BytesIO(content(size)), size), size)
+
+    with recorder(size) as server:
+        _, arrived = compare(server, send, [[], [BLOCKS]])
+        assert [body for _, body in arrived] == [content(size)]
+        assert set(asked) == {upstreams_block(), MIB}
+        with fastio.patched(BLOCKS, strict=True):
+            send()
+            assert counted(BLOCKS) == (1, size, {})
