@@ -57,6 +57,9 @@ QUOTED: dict[str, dict[str, list[str]]] = {
     "Offered load": {
         "1.27": ["offered_load | glance-33-shipped* | fastio | x *"],
         "93.8": ["offered_load | glance-33-shipped* | stock | operations_per_second"],
+        "1.05": ["offered_load_again | glance-33-shipped* | fastio | x *"],
+        "1.16": ["offered_load_glance32 | glance-32* | fastio | x *"],
+        "0.967": ["offered_load_again | glance-32* | fastio | x *"],
     },
     "Imports into several stores": {
         "0.212": ["min imports | Goals | glance-33-*, s | reached"],

@@ -99,7 +99,7 @@ AREAS: Mapping[str, Sequence[Row]] = {
         ),
         Row(
             "glance-api: many downloads",
-            ("concurrency* | *", "offered_load | glance-*", "slow_clients | *"),
+            ("concurrency* | *", "offered_load* | glance-*", "slow_clients | *"),
             ("glance_sendfile", "glance_slow_clients", *_STORE),
         ),
         Row(
@@ -109,7 +109,11 @@ AREAS: Mapping[str, Sequence[Row]] = {
             "p99_ms",
         ),
         Row("other requests' p99 beside uploads", _UPLOADS, ("image_fairness",), "p99_ms"),
-        Row("glanceclient: download", ("glance_client* | *",), ("glanceclient_download", "glanceclient_hashing")),
+        Row(
+            "clients: download, upload",
+            ("glance_client* | *", "uploads | *"),
+            ("glanceclient_download", "glanceclient_hashing", "urllib3_blocks", "urllib3_sendfile"),
+        ),
     ],
     "eventlet's WSGI server": [
         Row("with Content-Length", ("wsgi | length-*",), ("green_sendall",)),
