@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import fastio
+from fastio.trace import spans
 from fastio.trace.instrumentation import trace_subprocess
 from tests.conftest import MONKEY_PATCHED
 from tests.trace import traces
@@ -91,6 +92,25 @@ def test_what_communicate_exchanges(commands: Ends) -> None:
     (end,) = commands()
     assert (end["bytes"], end["code"]) == (140000, 0)
     assert ("waits" in end) is MONKEY_PATCHED
+
+
+@pytest.mark.parametrize("wiring", [{"stdout": subprocess.PIPE}, {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}])
+def test_a_command_ends_with_its_communicate_and_not_before(
+    wiring: dict[str, Any], commands: Ends, tmp_path: pathlib.Path
+) -> None:
+    """Although ``communicate()`` itself waits for it: what comes in between is not yet behind its end."""
+
+    class Own(subprocess.Popen):  # type: ignore[type-arg]
+        def wait(self, timeout: float | None = None) -> int:
+            code = super().wait(timeout)
+            spans.point("test.waited", None, {})
+            return code
+
+    assert Own(["echo", "a"], **wiring).communicate() == (b"a\n", None)
+    (end,) = commands()
+    assert (end["bytes"], end["code"]) == (2, 0)
+    found = [event.name for event in traces.events(tmp_path, "PE")]
+    assert found[-1] == "subprocess.command" and set(found[:-1]) == {"test.waited"}
 
 
 def test_a_program_that_is_not_there(commands: Ends, tmp_path: pathlib.Path) -> None:
