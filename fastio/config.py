@@ -305,6 +305,10 @@ SETTINGS = (
         "Size of all trace files of one process in bytes. Beyond this, its oldest files are deleted, and their events "
         "count as lost.",
     ),
+    Setting("trace_context", "FASTIO_TRACE_CONTEXT", False, _parse_switch,
+            "1, true, yes, on or 0, false, no, off",
+            "While there is a trace, requests that urllib3 sends, also those of requests and boto3, have the headers "
+            "traceparent and tracestate of W3C's Trace Context, so that other tracers see what belongs together."),
     Setting("profile", "FASTIO_PROFILE", "default", _parse_profile, " or ".join(PROFILES),
             "Which patches are applied without being named. The profile safe leaves out those that change more than "
             "speed, all fixes among them."),
@@ -367,6 +371,7 @@ class Settings(NamedTuple):
     trace_buffer: int
     trace_file_size: int
     trace_total_size: int
+    trace_context: bool
     profile: str
     disabled: tuple[str, ...]
     also: tuple[str, ...]

@@ -30,6 +30,7 @@ class Keywords(TypedDict, total=False):
     trace_buffer: Size
     trace_file_size: Size
     trace_total_size: Size
+    trace_context: Switch
     disabled: Names
     also: Names
     site_fingerprints: Path | None

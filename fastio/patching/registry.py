@@ -46,7 +46,7 @@ PATCHES = "fastio.patches"
 #: Folders of patches that are in force while a setting has a value, by that setting; none is imported before.
 #: The folder has ``begin(settings)``, called before its patches are applied and again with other settings, ``end()``,
 #: called once they are all taken back, and ``notes()``, what a report says besides.
-ON_DEMAND = {"trace": "fastio.trace.instrumentation"}
+ON_DEMAND = {"trace": "fastio.trace.instrumentation", "trace_context": "fastio.trace.handing_on"}
 
 #: In ``disabled``: all patches but those that a setting asks for.
 ALL = "all"

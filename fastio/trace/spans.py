@@ -34,7 +34,7 @@ OK, ERROR, ABORTED, UNKNOWN = map(redaction.Harmless, ("ok", "error", "aborted",
 class Span:
     """Something that has begun. ``end()`` may be called more often; the first call counts."""
 
-    __slots__ = ("number", "parent", "within", "name", "values", "waits", "wait_ns", "ended")
+    __slots__ = ("number", "parent", "within", "name", "values", "waits", "wait_ns", "ended", "context")
 
     def __init__(self, name: str, parent: Span | None = None, values: dict[str, Any] | None = None) -> None:
         self.number = next(_numbers)
@@ -46,6 +46,8 @@ class Span:
         self.waits = 0
         self.wait_ns = 0
         self.ended = False
+        #: a :class:`fastio.trace.context.Context`, of a request that came in with one
+        self.context: Any = None
         self.within = None if parent is None else parent.number
         event("B", self.number, self.within, name, values or {})
 

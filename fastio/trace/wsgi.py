@@ -8,7 +8,7 @@ sent.
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from fastio.trace import recorder, redaction, spans
+from fastio.trace import context, recorder, redaction, spans
 from fastio.trace.spans import Span, current
 from fastio.trace.streams import Body, Passed
 
@@ -48,7 +48,11 @@ class _Request:
         identity = redaction.request_id(environ.get("HTTP_X_OPENSTACK_REQUEST_ID"))
         if identity is not None:
             values["global"] = identity
+        part_of = context.received(environ)
+        if part_of is not None:
+            values.update(context.values(part_of))
         self.span = Span(name, None, values)
+        self.span.context = part_of
         if identity is not None:
             spans.point("message.received", self.span, {"message": identity})
 

@@ -28,6 +28,11 @@ pytestmark = everything
 IN_FORCE = {Outcome.APPLIED, Outcome.ABSENT}
 
 
+def asking_for(patch: Patch, directory: pathlib.Path) -> dict[str, Any]:
+    """The settings that ask for a patch of the trace, which is then in ``directory``."""
+    return {"trace": str(directory)} | ({} if patch.setting == "trace" else {patch.setting: True})
+
+
 class Case:
     """One patch, alone."""
 
@@ -44,7 +49,8 @@ class Case:
             return fastio.patch(self.name, strict=strict, also=(), disabled=disabled, **settings)
         traced = [patch.name for patch in registry.all_patches() if patch.layer is Layer.TRACE]
         disabled += tuple(name for name in traced if name != self.name)
-        return fastio.patch([], strict=strict, also=(), disabled=disabled, trace=str(self._directory), **settings)
+        settings |= asking_for(self.patch, self._directory)
+        return fastio.patch([], strict=strict, also=(), disabled=disabled, **settings)
 
     def entries(self, report: Report | None = None) -> list[Entry]:
         """What is said of those of its targets that are here."""
@@ -147,7 +153,7 @@ def test_it_is_taken_out_of_all_and_put_back(
         return function
 
     remake(case.patch, make, monkeypatch)
-    trace: dict[str, Any] = {"trace": str(tmp_path / "trace")} if case.patch.layer is Layer.TRACE else {}
+    trace = asking_for(case.patch, tmp_path / "trace") if case.patch.layer is Layer.TRACE else {}
     fastio.patch(strict=True, **trace)
     all_names = in_effect()
     assert case.name in all_names

@@ -24,6 +24,8 @@ from fastio.trace.wsgi import traced
 from tests.trace import traces
 
 IMAGE = "5ba9f1b2-6a0c-4f0e-9a42-4ef5b8e0a1c3"
+#: Of a traceparent.
+PARENT = "4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7"
 
 #: Whatever somebody may have chosen, with a digit, so that it is no word that a text has of itself.
 SECRETS = st.one_of(
@@ -157,10 +159,15 @@ def everything(secret: str, shape: str) -> None:
             },
             f"503 {secret}", [("X-OpenStack-Request-ID", f"req-{secret}"), ("Set-Cookie", secret)],
         )  # fmt: skip
+        # A header that is valid, with what other tracers have, and some that are none.
+        for parent in (f"00-{PARENT}-01", text, f"00-{PARENT}-{secret}", f"00-{secret}x-{PARENT[-16:]}-01"):
+            request({"HTTP_TRACEPARENT": parent, "HTTP_TRACESTATE": f"a={secret}"}, "200 OK", [])
         for url in (path, f"http://a:{secret}@host{path}"):
             headers = {"X-OpenStack-Request-ID": f"req-{secret}", "X-Auth-Token": secret}
             answer = (Answer(**headers), None)
             trace_client._run(None, secret, url, {"headers": headers}, lambda answer=answer: answer)  # type: ignore[misc]
+    for field in ("trace", "caller", "context", "sampled"):
+        spans.point("test.point", None, {field: f"{text}@"})
     for value in (text, [text], {text: secret}, secret.encode(), type("Odd", (str,), {})(text)):
         for field in ("bytes", "error", "outcome", "message", "an-unknown-field", secret):
             spans.point("test.point", None, {field: value})
@@ -180,6 +187,9 @@ def test_no_secret_is_in_the_bytes_of_a_trace(secret: str, shape: str) -> None:
         content = path.read_bytes()
         (file,) = traces.read(directory)
         assert file.lost == 0 and file.ended
+    for identity in PARENT.split("-"):
+        assert identity.encode() in content
+        content = content.replace(identity.encode(), b"")
     # Ids, times and sizes are ours, and a few digits may well be among them.
     content = re.sub(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=[,:])[0-9.]+(?=[,}])", b"", content)
     for shown in (secret, repr(secret)[1:-1]):

@@ -42,11 +42,11 @@ class Analysis:
         return not (self.trace.problems or self.impossible or self.alignment.contradictions)
 
     def request(self, name: str) -> list[Request]:
-        """The requests with this id, global id, or beginning of an id.
+        """The requests with this id, global id or id of a trace, or with this beginning of an id.
 
         :raises TraceError: if there is none
         """
-        exact = [each for each in self.requests if name in (each.id, each.global_id)]
+        exact = [each for each in self.requests if name in (each.id, each.global_id, each.trace)]
         found = exact or [each for each in self.requests if each.id.startswith(name)]
         if not found:
             known = ", ".join(each.id for each in self.requests[:3]) or "none at all"

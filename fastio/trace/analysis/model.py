@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 from fastio.errors import FastioError
 
+#: The id of a trace, as W3C's Trace Context has it.
+_TRACE = re.compile("[0-9a-f]{32}")
 #: Nanoseconds in a second.
 SECOND = 1_000_000_000
 
@@ -63,6 +66,18 @@ class Span:
     @property
     def component(self) -> str:
         return component_of(self.name)
+
+    @property
+    def trace(self) -> str:
+        """The id by which others know the trace of the outermost span around this one; empty if there is none."""
+        seen: set[int] = set()
+        last, outer = self, self.process.parent(self)
+        while outer is not None and outer.number not in seen:
+            # Damaged files can have spans that are within each other.
+            seen.add(outer.number)
+            last, outer = outer, outer.process.parent(outer)
+        given = last.text("trace")
+        return given if _TRACE.fullmatch(given) else ""
 
     def text(self, name: str) -> str:
         """A value that should be a text; empty if it is not there or is something else."""

@@ -19,7 +19,10 @@ from fastio.version import VERSION
 _INTERNAL, _SERVER, _CLIENT = 1, 2, 3
 _STATUS_OK, _STATUS_ERROR = 1, 2
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
+_SPAN = re.compile("[0-9a-f]{16}")
 _SCOPE = {"name": "fastio.trace", "version": VERSION}
+#: Values that are a span's identity, and no attributes of it.
+_IDENTITY = ("trace", "caller", "context")
 #: The conventions' names for what has one.
 _NAMES = {
     "method": "http.request.method",
@@ -45,13 +48,14 @@ def export(analysis: Analysis, requests: Sequence[Request] | None = None) -> dic
         for span in request.spans:
             if id(span) not in exported:
                 exported.add(id(span))
-                made = _span(span, trace, _parent(span, request), points)
+                made = _span(span, span.trace or trace, _parent(span, request), points)
                 by_process.setdefault(id(span.process), []).append(made)
     if requests is None:
         for span in analysis.trace.spans():
             if id(span) not in exported:
-                outer = span.process.parent(span)
-                made = _span(span, _hash(f"{_process_key(span.process)}", 32), outer, points)
+                # One trace for each process.
+                trace = span.trace or _hash(_process_key(span.process), 32)
+                made = _span(span, trace, _id_of(span.process.parent(span)) or _caller(span), points)
                 by_process.setdefault(id(span.process), []).append(made)
     return {
         "resourceSpans": [
@@ -66,15 +70,31 @@ def export(analysis: Analysis, requests: Sequence[Request] | None = None) -> dic
 
 
 def trace_id(request: Request) -> str:
-    """32 hexadecimal digits: those of the UUID in the request's id where there is one."""
+    """32 hexadecimal digits.
+
+    Those that a ``traceparent`` had, else those of the UUID in the request's id where there is one.
+    """
+    if request.trace:
+        return request.trace
     name = request.global_id or request.id
     found = _UUID.search(name)
     return found[0].replace("-", "").lower() if found else _hash(name, 32)
 
 
 def span_id(span: Span) -> str:
-    """16 hexadecimal digits."""
-    return _hash(f"{_process_key(span.process)} {span.number}", 16)
+    """16 hexadecimal digits: those by which others name the span where it was handed on."""
+    given = span.text("context")
+    return given if _SPAN.fullmatch(given) else _hash(f"{_process_key(span.process)} {span.number}", 16)
+
+
+def _caller(span: Span) -> str:
+    """The span that a ``traceparent`` names as the one around this, empty if there is none."""
+    given = span.text("caller")
+    return given if _SPAN.fullmatch(given) else ""
+
+
+def _id_of(span: Span | None) -> str:
+    return "" if span is None else span_id(span)
 
 
 def _process_key(process: Process) -> str:
@@ -95,11 +115,14 @@ def _resource(process: Process) -> dict[str, Any]:
     }
 
 
-def _parent(span: Span, request: Request) -> Span | None:
+def _parent(span: Span, request: Request) -> str:
+    """The id of the span around ``span``, in its process or elsewhere; empty if there is none."""
     outer = span.process.parent(span)
-    if outer is None and span is request.server:
-        return request.client
-    return outer
+    if outer is not None or span is not request.server:
+        return _id_of(outer) or _caller(span)
+    # There may be another tracer's span between the client's and this one, but not if nobody has recorded it.
+    told = _caller(span) if span.number_of("sampled") else ""
+    return told or _id_of(request.client) or _caller(span)
 
 
 def _points(analysis: Analysis) -> dict[tuple[int, int], list[Point]]:
@@ -111,10 +134,10 @@ def _points(analysis: Analysis) -> dict[tuple[int, int], list[Point]]:
     return found
 
 
-def _span(span: Span, trace: str, parent: Span | None, points: dict[tuple[int, int], list[Point]]) -> dict[str, Any]:
+def _span(span: Span, trace: str, parent: str, points: dict[tuple[int, int], list[Point]]) -> dict[str, Any]:
     kind = _CLIENT if span.name == "client.request" else _SERVER if span.name.endswith(".request") else _INTERNAL
     outcome = span.text("outcome")
-    values = {_NAMES.get(name, f"fastio.{name}"): value for name, value in span.values.items()}
+    values = {_NAMES.get(name, f"fastio.{name}"): value for name, value in span.values.items() if name not in _IDENTITY}
     if not span.whole:
         values["fastio.incomplete"] = True
     status: dict[str, Any] = {}
@@ -125,7 +148,7 @@ def _span(span: Span, trace: str, parent: Span | None, points: dict[tuple[int, i
     return {
         "traceId": trace,
         "spanId": span_id(span),
-        "parentSpanId": "" if parent is None else span_id(parent),
+        "parentSpanId": parent,
         "name": span.name,
         "kind": kind,
         "startTimeUnixNano": str(max(span.start, 0)),

@@ -78,6 +78,12 @@ class Request:
         return f"{self.kind.name} {self.id}"
 
     @property
+    def trace(self) -> str:
+        """The id by which other tracers know its trace, which came in or was handed on; empty if there is none."""
+        told = (each.trace for each in (self.server, self.client) if each is not None)
+        return next(filter(None, told), "")
+
+    @property
     def bytes(self) -> int:
         """Of the image or other body that was sent, in whatever direction."""
         return int(max((each.number_of("bytes") for each in self.spans), default=0))

@@ -1,0 +1,503 @@
+"""W3C Trace Context: what is taken from a request that comes in, and handed on in those that go out."""
+
+import contextlib
+import pathlib
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from wsgiref import simple_server
+
+import pytest
+
+pytest.importorskip("requests", reason="requests is not installed")
+pytest.importorskip("urllib3", reason="urllib3 is not installed")
+
+import requests
+import urllib3
+
+import fastio
+import tests.green_ssl  # noqa: F401
+from fastio import counters
+from fastio.errors import SettingError
+from fastio.trace import context, spans
+from fastio.trace.wsgi import traced
+from tests.trace import traces
+
+TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+VALID = f"00-{TRACE}-{CALLER}-01"
+STATE = "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE,secret@vendor=STATESECRET"
+
+
+def received(parent: Any, state: Any = "") -> context.Context | None:
+    return context.received({"HTTP_TRACEPARENT": parent, "HTTP_TRACESTATE": state})
+
+
+@pytest.mark.parametrize(
+    ("parent", "sampled"),
+    [
+        (VALID, True),
+        (f"  {VALID}\t", True),
+        (f"00-{TRACE}-{CALLER}-00", False),
+        (f"00-{TRACE}-{CALLER}-02", False),
+        (f"00-{TRACE}-{CALLER}-ff", True),
+        # Later versions begin like this one.
+        (f"cc-{TRACE}-{CALLER}-01", True),
+        (f"cc-{TRACE}-{CALLER}-01-what-the-future-will-be-like", True),
+        (f"01-{TRACE}-{CALLER}-00-", False),
+    ],
+)
+def test_a_valid_header(parent: str, sampled: bool) -> None:
+    assert received(parent, STATE) == (TRACE, CALLER, sampled, STATE)
+
+
+@pytest.mark.parametrize(
+    "parent",
+    [
+        "", "00", VALID[:-1], f"{VALID}0", f"{VALID}-", f"{VALID}-more", f"{VALID},{VALID}", f"{VALID}, {VALID}",
+        f"ff-{TRACE}-{CALLER}-01", f"0-{TRACE}-{CALLER}-01", f"0x-{TRACE}-{CALLER}-01", f"CC-{TRACE}-{CALLER}-01",
+        f"cc-{TRACE}-{CALLER}-01.more", f"cc-{TRACE}-{CALLER}-0",
+        f"00-{'0' * 32}-{CALLER}-01", f"00-{TRACE}-{'0' * 16}-01", f"00-{TRACE.upper()}-{CALLER}-01",
+        f"00-{TRACE}-{CALLER.upper()}-01", f"00-{TRACE}-{CALLER}-0X", f"00-{TRACE[:-1]}-{CALLER}-01",
+        f"00_{TRACE}_{CALLER}_01", f"00-{TRACE}-{CALLER}-01\n", f"00-{'.' * 32}-{CALLER}-01", 7, b"00",
+    ],
+)  # fmt: skip
+def test_an_invalid_header_is_ignored(parent: Any) -> None:
+    assert received(parent, STATE) is None
+
+
+def test_a_request_without_the_header() -> None:
+    assert context.received({"HTTP_TRACESTATE": STATE}) is None
+
+
+@pytest.mark.parametrize("state", ["", "a=1\r\n b=2", "a=1\nX: y", "a=\x00", "a=é", "a=" + "1" * 511, 7, None])
+def test_a_state_that_cannot_be_sent_on_is_none(state: Any) -> None:
+    found = received(VALID, state)
+    assert found is not None and found.state == ""
+
+
+def test_a_state_of_the_length_that_the_standard_wants_is_carried() -> None:
+    found = received(VALID, "a=" + "1" * 510)
+    assert found is not None and len(found.state) == 512
+
+
+def test_two_requests_at_the_same_moment_have_the_same_ids(
+    recorded: Callable[[], list[traces.Event]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread makes its own while this one does."""
+    made: list[str] = []
+    found: list[dict[str, str]] = []
+
+    def random(size: int) -> str:
+        made.append(f"{len(made) + 1:0{2 * size}x}")
+        own = made[-1]
+        if len(made) in (1, 3):
+            found.append(context.handed_on(inner))
+        return own
+
+    monkeypatch.setattr(context, "_random", random)
+    with spans.begin("test.outer"), spans.begin("test.inner") as inner:
+        found.append(context.handed_on(inner))
+    assert found == [found[0]] * 3
+    values = {event.name: event.values for event in recorded() if event.kind == "E"}
+    expected = f"00-{values['test.outer']['trace']}-{values['test.inner']['context']}-01"
+    assert found[0] == {"traceparent": expected}
+
+
+def test_what_is_over_hands_on_nothing(recorded: Callable[[], list[traces.Event]]) -> None:
+    """Its end is recorded, and what it would hand on could be matched with nothing."""
+    with spans.begin("test.outer"):
+        inner = spans.begin("test.inner")
+    assert context.handed_on(inner) == {}
+    inner.end()
+    assert context.handed_on(inner) == {}
+    assert not any({"trace", "context"} & set(event.values) for event in recorded())
+
+
+def test_a_span_that_outlasts_its_request_hands_on_what_came_in(recorded: Callable[[], list[traces.Event]]) -> None:
+    with spans.begin("test.outer") as outer:
+        outer.context = received(VALID)
+        inner = spans.begin("test.inner")
+    assert context.handed_on(inner)["traceparent"].startswith(f"00-{TRACE}-")
+    inner.end()
+
+
+Application = Callable[..., Any]
+
+
+class _Quiet(simple_server.WSGIRequestHandler):
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def serving(application: Application) -> Iterator[str]:
+    """The address of a real server of this application."""
+    with simple_server.make_server("127.0.0.1", 0, application, handler_class=_Quiet) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/v2/images"
+        finally:
+            server.shutdown()
+            thread.join(60)
+
+
+@pytest.fixture
+def store() -> Iterator[tuple[str, list[Mapping[str, str]]]]:
+    """The address of a store, and the headers of each request that came there."""
+    seen: list[Mapping[str, str]] = []
+
+    def application(environ: dict[str, Any], start_response: Any) -> Any:
+        seen.append({name: value for name, value in environ.items() if name.startswith("HTTP_")})
+        if environ["PATH_INFO"].endswith("/elsewhere"):
+            start_response("302 Found", [("Location", "/v2/images"), ("Content-Length", "0")])
+            return [b""]
+        status = "418 I'm a teapot" if environ["PATH_INFO"].endswith("/teapot") else "200 OK"
+        start_response(status, [("Content-Length", "4")])
+        return [b"data"]
+
+    with serving(application) as address:
+        yield address, seen
+
+
+def by_requests(address: str) -> bytes:
+    return requests.get(address, headers={"X-Own": "1"}, timeout=30).content
+
+
+def by_a_session(address: str) -> bytes:
+    with requests.Session() as session:
+        return session.get(address, timeout=30).content
+
+
+def by_a_pool(address: str) -> bytes:
+    with urllib3.PoolManager(headers={"X-Own": "1"}) as pool:
+        return pool.request("GET", address, timeout=30).data
+
+
+def by_position(address: str) -> bytes:
+    with urllib3.connection_from_url(address) as pool:
+        return pool.urlopen("GET", "/v2/images", None, {"X-Own": "1"}).data
+
+
+WAYS = [by_requests, by_a_session, by_a_pool, by_position]
+
+
+def ask(application: Application, **headers: str) -> Any:
+    """Have a real, traced service answer one request with these headers."""
+    with serving(traced(application, "a-service", "service")) as address:
+        # By the standard library, which is not patched, and adds nothing.
+        import http.client
+
+        host = address.split("/")[2]
+        connection = http.client.HTTPConnection(host, timeout=30)
+        try:
+            connection.request("GET", "/v2/images", headers=headers)
+            return connection.getresponse().read()
+        finally:
+            connection.close()
+
+
+def service(call: Callable[[], bytes]) -> Application:
+    def application(environ: dict[str, Any], start_response: Any) -> Any:
+        with spans.begin("store.http.get"):
+            data = call()
+        start_response("200 OK", [("Content-Length", str(len(data)))])
+        return [data]
+
+    return application
+
+
+def end(directory: pathlib.Path, name: str) -> dict[str, Any]:
+    (found,) = traces.ends(directory, name)
+    return found
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_trace_is_handed_on(way: Callable[[str], bytes], store: Any, tmp_path: pathlib.Path) -> None:
+    address, seen = store
+    with fastio.patched([], trace=str(tmp_path), trace_context=True):
+        assert ask(service(lambda: way(address)), traceparent=VALID, tracestate=STATE) == b"data"
+    request, inner = end(tmp_path, "service.request"), end(tmp_path, "store.http.get")
+    assert (request["trace"], request["caller"], request["sampled"]) == (TRACE, CALLER, 1)
+    assert inner["context"] not in (CALLER, "0" * 16)
+    (headers,) = seen
+    assert headers["HTTP_TRACEPARENT"] == f"00-{TRACE}-{inner['context']}-01"
+    assert headers["HTTP_TRACESTATE"] == STATE
+    assert ("HTTP_X_OWN" in headers) is (way is not by_a_session)
+    assert all(b"STATESECRET" not in path.read_bytes() for path in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("settings", [{}, {"trace_context": False}, {"disabled": "trace_urllib3", "trace_context": 1}])
+@pytest.mark.parametrize("way", WAYS)
+def test_nothing_is_handed_on_unless_asked_for(
+    way: Callable[[str], bytes], settings: dict[str, Any], store: Any, tmp_path: pathlib.Path
+) -> None:
+    address, seen = store
+    before = urllib3.connectionpool.HTTPConnectionPool.urlopen
+    with fastio.patched([], trace=str(tmp_path), **settings):
+        assert urllib3.connectionpool.HTTPConnectionPool.urlopen is before
+        assert ask(service(lambda: way(address)), traceparent=VALID, tracestate=STATE) == b"data"
+    (headers,) = seen
+    assert not {"HTTP_TRACEPARENT", "HTTP_TRACESTATE"} & set(headers)
+    # It is recorded all the same.
+    assert end(tmp_path, "service.request")["trace"] == TRACE
+
+
+def test_a_caller_that_does_not_record(store: Any, tmp_path: pathlib.Path) -> None:
+    address, seen = store
+    with fastio.patched([], trace=str(tmp_path), trace_context=True):
+        ask(service(lambda: by_requests(address)), traceparent=f"00-{TRACE}-{CALLER}-02")
+    assert seen[0]["HTTP_TRACEPARENT"].startswith(f"00-{TRACE}-") and seen[0]["HTTP_TRACEPARENT"].endswith("-00")
+    assert "HTTP_TRACESTATE" not in seen[0]
+
+
+def test_a_trace_begins_where_there_is_none(store: Any, tmp_path: pathlib.Path) -> None:
+    """And what came with an invalid header belongs to no trace."""
+    address, seen = store
+    with fastio.patched([], trace=str(tmp_path), trace_context=True):
+        ask(
+            service(lambda: by_requests(address) + by_requests(address)),
+            traceparent=f"00-{'0' * 32}-{CALLER}-01", tracestate=STATE,
+        )  # fmt: skip
+    request, inner = end(tmp_path, "service.request"), end(tmp_path, "store.http.get")
+    assert "caller" not in request and request["trace"] != "0" * 32
+    assert [headers["HTTP_TRACEPARENT"] for headers in seen] == [f"00-{request['trace']}-{inner['context']}-01"] * 2
+    assert all("HTTP_TRACESTATE" not in headers for headers in seen)
+    assert received(seen[0]["HTTP_TRACEPARENT"]) == (request["trace"], inner["context"], True, "")
+
+
+@pytest.mark.parametrize("own", [{"traceparent": VALID}, {"TraceParent": VALID}, {"Tracestate": "a=1"}])
+@pytest.mark.parametrize("kind", [str, str.encode], ids=["text", "bytes"])
+def test_another_tracer_s_headers_stay(
+    own: dict[str, str], kind: Callable[[str], Any], store: Any, tmp_path: pathlib.Path
+) -> None:
+    address, seen = store
+    # Names in bytes are http.client's to send.
+    headers: dict[Any, str] = {kind(name): value for name, value in own.items()} | {"User-Agent": "a-test"}
+    with (
+        fastio.patched([], trace=str(tmp_path), trace_context=True),
+        spans.begin("test.call"),
+        urllib3.connection_from_url(address) as pool,
+    ):
+        assert pool.urlopen("GET", "/v2/images", headers=headers).data == b"data"
+    ((name, value),) = own.items()
+    found = {key: value for key, value in seen[0].items() if key in ("HTTP_TRACEPARENT", "HTTP_TRACESTATE")}
+    assert found == {f"HTTP_{name.upper()}": value}
+
+
+def test_a_request_that_is_sent_again_has_them_once(store: Any, tmp_path: pathlib.Path) -> None:
+    """urllib3 does so by the same function, with what it was given."""
+    address, seen = store
+    again = urllib3.Retry(2, status_forcelist=[418], raise_on_status=False)
+    with (
+        fastio.patched([], trace=str(tmp_path), trace_context=True),
+        spans.begin("test.call"),
+        urllib3.connection_from_url(address) as pool,
+    ):
+        assert pool.urlopen("GET", "/v2/images/teapot", retries=again).status == 418
+    # Of two, the server would show both, with a comma between them.
+    assert len(seen) == 3 and {headers["HTTP_TRACEPARENT"] for headers in seen} == {
+        f"00-{end(tmp_path, 'test.call')['trace']}-{end(tmp_path, 'test.call')['context']}-01"
+    }
+
+
+def test_a_copy_that_is_none_is_left_alone(store: Any, tmp_path: pathlib.Path) -> None:
+    class Own(dict[str, str]):
+        def copy(self) -> "Own":
+            return self
+
+    address, seen = store
+    given = Own({"X-Own": "1"})
+    with (
+        fastio.patched([], trace=str(tmp_path), trace_context=True),
+        spans.begin("test.call"),
+        urllib3.connection_from_url(address) as pool,
+    ):
+        pool.urlopen("GET", "/v2/images", headers=given)
+    assert given == {"X-Own": "1"}
+    assert "HTTP_TRACEPARENT" not in seen[0]
+
+
+def test_a_signed_request_is_handed_on(store: Any, tmp_path: pathlib.Path) -> None:
+    """The header comes after botocore has signed the others, and is none of those that the signature is about."""
+    boto3 = pytest.importorskip("boto3", reason="boto3 is not installed")
+    from botocore.config import Config
+
+    address, seen = store
+    client = boto3.client(
+        "s3", endpoint_url=address.removesuffix("/v2/images"), region_name="us-east-1",
+        aws_access_key_id="AN-ID", aws_secret_access_key="A-KEY",
+        config=Config(s3={"addressing_style": "path"}, retries={"max_attempts": 1}),
+    )  # fmt: skip
+    with fastio.patched([], trace=str(tmp_path), trace_context=True):
+        call = service(lambda: client.get_object(Bucket="a-bucket", Key="a-key")["Body"].read())
+        assert ask(call, traceparent=VALID) == b"data"
+    (headers,) = seen
+    assert headers["HTTP_TRACEPARENT"] == f"00-{TRACE}-{end(tmp_path, 'store.http.get')['context']}-01"
+    assert "traceparent" not in headers["HTTP_AUTHORIZATION"]
+
+
+@pytest.mark.parametrize("names", [["urllib3_sendfile"], ["urllib3_blocks"], ["urllib3_sendfile", "urllib3_blocks"]])
+def test_an_upload_that_is_patched_is_handed_on(names: list[str], tmp_path: pathlib.Path) -> None:
+    """The body is the patches' own, and the headers are ours."""
+    from tests.patches.uploads import recorder as uploads
+
+    data = bytes(range(256)) * 4096
+    (tmp_path / "file").write_bytes(data)
+    directory = tmp_path / "trace"
+    with uploads(len(data)) as server:
+        with fastio.patched(names, strict=True, trace=str(directory), trace_context=True):
+            counters.reset()
+            with spans.begin("test.upload"), (tmp_path / "file").open("rb") as file:
+                assert requests.put(server.url, data=file).status_code == 200
+                assert file.tell() == len(data)
+            taken = {name: fastio.metrics().patches[name].calls for name in names}
+        ((head, body),) = server.requests
+    assert body == data
+    assert taken == dict.fromkeys(names, 1)
+    found = end(directory, "test.upload")
+    assert head.lower().count(b"traceparent") == 1
+    assert f"traceparent: 00-{found['trace']}-{found['context']}-01\r\n".encode() in head
+
+
+def test_outside_of_a_span_nothing_is_added(store: Any, tmp_path: pathlib.Path) -> None:
+    address, seen = store
+    with fastio.patched([], trace=str(tmp_path), trace_context=True):
+        assert by_requests(address) == b"data"
+    assert "HTTP_TRACEPARENT" not in seen[0]
+
+
+def test_what_the_caller_has_given_is_not_changed(store: Any, tmp_path: pathlib.Path) -> None:
+    address, seen = store
+    headers = urllib3.HTTPHeaderDict()
+    headers.add("X-Own", "1")
+    headers.add("X-Own", "2")
+    with fastio.patched([], trace=str(tmp_path), trace_context=True), spans.begin("test.call"):
+        with urllib3.connection_from_url(address, headers={"X-Pool": "1"}) as pool:
+            pool.urlopen("GET", "/v2/images/elsewhere", headers=headers)
+            pool.urlopen("GET", "/v2/images")
+            assert pool.headers == {"X-Pool": "1"}
+        given = {"X-Own": "1"}
+        response = requests.get(address, headers=given, timeout=30)
+        assert given == {"X-Own": "1"}
+        assert "traceparent" not in response.request.headers
+    assert list(headers.items()) == [("X-Own", "1"), ("X-Own", "2")]
+    # The redirect is followed with the same headers.
+    assert [each["HTTP_X_OWN"].replace(" ", "") for each in seen if "HTTP_X_OWN" in each] == ["1,2", "1,2", "1"]
+    assert seen[2]["HTTP_X_POOL"] == "1"
+    assert len({each["HTTP_TRACEPARENT"] for each in seen}) == 1 and len(seen) == 4
+
+
+@pytest.mark.parametrize("headers", [5, [("X-Own", "1")], object()])
+def test_what_are_no_headers_is_urllib3_s_to_judge(headers: Any, store: Any, tmp_path: pathlib.Path) -> None:
+    def outcome() -> Any:
+        with urllib3.connection_from_url(store[0]) as pool:
+            try:
+                return pool.urlopen("GET", "/v2/images", headers=headers, retries=False).data
+            except Exception as error:
+                return type(error), str(error)
+
+    stock = outcome()
+    with fastio.patched([], trace=str(tmp_path), trace_context=True), spans.begin("test.call"):
+        assert outcome() == stock
+
+
+def test_without_a_trace_nothing_is_handed_on(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    address, seen = store
+    monkeypatch.setenv("FASTIO_TRACE_CONTEXT", "1")
+    with fastio.patched([]):
+        assert any("nothing is traced without the setting trace" in note for note in fastio.status().notes)
+        ask(service(lambda: by_requests(address)), traceparent=VALID)
+    assert "HTTP_TRACEPARENT" not in seen[0]
+
+
+def test_a_span_of_a_trace_that_is_over_hands_on_nothing(store: Any, tmp_path: pathlib.Path) -> None:
+    address, seen = store
+    with fastio.patched([], trace=str(tmp_path), trace_context=True):
+        spans.current.set(spans.begin("test.call"))
+    with fastio.patched([], trace_context=True):
+        assert by_requests(address) == b"data"
+    assert "HTTP_TRACEPARENT" not in seen[0]
+
+
+@pytest.mark.parametrize("bad", ["perhaps", "", 2])
+def test_a_bad_value_names_itself(bad: Any) -> None:
+    with pytest.raises(SettingError) as caught:
+        fastio.patch(trace_context=bad)
+    assert (caught.value.setting, caught.value.value) == ("trace_context", bad)
+
+
+def test_two_services_are_one_trace_in_the_export(tmp_path: pathlib.Path) -> None:
+    """The caller's header, the spans of two services and the ids in OTLP belong together."""
+    pytest.importorskip("drain3", reason="drain3 is not installed")
+    from fastio.trace.analysis import otlp
+    from fastio.trace.analysis.analysis import analyse
+
+    def last(environ: dict[str, Any], start_response: Any) -> Any:
+        start_response("200 OK", [("Content-Length", "4")])
+        return [b"data"]
+
+    with (
+        fastio.patched([], trace=str(tmp_path), trace_context=True),
+        serving(traced(last, "a-store", "last")) as address,
+    ):
+        ask(service(lambda: by_requests(address)), traceparent=VALID)
+    made = otlp.export(analyse([tmp_path]))
+    found = {
+        span["name"]: span
+        for each in made["resourceSpans"] for scope in each["scopeSpans"] for span in scope["spans"]
+    }  # fmt: skip
+    assert {span["traceId"] for span in found.values()} == {TRACE}
+    assert found["service.request"]["parentSpanId"] == CALLER
+    assert found["store.http.get"]["parentSpanId"] == found["service.request"]["spanId"]
+    assert found["last.request"]["parentSpanId"] == found["store.http.get"]["spanId"]
+    names = {each["key"] for span in found.values() for each in span["attributes"]}
+    assert not names & {"fastio.trace", "fastio.caller", "fastio.context"}
+
+
+def test_another_tracer_s_span_between_a_client_and_its_server(tmp_path: pathlib.Path) -> None:
+    """The server's span is within it, unless nobody has recorded it: then it is within the client's."""
+    pytest.importorskip("drain3", reason="drain3 is not installed")
+    from benchmarks.tools.synthetic import BEGIN, HOSTS, MS, World
+    from fastio.trace.analysis import otlp
+    from fastio.trace.analysis.analysis import analyse
+
+    world = World(list(HOSTS[:1]))
+    client, (server,) = world.client, world.servers
+    for sampled in (1, 0):
+        name = world.identity()
+        outer = client.begin(BEGIN + sampled * MS, "client.request", None, 1, **{"global": name})
+        told: dict[str, Any] = {"trace": TRACE, "caller": CALLER, "sampled": sampled}
+        inner = server.begin(BEGIN + sampled * MS + 1000, "glance.request", None, 1, **{"global": name}, **told)
+        server.end(BEGIN + sampled * MS + 2000, inner, "glance.request", outcome="ok")
+        client.end(BEGIN + sampled * MS + 3000, outer, "client.request", outcome="ok")
+    world.write(tmp_path)
+    analysis = analyse([tmp_path])
+    assert analysis.request(TRACE) == analysis.requests and len(analysis.requests) == 2
+    made = otlp.export(analysis)
+    found = [span for each in made["resourceSpans"] for scope in each["scopeSpans"] for span in scope["spans"]]
+    assert {span["traceId"] for span in found} == {TRACE}
+    unsampled, sampled_ = analysis.requests
+    assert unsampled.client is not None
+    parents = {span["spanId"]: span["parentSpanId"] for span in found if span["name"] == "glance.request"}
+    assert [parents[otlp.span_id(each.server)] for each in (unsampled, sampled_) if each.server is not None] == [
+        otlp.span_id(unsampled.client), CALLER,
+    ]  # fmt: skip
+
+
+def test_fastio_trace_shows_the_request_by_the_id_of_its_trace(
+    store: Any, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("drain3", reason="drain3 is not installed")
+    from fastio.trace.analysis import command
+
+    with fastio.patched([], trace=str(tmp_path), trace_context=True):
+        ask(service(lambda: by_requests(store[0])), traceparent=VALID)
+        ask(service(lambda: b""))
+    assert command.main(["report", "--markdown", "--request", TRACE, str(tmp_path)]) == 0
+    line = capsys.readouterr().out.partition("## Requests")[0]
+    assert line.count("service.request") == 1
+    for shown in (f"trace {TRACE}", f"caller {CALLER}", "sampled 1", "store.http.get", "context "):
+        assert shown in line
+    assert command.main(["waterfall", "--request", TRACE, str(tmp_path)]) == 0
+    assert "store.http.get" in capsys.readouterr().out
