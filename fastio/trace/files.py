@@ -153,7 +153,13 @@ class Files:
             self._versions.update(_versions())
             program = _program()
             component = self._component or ("glance-api" if "glance.common.wsgi" in sys.modules else program)
-            self._about = {"component": component, "program": program, "boot": boot_id()}
+            self._about = {
+                "component": component,
+                "program": program,
+                "boot": boot_id(),
+                "os": sys.platform,
+                "runtime": sys.implementation.name,
+            }
         while True:
             path = self._path()
             left, self._opening = self._opening, path

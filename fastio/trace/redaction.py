@@ -308,7 +308,7 @@ _TEXTS: dict[str, Callable[[str], str]] = {
     "peer": peer,
     **dict.fromkeys(("request", "global", "message"), lambda value: request_id(value) or MASK),
     **dict.fromkeys(("error", "recovered"), text),
-    **dict.fromkeys(("store", "component", "program", "host"), name),
+    **dict.fromkeys(("store", "component", "program", "host", "os", "runtime"), name),
     "boot": _form(f"{_UUID}|"),
     # Ids of W3C's Trace Context: of a trace, of the caller's span, of this one.
     "trace": _form("[0-9a-f]{32}"),

@@ -7,6 +7,7 @@ server's span is within its client's. Times are corrected. Samples of resources 
 import hashlib
 import json
 import re
+import uuid
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ _STATUS_OK, _STATUS_ERROR = 1, 2
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
 _SPAN = re.compile("[0-9a-f]{16}")
 _SCOPE = {"name": "fastio.trace", "version": VERSION}
+#: OpenTelemetry's conventions have this for what tells apart the instances of a service.
+_INSTANCES = uuid.UUID("4d63009a-8d0f-11ee-aad7-4c796ed8e320")
 #: Values that are a span's identity, and no attributes of it.
 _IDENTITY = ("trace", "caller", "context")
 #: The conventions' names for what has one.
@@ -106,11 +109,18 @@ def _hash(text: str, digits: int) -> str:
 
 
 def _resource(process: Process) -> dict[str, Any]:
+    """What OpenTelemetry's conventions have for a service, a host, an operating system and a process."""
+    python = process.versions.get("python")
     return {
         "service.name": process.component,
+        # No two processes have the same, also not one after the other.
+        "service.instance.id": str(uuid.uuid5(_INSTANCES, _process_key(process))),
         "host.name": process.host,
+        "os.type": process.os or None,
         "process.pid": process.pid,
         "process.executable.name": process.program,
+        "process.runtime.name": process.runtime or None,
+        "process.runtime.version": None if python is None else str(python),
         **{f"{name}.version": str(version) for name, version in process.versions.items()},
     }
 

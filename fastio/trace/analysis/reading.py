@@ -245,6 +245,8 @@ def _process(files: Sequence[_File], key: tuple, trace: Trace) -> Process:
         if file.header is not None:
             made.component = str(file.header.get("component") or made.component)
             made.program = str(file.header.get("program") or made.program)
+            made.os = str(file.header.get("os") or made.os)
+            made.runtime = str(file.header.get("runtime") or made.runtime)
             versions = file.header.get("versions")
             made.versions.update(versions if isinstance(versions, dict) else {})
             anchor = (file.header["monotonic"], file.header["wall"])

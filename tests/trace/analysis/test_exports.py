@@ -50,6 +50,14 @@ def test_otlp_is_read_by_opentelemetrys_own_messages(analysis):
     assert sum(len(span.events) for span in found) == 44
     names = {each.key: each.value.string_value for each in request.resource_spans[0].resource.attributes}
     assert names["service.name"] == "glance-api"
+    # Of files that do not say it, as those of earlier releases.
+    assert not {"os.type", "process.runtime.name", "process.runtime.version"} & set(names)
+    instances = {
+        each.value.string_value
+        for resource in request.resource_spans for each in resource.resource.attributes
+        if each.key == "service.instance.id"
+    }  # fmt: skip
+    assert len(instances) == len(request.resource_spans)
 
 
 def test_the_servers_span_is_within_its_clients_in_one_trace(analysis):
