@@ -56,8 +56,8 @@ ELSEWHERE = {
     "store_sheepdog": "stores/test_store_sheepdog.py",
     "store_swift": "stores/test_contract.py",
     "store_vmware": "stores/test_contract.py",
-    "urllib3_blocks": "patches/test_urllib3_sendfile.py",
-    "urllib3_sendfile": "patches/test_urllib3_sendfile.py",
+    "urllib3_blocks": "patches/uploads.py",
+    "urllib3_sendfile": "patches/uploads.py",
 }
 
 
