@@ -609,3 +609,85 @@ def test_with_tls_only_the_size_is_another(
             else:
                 assert (calls, size, fallbacks) == (0, 0, {"tls": 1})
                 assert counted(BLOCKS) == (1, 2 * MIB, {})
+
+
+def test_through_the_tunnel_of_a_proxy(
+    path: pathlib.Path, context: ssl.SSLContext | None, certificate: pathlib.Path, own_certificates: None
+) -> None:
+    """No file goes into it as it is: only the size of the blocks is another."""
+    path.write_bytes(content(2 * MIB))
+
+    def send() -> Any:
+        with path.open("rb") as file:
+            if context is None:
+                # A pool asks for a tunnel only where there is TLS in it.
+                connection = plainly(server)
+                connection.set_tunnel("upload.test", 80)
+                status = through(lambda server: connection, 2 * MIB)(server, file)
+            else:
+                proxies = {"https": f"http://127.0.0.1:{server.port}"}
+                status = requests.put(server.url, data=file, proxies=proxies, verify=str(certificate)).status_code
+            return status, file.tell()
+
+    with recorder(2 * MIB, context=context, tunnel=True) as server:
+        returned, arrived = compare(server, send)
+        assert returned == (200, 2 * MIB)
+        assert [body for _, body in arrived] == [content(2 * MIB)]
+        assert len(server.tunnels) == len(RUNS)
+        assert {each.split()[0] for each in server.tunnels} == {b"CONNECT"}
+        with fastio.patched([BLOCKS, SENDFILE], strict=True):
+            send()
+            assert counted(SENDFILE) == (0, 0, {"foreign": 1})
+            assert counted(BLOCKS) == (1, 2 * MIB, {})
+
+
+def test_by_a_proxy_without_a_tunnel(path: pathlib.Path) -> None:
+    """It is sent to the proxy, as to any other server."""
+    path.write_bytes(content(2 * MIB))
+
+    def send() -> Any:
+        with path.open("rb") as file:
+            response = requests.put("http://upload.test/", data=file, proxies={"http": server.url})
+            return response.status_code, file.tell()
+
+    with recorder(2 * MIB) as server:
+        returned, arrived = compare(server, send)
+        assert returned == (200, 2 * MIB)
+        assert [body for _, body in arrived] == [content(2 * MIB)]
+        assert arrived[0][0].startswith(b"PUT http://upload.test/ HTTP/1.1")
+        with fastio.patched([BLOCKS, SENDFILE], strict=True):
+            send()
+            calls, _, fallbacks = counted(SENDFILE)
+            assert (calls, fallbacks) == (1, {})
+
+
+#: What a server says to ``Expect: 100-continue`` before it reads the body, what after that, and what the program gets.
+EXPECTED = {
+    "continue": (b"HTTP/1.1 100 Continue\r\n\r\n", OK, 200),
+    "nothing": (b"", OK, 200),
+    # The end comes later, so that the program is told of it when all has been read.
+    "no": (b"HTTP/1.1 417 Expectation Failed\r\nContent-Length: 2\r\n\r\n", b"no", 417),
+    "the answer": (OK[:-2], OK[-2:], 200),
+}
+
+
+@pytest.mark.parametrize("name", list(EXPECTED))
+def test_a_server_that_is_asked_whether_to_go_on(name: str, path: pathlib.Path) -> None:
+    """Upstream does not wait for what it says."""
+    early, answer, status = EXPECTED[name]
+    path.write_bytes(content(2 * MIB))
+
+    def send() -> Any:
+        with path.open("rb") as file:
+            response = requests.put(server.url, data=file, headers={"Expect": "100-continue"})
+            return response.status_code, file.tell()
+
+    with recorder(2 * MIB, [answer], early=early) as server:
+        returned, arrived = compare(server, send)
+        assert returned == (status, 2 * MIB)
+        assert [body for _, body in arrived] == [content(2 * MIB)]
+        assert b"\r\nExpect: 100-continue\r\n" in arrived[0][0]
+        with fastio.patched([BLOCKS, SENDFILE], strict=True):
+            send()
+            calls, _, fallbacks = counted(SENDFILE)
+            assert (calls, fallbacks) == (1, {})

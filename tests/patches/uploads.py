@@ -27,13 +27,24 @@ class Recorder:
     :param size: bytes of each request's body, whatever its headers say; ``None`` of one that ends as chunks do
     :param answers: to the requests, in this order; the last one is said again
     :param context: with TLS
+    :param early: what it says when it has a request's headers, before it reads the body
+    :param tunnel: whether it is a proxy as well, which makes a tunnel to itself for each connection
     """
 
     def __init__(
-        self, size: int | None, answers: Sequence[bytes] = (OK,), context: ssl.SSLContext | None = None
+        self,
+        size: int | None,
+        answers: Sequence[bytes] = (OK,),
+        context: ssl.SSLContext | None = None,
+        early: bytes = b"",
+        tunnel: bool = False,
     ) -> None:
         self.size = size
         self._context = context
+        self._early = early
+        self._tunnel = tunnel
+        #: what asked for a tunnel, as it came
+        self.tunnels: list[bytes] = []
         self._answers = list(answers)
         #: headers and body of each request, as they came
         self.requests: list[tuple[bytes, bytes]] = []
@@ -54,8 +65,12 @@ class Recorder:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+        # The second is what eventlet raises where TLS has ended meanwhile.
+        with contextlib.suppress(OSError, ValueError), contextlib.ExitStack() as stack:
             stack.callback(lambda: connection.close())
+            if self._tunnel:
+                self.tunnels.append(_head(connection))
+                connection.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
             if self._context is not None:
                 connection = self._context.wrap_socket(connection, server_side=True)
             self._connections.append(connection)
@@ -63,12 +78,11 @@ class Recorder:
                 connection.sendall(self._answers[min(len(self.requests), len(self._answers)) - 1])
 
     def _take(self, connection: socket.socket) -> bool:
-        data = bytearray()
-        while b"\r\n\r\n" not in data:
-            if not (piece := connection.recv(64 * KIB)):
-                return False
-            data += piece
+        data = bytearray(_head(connection))
+        if not data:
+            return False
         end = data.index(b"\r\n\r\n") + 4
+        connection.sendall(self._early)
         while len(data) - end < self.size if self.size is not None else not data.endswith(b"\r\n0\r\n\r\n"):
             if not (piece := connection.recv(MIB)):
                 break
@@ -86,12 +100,22 @@ class Recorder:
                 connection.shutdown(socket.SHUT_RDWR)
 
 
+def _head(connection: socket.socket) -> bytes:
+    """What came up to the end of the headers, and maybe more; nothing if the connection ends before."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        if not (piece := connection.recv(64 * KIB)):
+            return b""
+        data += piece
+    return data
+
+
 @contextlib.contextmanager
 def recorder(
-    size: int | None, answers: Sequence[bytes] = (OK,), context: ssl.SSLContext | None = None
+    size: int | None, answers: Sequence[bytes] = (OK,), context: ssl.SSLContext | None = None, **options: Any
 ) -> Iterator[Recorder]:
     """The server for the ``with`` block."""
-    server = Recorder(size, answers, context)
+    server = Recorder(size, answers, context, **options)
     try:
         yield server
     finally:
