@@ -16,7 +16,7 @@ from fastio import terminal
 from fastio.arguments import Parser
 from fastio.config import parse_size
 
-from . import annotations, installers, projects
+from . import annotations, installers, isolation, projects
 from .candidates import ALLOWED
 from .errors import ValidateError
 from .validation import Validation
@@ -61,6 +61,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=count, metavar="N", help="measured runs of each row (the benchmark's own)")
     parser.add_argument("--size", type=_size, metavar="SIZE", help="payload, such as 16MiB (the benchmark's own)")
     parser.add_argument("--installer", default="", choices=installers.INSTALLERS, help="uv if it is there")
+    parser.add_argument("--isolation", default=isolation.AUTO, choices=isolation.ALLOWED,
+                        help="what the compared code runs in; auto: bubblewrap where it works, else none, and the "
+                        "verdict says so (%(default)s)")  # fmt: skip
     parser.add_argument("--cache", type=Path, default=ROOT / "build" / "validate", metavar="DIR",
                         help="for environments and sdists (build/validate in the checkout)")  # fmt: skip
     parser.add_argument("--refresh", action="store_true", help="make the environments anew, with the newest releases")

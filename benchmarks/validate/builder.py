@@ -105,6 +105,7 @@ class Builder:
                 "there is nothing to run"
             )
         trees.overlay(files, before, after, made.site_packages)
+        environments.compile_modules(self._python, [made.site_packages / name for name in files])
 
     def _fill_from_release(self, made: Environment, stock: Variant, candidate: Candidate) -> None:
         extras = f"[{self._project.extras}]" if self._project.extras else ""

@@ -6,11 +6,12 @@ differs, and no network is needed for them.
 
 import contextlib
 import fcntl
+import importlib.metadata
 import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,11 +25,6 @@ _MARKER = "complete.json"
 
 #: Where distributions put files that belong to no package, in an environment.
 _DATA = ("etc",)
-
-_VERSIONS = """\
-import importlib.metadata, json
-print(json.dumps({each.metadata["Name"]: each.version for each in importlib.metadata.distributions()}))
-"""
 
 
 @dataclass(frozen=True)
@@ -64,9 +60,27 @@ def make(directory: Path, fill: Callable[[Environment], None], python: Python) -
             shutil.rmtree(directory, ignore_errors=True)
             _step([python.path, "-m", "venv", "--without-pip", str(directory)])
             fill(environment)
-            versions = json.loads(_step([str(environment.python), "-I", "-c", _VERSIONS]))
+            versions = _installed(environment)
             (directory / _MARKER).write_text(json.dumps(dict(sorted(versions.items())), indent=1) + "\n")
     return environment
+
+
+def compile_modules(python: Python, modules: Sequence[Path]) -> None:
+    """Compile modules of an environment, as an installer does, without running them: where they run, nothing may be
+    able to write beside them.
+    """
+    names = [str(module) for module in modules if module.suffix == ".py" and module.is_file()]
+    if not names:
+        return
+    command = [python.path, "-I", "-S", "-m", "compileall", "-q", *names]
+    # Its exit status would tell of a module with wrong syntax, which is for the tests to find.
+    subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
+
+
+def _installed(environment: Environment) -> dict[str, str]:
+    """What is installed there, read and not run: the start of its Python may run what a candidate has brought."""
+    found = importlib.metadata.distributions(path=[str(environment.site_packages)])
+    return {each.metadata["Name"]: each.version for each in found}
 
 
 def copy_packages(source: Environment, to: Environment) -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import fastio
 from benchmarks.backends import SERVICES
@@ -104,15 +105,21 @@ def run(
 ) -> Result:  # fmt: skip
     """Run the cases that are not in the kept result yet."""
     path = state.path(f"{place}/benchmarks")
-    try:
-        result = read(path)
-        result.cases = [case for case in result.cases if case.complete]
-    except (FileNotFoundError, ResultError):
-        result = Result(f"validate {place}", machine.describe(), _packages(variants[0]))
+    result = kept(path, variants[0], place)
     done = {case.name for case in result.cases}
     adapted = [adapt(case, suite, variants, modes) for suite, case in cases]
     todo = [case for case in adapted if case is not None and case.name not in done]
     return engine.run(todo, result, options, path=path, progress=progress)
+
+
+def kept(path: Path, stock: Variant, place: str) -> Result:
+    """The result in a file, as far as it goes, or one to begin with."""
+    try:
+        result = read(path)
+        result.cases = [case for case in result.cases if case.complete]
+    except (FileNotFoundError, ResultError):
+        result = Result(f"validate {place}", machine.describe(), _packages(stock))
+    return result
 
 
 def _packages(stock: Variant) -> dict[str, str]:

@@ -9,6 +9,7 @@ from benchmarks.tools.pythons import Python
 from benchmarks.tools.upstream.report import suite_to_dict
 
 from .candidates import Candidate
+from .isolation import Isolation
 from .measurements import Row
 from .projects import Project
 from .suites import WORDS, Compared
@@ -42,6 +43,8 @@ class Outcome:
     command: list[str]
     machine: dict[str, Any]
     started: str
+    #: how the code that is compared was run
+    isolation: Isolation
     pythons: list[PythonOutcome] = field(default_factory=list)
     #: the machine that it was begun on, if it was interrupted and gone on with
     begun: dict[str, Any] = field(default_factory=dict)
@@ -76,6 +79,7 @@ class Outcome:
             "machine": self.machine,
             "begun": self.begun,
             "started": self.started,
+            "isolation": self.isolation.to_dict(),
             "failures": self.failures(),
             "pythons": [_python(each) for each in self.pythons],
         }

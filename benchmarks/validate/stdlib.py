@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from . import diffs, trees
+from . import diffs, environments, trees
 from .builder import Builder
 from .candidates import Candidate
 from .environments import Environment
@@ -39,6 +39,7 @@ class StandardLibraryBuilder(Builder):
         changed = trees.changed(before, after, "Lib")
         if not changed:
             raise ValidateError(f"{candidate.text} changes no module of Lib/, so there is nothing to run")
+        trees.check_no_links(changed, after)
         self._place(made, [after / name for name in changed])
 
     def _fill_from_module(self, made: Environment, stock: Variant, candidate: Candidate) -> None:
@@ -51,6 +52,7 @@ class StandardLibraryBuilder(Builder):
         directory.mkdir()
         for module in modules:
             shutil.copyfile(module, directory / module.name)
+        environments.compile_modules(self._python, [directory / module.name for module in modules])
         line = f"import sys; sys.path.insert(0, {str(directory)!r})\n"
         (made.site_packages / f"{self._project.package}.pth").write_text(line)
 

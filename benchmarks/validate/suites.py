@@ -12,6 +12,7 @@ from benchmarks.tools.upstream.runner import Run, Runner
 from benchmarks.tools.upstream.sources import data_of, linked
 from benchmarks.tools.upstream.suites import CPYTHON, SUITES, Suite, tests_of
 
+from .isolation import Isolation
 from .variants import CANDIDATE, Variant
 
 #: Differences of one suite that are run again alone; where there are more, the rest is believed.
@@ -116,13 +117,14 @@ def _place(project: str, variant: Variant) -> Path | None:
 class Runners:
     """Runs suites in variants' environments."""
 
-    def __init__(self, limit: float, match: str) -> None:
+    def __init__(self, limit: float, match: str, isolation: Isolation) -> None:
         """
         :param limit: seconds that a test may take
         :param match: run only tests with this in their id
         """
         self._limit = limit
         self._match = match
+        self._isolation = isolation
 
     def suite(self, name: str, side: Variant) -> Suite:
         return suite_for(name, side)
@@ -136,5 +138,6 @@ class Runners:
         return f"this Python has no {' and no '.join(CPYTHON)}" if done.returncode else ""
 
     def run(self, name: str, side: Variant, **options: Any) -> Run:
-        runner = Runner(side.environment.python, self._limit, match=self._match)
+        launcher = self._isolation.launcher(side)
+        runner = Runner(side.environment.python, self._limit, match=self._match, launcher=launcher)
         return runner.run(suite_for(name, side), side.patched, **options)

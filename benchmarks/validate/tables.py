@@ -185,7 +185,7 @@ def headline(outcome: Outcome) -> str:
 
 
 def environments(outcome: Outcome) -> list[str]:
-    """How the sides differ beside what is compared, a line each; or that they do not."""
+    """How the sides differ beside what is compared, a line each; or that they do not. How all of them ran is last."""
     found = []
     for each in outcome.pythons:
         stock, *others = each.variants
@@ -199,7 +199,10 @@ def environments(outcome: Outcome) -> list[str]:
     moved = differing("", *machines) if outcome.begun else []
     if moved:
         found.append(f"begun on another machine: {', '.join(line.strip() for line in moved)}")
-    return found or ["environments: the same Python, packages, kernel and processor"]
+    candidate = outcome.candidate
+    installed = candidate is not None and candidate.kind not in ("diff", "module")
+    ran = outcome.isolation.line(candidate is not None, installed)
+    return [*(found or ["environments: the same Python, packages, kernel and processor"]), ran]
 
 
 def _packages(outcome: Outcome, variant: Variant) -> dict[str, str]:

@@ -27,8 +27,9 @@ def _files(tree: Path, part: str) -> Iterator[str]:
 def overlay(names: list[str], before: Path, after: Path, installed: Path) -> None:
     """Change the ``installed`` files of these names from what is in ``before`` to what is in ``after``.
 
-    :raises ValidateError: if one of them is not what is in ``before``
+    :raises ValidateError: if one of them is not what is in ``before``, or a link
     """
+    check_no_links(names, after)
     for name in names:
         old, new, own = before / name, after / name, installed / name
         if old.exists() and not (own.exists() and filecmp.cmp(old, own, shallow=False)):
@@ -38,3 +39,10 @@ def overlay(names: list[str], before: Path, after: Path, installed: Path) -> Non
             shutil.copyfile(new, own)
         else:
             own.unlink()
+
+
+def check_no_links(names: list[str], tree: Path) -> None:
+    """:raises ValidateError: if one of these files is a link: its copy would be of whatever it leads to"""
+    for name in names:
+        if (tree / name).is_symlink():
+            raise ValidateError(f"the candidate makes {name} a symbolic link; allowed are plain files")

@@ -1,11 +1,14 @@
 """Whether the code that a diff changes is used at all: code that is never imported cannot be judged by running it."""
 
+import contextlib
 import json
+import os
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
 
-from benchmarks.tools.upstream.runner import clean_environment
+from benchmarks.tools.upstream.runner import Launcher, clean_environment
 
 from . import suites
 from .candidates import Candidate
@@ -15,6 +18,9 @@ from .variants import Variant
 
 #: Seconds for importing all that is used.
 LIMIT = 120
+
+#: Characters of what it tells.
+MOST = 16 << 20
 
 #: Runs in the candidate's environment: imports what the suites import, and tells the files. The hook knows those that
 #: cannot be imported, too: a module that the candidate has broken is used as well.
@@ -49,16 +55,17 @@ _WORKLOADS = (
 )  # fmt: skip
 
 
-def check_used(project: Project, candidate: Candidate, variant: Variant) -> None:
+def check_used(project: Project, candidate: Candidate, variant: Variant, launcher: Launcher) -> None:
     """Check that a diff or a module changes what at least one suite or benchmark of the project imports.
 
+    :param launcher: runs what imports it
     :raises ValidateError: that names what it changes, if it does not
     """
     if candidate.kind not in ("diff", "module"):
         return
     imported: set[str] = set()
     for name in project.suites:
-        imported |= _imported(name, variant)
+        imported |= _imported(name, variant, launcher)
         if imported.intersection(variant.changed):
             return
     raise ValidateError(
@@ -67,7 +74,7 @@ def check_used(project: Project, candidate: Candidate, variant: Variant) -> None
     )
 
 
-def _imported(name: str, variant: Variant) -> set[str]:
+def _imported(name: str, variant: Variant, launcher: Launcher) -> set[str]:
     """The files of site-packages that a suite's modules and the workloads load, relative to it."""
     suite = suites.suite_for(name, variant)
     directory = suite.find()
@@ -76,18 +83,28 @@ def _imported(name: str, variant: Variant) -> set[str]:
         "prelude": suite.prelude,
         "modules": [*suite.modules, *_WORKLOADS],
     }
-    with tempfile.TemporaryDirectory(prefix="validate-") as scratch:
-        files = [Path(scratch, each) for each in ("probe.py", "job.json", "found.json")]
-        files[0].write_text(_PROBE)
-        files[1].write_text(json.dumps(job))
+    with tempfile.TemporaryDirectory(prefix="validate-", ignore_cleanup_errors=True) as scratch:
+        probe, told, found = (Path(scratch, each) for each in ("probe.py", "job.json", "found.json"))
+        probe.write_text(_PROBE)
+        told.write_text(json.dumps(job))
+        found.touch()
+        own = Path(scratch, "own")
+        own.mkdir()
+        process = launcher.start(
+            [str(variant.environment.python), *map(str, (probe, told, found))], own,
+            {**clean_environment(), "TMPDIR": str(own), **suite.env},
+            readable=[probe, told, *([directory] if directory else [])], writable=[found, own],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
         try:
-            subprocess.run(
-                [str(variant.environment.python), *map(str, files)],
-                cwd=scratch, env={**clean_environment(), **suite.env}, stdin=subprocess.DEVNULL, capture_output=True,
-                timeout=LIMIT, check=False,
-            )  # fmt: skip
-            found = json.loads(files[2].read_text())
-        except (subprocess.TimeoutExpired, FileNotFoundError):
+            process.wait(LIMIT)
+            with open(found, encoding="utf-8") as file:
+                files = json.loads(file.read(MOST))
+        except (subprocess.TimeoutExpired, ValueError):
             return set()
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
     site_packages = variant.environment.site_packages
-    return {str(Path(each).relative_to(site_packages)) for each in found if Path(each).is_relative_to(site_packages)}
+    return {str(Path(each).relative_to(site_packages)) for each in files if Path(each).is_relative_to(site_packages)}

@@ -20,6 +20,7 @@ from . import annotations, candidates, findings, installers, junit, measurements
 from .builder import Builder
 from .candidates import Candidate
 from .errors import ValidateError
+from .isolation import choose, measuring
 from .outcome import Outcome, PythonOutcome
 from .projects import Project
 from .state import State, key
@@ -54,6 +55,8 @@ class Validation:
         self._suites = self._project.choose_suites(_names(options.suite))
         self._cases = self._project.choose_cases(_names(options.benchmarks))
         self._installer = installers.choose(options.installer)
+        trees = [self._candidate.path] if self._candidate and self._candidate.kind == "path" else []
+        self._isolation = choose(options.isolation, self._pythons, options.cache, trees)
 
     def run(self) -> Outcome:
         """Do all of it, and write the reports.
@@ -63,7 +66,9 @@ class Validation:
         options = self._options
         if self._candidate is not None and self._candidate.change is not None:
             self._screen.say(f"the candidate is {self._candidate.text}")
-        outcome = Outcome(self._project, self._candidate, self._given, machine.describe(), _now())
+        if self._isolation.sandbox is None:
+            self._screen.say(f"there is no sandbox: {self._isolation.reason}")
+        outcome = Outcome(self._project, self._candidate, self._given, machine.describe(), _now(), self._isolation)
         built = [(python, self._build(python)) for python in self._pythons]
         directory = options.results / f"validate-{self._name()}-{self._key(built)}"
         state = State(directory / "state", options.fresh)
@@ -95,7 +100,7 @@ class Validation:
                 for python, variants in built
             ],
             "suites": self._suites, "cases": [f"{suite}/{case.name}" for suite, case in self._cases],
-            "options": [options.match, options.limit, options.rounds, options.size],
+            "options": [options.match, options.limit, options.rounds, options.size, self._isolation.name],
         })  # fmt: skip
 
     def _build(self, python: Python) -> list[Variant]:
@@ -108,7 +113,7 @@ class Validation:
         found = [stock]
         if self._candidate is not None:
             made = builder.candidate(stock, self._candidate)
-            check_used(self._project, self._candidate, made)
+            check_used(self._project, self._candidate, made, self._isolation.launcher(made))
             found.append(made)
         if not options.no_fastio:
             found.append(builder.fastio(stock))
@@ -116,7 +121,7 @@ class Validation:
 
     def _run_suites(self, outcome: PythonOutcome, state: State) -> None:
         options = self._options
-        runners = Runners(options.limit, options.match)
+        runners = Runners(options.limit, options.match, self._isolation)
         place = f"py{outcome.python.version}"
         sides = Sides(runners, self._screen, options.jobs, kept=state, place=place, most=MOST_CONFIRMED)
         stock, *others = outcome.variants
@@ -128,9 +133,11 @@ class Validation:
             return
         options = Options(rounds=self._options.rounds, size=self._options.size)
         place = f"py{outcome.python.version}"
-        outcome.benchmarks = measurements.run(
-            self._cases, outcome.variants, self._project.modes, options, state, place
-        )  # fmt: skip
+        asked = (self._cases, outcome.variants, self._project.modes, options, state, place)
+        if self._isolation.sandbox is None:
+            outcome.benchmarks = measurements.run(*asked)
+        else:
+            outcome.benchmarks = measuring.run(self._isolation.launcher(*outcome.variants), *asked)
         outcome.rows = measurements.rows(outcome.benchmarks)
 
     def _write(self, outcome: Outcome, directory: Path) -> None:

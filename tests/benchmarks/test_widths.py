@@ -22,6 +22,7 @@ from benchmarks.tools.upstream.runner import Outcome, Run
 from benchmarks.validate import measurements, projects
 from benchmarks.validate import outcome as validation
 from benchmarks.validate import tables as validated
+from benchmarks.validate.isolation import Isolation
 from benchmarks.validate.outcome import PythonOutcome
 from benchmarks.validate.suites import CONFORMANCE, Compared
 from tests import widths
@@ -112,7 +113,8 @@ def test_validations(path: Path) -> None:
         Some(name=name, version="5.7.0", changed=["a/file.py"]) for name in ("stock", "candidate", "fastio")
     ]
     python = PythonOutcome(pythons.find(""), variants, judged, result, measurements.rows(result))
-    made = validated.found(validation.Outcome(projects.find("glance_store"), None, [], {}, "", [python]))
+    project = projects.find("glance_store")
+    made = validated.found(validation.Outcome(project, None, [], {}, "", Isolation("none"), [python]))
     assert [table.title for table in made] == [
         "What was compared", "Suites", "Tests whose outcome differs", "Benchmarks"
     ]  # fmt: skip

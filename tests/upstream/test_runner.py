@@ -230,6 +230,20 @@ def test_a_module_that_ends_the_process_is_an_error(python, make_suite) -> None:
         Runner(python, LIMIT).run(make_suite("import os\nos.write(2, b'last words')\nos._exit(0)"), patched=False)
 
 
+WRITES = """
+    import json, sys
+    with open(json.load(open(sys.argv[1]))["events"], "a") as file:
+        file.write({text})
+"""
+
+
+@pytest.mark.parametrize(("text", "message"), [("'nonsense\\n'", "no event"), ("'x' * 3000", "more than 2000 charac")])
+def test_what_is_no_event_is_a_fault(python, make_suite, monkeypatch, text, message):
+    monkeypatch.setattr(runner, "LONGEST_EVENT", 2000)
+    with pytest.raises(SuiteError, match=message):
+        Runner(python, LIMIT).run(make_suite(WRITES.format(text=text)), patched=False)
+
+
 def test_stock_is_stock_and_patched_is_patched(python, make_suite) -> None:
     suite = make_suite(PATCHED)
     stock = Runner(python, LIMIT).run(suite, patched=False)

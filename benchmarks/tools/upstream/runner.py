@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,9 @@ GRACE = 10.0
 
 #: Workers in a row that may end without having run any test, before the suite is taken for one that cannot be run.
 BARREN = 2
+
+#: Characters of an event. The longest one names all tests of a suite.
+LONGEST_EVENT = 16 << 20
 
 #: What faulthandler writes first when a test's time is up.
 _TIMED_OUT = "Timeout ("
@@ -79,18 +82,41 @@ class Run:
 Progress = Callable[[int, int], None]
 
 
+class Launcher:
+    """Starts a worker: as any child, with all that this user may do."""
+
+    def start(
+        self, command: Sequence[str], directory: Path, env: dict[str, str], *, readable: Sequence[Path],
+        writable: Sequence[Path], **options: Any,
+    ) -> subprocess.Popen[bytes]:  # fmt: skip
+        """Start a process that leads a session.
+
+        :param directory: that it runs in
+        :param readable: files and directories that it reads, beside the interpreter, its packages and this checkout
+        :param writable: the only ones that it may have to write to
+        :param options: of ``Popen``
+        """
+        return subprocess.Popen(command, cwd=directory, env=env, start_new_session=True, **options)
+
+    def signal(self, process: subprocess.Popen[bytes], number: int) -> None:
+        """Send the command a signal."""
+        process.send_signal(number)
+
+
 class Runner:
     """Runs suites with one interpreter and one limit per test."""
 
-    def __init__(self, python: Path, limit: float, match: str = "") -> None:
+    def __init__(self, python: Path, limit: float, match: str = "", launcher: Launcher | None = None) -> None:
         """
         :param python: the interpreter of :func:`benchmarks.tools.upstream.environment.create`
         :param limit: seconds that a test may take
         :param match: run only tests with this in their id
+        :param launcher: starts the workers
         """
         self._python = python
         self._limit = limit
         self._match = match
+        self._launcher = launcher or Launcher()
 
     def run(
         self,
@@ -113,7 +139,7 @@ class Runner:
         barren = 0
         while True:
             with tempfile.TemporaryDirectory(prefix="upstream-", ignore_cleanup_errors=True) as scratch:
-                worker = _Worker(Path(scratch), limit)
+                worker = _Worker(Path(scratch), limit, self._launcher)
                 job = {
                     "modules": suite.modules, "functions": suite.functions, "prelude": suite.prelude,
                     "path": [str(directory)] if directory else [], "patched": patched, "limit": limit,
@@ -158,9 +184,10 @@ class Runners(Runner):
 class _Worker:
     """One worker process and its files."""
 
-    def __init__(self, scratch: Path, limit: float) -> None:
+    def __init__(self, scratch: Path, limit: float, launcher: Launcher) -> None:
         self._scratch = scratch
         self._limit = limit
+        self._launcher = launcher
         self._events = scratch / "events"
         self._trace = scratch / "trace"
         self._log = scratch / "log"
@@ -170,16 +197,19 @@ class _Worker:
         progress: Progress,
     ) -> bool:  # fmt: skip
         """Run the job, adding to ``run``; return whether the worker came to its end."""
-        (self._scratch / "cwd").mkdir()
-        (self._scratch / "tmp").mkdir()
-        self._events.touch()
+        own = [self._scratch / "cwd", self._scratch / "tmp", self._events, self._trace]
+        for place in own[:2]:
+            place.mkdir()
+        for place in own[2:]:
+            place.touch()
         job_file = self._scratch / "job.json"
         job_file.write_text(json.dumps({**job, "events": str(self._events), "trace": str(self._trace)}))
         with open(self._log, "wb") as log:
-            process = subprocess.Popen(
-                [str(python), str(WORKER), str(job_file)], cwd=directory or self._scratch / "cwd",
-                env={**_without_proxies(clean_environment()), "TMPDIR": str(self._scratch / "tmp"), **env},
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            process = self._launcher.start(
+                [str(python), str(WORKER), str(job_file)], directory or self._scratch / "cwd",
+                {**_without_proxies(clean_environment()), "TMPDIR": str(self._scratch / "tmp"), **env},
+                readable=[job_file, *([directory] if directory else [])], writable=own,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
         try:
             return self._follow(process, run, progress)
@@ -215,34 +245,48 @@ class _Worker:
                 quiet = time.monotonic() - since
                 if not dumped and running and quiet > self._limit - LEAD:
                     dumped = True
-                    process.send_signal(DUMP_SIGNAL)
+                    self._launcher.signal(process, DUMP_SIGNAL)
                 if not killed and quiet > (self._limit if loaded else LOAD_LIMIT) + GRACE:
                     killed = True
                     process.kill()
                 time.sleep(LOOK)
         run.exchanges += exchanges
         if running:
-            trace = self._trace.read_text(errors="replace")
+            trace = _tail(self._trace, 12_000)
             hung = killed or _TIMED_OUT in trace
-            detail = f"exit status {process.returncode}\n{trace[-12000:]}"
+            detail = f"exit status {process.returncode}\n{trace}"
             run.tests[running] = Outcome("hang" if hung else "crash", time.monotonic() - since, detail)
             progress(len(run.tests), total)
         return finished
 
     def log_end(self) -> str:
-        trace = self._trace.read_text(errors="replace")[-3000:] if self._trace.exists() else ""
-        return self._log.read_text(errors="replace")[-3000:] + trace
+        return _tail(self._log, 3000) + _tail(self._trace, 3000)
+
+
+def _tail(path: Path, characters: int) -> str:
+    """The end of a file, whatever its size."""
+    with open(path, "rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 4 * characters))
+        return file.read(4 * characters).decode(errors="replace")[-characters:]
 
 
 def _lines(file: Any) -> Iterator[dict[str, Any]]:
-    """The complete lines that have been added to ``file`` since the last call."""
+    """The complete lines that have been added to ``file`` since the last call.
+
+    :raises SuiteError: if they are no events: what runs in a worker can write there, too
+    """
     while True:
         position = file.tell()
-        line = file.readline()
+        line = file.readline(LONGEST_EVENT)
+        if len(line) == LONGEST_EVENT:
+            raise SuiteError(f"a worker wrote an event of more than {LONGEST_EVENT} characters")
         if not line.endswith("\n"):
             file.seek(position)
             return
-        yield json.loads(line)
+        try:
+            yield json.loads(line)
+        except ValueError as error:
+            raise SuiteError(f"a worker wrote what is no event: {error}") from None
 
 
 def clean_environment() -> dict[str, str]:

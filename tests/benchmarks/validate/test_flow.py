@@ -1,7 +1,9 @@
 """All of it, from a diff to a report, on a project made up for it, which nothing has to be fetched for."""
 
+import html
 import json
 import shutil
+import socket
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -9,10 +11,13 @@ from xml.etree import ElementTree
 
 import pytest
 
+from benchmarks.tools import pythons
 from benchmarks.tools.upstream import sources
 from benchmarks.tools.upstream.suites import Suite
 from benchmarks.validate import __main__ as command
 from benchmarks.validate import installers, projects, suites, validation
+from benchmarks.validate.isolation import bubblewrap
+from benchmarks.validate.isolation.bubblewrap import Refused
 from benchmarks.validate.suites import Runners
 from tests.benchmarks.validate.test_clones import Repository
 from tests.benchmarks.validate.test_diffs import diff_of, write
@@ -89,7 +94,8 @@ def validate(tmp_path, monkeypatch, installer):
     )  # fmt: skip
     monkeypatch.setitem(projects.PROJECTS, "madeup", project)
     monkeypatch.setitem(suites.CONFORMANCE, "madeup", Suite("madeup", ("checks.counting_test",)))
-    source = write(tmp_path / "source", SOURCE)
+    # Where it would be: what lies elsewhere is not seen in a sandbox.
+    source = write(tmp_path / "cache" / "sources" / "madeup-1.0", SOURCE)
     monkeypatch.setattr(sources, "fetch", lambda project, version, cache: source)
     # The suite's directory is that of the release's tests, as eventlet's is.
     monkeypatch.setattr(suites, "_CONFORMANCE", None)
@@ -100,6 +106,8 @@ def validate(tmp_path, monkeypatch, installer):
         given = ["--candidate", str(tmp_path / "my.diff")]
         if isinstance(after, Repository):
             given = ["--git", str(after.path), "topic"]
+        elif isinstance(after, Path):
+            Path(given[1]).write_text(after.read_text())
         else:
             Path(given[1]).write_text(diff_of(SOURCE, {**SOURCE, **after}))
         places = ["--cache", str(tmp_path / "cache"), "--results", str(tmp_path / "results")]
@@ -153,6 +161,77 @@ def test_what_breaks_is_named(validate, tmp_path, capsys):
     assert raw["pythons"][0]["variants"][1]["changed"] == ["madeup/counting.py"]
     (suite,) = raw["pythons"][0]["suites"]
     assert [each["verdict"] for each in suite["differences"]] == ["newly fails"]
+
+
+def said_everywhere(tmp_path, capsys, line):
+    """A line is part of all verdicts for people."""
+    directory = results(tmp_path)
+    assert line in capsys.readouterr().out
+    assert line in " ".join((directory / "summary.md").read_text().split())
+    assert html.escape(line) in (directory / "report.html").read_text()
+
+
+def test_the_verdict_says_that_there_was_no_sandbox(validate, tmp_path, capsys):
+    assert validate(COMMENT, "--isolation", "none") == 0
+    said_everywhere(tmp_path, capsys, "isolation: none, so the candidate's code ran as this user (")
+    raw = json.loads((results(tmp_path) / "raw.json").read_text())
+    assert (raw["isolation"]["used"], raw["isolation"]["reason"]) == ("none", "--isolation none was asked for")
+
+
+def test_a_hostile_candidate_is_held_back(validate, tmp_path, capsys):
+    """It passes all tests if it could do what it wants, and fails one for each thing that it could not."""
+    try:
+        bubblewrap.make([pythons.find("")], tmp_path / "tried", [])
+    except Refused as refused:
+        pytest.skip(str(refused))
+    (tmp_path / "secret").write_text("the password")
+    (tmp_path / "secret").chmod(0o644)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        hostile = f"""\
+    import os, socket
+    if len(numbers) == 3:
+        open({str(tmp_path / "secret")!r}).read()
+    elif not numbers:
+        socket.create_connection({listener.getsockname()!r}).close()
+        open({str(tmp_path / "left")!r}, "w").close()
+    return sum(numbers)"""
+        after = changed("madeup/counting.py", "    return sum(numbers)", hostile)
+        assert validate(after, "--isolation", "none") == 0
+        assert (tmp_path / "left").exists()
+        (tmp_path / "left").unlink()
+        shutil.rmtree(tmp_path / "results")
+        capsys.readouterr()
+        assert validate(after, "--isolation", "bubblewrap") == 1
+    said_everywhere(tmp_path, capsys, "isolation: bubblewrap ")
+    assert not (tmp_path / "left").exists()
+    raw = json.loads((results(tmp_path) / "raw.json").read_text())
+    assert raw["isolation"]["used"] == "bubblewrap"
+    (suite,) = raw["pythons"][0]["suites"]
+    outcomes = {each["test"].rpartition(".")[2]: each["verdict"] for each in suite["differences"]}
+    assert outcomes == {"test_total": "newly fails", "test_of_nothing": "newly fails"}
+    # One that does nothing of this is as in stock.
+    assert validate(COMMENT, "--isolation", "bubblewrap") == 0
+    assert "tests: no difference" in capsys.readouterr().out
+
+
+def test_a_candidate_makes_no_links(validate, tmp_path, capsys):
+    """A copy of what one leads to would be a file that the candidate can read."""
+    (tmp_path / "my.link").write_text(
+        "diff --git a/madeup/unused.py b/madeup/unused.py\ndeleted file mode 100644\n--- a/madeup/unused.py\n"
+        "+++ /dev/null\n@@ -1 +0,0 @@\n-nobody = True\n"
+        "diff --git a/madeup/unused.py b/madeup/unused.py\nnew file mode 120000\n--- /dev/null\n"
+        "+++ b/madeup/unused.py\n@@ -0,0 +1 @@\n+/etc/passwd\n\\ No newline at end of file\n"
+    )
+    assert validate(tmp_path / "my.link") == 2
+    assert "the candidate makes madeup/unused.py a symbolic link" in capsys.readouterr().err
+
+
+def test_what_a_diff_changes_is_compiled(validate, tmp_path, monkeypatch):
+    """As the rest is, which an installer has compiled: a sandbox has nowhere to put it."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    assert validate(COMMENT, "--suite", "none", "--isolation", "none") == 0
+    (candidate,) = (tmp_path / "cache" / "environments").glob("*/candidate-*[0-9a-f]")
+    assert list(candidate.glob("lib/python*/site-packages/madeup/__pycache__/counting.*.pyc"))
 
 
 def test_annotations_of_a_change(validate, capsys):
@@ -320,13 +399,19 @@ def test_a_second_look_is_not_taken_again_after_an_interruption(validate, monkey
     assert (times, looked_at.count(first), looked_at.count(second)) == (times, times, times + 1)
 
 
-def test_what_can_not_be_asked_for(validate, capsys):
+def test_what_can_not_be_asked_for(validate, capsys, monkeypatch):
+    which = shutil.which
+    monkeypatch.setattr(shutil, "which", lambda name, *rest: None if name == "bwrap" else which(name, *rest))
     for options, said in (
         (["--suite", "nonsense"], "madeup has madeup"),
         (["--python", "3.99"], "no such Python"),
+        (["--isolation", "bubblewrap"], "--isolation bubblewrap: bwrap is not installed"),
     ):
         assert validate(COMMENT, *options) == 2
         assert said in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        validate(COMMENT, "--isolation", "nonsense")
+    assert "'nonsense' (choose from" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         validate(COMMENT, "--git", ".", "HEAD")
     assert "not allowed with argument --candidate" in capsys.readouterr().err

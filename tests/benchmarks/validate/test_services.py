@@ -13,6 +13,7 @@ from benchmarks.tools.upstream.terminal import Screen
 from benchmarks.validate import __main__ as command
 from benchmarks.validate import measurements, projects, services, suites
 from benchmarks.validate.environments import Environment
+from benchmarks.validate.isolation import Isolation
 from benchmarks.validate.variants import Variant
 
 GLANCE_32 = projects.GLANCE.older[1]
@@ -103,7 +104,7 @@ def test_the_data_of_its_tests_are_those_of_the_variant(tmp_path):
 def test_a_suite_that_lacks_something_is_a_fault_and_no_end(tmp_path):
     for name in ("stock", "candidate"):
         (tmp_path / name / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
-    made = Sides(suites.Runners(15, ""), Screen(plain=True), jobs=1)
+    made = Sides(suites.Runners(15, "", Isolation("none")), Screen(plain=True), jobs=1)
     stock, candidate = (variant(name, tmp_path) for name in ("stock", "candidate"))
     (compared,) = made.compare(["glance-33-unit"], stock, [candidate])
     assert "packaged without its tests' data" in compared.failures()[0]

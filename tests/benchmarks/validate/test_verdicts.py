@@ -14,6 +14,7 @@ from benchmarks.tools.upstream.runner import Run
 from benchmarks.tools.upstream.suites import Suite
 from benchmarks.validate import annotations, findings, junit, measurements, projects, sarif
 from benchmarks.validate.environments import Environment
+from benchmarks.validate.isolation import Isolation
 from benchmarks.validate.outcome import Outcome, PythonOutcome
 from benchmarks.validate.suites import Compared
 from benchmarks.validate.variants import Variant
@@ -89,7 +90,7 @@ def outcome(tmp_path):
     made.rows = measurements.rows(result)
     command = ["eventlet", "--candidate", "my change.diff"]
     return Outcome(
-        projects.EVENTLET, None, command, dict(samples.MACHINE), "2026-11-23T20:17:15+01:00", [made]
+        projects.EVENTLET, None, command, dict(samples.MACHINE), "2026-11-23T20:17:15+01:00", Isolation("none"), [made]
     )  # fmt: skip
 
 

@@ -1,0 +1,120 @@
+"""The benchmarks of a validation in a sandbox: the engine, the servers that it starts, and all variants.
+
+Clients and servers have to share a network, so there is one sandbox for all of them. The validation gives a process in
+it the names of what is to be run, as JSON, and reads from its standard output a result after each case, in a line.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from benchmarks.harness import results
+from benchmarks.harness.engine import ROOT, Case, Options
+from benchmarks.harness.results import CaseResult, Result
+from benchmarks.tools.upstream.runner import Launcher, clean_environment
+from benchmarks.validate import measurements, projects
+from benchmarks.validate.environments import Environment
+from benchmarks.validate.errors import ValidateError
+from benchmarks.validate.state import State
+from benchmarks.validate.variants import Variant
+
+#: Characters of a line that is shown: what is printed in the sandbox may be anything.
+MOST_SHOWN = 300
+#: Bytes of a result; more than any has.
+MOST_READ = 64 << 20
+
+
+def run(
+    launcher: Launcher, cases: Sequence[tuple[str, Case]], variants: Sequence[Variant], modes: Sequence[str],
+    options: Options, state: State, place: str,
+) -> Result:  # fmt: skip
+    """As :func:`benchmarks.validate.measurements.run`, by this launcher.
+
+    :raises ValidateError: if what comes out of the sandbox is no result
+    """
+    path = state.path(f"{place}/benchmarks")
+    result = measurements.kept(path, variants[0], place)
+    done = {case.name for case in result.cases}
+    todo = [(suite, case.name) for suite, case in cases if f"{suite}/{case.name}" not in done]
+    if not todo:
+        return result
+    job = {
+        "cases": todo, "modes": list(modes), "rounds": options.rounds, "size": options.size, "place": place,
+        "variants": [(each.name, str(each.environment.directory), each.version) for each in variants],
+    }  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="validate-", ignore_cleanup_errors=True) as scratch:
+        own = Path(scratch, "own")
+        own.mkdir()
+        process = launcher.start(
+            [sys.executable, "-m", "benchmarks.validate.isolation.measuring", json.dumps(job)], ROOT / "benchmarks",
+            {**clean_environment(), "TMPDIR": str(own), "PYTHONPATH": str(ROOT)}, readable=[], writable=[own],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        assert process.stdout is not None and process.stderr is not None
+        said = _Said(process.stderr)
+        try:
+            while line := process.stdout.readline(MOST_READ):
+                result.cases += _cases(line, Path(scratch, "result.json"))
+                result.write(path)
+            process.wait()
+        finally:
+            # With it ends all that it has started.
+            process.kill()
+            process.wait()
+            said.join()
+    if process.returncode:
+        raise ValidateError(f"the benchmarks in the sandbox ended with exit status {process.returncode}: {said.last}")
+    return result
+
+
+class _Said(threading.Thread):
+    """Shows what is written in the sandbox: no more of it than can be printed, so that no terminal takes orders."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        super().__init__(daemon=True)
+        #: line that was not empty
+        self.last = ""
+        self._pipe = pipe
+        self.start()
+
+    def run(self) -> None:
+        while line := self._pipe.readline(MOST_SHOWN):
+            ended = line.endswith(b"\n")
+            text = "".join(each if each.isprintable() else "?" for each in line.decode(errors="replace").rstrip("\n"))
+            self.last = text.strip() or self.last
+            sys.stderr.write(text + "\n" * ended)
+            sys.stderr.flush()
+
+
+def _cases(line: bytes, file: Path) -> list[CaseResult]:
+    """What a line says."""
+    try:
+        file.write_text(str(json.loads(line)), encoding="utf-8")
+        return [case for case in results.read(file).cases if case.complete]
+    except (ValueError, results.ResultError) as error:
+        raise ValidateError(f"what comes out of the sandbox is no result: {error}") from None
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run what the JSON names, in the sandbox."""
+    # What else is printed is no result.
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    job: dict[str, Any] = json.loads(arguments[0])
+    variants = [Variant(name, Environment(Path(place)), version, None) for name, place, version in job["variants"]]
+    options = Options(rounds=job["rounds"], size=job["size"])
+    for number, (suite, name) in enumerate(job["cases"]):
+        state = State(Path(tempfile.gettempdir(), f"case-{number}"))
+        chosen = [(suite, case) for case in projects.cases_of(suite) if case.name == name]
+        result = measurements.run(chosen, variants, job["modes"], options, state, job["place"])
+        print(json.dumps(result.text()), file=out, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
