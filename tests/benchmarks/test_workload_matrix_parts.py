@@ -83,6 +83,22 @@ def test_processes_are_found_by_their_command_line_and_named() -> None:
     assert monitor.title(psutil.Process()) not in ("", "?")
 
 
+@pytest.mark.parametrize("launcher", [[], ["-m", "fastio", "run", "--", sys.executable]], ids=["plain", "launched"])
+@pytest.mark.parametrize("module", [False, True])
+def test_a_process_is_called_by_its_program(tmp_path: Path, launcher: list[str], module: bool) -> None:
+    (tmp_path / "service.py").write_text("print('runs', flush=True)\ninput()\n")
+    program = ["-m", "service"] if module else [str(tmp_path / "service.py")]
+    paths = os.pathsep.join([str(tmp_path), str(ROOT)])
+    with subprocess.Popen(
+        [sys.executable, *launcher, *program, "-c", "option"], env={**os.environ, "PYTHONPATH": paths},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "runs\n"
+        assert monitor.title(psutil.Process(process.pid)) == ("service" if module else "service.py")
+        process.communicate("\n")
+
+
 def test_the_bytes_of_a_connection_are_those_of_its_process() -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     code = (
