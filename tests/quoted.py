@@ -17,6 +17,7 @@ _EARLIER = "glance_shipped_earlier | Goals | glance-33-shipped"
 _MANY_SHIPPED = "concurrency_shipped | glance-33-shipped: "
 _SLOW = "slow_clients | glance-33, as it is shipped: "
 _UPLOADS = "uploads | Goals | requests.put() of a file, "
+_LINK, _FAST_LINK = (f"network | What limits * | glance-32-{rate}" for rate in ("1Gbit", "10Gbit"))
 _DISK = "disk_swift | Goals | "
 _TRUE = 'processutils.execute("true"), median'
 _RBD = "rbd: get of 256 MiB | native-fastio | x *"
@@ -34,6 +35,8 @@ QUOTED: dict[str, dict[str, list[str]]] = {
         "15.3": [f"{_SLOW}200 clients* | fastio | p99_ms"],
     },
     "What gets slower, and what changes": {
+        "3.28": [f"{_LINK}, fastio-sendfile-1w | server CPU s/GiB"],
+        "2.75": [f"{_LINK}, stock-1w | server CPU s/GiB"],
         "0.905": [f"{_MANY32}100 downloads* | fastio | x *"],
         "1.09": [f"min {_MANY32}[!1]* | fastio | x *"],
         "1.56": [f"max {_MANY32}[!1]* | fastio | x *"],
@@ -180,6 +183,21 @@ QUOTED: dict[str, dict[str, list[str]]] = {
         "12.2": ["glance_shipped_earlier | *: upload of 1 GiB | stock, 1 + requests | p99_ms"],
         "5,764": ["glance_shipped_earlier | *: download of 1 GiB | fastio, 20 + requests | p99_ms"],
         "5,317": ["glance_shipped_earlier | *: download of 1 GiB | stock, 20 + requests | p99_ms"],
+    },
+    "A client that is not local": {
+        "3.28": [f"{_LINK}, fastio-sendfile-1w | server CPU s/GiB"],
+        "3.18": [f"{_LINK}, fastio-copying-1w | server CPU s/GiB"],
+        "3.48": [f"{_LINK}, fastio-mapping-1w | server CPU s/GiB"],
+        "2.75": [f"{_LINK}, stock-1w | server CPU s/GiB"],
+        "3.31": [f"{_LINK}, fastio-sendfile-8w | server CPU s/GiB"],
+        "2.28": [f"{_LINK}, stock-8w | server CPU s/GiB"],
+        "4.69": [f"{_LINK}, tls-fastio-1w | server CPU s/GiB"],
+        "4.2": [f"{_LINK}, tls-stock-1w | server CPU s/GiB"],
+        "0.959": [f"{_FAST_LINK}, fastio-sendfile-1w | x *"],
+        "1.05": [f"{_FAST_LINK}, fastio-mapping-1w | x *"],
+        "0.917": [f"{_FAST_LINK}, fastio-copying-1w | x *"],
+        "0.927": [f"{_FAST_LINK}, fastio-sendfile-8w | x *"],
+        "1.17": [f"{_GLANCE32} | stock | server CPU s/GiB"],
     },
     "Slow clients": {
         "9.74": [f"{_SLOW}4 clients* | fastio | p99_ms"],

@@ -274,12 +274,12 @@ class Backend:
             raise Unavailable(f"{self.name}: {name} not installed; install with: {install or self.install}")
         return path
 
-    def make_certificate(self) -> tuple[Path, Path]:
-        """A certificate of this machine's loopback, and its key."""
+    def make_certificate(self, address: str = HOST) -> tuple[Path, Path]:
+        """A certificate of an address, this machine's loopback unless another one is given, and its key."""
         certificate, key = self.directory / "certificate.pem", self.directory / "key.pem"
         request = [self.find("openssl", "apt-get install openssl"), "req", "-x509", "-noenc", "-days", "2"]
         kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-keyout", str(key), "-out", str(certificate)]
-        self.run([*request, *kind, "-subj", "/CN=benchmark", "-addext", f"subjectAltName=IP:{HOST}"])
+        self.run([*request, *kind, "-subj", "/CN=benchmark", "-addext", f"subjectAltName=IP:{address}"])
         return certificate, key
 
     def wait(self, answers: Callable[[], object], what: str) -> None:

@@ -36,6 +36,8 @@ UWSGI = ROOT / "doc" / "source" / "examples" / "uwsgi.ini"
 IMPORT_METHODS = "[glance-direct,web-download,copy-image]"
 #: In PYTHONPATH of a server: many clients may write to its database.
 PATIENT_SQLITE = Path(__file__).parent / "patient_sqlite"
+#: The same, and fastio sends files from a mapping to every client.
+MAPPED_FOR_ALL = Path(__file__).parent / "mapped_for_all"
 #: In PYTHONPATH of a server: a filter for its pipeline.
 CONFIRMED_IDENTITY = Path(__file__).parent / "confirmed_identity"
 #: The flavor of the paste pipeline that has it.
@@ -61,7 +63,7 @@ print(importlib.metadata.version("glance"), digest.hexdigest()[:8], sep="-")
 
 #: Of nginx, in front of it.
 _TLS = """\
-listen {host}:{port} ssl;
+listen {listen}:{port} ssl;
         ssl_certificate {certificate};
         ssl_certificate_key {key};
         client_max_body_size 0;
@@ -92,12 +94,13 @@ class Glance(Backend):
     #: default; ``flavor``: of the paste pipeline, such as ``caching``, or ``identity``; ``stores``: filesystem stores,
     #: into several of which images can be imported; ``tls``: 1 for HTTPS as well; ``python``: the interpreter of
     #: another environment to run in, into which fastio can be imported if it is to be on; ``trace``: ``on`` to record
-    #: one, also with ``fastio=off``
+    #: one, also with ``fastio=off``; ``host``: of its URLs, for those who are on other machines; ``mapping``: ``on`` to
+    #: have fastio send files from a mapping to clients of other hosts as well
     parameters = {
         "fastio": "off", "disabled": "", "also": "", "workers": 1, "chunk_size": 0, "flavor": "", "stores": 1, "tls": 0,
-        "python": "", "trace": "off",
+        "python": "", "trace": "off", "host": HOST, "mapping": "off",
     }  # fmt: skip
-    choices = {"fastio": ON_OFF, "trace": ON_OFF}
+    choices = {"fastio": ON_OFF, "trace": ON_OFF, "mapping": ON_OFF}
 
     #: where it listens
     http_port: int
@@ -201,7 +204,7 @@ class Glance(Backend):
 
     def details(self) -> dict[str, Any]:
         found = {
-            "url": f"http://{HOST}:{self.http_port}",
+            "url": f"http://{self.chosen['host']}:{self.http_port}",
             "images": str(self.images),
             "stores": [str(self.directory / name) for name in self.stores],
             "python": str(self.python()),
@@ -209,7 +212,7 @@ class Glance(Backend):
             "trace": str(self.traces) if self.chosen["trace"] == "on" else "",
         }
         if self.chosen["tls"]:
-            found["https_url"] = f"https://{HOST}:{self._tls_port}"
+            found["https_url"] = f"https://{self.chosen['host']}:{self._tls_port}"
             found["certificate"] = str(self.directory / "certificate.pem")
         return found
 
@@ -221,7 +224,8 @@ class Glance(Backend):
         """Of the server's environment, besides what servers inherit."""
         disabled = self.chosen["disabled"] if self.chosen["fastio"] == "on" else "all"
         # This checkout's fastio, whichever is installed there.
-        path = [str(PATIENT_SQLITE), str(CONFIRMED_IDENTITY), *([str(ROOT)] if self.runs_fastio else [])]
+        site = MAPPED_FOR_ALL if self.chosen["mapping"] == "on" else PATIENT_SQLITE
+        path = [str(site), str(CONFIRMED_IDENTITY), *([str(ROOT)] if self.runs_fastio else [])]
         return {
             "PATH": f"{self.python().parent}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": os.pathsep.join(path),
@@ -239,7 +243,7 @@ class Glance(Backend):
         }
         return {
             "DEFAULT": {
-                "bind_host": HOST,
+                "bind_host": self._listens_at(),
                 "bind_port": self.http_port,
                 "workers": self.chosen["workers"],
                 "enabled_backends": ",".join(f"{name}:file" for name in self.stores),
@@ -283,11 +287,15 @@ class Glance(Backend):
             os.replace(partial, kept)
         return kept
 
+    def _listens_at(self) -> str:
+        return HOST if self.chosen["host"] == HOST else "0.0.0.0"
+
     def _start_tls(self) -> None:
         self._tls_port = self.port()
-        certificate, key = self.make_certificate()
+        certificate, key = self.make_certificate(self.chosen["host"])
         nginx.start(self, _TLS.format(
-            host=HOST, port=self._tls_port, certificate=certificate, key=key, upstream=self.http_port
+            listen=self.chosen["host"], port=self._tls_port, certificate=certificate, key=key, host=HOST,
+            upstream=self.http_port,
         ))  # fmt: skip
         self.wait(self._tls_answers, "nginx")
 
@@ -298,7 +306,7 @@ class Glance(Backend):
         opener = urllib.request.build_opener(
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
         )
-        with opener.open(f"https://{HOST}:{self._tls_port}/v2/schemas/image", timeout=10) as answer:
+        with opener.open(f"{self.details()['https_url']}/v2/schemas/image", timeout=10) as answer:
             return "name" in json.load(answer)
 
 
@@ -338,7 +346,7 @@ class Glance33(Glance):
         # uWSGI does not start with more.
         most = int(Path("/proc/sys/net/core/somaxconn").read_text())
         options.update({
-            "http-socket": f"{HOST}:{self.http_port}",
+            "http-socket": f"{self._listens_at()}:{self.http_port}",
             "virtualenv": str(self.python().parent.parent),
             "processes": str(self.chosen["workers"]),
             "threads": str(self.chosen["threads"]),

@@ -99,7 +99,7 @@ AREAS: Mapping[str, Sequence[Row]] = {
         ),
         Row(
             "glance-api: many downloads",
-            ("concurrency* | *", "offered_load* | glance-*", "slow_clients* | *"),
+            ("concurrency* | *", "offered_load* | glance-*", "network | *", "slow_clients* | *"),
             ("glance_sendfile", "glance_slow_clients", *_STORE),
         ),
         Row(

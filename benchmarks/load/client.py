@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from benchmarks.load import Failed
@@ -50,9 +50,12 @@ class Generator:
 
     :param directory: where the records will be
     :param show: as for :func:`carry_out`
+    :param environment: wins over this process's
     """
 
-    def __init__(self, directory: Path, show: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, directory: Path, show: Callable[[str], None] | None = None, environment: Mapping[str, str] | None = None
+    ) -> None:
         self._directory = directory
         self._showing = None
         # Not on the standard error, which is to have nothing but why it has failed.
@@ -66,7 +69,7 @@ class Generator:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.load", "run", "-", "--output", str(directory), "--tell", str(tell)],
             cwd=ROOT, text=True, pass_fds=[tell],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **(environment or {})},
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         )  # fmt: skip
         os.close(tell)

@@ -60,12 +60,17 @@ def reading(parameters: Mapping[str, Any], access: Mapping[str, Any]) -> Plan:
     )  # fmt: skip
 
 
+def write(parameters: Mapping[str, Any], access: Mapping[str, Any]) -> None:
+    """Write the images into a server."""
+    chosen = _plan(parameters, access, "write", total=parameters["objects"])
+    upload(chosen, Content(chosen))
+
+
 def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Write the images into each server that runs."""
     told = surroundings()
     for each in (told, *(each for each in told["beside"].values() if "failed" not in each)):
-        chosen = _plan(parameters, each["access"], "write", total=parameters["objects"])
-        upload(chosen, Content(chosen))
+        write(parameters, each["access"])
     return {}
 
 

@@ -1,0 +1,36 @@
+"""What limits each row over a network, with the figures that say so, or why it could not be measured."""
+
+from collections.abc import Iterator
+
+from benchmarks.harness.results import GIB, CaseResult, Result, VariantResult
+from benchmarks.harness.tables import EMPTY, Table, number, ratio
+
+HEAD = ("", "row", "MiB/s", "x stock (95 %)", "server CPU s/GiB", "machine CPU s/GiB", "p99 ms", "limit", "evidence")
+
+
+def judgement(result: Result) -> list[Table]:
+    rows = [_row(case, title, row) for case in result.cases for title, row in _shown(case)]
+    return [Table("What limits the load over a network", list(HEAD), rows)]
+
+
+def _shown(case: CaseResult) -> Iterator[tuple[str, VariantResult]]:
+    for title, row in case.variants.items():
+        if row.skipped or row.measured():
+            yield title, row
+
+
+def _row(case: CaseResult, title: str, row: VariantResult) -> list[str]:
+    if row.skipped:
+        return [case.name, title, *[EMPTY] * 5, "not measured", row.skipped]
+    found = row.details["shares"]
+    costs = [_cost(row, key) for key in ("server_cpu_seconds", "machine_cpu_seconds")]
+    return [
+        case.name, title, number(case.median(title)), ratio(case, title), *map(number, costs),
+        number(row.median("whole_p99_ms")), found["resource"], found["text"],
+    ]  # fmt: skip
+
+
+def _cost(row: VariantResult, key: str) -> float | None:
+    """Seconds for a GiB."""
+    moved, spent = row.median("bytes"), row.median(key)
+    return spent / moved * GIB if moved and spent is not None else None

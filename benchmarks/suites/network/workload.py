@@ -1,0 +1,97 @@
+"""The same load from one worker and from several, over a network of namespaces (:mod:`benchmarks.backends.network`).
+
+Each run has a network, a glance-api of release 32 and workers of its own. The server, the master of the load and this
+process are on one of the machines, a worker is on each of the others. Each request is a connection of its own, and
+every byte that comes is compared.
+
+Parameters:
+
+``method``
+    ``"stock"``, or with fastio ``"copying"`` (the service reads the file and sends what it has read), ``"sendfile"`` or
+    ``"mapping"`` (:mod:`fastio.io.mapped`)
+``tls``
+    1: by HTTPS, which nginx on the server's machine does
+``workers``, ``rate``, ``delay``
+    machines with a worker each, and their links: ``"1Gbit"``, and milliseconds there and back
+``users``, ``seconds``, ``patience``
+    requests at a time, of all workers together; how long new ones are begun; seconds that one may take
+``size``, ``objects``
+    bytes of an image, and how many there are
+``records``
+    the directory of the records, below ``results/records``; empty: they are not kept
+
+Results: bandwidth from ``bytes`` and ``seconds``, ``operations_per_second``, ``success_ratio``, the times of the
+requests, ``server_cpu_seconds`` and those of everybody, ``machine_cpu_seconds``, ``generator_cpu`` and the
+``bottleneck``.
+"""
+
+import contextlib
+import dataclasses
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.backends.glance import Glance32
+from benchmarks.backends.network import SERVER, Network
+from benchmarks.harness.modes import choice
+from benchmarks.load import places
+from benchmarks.load.plan import Plan
+from benchmarks.suites.concurrency import workload as images
+
+#: Ways in which glance sends a file -> parameters of the backend.
+METHODS: Mapping[str, Mapping[str, str]] = {
+    "stock": {},
+    "copying": {"fastio": "on", "disabled": "glance_sendfile"},
+    "sendfile": {"fastio": "on"},
+    "mapping": {"fastio": "on", "mapping": "on"},
+}
+#: Of the master; nobody else is in its namespace.
+PORT = 5557
+
+
+def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """One run of the load."""
+    from benchmarks.load import analysis, client, monitor, usage, workloads
+    from benchmarks.load.bottleneck import Limits
+    from benchmarks.load.network import distributed, start_workers
+
+    network = Network(clients=parameters["workers"], rate=parameters["rate"], delay=parameters["delay"])
+    with contextlib.ExitStack() as stack:
+        directory = stack.enter_context(places.records_directory(parameters.get("records", "")))
+        kept = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="samples-")))
+        stack.enter_context(network)
+        stack.enter_context(network.inside(SERVER))
+        generator = stack.enter_context(client.Generator(directory, environment=distributed(network, PORT)))
+        server, plan, trusted = stack.enter_context(_serving(parameters, network.address(SERVER)))
+        start_workers(network, PORT, environment={"SSL_CERT_FILE": trusted} if trusted else {})
+        with monitor.monitored(monitor.Watched({"": server.pids()}), kept / "samples-local.jsonl.gz"):
+            generator.carry_out(plan)
+        found = analysis.read(directory)
+        limits = Limits(rate=network.rate, users=plan.users)
+        part = analysis.window(found.operations)
+        measured = workloads.measured("main", "main", "normal", found, part, usage.read(kept), limits)
+        where = places.told(parameters.get("records", ""), directory)
+    if len(found.workers) != parameters["workers"]:
+        raise RuntimeError(f"{len(found.workers)} of {parameters['workers']} workers took part")
+    figures = workloads.plain(measured)
+    for cost, used in (("server_cpu_seconds", "servers_cpu"), ("machine_cpu_seconds", "machine_cpu")):
+        figures[cost] = figures[used] * figures["seconds"]
+    return {**figures, **where, **workloads.details(measured), "doubts": measured.notes}
+
+
+@contextlib.contextmanager
+def _serving(parameters: Mapping[str, Any], address: str) -> Iterator[tuple[Glance32, Plan, str]]:
+    """A server with images; yields it, the load, and the file of the certificate that is to be trusted."""
+    method = choice(parameters, "method", *METHODS)
+    with Glance32(host=address, tls=parameters.get("tls", 0), **METHODS[method]) as glance:
+        access = glance.access()
+        images.write(parameters, access)
+        if parameters.get("tls"):
+            access["url"] = access["https_url"]
+        plan = images.reading({**parameters, "total": 1, "server": method}, access)
+        lasting = dataclasses.replace(plan, total=0, seconds=parameters["seconds"])
+        yield glance, lasting, access.get("certificate", "")
+
+
+VARIANTS = {"run": run}

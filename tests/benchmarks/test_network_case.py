@@ -1,0 +1,129 @@
+"""The suite of loads over a network: what its rows are, what its table says of them, and small runs of them."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("psutil", reason="suites need the extra 'bench'")
+pytest.importorskip("scipy", reason="tables need the extra 'bench'")
+pytest.importorskip("rich", reason="tables need the extra 'bench'")
+
+from benchmarks.backends.glance import MAPPED_FOR_ALL, PATIENT_SQLITE, Glance32
+from benchmarks.backends.network import Network
+from benchmarks.harness import results
+from benchmarks.harness.engine import ROOT
+from benchmarks.load.bottleneck import Limits, find
+from benchmarks.load.usage import Usage
+from benchmarks.suites.network import bench_network as network
+from benchmarks.suites.network import tables
+from tests.benchmarks import samples
+from tests.conftest import with_services
+
+pytestmark = with_services
+
+
+def test_every_method_has_a_row_with_each_number_of_workers() -> None:
+    assert [case.name for case in network.CASES] == ["glance-32-1Gbit", "glance-32-10Gbit"]
+    for case in network.CASES:
+        rows = {each.title: each.parameters for each in case.all_variants()}
+        plain = {name: each for name, each in rows.items() if not each["delay"]}
+        assert set(plain) == {f"{row}-{workers}w" for row in network.ROWS for workers in (1, 8)}
+        delayed = {name for name in rows if name not in plain}
+        assert delayed == {f"{row}-{workers}w-20ms" for row in network.DELAYED for workers in (1, 8)}
+        # The same load, however many machines it comes from.
+        assert all("users" not in each and "seconds" not in each for each in rows.values())
+        for each in case.all_variants():
+            assert rows[each.against]["method"] == "stock"
+            assert rows[each.against]["workers"] == each.parameters["workers"]
+            assert rows[each.against]["delay"] == each.parameters["delay"]
+            assert rows[each.against].get("tls") == each.parameters.get("tls")
+
+
+def test_rows_with_a_delay_say_what_is_missing() -> None:
+    for case in network.CASES:
+        for row in case.all_variants():
+            reason = Network(delay=row.parameters["delay"]).why_not()
+            assert row.skip == reason if reason else "network" not in row.skip
+
+
+def test_a_link_that_is_full_is_the_limit() -> None:
+    """What the links have is of whole packets, so a full one carries a little less of the images' bytes."""
+    found = find(
+        Usage(1.0),
+        {"bytes": 113 << 20, "seconds": 1.0, "generator_cpu": 0.2, "whole_p50_ms": 10.0},
+        Limits(rate=Network(rate="1Gbit").rate, users=8),
+    )
+    assert str(found) == "path of the network path: 113.0 of 119.2 MiB/s"
+
+
+def row(seconds: float, cpu: float, resource: str) -> results.VariantResult:
+    made = samples.variant([seconds] * 3)
+    for run in made.runs:
+        run |= {"bytes": 1 << 30, "server_cpu_seconds": cpu, "machine_cpu_seconds": 2 * cpu, "whole_p99_ms": 80.0}
+    made.details["shares"] = {"resource": resource, "text": f"{resource} of it: figures"}
+    return made
+
+
+def test_the_table_says_what_the_limit_is() -> None:
+    skipped = row(1, 1, "none")
+    skipped.runs, skipped.skipped = [], "network: the kernel has no netem: it said so"
+    variants = {"stock-1w": row(8, 3, "path"), "fastio-sendfile-1w": row(4, 1.5, "none"), "stock-1w-20ms": skipped}
+    case = samples.case(variants, name="glance-32-1Gbit", workload="network", unit="MiB/s")
+    (table,) = tables.judgement(samples.result(case, suite="network"))
+    assert [line[1:] for line in table.rows] == [
+        ["stock-1w", "128", "1", "3", "6", "80", "path", "path of it: figures"],
+        ["fastio-sendfile-1w", "256", "2 (2–2)", "1.5", "3", "80", "none", "none of it: figures"],
+        ["stock-1w-20ms", "–", "–", "–", "–", "–", "not measured", "network: the kernel has no netem: it said so"],
+    ]
+
+
+@pytest.mark.parametrize("directory", [MAPPED_FOR_ALL, PATIENT_SQLITE], ids=lambda path: path.name)
+def test_a_service_may_send_from_a_mapping_to_all(tmp_path: Path, directory: Path) -> None:
+    """And what the other directory does for its database, it does as well."""
+    fake = tmp_path / "oslo_db" / "sqlalchemy"
+    fake.mkdir(parents=True)
+    for each in (fake.parent, fake):
+        (each / "__init__.py").touch()
+    (fake / "engines.py").touch()
+    alchemy = tmp_path / "sqlalchemy"
+    alchemy.mkdir()
+    (alchemy / "__init__.py").write_text(
+        "class event:\n    listens_for = lambda *_, **__: lambda function: print('patient', flush=True)\n"
+    )
+    (alchemy / "engine.py").write_text("Engine = None\n")
+    program = (
+        "from fastio.io import file_sending\nimport oslo_db.sqlalchemy.engines\n"
+        "try:\n    print(file_sending.is_local(None))\nexcept AttributeError:\n    print('asks')\n"
+    )
+    paths = [str(directory), str(ROOT), str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={"PYTHONPATH": ":".join(paths)}, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.split() == ["patient", "True" if directory == MAPPED_FOR_ALL else "asks"], done.stderr
+
+
+@pytest.mark.parametrize(
+    ("rows", "count"), [("stock-8w and not tls", 1), ("1w and (mapping or tls-fastio)", 2)], ids=["workers", "methods"]
+)
+def test_a_smoke_run(rows: str, count: int, tmp_path: Path) -> None:
+    # Not imported: Locust patches the process that imports it.
+    if importlib.util.find_spec("locust") is None:
+        pytest.skip("needs the extra 'load'")
+    if reason := Network.available() or Glance32.available():
+        pytest.skip(reason)
+    command = [sys.executable, "-m", "pytest", "-q", "--benchmark-quiet", "--quick", "-p", "no:cacheprovider"]
+    command += [network.__file__, "-k", f"1Gbit and not 20ms and {rows}", "--result", str(tmp_path / "result.json")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (case,) = results.read(tmp_path / "result.json").cases
+    measured = [each for each in case.variants.values() if each.measured()]
+    assert len(measured) == count
+    for each in measured:
+        (run,) = each.measured()
+        assert run["verified"] and run["success_ratio"] == 1 and run["server_cpu_seconds"] >= 0
+        # Which one it is, is the machine's matter.
+        assert each.details["shares"]["shares"] and "MiB/s" in json.dumps(each.details["shares"])
