@@ -132,6 +132,69 @@ FUNCTIONS = """
         pass
 """
 
+#: As above, of tests that only pytest can run.
+FOR_PYTEST = """
+    import os, threading, pytest
+
+    @pytest.fixture
+    def broken():
+        raise RuntimeError("as asked")
+
+    @pytest.fixture
+    def broken_at_the_end():
+        yield
+        raise RuntimeError("as asked")
+
+    @pytest.fixture
+    def skipping():
+        pytest.skip("no reason")
+
+    @pytest.mark.parametrize("number", [1, 2])
+    def test_numbers__pass(number, tmp_path):
+        assert number
+
+    def test_0__fail():
+        assert False, "as asked"
+
+    def test_0__error(broken):
+        pass
+
+    def test_and_then__error(broken_at_the_end):
+        assert False
+
+    def test_0__skip(skipping):
+        pass
+
+    @pytest.mark.xfail
+    def test_0__xfail():
+        assert False
+
+    @pytest.mark.xfail
+    def test_0__xpass():
+        pass
+
+    @pytest.mark.xfail(strict=True)
+    def test_strict__fail():
+        pass
+
+    class TestMethods:
+        def test_a__hang(self):
+            threading.Event().wait()
+
+        def test_busy__hang(self):
+            while True:
+                pass
+
+        def test_0__crash(self):
+            os._exit(3)
+
+        def test_forked_child__pass(self):
+            pid = os.fork()
+            if pid == 0:
+                raise AssertionError("must not be recorded")
+            os.waitpid(pid, 0)
+"""
+
 PATCHED = """
     import subprocess, sys, unittest
 
@@ -216,6 +279,31 @@ def test_bare_functions_and_their_marks(python, make_suite) -> None:
     assert found == {test: test.rpartition("__")[2] for test in found} and len(found) == 6
 
 
+def by_pytest(directory: pathlib.Path, *modules: str) -> Suite:
+    return Suite("made-up", (), pytest=("-c", "/dev/null", "--rootdir", ".", *modules), find=lambda: directory)
+
+
+def test_every_outcome_that_pytest_tells(python, tmp_path) -> None:
+    """Also of what is collected with a module that cannot be."""
+    (tmp_path / "made_up.py").write_text(textwrap.dedent(FOR_PYTEST))
+    (tmp_path / "broken.py").write_text("import no_such_module_anywhere")
+    run = Runner(python, SHORT).run(by_pytest(tmp_path, "made_up.py", "broken.py"), patched=False)
+    found = {test.partition("[")[0]: outcome.outcome for test, outcome in run.tests.items()}
+    assert found.pop("collecting (broken.py)") == "error"
+    assert found == {test: test.rpartition("__")[2] for test in found} and len(run.tests) == 14
+    said = {"test_0__fail": "as asked", "test_0__skip": "no reason", "TestMethods::test_busy__hang": "in test_busy"}
+    for test, text in said.items():
+        assert text in run.tests[f"made_up.py::{test}"].detail
+    only = ["made_up.py::test_numbers__pass[2]", "made_up.py::test_that_is_not_there"]
+    run = Runner(python, LIMIT).run(by_pytest(tmp_path, "made_up.py"), patched=False, only=only)
+    assert [outcome.outcome for outcome in run.tests.values()] == ["pass", "missing"]
+
+
+def test_pytest_that_does_not_come_to_its_end_is_an_error(python, tmp_path) -> None:
+    with pytest.raises(SuiteError, match="pytest ends with"):
+        Runner(python, LIMIT).run(by_pytest(tmp_path, "no_such_file.py"), patched=False)
+
+
 def test_only_the_tests_asked_for(python, make_suite) -> None:
     suite = make_suite(OUTCOMES)
     asked = ["made_up.Outcomes.test_0__pass", "made_up.Outcomes.test_that_is_not_there"]
@@ -258,6 +346,31 @@ def test_stock_is_stock_and_patched_is_patched(python, make_suite) -> None:
         "Patched.test_stock_only": "fail",
     }  # fmt: skip
     assert patched.status is not None and patched.exchanges >= 3
+
+
+def test_a_patched_run_tells_what_patches_took_with_other_constants(python, make_suite) -> None:
+    """Also if it needs another worker for what comes after a crash."""
+    source = """
+        import os, subprocess, sys, unittest
+
+        class Taken(unittest.TestCase):
+            def test_0(self):
+                subprocess.run([sys.executable, "-c", ""], capture_output=True)
+
+            def test_1(self):
+                os._exit(1)
+
+            def test_2(self):
+                subprocess.run([sys.executable, "-c", ""], capture_output=True)
+                self.assertEqual(sys.modules["fastio.patches.urllib3._requests"].LEAST, 3)
+    """
+    suite = make_suite(
+        source, taken=("communicate", "green_wait"), constants={"fastio.patches.urllib3._requests:LEAST": 3}
+    )
+    run = Runner(python, LIMIT).run(suite, patched=True)
+    assert outcomes(run) == {"Taken.test_0": "pass", "Taken.test_1": "crash", "Taken.test_2": "pass"}
+    assert run.taken == {"communicate": 2, "green_wait": 0}
+    assert compare.faults(suite, run) == ["patch green_wait took no call: the patched run tested the stock code"]
 
 
 class Screen(terminal.Screen):

@@ -189,6 +189,11 @@ def faults(suite: Suite, patched: Run, chance: Collection[str] = ()) -> list[str
         ]
     if suite.exchanges and not patched.exchanges:
         found.append("no exchange went through fastio: the patched run tested the stock code")
+    found += [
+        f"patch {name} took no call: the patched run tested the stock code"
+        for name in suite.taken
+        if not patched.taken.get(name)
+    ]
     passing = sum(outcome.outcome == "pass" for outcome in patched.tests.values())
     if passing < suite.at_least:
         found.append(f"{passing} tests pass when patched, at least {suite.at_least} must")

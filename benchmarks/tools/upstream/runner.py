@@ -72,6 +72,8 @@ class Run:
     status: dict[str, Any] | None = None
     #: exchanges by all workers, up to the last test that ended
     exchanges: int = 0
+    #: calls that the suite's patches took, likewise, by their names
+    taken: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
 
     def counts(self) -> dict[str, int]:
@@ -141,10 +143,10 @@ class Runner:
             with tempfile.TemporaryDirectory(prefix="upstream-", ignore_cleanup_errors=True) as scratch:
                 worker = _Worker(Path(scratch), limit, self._launcher)
                 job = {
-                    "modules": suite.modules, "functions": suite.functions, "prelude": suite.prelude,
-                    "path": [str(directory)] if directory else [], "patched": patched, "limit": limit,
-                    "load_limit": LOAD_LIMIT, "match": self._match, "only": None if only is None else list(only),
-                    "done": list(run.tests),
+                    "modules": suite.modules, "functions": suite.functions, "pytest": suite.pytest,
+                    "prelude": suite.prelude, "path": [str(directory)] if directory else [], "patched": patched,
+                    "constants": suite.constants, "taken": suite.taken, "limit": limit, "load_limit": LOAD_LIMIT,
+                    "match": self._match, "only": None if only is None else list(only), "done": list(run.tests),
                 }  # fmt: skip
                 before = len(run.tests)
                 finished = worker.run(self._python, job, directory, suite.env, run, progress)
@@ -221,6 +223,7 @@ class _Worker:
 
     def _follow(self, process: subprocess.Popen[bytes], run: Run, progress: Progress) -> bool:
         total, exchanges, running, loaded, finished = 0, 0, "", False, False
+        taken: dict[str, int] = {}
         since = time.monotonic()
         dumped = killed = False
         with open(self._events, encoding="utf-8") as events:
@@ -237,6 +240,7 @@ class _Worker:
                         running = ""
                         run.tests[event["id"]] = Outcome(event["outcome"], event["seconds"], event["detail"])
                         exchanges = max(exchanges, event["exchanges"])
+                        taken = {name: max(calls, taken.get(name, 0)) for name, calls in event["taken"].items()}
                     elif kind == "finish":
                         run.status, finished = event["status"], True
                     progress(len(run.tests), total)
@@ -251,6 +255,8 @@ class _Worker:
                     process.kill()
                 time.sleep(LOOK)
         run.exchanges += exchanges
+        for name, calls in taken.items():
+            run.taken[name] = run.taken.get(name, 0) + calls
         if running:
             trace = _tail(self._trace, 12_000)
             hung = killed or _TIMED_OUT in trace

@@ -30,10 +30,16 @@ class Suite:
     env: dict[str, str] = field(default_factory=dict)
     #: whether bare functions are tests too, as pytest has it
     functions: bool = False
+    #: arguments with which pytest finds and runs the tests, instead of ``modules``: those need its fixtures
+    pytest: tuple[str, ...] = ()
     #: whether the tests hold times so short that nothing else may run beside them
     exclusive: bool = False
     #: patches that must be applied when the patched run ends
     applied: tuple[str, ...] = ()
+    #: patches that must have taken calls when the patched run ends
+    taken: tuple[str, ...] = ()
+    #: what constants of fastio's are in the patched run, as ``module:name``: what the tests send is too little to gain
+    constants: dict[str, int] = field(default_factory=dict)
     #: modules that the tests load anew, or whose classes they give other values: nothing follows from the patches there
     replaced: tuple[str, ...] = ()
     #: how many tests must pass when patched: a suite that finds nothing of what it needs is the same as stock, too
@@ -72,11 +78,11 @@ def needing(*modules: str, place: Callable[[], Path | None] = lambda: None) -> C
     return find
 
 
-def tests_in_sdist(project: str, package: str) -> Path:
-    """A directory that has ``package`` of the sdist of the installed release, and nothing else of it."""
+def tests_in_sdist(project: str, package: str, *others: str) -> Path:
+    """A directory that has ``package`` and ``others`` of the sdist of the installed release, and nothing else of it."""
     version = importlib.metadata.version(project)
     tree = fetch(project, version, CACHE)
-    return linked(CACHE / f"{project}-{version}-{package}", {package: tree / package})
+    return linked(CACHE / f"{project}-{version}-{package}", {name: tree / name for name in (package, *others)})
 
 
 def packaged_tests(package: str) -> tuple[str, ...]:
@@ -134,6 +140,15 @@ _SWIFTCLIENT = needing(
     "swiftclient", "keystoneauth1", "requests_mock", "testtools",
     place=lambda: tests_in_sdist("python-swiftclient", "test"),
 )  # fmt: skip
+# With upstream's settings of pytest: warnings are errors in urllib3's tests.
+_URLLIB3 = needing(
+    "urllib3", "h2", "httpx", "hypercorn", "pytest_timeout", "quart_trio", "trustme",
+    place=lambda: tests_in_sdist("urllib3", "test", "dummyserver", "pyproject.toml"),
+)  # fmt: skip
+_REQUESTS = needing(
+    "requests", "httpbin", "pytest_httpbin", "pytest_mock", "socks", "trustme",
+    place=lambda: tests_in_sdist("requests", "tests", "pyproject.toml", "requirements-dev.txt"),
+)  # fmt: skip
 _EVENTLET = needing("eventlet", "pytest", place=lambda: tests_in_sdist("eventlet", "tests"))
 
 GREEN = ("green_communicate", "green_wait", "green_pipe")
@@ -165,6 +180,20 @@ SWIFTCLIENT = tuple(
     # The last one loads the client anew for each of its tests, so the others come before it.
     for name in ("authv1", "command_helpers", "multithreading", "service", "shell", "utils", "swiftclient")
 )
+#: Uploads do not go through ``contrib``: TLS by pyOpenSSL, SOCKS, and Python in a browser. A few tests need a route to
+#: other hosts. Those of what is known of servers' HTTP/2 hang now and then, and send nothing by fastio's patches. Those
+#: of a proxy's certificates wait long for what only urllib3's own fork of hypercorn does.
+URLLIB3 = (
+    "test", "--ignore=test/contrib", "-mnot requires_network", "-knot http2_probe and not TestHTTPSProxyVerification",
+    "-ppytest_timeout",
+)  # fmt: skip
+#: Without the time-outs, for which a host has to be silent, and the server's one thread waits for 20 s. Without the
+#: tests of the tests' own server, which are slow.
+REQUESTS = (
+    "tests", "--ignore=tests/test_testserver.py", "-knot TestTimeout", "-ppytest_httpbin.plugin", "-ppytest_mock",
+)  # fmt: skip
+#: fastio's patches of urllib3
+UPLOADS = ("urllib3_blocks", "urllib3_sendfile")
 STORES = packaged_tests("glance_store")
 #: those of fastio's patches of glance_store that its unit tests run through
 STORE_PATCHES = (
@@ -215,6 +244,26 @@ def glance_suites(environment: str, release: str) -> tuple[Suite, ...]:
         ),
         Suite(f"glance-{release}-functional", GLANCE_FUNCTIONAL, applied=GLANCE_PATCHES, at_least=80, **common),
     )  # fmt: skip
+
+
+def http_suites() -> tuple[Suite, ...]:
+    """Those of requests, natively and green, and of urllib3.
+
+    The latter natively: its servers run on trio, which cannot be imported after eventlet's monkey_patch().
+    """
+    common: dict[str, Any] = {
+        "modules": (), "exchanges": False, "applied": UPLOADS,
+        # Nothing there uploads a file of known length, as urllib3_sendfile takes it.
+        "taken": UPLOADS[:1],
+        "constants": {"fastio.patches.urllib3._requests:LEAST": 1},
+    }  # fmt: skip
+    return (
+        Suite("urllib3-native", pytest=URLLIB3, find=_URLLIB3, at_least=1000, **common),
+        *(
+            Suite(f"requests-{mode}", pytest=REQUESTS, prelude=prelude, find=_REQUESTS, at_least=500, **common)
+            for mode, prelude in _MODES
+        ),
+    )
 
 
 def client_suites() -> tuple[Suite, ...]:
@@ -271,6 +320,7 @@ SUITES = {
             for mode, prelude in _MODES
         ),
         *client_suites(),
+        *http_suites(),
         *glance_suites("glance32", "32"),
         *glance_suites("glance33", "33"),
     )

@@ -18,7 +18,7 @@ import time
 import traceback
 import types
 import unittest
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 #: Read by the hook in the throw-away environment: child Pythons with it patch themselves as they start.
@@ -49,13 +49,31 @@ def open_own(path: str) -> int:
 class Events:
     """The stream of events, silent in forked children."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, patches: Iterable[str] = ()) -> None:
+        """
+        :param patches: those whose calls are told with each test
+        """
         self._fd = open_own(path)
         self._pid = _getpid()
+        self._patches = patches
 
     def emit(self, event: str, **fields: Any) -> None:
         if _getpid() == self._pid:
             _write(self._fd, json.dumps({"event": event, **fields}).encode() + b"\n")
+
+    def end(self, key: str, outcome: str, detail: str, seconds: float) -> None:
+        """Tell what became of a test."""
+        counters = sys.modules.get("fastio.counters")
+        self.emit(
+            "end", id=key, outcome=outcome, detail=detail[-8000:], seconds=round(seconds, 3),
+            exchanges=counters.exchanges if counters else 0,
+            taken={name: counters.of(name).calls for name in self._patches} if counters else {},
+        )  # fmt: skip
+
+    def end_escaped(self) -> None:
+        """A forked child that a test let escape must not go on with the tests after it."""
+        if _getpid() != self._pid:
+            os._exit(1)
 
 
 class Watchdog:
@@ -99,7 +117,6 @@ class Result(unittest.TestResult):
         self._outcome = ""
         self._details: list[str] = []
         self._started = 0.0
-        self._pid = _getpid()
         #: modules and classes whose fixture failed or skipped, with outcome and detail
         self.fixtures: dict[str, tuple[str, str]] = {}
 
@@ -111,9 +128,7 @@ class Result(unittest.TestResult):
         self._watchdog.arm()
 
     def stopTest(self, test: Any) -> None:
-        if _getpid() != self._pid:
-            # A forked child that a test let escape must not go on with the tests after it.
-            os._exit(1)
+        self._events.end_escaped()
         self._end(test, self._outcome, "\n".join(self._details), _monotonic() - self._started)
         self._current = None
         # Between tests run class and module fixtures, which can hang as well.
@@ -154,7 +169,7 @@ class Result(unittest.TestResult):
             # unittest puts an object of its own in a fixture's place, with an id such as "setUpClass (module.Class)"
             self.fixtures[test.id().partition("(")[2].rstrip(")")] = (outcome, f"{test.id()}: {detail}")
             if outcome != "skip":
-                self._emit_end(test.id(), outcome, detail, 0.0)
+                self._events.end(test.id(), outcome, detail, 0.0)
         elif test is not self._current:
             # Python 3.12.1 does not start a test that a decorator skips
             self._end(test, outcome, detail, 0.0)
@@ -168,17 +183,10 @@ class Result(unittest.TestResult):
         for key in list(self._keys.values()):
             causes = [found for name, found in self.fixtures.items() if key.startswith(name + ".")]
             outcome, detail = causes[0] if causes else ("error", "not started")
-            self._emit_end(key, outcome, detail, 0.0)
+            self._events.end(key, outcome, detail, 0.0)
 
     def _end(self, test: Any, outcome: str, detail: str, seconds: float) -> None:
-        self._emit_end(self._keys.pop(id(test)), outcome, detail, seconds)
-
-    def _emit_end(self, key: str, outcome: str, detail: str, seconds: float) -> None:
-        counters = sys.modules.get("fastio.counters")
-        self._events.emit(
-            "end", id=key, outcome=outcome, detail=detail[-8000:], seconds=round(seconds, 3),
-            exchanges=counters.exchanges if counters else 0,
-        )  # fmt: skip
+        self._events.end(self._keys.pop(id(test)), outcome, detail, seconds)
 
 
 class FunctionTest(unittest.FunctionTestCase):
@@ -241,6 +249,86 @@ def name_all(tests: Iterable[Any]) -> dict[str, Any]:
     return named
 
 
+class Plugin:
+    """Of pytest: chooses the tests, and tells what becomes of each, with the fixtures that are set up for it."""
+
+    def __init__(self, events: Events, watchdog: Watchdog, is_chosen: Callable[[str], bool]) -> None:
+        self._events = events
+        self._watchdog = watchdog
+        self._is_chosen = is_chosen
+        #: of files that cannot be collected
+        self._broken: list[tuple[str, str]] = []
+        self._outcome = ""
+        self._details: list[str] = []
+        self._seconds = 0.0
+
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed:
+            self._broken.append((f"collecting ({report.nodeid})", report.longreprtext))
+
+    def pytest_collection_finish(self, session: Any) -> None:
+        session.items[:] = [item for item in session.items if self._is_chosen(item.nodeid)]
+        self._watchdog.arm()
+        self._events.emit("loaded", chosen=[item.nodeid for item in session.items])
+        for key, detail in self._broken:
+            if self._is_chosen(key):
+                self._events.end(key, "error", detail, 0.0)
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._outcome, self._details, self._seconds = "pass", [], 0.0
+        self._events.emit("start", id=nodeid)
+        self._watchdog.arm()
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        self._events.end_escaped()
+        self._seconds += report.duration
+        outcome = _outcome_of(report)
+        self._outcome = max(self._outcome, outcome, key=_SEVERITY.index)
+        if outcome not in ("pass", "xfail"):
+            self._details.append(report.longreprtext)
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        self._events.end(nodeid, self._outcome, "\n".join(self._details), self._seconds)
+        # What a fixture of the module or the session does at its end counts for its last test.
+        self._watchdog.arm()
+
+
+def _outcome_of(report: Any) -> str:
+    """What pytest reports of a test, its fixtures or a subtest, in unittest's words."""
+    if report.skipped:
+        return "xfail" if hasattr(report, "wasxfail") else "skip"
+    if report.failed:
+        return "fail" if report.when == "call" else "error"
+    return "xpass" if hasattr(report, "wasxfail") else "pass"
+
+
+def run_by_unittest(
+    job: dict[str, Any], events: Events, watchdog: Watchdog, is_chosen: Callable[[str], bool]
+) -> None:  # fmt: skip
+    named = name_all(load(job["modules"], job["functions"]))
+    chosen = {key: test for key, test in named.items() if is_chosen(key)}
+    watchdog.arm()
+    events.emit("loaded", chosen=list(chosen))
+
+    keys = {id(test): key for key, test in chosen.items()}
+    result = Result(events, watchdog, keys)
+    unittest.TestSuite(chosen.values()).run(result)
+    result.end_the_rest()
+
+
+def run_by_pytest(arguments: Sequence[str], plugin: Plugin) -> None:
+    """Run the tests that these arguments name; ends the process if pytest does not come to its end."""
+    import pytest
+
+    # Only plugins that the suite names: others may be installed that change its tests, or fail under eventlet.
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    # The first one takes the watchdog's timer, and the second writes into upstream's tree.
+    without = ("-pno:faulthandler", "-pno:cacheprovider")
+    status = pytest.main([*without, "--continue-on-collection-errors", *arguments], plugins=[plugin])
+    if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED):
+        sys.exit(f"pytest ends with {status!r}")
+
+
 def prepare(prelude: str) -> None:
     """Do what a service does before its imports: nothing, monkey patching, or importing a module that does it."""
     if prelude == "monkey_patch":
@@ -256,7 +344,7 @@ def main() -> None:
     with open(sys.argv[1], encoding="utf-8") as file:
         job = json.load(file)
     sys.path[:0] = job["path"]
-    events = Events(job["events"])
+    events = Events(job["events"], job["taken"])
     watchdog = Watchdog(job["limit"], job["load_limit"], job["trace"])
 
     prepare(job["prelude"])
@@ -265,23 +353,21 @@ def main() -> None:
 
         os.environ[CHILDREN_VARIABLE] = "1"
         fastio.patch()
+        for name, value in job["constants"].items():
+            module, _, constant = name.partition(":")
+            setattr(importlib.import_module(module), constant, value)
 
     watchdog.arm(loading=True)
-    named = name_all(load(job["modules"], job["functions"]))
     only = None if job["only"] is None else set(job["only"])
     done = set(job["done"])
-    chosen = {
-        key: test
-        for key, test in named.items()
-        if key not in done and job["match"] in key and (only is None or key in only)
-    }
-    watchdog.arm()
-    events.emit("loaded", chosen=list(chosen))
 
-    keys = {id(test): key for key, test in chosen.items()}
-    result = Result(events, watchdog, keys)
-    unittest.TestSuite(chosen.values()).run(result)
-    result.end_the_rest()
+    def is_chosen(key: str) -> bool:
+        return key not in done and job["match"] in key and (only is None or key in only)
+
+    if job["pytest"]:
+        run_by_pytest(job["pytest"], Plugin(events, watchdog, is_chosen))
+    else:
+        run_by_unittest(job, events, watchdog, is_chosen)
     watchdog.disarm()
     events.emit("finish", status=fastio.status().to_dict() if job["patched"] else None)
     sys.stdout.flush()
