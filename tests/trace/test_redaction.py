@@ -154,7 +154,9 @@ def everything(secret: str, shape: str) -> None:
     for path in (text, f"/{secret}", f"/v2/images/{secret}", f"{image}/file?token={secret}", f"{image}/{secret}/a"):
         request(
             {
-                "REQUEST_METHOD": secret, "PATH_INFO": path, "QUERY_STRING": secret, "REMOTE_ADDR": secret,
+                "REQUEST_METHOD": secret, "PATH_INFO": path, "QUERY_STRING": secret,
+                # A secret may have the form of an address, and addresses are recorded.
+                "REMOTE_ADDR": f"{secret}@",
                 "SCRIPT_NAME": text, "HTTP_X_AUTH_TOKEN": secret, "HTTP_X_OPENSTACK_REQUEST_ID": f"req-{secret}",
             },
             f"503 {secret}", [("X-OpenStack-Request-ID", f"req-{secret}"), ("Set-Cookie", secret)],
