@@ -35,8 +35,7 @@ QUOTED: dict[str, dict[str, list[str]]] = {
         "15.3": [f"{_SLOW}200 clients* | fastio | p99_ms"],
     },
     "What gets slower, and what changes": {
-        "3.28": [f"{_LINK}, fastio-sendfile-1w | server CPU s/GiB"],
-        "2.75": [f"{_LINK}, stock-1w | server CPU s/GiB"],
+        "0.986": [f"{_LINK}, fastio-sendfile-1w | x *"],
         "0.905": [f"{_MANY32}100 downloads* | fastio | x *"],
         "1.09": [f"min {_MANY32}[!1]* | fastio | x *"],
         "1.56": [f"max {_MANY32}[!1]* | fastio | x *"],
