@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,16 +68,21 @@ class Span:
     def component(self) -> str:
         return component_of(self.name)
 
+    def around(self) -> Iterator[Span]:
+        """The spans around this one in its process, from the next one to the outermost."""
+        # Damaged files can have spans that are within each other.
+        seen = {self.number}
+        outer = self.process.parent(self)
+        while outer is not None and outer.number not in seen:
+            seen.add(outer.number)
+            yield outer
+            outer = outer.process.parent(outer)
+
     @property
     def trace(self) -> str:
         """The id by which others know the trace of the outermost span around this one; empty if there is none."""
-        seen: set[int] = set()
-        last, outer = self, self.process.parent(self)
-        while outer is not None and outer.number not in seen:
-            # Damaged files can have spans that are within each other.
-            seen.add(outer.number)
-            last, outer = outer, outer.process.parent(outer)
-        given = last.text("trace")
+        *_, outermost = self, *self.around()
+        given = outermost.text("trace")
         return given if _TRACE.fullmatch(given) else ""
 
     def text(self, name: str) -> str:

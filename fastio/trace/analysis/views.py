@@ -341,10 +341,7 @@ def depths(request: Request) -> dict[int, int]:
     """How far within others each span is; what a server does is within its client's request."""
     depths: dict[int, int] = {}
     for span in request.spans:
-        seen, outer, depth = {span.number}, span.process.parent(span), 0
-        while outer is not None and outer.number not in seen:
-            seen.add(outer.number)
-            outer, depth = outer.process.parent(outer), depth + 1
+        depth = sum(1 for _ in span.around())
         if request.client is not None and span.process is not request.client.process:
             depth += 1
         depths[id(span)] = depth
