@@ -18,7 +18,7 @@ from fastio.concurrency import current
 from fastio.concurrency.pace import Pace
 from fastio.config import KIB, MIB
 from fastio.counters import Cause, Reason, Tally
-from fastio.io import file_sending, image_files
+from fastio.io import file_sending, image_files, syscalls
 
 #: Bytes of a block that is sent where there is no room in the socket's buffer. It is what urllib3 2 sends at a time: a
 #: socket's time-out is for each block, so that a larger one would have less time for a byte.
@@ -198,7 +198,7 @@ def _why_not_sent(sock: Any) -> Cause | None:
     if timeout == 0:
         return Reason.NON_BLOCKING
     if name == _GREEN_SOCKET:
-        return None if not os.get_blocking(sock.fileno()) else Reason.HUB
+        return Reason.HUB if syscalls.is_blocking(sock.fileno()) else None
     if type(sock).sendall is not _socket.socket.sendall:
         return Reason.FOREIGN
     # With a time-out its descriptor does not block.
