@@ -64,8 +64,8 @@ def is_at_hand(body: Any) -> bool:
 class Enlarged:
     """Stands for a body, and gives larger blocks than it is asked for.
 
-    The blocks are of upstream's size if the socket has a time-out, which is for each of them, and if it is another
-    library's.
+    They have upstream's size if the socket has a time-out, which is for each block, or if its class is not one that is
+    known here.
 
     :param connection: its ``sock`` is the socket, once the first block is wanted
     :param size: of a block, in bytes

@@ -9,7 +9,8 @@ the socket has no room, upstream's code sends a block of its own size and waits 
 Under eventlet, nothing waits either. Each upload yields after its share of ``yield_bytes``, and a native thread first
 reads what is not in the page cache.
 
-Upstream's code reads what ``urllib3_blocks`` leaves alone as well, and every other object that has a ``read()``. If
+Upstream's code reads chunked bodies, those below 64 KiB, and every other object that has a ``read()``. It also reads
+what goes through a connection whose ``send()`` is not http.client's, or that prints what it sends (``debuglevel``). If
 ``sendfile()`` fails because of the file, the rest is read, so that an error is the one that reading raises.
 """
 
