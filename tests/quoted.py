@@ -67,10 +67,14 @@ QUOTED: dict[str, dict[str, list[str]]] = {
         "0.967": ["offered_load_again | glance-32* | fastio | x *"],
     },
     "Imports into several stores": {
-        "0.212": ["min imports | Goals | glance-33-*, s | reached"],
-        "0.259": ["max imports | Goals | glance-33-*, s | reached"],
-        "0.238": ["min imports | Goals | glance-33-*, server CPU s | reached"],
-        "0.289": ["max imports | Goals | glance-33-*, server CPU s | reached"],
+        "0.228": ["min imports | Goals | glance-33-*, s | reached"],
+        "0.245": ["max imports | Goals | glance-33-*, s | reached"],
+        "0.26": ["min imports | Goals | glance-33-*, server CPU s | reached"],
+        "0.303": ["max imports | Goals | glance-33-*, server CPU s | reached"],
+        "0.335": ["min imports | Goals | glance-32-*, s | reached"],
+        "0.353": ["max imports | Goals | glance-32-*, s | reached"],
+        "0.317": ["min imports | Goals | glance-32-*, server CPU s | reached"],
+        "0.341": ["max imports | Goals | glance-32-*, server CPU s | reached"],
     },
     "Input": {
         "16.4": ["input | communicate(input) of 200 MiB* | eventlet-stock | MB/s"],
