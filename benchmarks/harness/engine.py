@@ -85,6 +85,7 @@ class Case:
     :param title: heading of the table
     :param backend: name of the backend of :mod:`benchmarks.backends` that runs while the case does
     :param backend_parameters: of the backend
+    :param on_disk: whether the backends keep their files on a disk, not in memory
     :param beside: further backends that run meanwhile: what the runs know each by, its name and its parameters; one
         that cannot be had is left out, and the variants that use it say so themselves (``skip``); of one that does not
         start the runs are told why, as ``failed``
@@ -112,6 +113,7 @@ class Case:
     title: str = ""
     backend: str = ""
     backend_parameters: Mapping[str, Any] = field(default_factory=dict)
+    on_disk: bool = False
     beside: Mapping[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
     needs: Sequence[str] = ()
     prepare: str = ""
@@ -143,7 +145,7 @@ class Case:
         # Most cases have no backend.
         from benchmarks.harness import servers
 
-        return servers.why_not(self.backend, self.backend_parameters)
+        return servers.why_not(self.backend, self.backend_parameters) or (servers.why_no_disk() if self.on_disk else "")
 
     def all_variants(self) -> list[Variant]:
         return [Variant(variant) if isinstance(variant, str) else variant for variant in self.variants]
@@ -391,8 +393,8 @@ def _start(
     from benchmarks.harness import servers
 
     try:
-        directory = servers.data_directory(case.backend, recorded.parameters.get("size", 0))
-        recorded.backend = {"name": case.backend, "directory": str(directory), **case.backend_parameters}
+        directory = servers.data_directory(case.backend, recorded.parameters.get("size", 0), case.on_disk)
+        recorded.backend = {"name": case.backend, "directory": servers.described(directory), **case.backend_parameters}
         told.update(stack.enter_context(servers.running(case.backend, case.backend_parameters, directory)))
         told["beside"] = {}
         for known_by, (name, parameters) in case.beside.items():

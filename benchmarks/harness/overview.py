@@ -94,7 +94,7 @@ AREAS: Mapping[str, Sequence[Row]] = {
         Row("glance-api: download", _DOWNLOADS, ("glance_sendfile", *_STORE)),
         Row(
             "glance-api: upload, import",
-            (*_UPLOADS, "imports | *"),
+            (*_UPLOADS, "disk_uploads | *", "imports | *"),
             ("glance_uploads", "glance_imports", "image_hashing"),
         ),
         Row(

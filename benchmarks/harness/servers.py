@@ -12,14 +12,18 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from benchmarks.backends import BACKENDS, SERVICES, backend
 from benchmarks.backends.base import BackendError
-from benchmarks.harness.worker import cache_directory, memory_directory
+from benchmarks.harness.worker import CACHE_VARIABLE, cache_directory, memory_directory
 
 #: Room that a backend needs, in payloads: the image that is read, the image that is written, and servers' copies.
 ROOM = 6
 #: Backends that keep metadata in extended attributes of their files (of the S3 servers versitygw does).
 NEED_ATTRIBUTES = ("swift", "s3")
+#: Types of file systems that are no disk.
+IN_MEMORY = ("tmpfs", "ramfs")
 
 
 def why_not(name: str, parameters: Mapping[str, Any] | None = None) -> str:
@@ -35,15 +39,38 @@ def why_not(name: str, parameters: Mapping[str, Any] | None = None) -> str:
         return ""
 
 
-def data_directory(name: str, size: int) -> Path:
+def data_directory(name: str, size: int, on_disk: bool = False) -> Path:
     """Where a backend keeps its files: in memory if it can, else beside the payloads.
 
     :param size: bytes of an image
+    :param on_disk: beside the payloads, also if memory would do
     """
-    memory = memory_directory(ROOM * size)
+    memory = None if on_disk else memory_directory(ROOM * size)
     if memory is not None and (name not in NEED_ATTRIBUTES or _has_attributes(memory)):
         return memory
     return cache_directory()
+
+
+def why_no_disk() -> str:
+    """Why the files of a backend cannot be on a disk; empty if they can."""
+    directory = cache_directory()
+    if file_system(directory) in IN_MEMORY:
+        return f"{directory} is in memory: {CACHE_VARIABLE} has to name a directory on a disk"
+    return ""
+
+
+def file_system(directory: Path) -> str:
+    """The type of file system that a directory is on, such as ``ext4``; empty if the system does not tell."""
+    place = directory.resolve()
+    found = [each for each in psutil.disk_partitions(all=True) if place.is_relative_to(each.mountpoint)]
+    # The last of those that are mounted at the same place hides the others.
+    return max(reversed(found), key=lambda each: len(each.mountpoint)).fstype if found else ""
+
+
+def described(directory: Path) -> str:
+    """A directory and the type of its file system, for tables."""
+    kind = file_system(directory)
+    return f"{directory} ({kind})" if kind else str(directory)
 
 
 def _has_attributes(directory: Path) -> bool:

@@ -602,11 +602,18 @@ def test_where_a_backend_keeps_its_files(monkeypatch, tmp_path):
     monkeypatch.setenv(worker.CACHE_VARIABLE, str(tmp_path / "cache"))
     assert servers.data_directory("filesystem", 1) == tmp_path
     assert servers.data_directory("filesystem", 1 << 60) == tmp_path / "cache"
+    assert servers.data_directory("filesystem", 1, on_disk=True) == tmp_path / "cache"
     monkeypatch.setattr(servers, "_has_attributes", lambda directory: False)
     assert servers.data_directory("swift", 1) == tmp_path / "cache"
     assert servers.data_directory("filesystem", 1) == tmp_path
     monkeypatch.setattr(worker, "MEMORY", tmp_path / "nowhere")
     assert servers.data_directory("filesystem", 1) == tmp_path / "cache"
+
+
+def test_a_file_system_has_a_type(tmp_path):
+    assert servers.file_system(Path("/proc/self")) == "proc"
+    kind = servers.file_system(tmp_path)
+    assert kind and servers.described(tmp_path) == f"{tmp_path} ({kind})"
 
 
 def test_a_case_whose_size_was_changed_says_so():

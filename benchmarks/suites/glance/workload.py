@@ -25,6 +25,8 @@ Parameters:
     address that downloads are asked for from, instead of the server's own
 ``chunked``
     1: an upload has no Content-Length
+``settled``
+    1: what earlier runs wrote is on the disk before an upload begins
 
 Results beside the usual ones: ``server_cpu_seconds``; with ``requests`` their ``p50_ms``, ``p99_ms``, ``worst_ms`` and
 number, and ``mb_s``. ``cpu_seconds`` is curl's.
@@ -34,6 +36,7 @@ import concurrent.futures
 import contextlib
 import http.client
 import json
+import os
 import subprocess
 import sys
 import time
@@ -224,6 +227,7 @@ def upload(parameters: Mapping[str, Any]) -> dict[str, Any]:
     service, pids = server(parameters)
     payload = warmed(random_payload(parameters["size"]))
     images = [service.new() for _ in range(parameters.get("clients", 1))]
+    settle(parameters)
     try:
         with measured(parameters, (service.port, service.cheap), pids) as figures:
             at_once(lambda image: put(payload, service.place(image), bool(parameters.get("chunked"))), images)
@@ -237,6 +241,12 @@ def upload(parameters: Mapping[str, Any]) -> dict[str, Any]:
         for image in images:
             service.delete(image)
     return {**figures, "verified": verified, "transfers": len(images)}
+
+
+def settle(parameters: Mapping[str, Any]) -> None:
+    """Have the disk write what earlier runs left to it, where that is asked for."""
+    if parameters.get("settled"):
+        os.sync()
 
 
 def put(payload: Payload, place: str, chunked: bool = False, *more: str) -> None:
