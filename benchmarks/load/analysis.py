@@ -110,7 +110,7 @@ class Window(NamedTuple):
 
     begin: float
     end: float
-    #: False if the run was too short: all of it counts then
+    #: False if the run was too short for that: all of it counts then
     cut: bool
 
     @property
@@ -184,6 +184,11 @@ def _count(errors: dict[str, int], error: str) -> None:
     errors[error] = errors.get(error, 0) + 1
 
 
+def everything(operations: Operations) -> Window:
+    """From the first start to the last end: for work whose costs and time are to be those of all of it."""
+    return Window(0.0, float(operations.end.max()), True)
+
+
 def window(operations: Operations) -> Window:
     """From when every user has finished one operation until the first starts its last.
 
@@ -225,7 +230,16 @@ def segments(operations: Operations, begin: float, end: float) -> list[Segment]:
     A shorter time is one segment.
     """
     count = int((end - begin) / SEGMENT + 1e-9)
-    edges = begin + SEGMENT * numpy.arange(count + 1) if count else numpy.array([begin, end])
+    return _divided(operations, begin + SEGMENT * numpy.arange(count + 1) if count else numpy.array([begin, end]))
+
+
+def whole(operations: Operations, part: Window) -> Segment:
+    """All of a part of a run at once, of the operations that went well."""
+    return _divided(operations, numpy.array([part.begin, part.end]))[0]
+
+
+def _divided(operations: Operations, edges: numpy.ndarray) -> list[Segment]:
+    """The time between each two edges."""
     well = operations.only(~operations.failed)
     moved = numpy.diff(_until(well, well.bytes.astype(float), edges))
     done = numpy.diff(_until(well, numpy.ones(len(well)), edges))

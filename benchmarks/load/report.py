@@ -41,13 +41,12 @@ def figures(run: Run, part: Window | None = None) -> dict[str, Any]:
 def _measures(operations: Operations, part: Window) -> dict[str, Any]:
     """What operations say in one figure each."""
     counted = analysis.begun_within(operations, part)
-    moved = analysis.segments(operations, part.begin, part.end)
-    seconds = sum(each.seconds for each in moved)
+    moved = analysis.whole(operations, part)
     found: dict[str, Any] = {
-        "seconds": seconds,
-        "bytes": round(sum(each.bytes for each in moved)),
+        "seconds": moved.seconds,
+        "bytes": round(moved.bytes),
         "operations": len(counted),
-        "operations_per_second": sum(each.operations for each in moved) / seconds,
+        "operations_per_second": moved.operations / moved.seconds,
         "failed": int(operations.failed.sum()),
         "success_ratio": float(1 - operations.failed.mean()),
     }
@@ -102,9 +101,12 @@ def goals(runs: Sequence[Run]) -> tuple[Table, bool]:
     return made, all(row[-1] != NOT_MET for row in made.rows)
 
 
-def notes(run: Run) -> list[str]:
-    """What makes a run doubtful, in words."""
-    part = analysis.window(run.operations)
+def notes(run: Run, part: Window | None = None) -> list[str]:
+    """What makes a run doubtful, in words.
+
+    :param part: as for :func:`figures`
+    """
+    part = part or analysis.window(run.operations)
     found = list(run.doubts)
     if run.operations.open:
         late = (run.operations.start - run.operations.due)[~run.operations.failed]

@@ -120,7 +120,7 @@ def measured(
 ) -> Measured:  # fmt: skip
     """The figures of a run, with what was used in the part of it that counts."""
     figures = report.figures(run, part)
-    notes = report.notes(run)
+    notes = report.notes(run, part)
     used = usage.of(samples, run.started + part.begin, run.started + part.end)
     notes += used.problems
     if not used.machines:

@@ -68,6 +68,16 @@ def test_a_run_that_is_too_short_counts_whole(tmp_path) -> None:
     assert report.figures(found)["operations"] == 1
 
 
+def test_of_fixed_work_all_counts(tmp_path) -> None:
+    """All bytes, and all of the time: the part of a second at the end as well."""
+    found = analysis.read(run_of(tmp_path / "run", [operation(0, 0, 2.6, size=8000), operation(1, 1, 2.3, size=8000)]))
+    part = analysis.everything(found.operations)
+    figures = report.figures(found, part)
+    assert figures["seconds"] == pytest.approx(2.6) and figures["bytes"] == 16_000 and figures["operations"] == 2
+    assert figures["operations_per_second"] == pytest.approx(2 / 2.6)
+    assert not any("too short" in note for note in report.notes(found, part))
+
+
 def test_segments(tmp_path) -> None:
     found = analysis.read(run_of(tmp_path / "run", steady(0, 45)))
     parts = analysis.segments(found.operations, 0.0, 4.5)

@@ -1,8 +1,11 @@
-"""The same load from one worker and from several, over a network of namespaces (:mod:`benchmarks.backends.network`).
+"""The same work from one worker and from several, over a network of namespaces (:mod:`benchmarks.backends.network`).
 
 Each run has a network, a glance-api of release 32 and workers of its own. The server, the master of the load and this
 process are on one of the machines, a worker is on each of the others. Each request is a connection of its own, and
 every byte that comes is compared.
+
+A run is so many whole images, from the first request to the end of the last one. So its bytes are known, however many
+of them are under way at any moment, and its CPU time is that of exactly these bytes.
 
 Parameters:
 
@@ -13,20 +16,19 @@ Parameters:
     1: by HTTPS, which nginx on the server's machine does
 ``workers``, ``rate``, ``delay``
     machines with a worker each, and their links: ``"1Gbit"``, and milliseconds there and back
-``users``, ``seconds``, ``patience``
-    requests at a time, of all workers together; how long new ones are begun; seconds that one may take
+``users``, ``each``, ``patience``
+    requests at a time, of all workers together; how many follow each other; seconds that one may take
 ``size``, ``objects``
-    bytes of an image, and how many there are
+    bytes of an image, and how many different ones there are
 ``records``
     the directory of the records, below ``results/records``; empty: they are not kept
 
 Results: bandwidth from ``bytes`` and ``seconds``, ``operations_per_second``, ``success_ratio``, the times of the
-requests, ``server_cpu_seconds`` and those of everybody, ``machine_cpu_seconds``, ``generator_cpu`` and the
-``bottleneck``.
+requests, ``server_cpu_seconds`` by the clocks of its processes, ``machine_cpu_seconds`` of everybody by samples,
+``generator_cpu`` and the ``bottleneck``.
 """
 
 import contextlib
-import dataclasses
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -55,6 +57,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     from benchmarks.load import analysis, client, monitor, usage, workloads
     from benchmarks.load.bottleneck import Limits
     from benchmarks.load.network import distributed, start_workers
+    from benchmarks.suites.stores.workload import server_cpu_seconds
 
     network = Network(clients=parameters["workers"], rate=parameters["rate"], delay=parameters["delay"])
     with contextlib.ExitStack() as stack:
@@ -65,19 +68,21 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
         generator = stack.enter_context(client.Generator(directory, environment=distributed(network, PORT)))
         server, plan, trusted = stack.enter_context(_serving(parameters, network.address(SERVER)))
         start_workers(network, PORT, environment={"SSL_CERT_FILE": trusted} if trusted else {})
-        with monitor.monitored(monitor.Watched({"": server.pids()}), kept / "samples-local.jsonl.gz"):
+        pids = server.pids()
+        with monitor.monitored(monitor.Watched({"": pids}), kept / "samples-local.jsonl.gz"):
+            before = server_cpu_seconds(pids)
             generator.carry_out(plan)
+            spent = server_cpu_seconds(pids) - before
         found = analysis.read(directory)
         limits = Limits(rate=network.rate, users=plan.users)
-        part = analysis.window(found.operations)
+        part = analysis.everything(found.operations)
         measured = workloads.measured("main", "main", "normal", found, part, usage.read(kept), limits)
         where = places.told(parameters.get("records", ""), directory)
     if len(found.workers) != parameters["workers"]:
         raise RuntimeError(f"{len(found.workers)} of {parameters['workers']} workers took part")
     figures = workloads.plain(measured)
-    for cost, used in (("server_cpu_seconds", "servers_cpu"), ("machine_cpu_seconds", "machine_cpu")):
-        figures[cost] = figures[used] * figures["seconds"]
-    return {**figures, **where, **workloads.details(measured), "doubts": measured.notes}
+    costs = {"server_cpu_seconds": spent, "machine_cpu_seconds": figures["machine_cpu"] * figures["seconds"]}
+    return {**figures, **costs, **where, **workloads.details(measured), "doubts": measured.notes}
 
 
 @contextlib.contextmanager
@@ -89,9 +94,9 @@ def _serving(parameters: Mapping[str, Any], address: str) -> Iterator[tuple[Glan
         images.write(parameters, access)
         if parameters.get("tls"):
             access["url"] = access["https_url"]
-        plan = images.reading({**parameters, "total": 1, "server": method}, access)
-        lasting = dataclasses.replace(plan, total=0, seconds=parameters["seconds"])
-        yield glance, lasting, access.get("certificate", "")
+        total = parameters["users"] * parameters["each"]
+        plan = images.reading({**parameters, "total": total, "server": method}, access)
+        yield glance, plan, access.get("certificate", "")
 
 
 VARIANTS = {"run": run}
