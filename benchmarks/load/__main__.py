@@ -10,6 +10,7 @@
     python -m benchmarks.load agent 0.0.0.0:5558                                # on each machine of the service
     python -m benchmarks.load path --to 10.0.0.2:8080 --rate 50MiB              # a slower network
     python -m benchmarks.load network --clients 8 --rate 1Gbit -- COMMAND       # several machines, on this one
+    python -m benchmarks.load hosts --inventory hosts.yaml --group workers -- COMMAND   # real ones, by ssh
 
 Each option of ``run`` can be given by the environment as well: ``FASTIO_LOAD_PROCESSES``, ``FASTIO_LOAD_BIND``,
 ``FASTIO_LOAD_WORKERS``, ``FASTIO_LOAD_PATIENCE``. That is how suites, which start it themselves, are distributed.
@@ -115,6 +116,19 @@ def _workload_commands(commands: argparse._SubParsersAction) -> None:
     network.add_argument("--rate", default="", metavar="RATE", help="of each link, such as 1Gbit; else any")
     network.add_argument("--delay", type=_count, default=0, metavar="MS", help="there and back, in milliseconds (0)")
     network.add_argument("do", nargs="+", metavar="COMMAND", help="runs on a machine of its own, the server's")
+    hosts = commands.add_parser("hosts", help="a command here, and workers on hosts of an Ansible inventory, by ssh")
+    hosts.set_defaults(command=_hosts)
+    hosts.add_argument("--inventory", required=True, metavar="FILE", help="INI, YAML, or what else Ansible can read")
+    hosts.add_argument("--group", default="workers", metavar="NAME", help="its hosts have one each (workers)")
+    hosts.add_argument(
+        "--servers", default="servers", metavar="NAME",
+        help="its only host is this machine; the workers come to its address (servers)",
+    )  # fmt: skip
+    hosts.add_argument(
+        "--checkout", type=Path, default=Path.cwd(), metavar="DIRECTORY",
+        help="of fastio, with its .venv, on each of them (the name of this directory)",
+    )  # fmt: skip
+    hosts.add_argument("do", nargs="+", metavar="COMMAND", help="runs here")
 
 
 def _watching(parser: argparse.ArgumentParser, where: str) -> None:
@@ -332,6 +346,14 @@ def _network(chosen: argparse.Namespace) -> int:
     from benchmarks.load import network
 
     return network.run(chosen.do, PORT, clients=chosen.clients, rate=chosen.rate, delay=chosen.delay)
+
+
+def _hosts(chosen: argparse.Namespace) -> int:
+    from benchmarks.load import hosts
+
+    inventory = hosts.Inventory(chosen.inventory)
+    (server,) = inventory.group("--servers", chosen.servers, only=1)
+    return hosts.run(chosen.do, server, PORT, inventory.group("--group", chosen.group), chosen.checkout)
 
 
 def _analyze(chosen: argparse.Namespace) -> int:

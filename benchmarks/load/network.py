@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from benchmarks.backends.base import ROOT, BackendError
 from benchmarks.backends.network import SERVER, Network
@@ -35,19 +36,25 @@ def run(command: Sequence[str], port: int, clients: int = 1, rate: str = "", del
     try:
         with network:
             start_workers(network, port, keep=True)
-            with _running(network, command, {**os.environ, **distributed(network, port)}) as process:
-                status = process.wait()
+            # It ends with this process if that one is killed.
+            with_us = [network.find("setpriv", network.install), "--pdeathsig", "TERM", "--", *command]
+            return carried_out(network.command(SERVER, with_us), distributed(*master(network, port)))
     except BackendError as error:
         raise Failed(str(error)) from error
-    return 128 - status if status < 0 else status
 
 
-def distributed(network: Network, port: int) -> dict[str, str]:
-    """What the loads of the server's machine have to find in their environment."""
-    server = network.address(SERVER)
-    workers = str(len(network.hosts) - 1)
+def master(network: Network, port: int) -> tuple[str, int, int]:
+    """The address of the server's machine, the port, and how many workers there will be."""
+    return network.address(SERVER), port, len(network.hosts) - 1
+
+
+def distributed(server: str, port: int, workers: int) -> dict[str, str]:
+    """What the loads of the server's machine have to find in their environment.
+
+    :param server: its address, as the workers reach it
+    """
     return {
-        "FASTIO_LOAD_SERVER": server, "FASTIO_LOAD_BIND": f"{server}:{port}", "FASTIO_LOAD_WORKERS": workers,
+        "FASTIO_LOAD_SERVER": server, "FASTIO_LOAD_BIND": f"{server}:{port}", "FASTIO_LOAD_WORKERS": str(workers),
     }  # fmt: skip
 
 
@@ -65,11 +72,23 @@ def start_workers(
         network.spawn(f"worker-{host}", command, {"PYTHONPATH": str(ROOT), **(environment or {})})
 
 
+def carried_out(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """The exit status of a command, or 128 and the number of the signal that has ended it.
+
+    :param environment: what it has besides this process's
+    """
+    with running(command, env={**os.environ, **environment}) as process:
+        status = process.wait()
+    return 128 - status if status < 0 else status
+
+
 @contextlib.contextmanager
-def _running(network: Network, command: Sequence[str], environment: Mapping[str, str]) -> Iterator[subprocess.Popen]:
-    """The command on the server's machine. It ends with the block, and with this process if that one is killed."""
-    with_us = [network.find("setpriv", network.install), "--pdeathsig", "TERM", "--", *command]
-    process = subprocess.Popen(network.command(SERVER, with_us), env=environment)
+def running(command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that ends with the block.
+
+    :param options: of :class:`subprocess.Popen`
+    """
+    process = subprocess.Popen(command, **options)
     try:
         yield process
     finally:

@@ -10,7 +10,9 @@ import shlex
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -154,7 +156,7 @@ def inhabitants(space: str) -> list[int]:
 
 #: In the place of ssh: the host is the address of a machine of the network, and its file names its namespace.
 SSH = """#!/bin/sh
-[ "$1" = -tt ] && shift
+while :; do case "$1" in -tt) shift ;; -o) shift 2 ;; *) break ;; esac; done
 space=$(cat {hosts}/"$1") && shift && exec {nsenter} --net="$space" sh -c "$*"
 """
 
@@ -167,44 +169,93 @@ def blocks(section: str) -> list[str]:
     return ["\n".join(line[4:] for line in block.splitlines()).strip() for block in found]
 
 
-def test_the_page_for_real_hosts(tmp_path: Path) -> None:
-    """Its commands as they are, but for the names of the machines and of the checkout."""
-    names, *commands = blocks("A run")
-    assert len(commands) == 4 and re.findall(r"^(\w+)=", names, re.MULTILINE) == ["SERVER", "CLIENTS", "FASTIO"]
-    checkout, hosts, programs = (tmp_path / each for each in ("checkout", "hosts", "programs"))
+class Page(NamedTuple):
+    """A network whose machines do what the page for real hosts says."""
+
+    #: of the server and the clients
+    addresses: list[str]
+    checkout: Path
+    #: runs a script on the server, in the checkout
+    do: Callable[[str], subprocess.CompletedProcess[str]]
+
+
+@contextlib.contextmanager
+def page(directory: Path) -> Iterator[Page]:
+    """Two clients, a log server that has the plan's logs, and a checkout with the plan; of the machines all is one."""
+    checkout, hosts, programs = (directory / each for each in ("checkout", "hosts", "programs"))
     for each in (checkout / ".venv" / "bin", hosts, programs):
         each.mkdir(parents=True)
     for name in ("benchmarks", "fastio"):
         (checkout / name).symlink_to(ROOT / name)
     (checkout / ".venv" / "bin" / "python").symlink_to(_with_path(programs / "python"))
-    with Network(tmp_path, clients=2, rate="1Gbit") as network, contextlib.ExitStack() as stack:
+    with Network(directory, clients=2, rate="1Gbit") as network, contextlib.ExitStack() as stack:
         with network.inside(SERVER):
-            served = LogServer(tmp_path, root=str(logs(tmp_path / "logs")), host=network.address(SERVER))
+            served = LogServer(directory, root=str(logs(directory / "logs")), host=network.address(SERVER))
             stack.enter_context(served)
         (checkout / "plan.json").write_text(json.dumps(plan(served.access()["url"]).to_dict()))
-        clients = [network.address(host) for host in network.hosts[1:]]
-        for host, address in zip(network.hosts[1:], clients, strict=True):
-            (hosts / address).write_text(network.namespace(host))
-        (programs / "ssh").write_text(SSH.format(hosts=hosts, nsenter=network.find("nsenter")))
-        (programs / "ssh").chmod(0o755)
-        settings = {"SERVER": network.address(SERVER), "CLIENTS": " ".join(clients), "FASTIO": str(checkout)}
+        for host in network.hosts[1:]:
+            (hosts / network.address(host)).write_text(network.namespace(host))
+        addresses = [network.address(host) for host in network.hosts]
+        executable(programs / "ssh", SSH.format(hosts=hosts, nsenter=network.find("nsenter")))
+        # Where there is a real one, it is found first.
+        executable(programs / "ansible-inventory", f"#!/bin/sh\ncat <<END\n{json.dumps(listed(*addresses))}\nEND\n")
+
+        def do(script: str) -> subprocess.CompletedProcess[str]:
+            return subprocess.run(
+                network.command(SERVER, ["sh", "-euc", script]), cwd=checkout,
+                env={**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"},
+                capture_output=True, text=True, timeout=300,
+            )  # fmt: skip
+
+        yield Page(addresses, checkout, do)
+
+
+def listed(server: str, *clients: str) -> Mapping[str, Any]:
+    """What Ansible makes of the page's inventory."""
+    hosts = {"service": server, **{f"client-{number}": each for number, each in enumerate(clients, 1)}}
+    return {
+        "_meta": {"hostvars": {name: {"ansible_host": address} for name, address in hosts.items()}},
+        "servers": {"hosts": ["service"]}, "workers": {"hosts": list(hosts)[1:]},
+    }  # fmt: skip
+
+
+def test_the_page_for_real_hosts(tmp_path: Path) -> None:
+    """Its commands as they are, but for the names of the machines and of the checkout."""
+    names, *commands = blocks("A run")
+    assert len(commands) == 4 and re.findall(r"^(\w+)=", names, re.MULTILINE) == ["SERVER", "CLIENTS", "FASTIO"]
+    with page(tmp_path) as found:
+        server, *clients = found.addresses
+        settings = {"SERVER": server, "CLIENTS": " ".join(clients), "FASTIO": str(found.checkout)}
         script = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
-        done = subprocess.run(
-            network.command(SERVER, ["sh", "-euc", "\n".join([*script, *commands])]), cwd=checkout,
-            env={**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"},
-            capture_output=True, text=True, timeout=300,
-        )  # fmt: skip
+        done = found.do("\n".join([*script, *commands]))
     assert done.returncode == 0, done.stderr
     assert [f"{each}: ready" in done.stdout.splitlines() for each in clients] == [True, True]
-    check(checkout / "run-1", workers=2)
-    assert (checkout / "run-1.json").is_file()
+    check(found.checkout / "run-1", workers=2)
+    assert (found.checkout / "run-1.json").is_file()
+
+
+def test_the_page_with_an_inventory(tmp_path: Path) -> None:
+    """As it is, but for the addresses."""
+    inventory, command = blocks("Hosts of an Ansible inventory")[:2]
+    assert re.findall(r"ansible_host=(\S+)", inventory) == ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
+    with page(tmp_path) as found:
+        for number, address in enumerate(found.addresses, 1):
+            inventory = inventory.replace(f"10.0.0.{number}", address)
+        (found.checkout / "inventory.ini").write_text(inventory)
+        done = found.do(command)
+    assert done.returncode == 0, done.stderr
+    check(found.checkout / "run-1", workers=2)
+
+
+def executable(path: Path, text: str) -> Path:
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
 
 
 def _with_path(path: Path) -> Path:
     """This interpreter, which is not beside its packages any more where it is called from."""
-    path.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
-    path.chmod(0o755)
-    return path
+    return executable(path, f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
 
 
 def test_the_page_tries_the_network_by_the_command() -> None:

@@ -56,7 +56,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """One run of the load."""
     from benchmarks.load import analysis, client, monitor, usage, workloads
     from benchmarks.load.bottleneck import Limits
-    from benchmarks.load.network import distributed, start_workers
+    from benchmarks.load.network import distributed, master, start_workers
     from benchmarks.suites.stores.workload import server_cpu_seconds
 
     network = Network(clients=parameters["workers"], rate=parameters["rate"], delay=parameters["delay"])
@@ -65,7 +65,7 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
         kept = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="samples-")))
         stack.enter_context(network)
         stack.enter_context(network.inside(SERVER))
-        generator = stack.enter_context(client.Generator(directory, environment=distributed(network, PORT)))
+        generator = stack.enter_context(client.Generator(directory, environment=distributed(*master(network, PORT))))
         server, plan, trusted = stack.enter_context(_serving(parameters, network.address(SERVER)))
         start_workers(network, PORT, environment={"SSL_CERT_FILE": trusted} if trusted else {})
         pids = server.pids()
