@@ -15,11 +15,13 @@ pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 from benchmarks.backends.glance import Glance32
 from benchmarks.harness import results, servers
 from benchmarks.harness.results import CaseResult, Result
+from benchmarks.load import analysis
+from benchmarks.load.plan import Operation, Plan
 from benchmarks.suites.offered_load import bench_offered_load as offered_load
-from benchmarks.suites.offered_load import tables
+from benchmarks.suites.offered_load import tables, workload
 from benchmarks.suites.offered_load.workload import Trial, rates, reached, search
 from tests.benchmarks import samples
-from tests.conftest import with_services
+from tests.conftest import MONKEY_PATCHED, with_services
 
 pytestmark = with_services
 
@@ -64,6 +66,31 @@ def test_a_rate_at_which_much_has_failed_has_no_time() -> None:
 def test_the_ends_of_the_rates() -> None:
     assert reached([trial(10, 20), trial(20, 30)], 500) == 20
     assert reached([trial(10, 900)], 500) == 10
+
+
+@pytest.mark.parametrize("name", ["logs-disk", "logs-swift"])
+def test_a_search_for_the_log_server_takes_less_than_a_minute(name: str) -> None:
+    """Also if even the highest rate is carried, and each load takes three seconds to begin and to end."""
+    (case,) = (each for each in offered_load.CASES if each.name == name)
+    offered = list(rates(case.parameters))
+    assert 4 <= len(offered) <= 8 and len(offered) * (case.parameters["seconds"] + 3) < 60
+
+
+def test_a_load_may_have_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    if importlib.util.find_spec("locust") is None or MONKEY_PATCHED:
+        pytest.skip("needs the extra 'load', and a process that eventlet has not patched")
+    found: list[analysis.Run] = []
+
+    def read(directory: Path) -> analysis.Run:
+        found.append(original(directory))
+        return found[-1]
+
+    original = analysis.read
+    monkeypatch.setattr(analysis, "read", read)
+    plan = Plan(protocol="mock", server={}, operations=(Operation("read"),), total=1)
+    parameters = {"seconds": 0.5, "patience": 60, "users": 4, "processes": 2}
+    assert workload._offer(plan, 40, parameters).verified
+    assert len(found[0].workers) == 2 and not found[0].errors
 
 
 def row(rate: float, *p99: float) -> results.VariantResult:

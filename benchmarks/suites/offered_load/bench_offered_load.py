@@ -27,7 +27,13 @@ QUICK = {"lowest": 5, "highest": 6, "seconds": 1, "objects": 2, "size": MIB // 8
 SEARCH = {"limit": LIMIT, "factor": FACTOR, "highest": 5000, "seconds": 6, "patience": 3, "users": USERS}
 
 _IMAGES = {"kind": "glance", "size": 16 * MIB, "objects": 8, "lowest": 16, "source": ELSEWHERE}
-_LOGS = {"size": LOG, "objects": 50, "lowest": 150}
+_LOGS = {"kind": "logs", "size": LOG, "objects": 50, "seconds": 4}
+#: Of each source. It begins below half of what the log server carries, and ends above what the machine can: a search of
+#: eight rates at the most, which takes less than a minute. Of logs on disk, one process of the load would be the limit.
+_RATES: dict[str, dict[str, int]] = {
+    "disk": {"lowest": 300, "highest": 1200, "processes": 2},
+    "swift": {"lowest": 40, "highest": 200},
+}
 
 
 def _case(name: str, title: str, rows: Mapping[str, Mapping[str, Any]], own: Mapping[str, Any], **fields: Any) -> Case:
@@ -51,7 +57,8 @@ def _glance(service: str) -> Case:
 def _logs(source: str) -> Case:
     rows = {server: {"fastio": "on" if server == "fastio" else "off"} for server in SERVERS}
     return _case(
-        f"logs-{source}", f"log server, logs of 1.2 MB on {source}", rows, {**_LOGS, "kind": "logs", **SOURCES[source]},
+        f"logs-{source}", f"log server, logs of 1.2 MB on {source}", rows,
+        {**_LOGS, **SOURCES[source], **_RATES[source]},
         backend="swift", long=source != "disk",
     )  # fmt: skip
 

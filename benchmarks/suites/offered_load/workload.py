@@ -26,6 +26,8 @@ Parameters:
     for which each rate is offered
 ``users``, ``patience``
     downloads at the same time, and the seconds after which one has failed
+``processes``
+    worker processes of the load, unless ``FASTIO_LOAD_PROCESSES`` says how many; by default one process does it all
 
 Results: ``bytes`` that are asked for in ``seconds`` at the limit, and ``operations_per_second`` the same in downloads;
 ``p50_ms`` and ``generator_cpu`` at the last rate below it; ``p99_ms_N`` at the N-th rate, from 0.
@@ -35,6 +37,7 @@ import contextlib
 import dataclasses
 import itertools
 import math
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -49,6 +52,8 @@ from benchmarks.suites.disk_swift import workload as logs
 
 #: Part of the downloads that may fail.
 FAILURES = 0.01
+#: Of ``python -m benchmarks.load run``.
+PROCESSES_VARIABLE = "FASTIO_LOAD_PROCESSES"
 
 
 class Trial(NamedTuple):
@@ -135,8 +140,12 @@ def _offer(plan: Plan, rate: float, parameters: Mapping[str, Any]) -> Trial:
         plan, arrivals=POISSON, rate=rate, seconds=parameters["seconds"], patience=parameters["patience"],
         users=parameters["users"], total=0,
     )  # fmt: skip
-    with tempfile.TemporaryDirectory(prefix="load-") as directory:
-        found = analysis.read(client.carry_out(chosen, Path(directory) / "run"))
+    environment = {PROCESSES_VARIABLE: str(parameters.get("processes", 0)), **os.environ}
+    with (
+        tempfile.TemporaryDirectory(prefix="load-") as directory,
+        client.Generator(Path(directory) / "run", environment=environment) as generator,
+    ):
+        found = analysis.read(generator.carry_out(chosen))
     figures = report.figures(found)
     enough = figures["success_ratio"] >= 1 - FAILURES
     return Trial(
