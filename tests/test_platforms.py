@@ -164,7 +164,7 @@ def test_the_loopback_of_a_network_namespace() -> None:
 def test_a_soak_that_is_too_short(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         packaged.main(["--soak", "3"])
-    assert "--soak 3: at least 20" in capsys.readouterr().err
+    assert "--soak 3: at least 15" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("spares", [True, False])

@@ -32,6 +32,9 @@ Configuration = Mapping[str, Mapping[str, object]]
 
 #: How uWSGI serves glance with fastio.
 UWSGI = ROOT / "doc" / "source" / "examples" / "uwsgi.ini"
+#: Parameters of ``glance-33`` by which it runs as glance's documentation has it, but for a queue in which all who wait
+#: have a place.
+AS_SHIPPED: Mapping[str, Any] = {"workers": 4, "threads": 1, "listen": 4096}
 #: How images come into several stores.
 IMPORT_METHODS = "[glance-direct,web-download,copy-image]"
 #: In PYTHONPATH of a server: many clients may write to its database.

@@ -15,6 +15,7 @@ This module imports next to nothing, because what a process has imported is part
 import hashlib
 import importlib
 import json
+import math
 import os
 import platform
 import random
@@ -91,6 +92,11 @@ def running(name: str | None, told: Mapping[str, Any] | None = None) -> Mapping[
     if "failed" in found:
         raise RuntimeError(f"{name}: {found['failed']}")
     return found
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The smallest of ``values`` that at least ``share`` of them do not exceed."""
+    return sorted(values)[max(0, math.ceil(len(values) * share) - 1)]
 
 
 def digest(pieces: Iterable[bytes | memoryview], algorithm: str = "sha256") -> str:

@@ -194,12 +194,13 @@ def run(stock: bool, seconds: float) -> dict[str, Any]:
 @terminal.command
 def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(prog="python -m benchmarks.tools.packaged", description=__doc__.splitlines()[0])
-    parser.add_argument("--soak", type=float, default=0.0, metavar="SECONDS", help="of mixed load, at least 20 (none)")
+    least = f"of mixed load, at least {soak.LEAST} (none)"
+    parser.add_argument("--soak", type=float, default=0.0, metavar="SECONDS", help=least)
     parser.add_argument("--stock", action="store_true", help="without the unit's drop-ins, so without fastio")
     parser.add_argument("--json", type=Path, help="where the result is written")
     arguments = parser.parse_args(argv)
-    if 0 < arguments.soak < 20:
-        parser.error(f"--soak {arguments.soak:g}: at least 20, or there is no time for anything")
+    if 0 < arguments.soak < soak.LEAST:
+        parser.error(f"--soak {arguments.soak:g}: at least {soak.LEAST}, or there is no time for anything")
     loopback_up()
     try:
         found = run(arguments.stock, arguments.soak)

@@ -1,14 +1,16 @@
 """A real glance-api under mixed load for a long time: uploads, downloads, ranges, clients that go away, reloads, ends.
 
-    python -m benchmarks.tools.soak [--seconds N] [--release NAME] [--slow N] [--stock]
+    python -m benchmarks.tools.soak [--seconds S] [--release NAME] [--slow N] [--stock]
 
 The seconds are shared by the releases. Half of those of each release are steady load, after which the service must
 have no descriptor, thread or greenlet more than at the beginning and not have grown; in the other half it is reloaded
 (SIGHUP, glance 32 only) and ended (SIGTERM) and started again with transfers under way. Every transfer is compared
 with the SHA-512 of what was sent. Exit status: 0 if nothing was lost, wrong or left behind, 1 otherwise.
 
-With ``--slow N`` there are N more clients, which download only, most of them slowly, and some go away half-way. fastio
-then also has the patch ``glance_slow_clients``, and it is a fault if that has sent nothing.
+With ``--slow N`` there are N more clients, which download only: most of them slowly, some at full speed, some a range,
+and some go away half-way. The service is then glance 33 as it is shipped (4 processes of one thread), unless
+``--release`` names another. fastio also has the patch ``glance_slow_clients``, and it is a fault if that has sent
+nothing. How long cheap requests wait meanwhile is reported, and not judged; it is a fault if one gets no answer.
 """
 
 import contextlib
@@ -16,8 +18,10 @@ import fcntl
 import http.client
 import itertools
 import json
+import math
 import os
 import random
+import re
 import signal
 import statistics
 import struct
@@ -32,8 +36,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.backends.base import BackendError
+from benchmarks.backends.glance import AS_SHIPPED
 from benchmarks.backends.glance_api import ELSEWHERE, Api, reset, sha512
 from benchmarks.backends.glance_service import RELEASES, Service
+from benchmarks.harness.other_requests import Requests, figures
 from fastio import terminal
 from fastio.arguments import Parser
 
@@ -43,6 +49,8 @@ CLIENTS = 6
 #: Images that are kept at a time.
 KEPT = 16
 LARGEST = 12 * MIB
+#: The fewest seconds.
+LEAST = 15
 #: Seconds between two looks at the idle service, and between two disturbances.
 STEADY_TURN, DISTURBED_TURN = 4.0, 6.0
 #: Seconds for requests under way to end, and for a service to end or to start.
@@ -60,8 +68,8 @@ GROWTH = 48 * MIB
 #: too, what served a connection refers to itself; where the client went away its socket, of a connection that is no
 #: more, stays open until Python's garbage collector comes by. Over time a leak of one in some transfers is far more.
 LINGERING = 8
-#: Threads by which they may: a pool starts one when it has none that is idle, and on a busy machine the first turn does
-#: not fill it. A leak of one in some transfers is far more as well.
+#: Threads by which they may, for each worker: a pool starts one when it has none that is idle, and on a busy machine
+#: the first turn does not fill it. A leak of one in some transfers is far more as well.
 POOLED = 4
 #: Greenlets by which they may, with the eventlet server: a worker that reports may be in the middle of an answer, and
 #: on a busy machine what served the last request may not have ended yet. A leak is far more here, too.
@@ -69,6 +77,10 @@ ANSWERING = 4
 
 #: The patch for slow clients, and how its lines in the log begin.
 SLOW_CLIENTS, GIVEN_AWAY = "glance_slow_clients", "fastio: GET /"
+#: The most slow clients: each has a thread and a connection here, and all that one worker may get are below its limit.
+MOST_SLOW = 500
+#: What the cheap requests beside them ask for.
+CHEAP = "/v2/schemas/image"
 #: Images that the slow clients have for themselves, so that there are others that nobody reads and that can be deleted.
 LASTING = (LARGEST, 3 * MIB + 17, 7 * MIB)
 #: Bytes that a slow client reads at a time, and the least and the most seconds until it reads on: 1 MB/s or so, which
@@ -138,6 +150,8 @@ class Tally:
     bytes: int = 0
     faults: list[str] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
+    #: milliseconds of each of the cheap requests beside the slow clients
+    waited: list[float] = field(default_factory=list)
 
 
 class Soak:
@@ -456,14 +470,39 @@ class Soak:
     def _steady(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         # The first turn warms it up: what is imported and pooled at the first use is no leak.
-        self._load(seconds / 4)
+        self._ask_meanwhile(seconds / 4)
+        self._eventually(self._warm)
         while True:
             self._pause()
             time.sleep(1)
             self.tally.samples.append(self._sample())
             if time.monotonic() > deadline and len(self.tally.samples) > 2:
                 return
-            self._load(STEADY_TURN)
+            self._ask_meanwhile(STEADY_TURN)
+
+    def _ask_meanwhile(self, seconds: float) -> None:
+        """The load, with cheap requests beside the slow clients, whose waiting is noted."""
+        if not self._slow:
+            self._load(seconds)
+            return
+        try:
+            with Requests(self._service.http_port, CHEAP) as requests:
+                self._load(seconds)
+                self.tally.waited += requests.waited()
+        except RuntimeError as error:
+            self._fault(f"cheap requests: {error}")
+
+    def _warm(self) -> bool:
+        """Whether each worker of a service as it is shipped has taken an upload and has served the slow clients."""
+        if self._service.eventlet or not self._slow:
+            return True
+        log = self._service.log()
+        # What is given away has no bytes for uWSGI.
+        sent = "0" if self._service.chosen["also"] else r"\d+"
+        asked = (r"PUT \S+/file => generated 0 bytes", rf"GET \S+/file => generated {sent} bytes")
+        return all(
+            re.search(rf"\[pid: {worker}\|.* {each}", log) for worker in self._service.workers() for each in asked
+        )
 
     def _disturb(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
@@ -579,7 +618,8 @@ class Soak:
         for name in ("descriptors", "threads", "greenlets"):
             counts = [getattr(sample, name) for sample in samples]
             # The least of the last looks: a connection may still be about to close at one of them.
-            slack = {"descriptors": LINGERING, "threads": POOLED, "greenlets": ANSWERING}[name]
+            workers = self._service.chosen["workers"]
+            slack = {"descriptors": LINGERING, "threads": POOLED * workers, "greenlets": ANSWERING}[name]
             if min(counts[-third:]) > max(counts[:-third]) + slack:
                 more = samples[-1].open_files - samples[0].open_files if name == "descriptors" else ""
                 self._fault(f"{name} left behind: {counts} {more}")
@@ -636,6 +676,7 @@ def summary(soak: Soak) -> dict[str, Any]:
         "threads": [sample.threads for sample in tally.samples],
         "greenlets": [sample.greenlets for sample in tally.samples],
         "resident MiB": [sum(sample.resident.values()) // MIB for sample in tally.samples],
+        **({"cheap requests": figures(tally.waited)} if tally.waited else {}),
         "faults": tally.faults,
     }
 
@@ -645,16 +686,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     about = (__doc__ or "").splitlines()[0]
     parser = Parser(prog="python -m benchmarks.tools.soak", description=about)
     parser.add_argument("--seconds", type=float, default=120.0, help="of all releases together (%(default)s)")
-    parser.add_argument("--release", action="append", choices=list(RELEASES), help="may be repeated (all)")
-    parser.add_argument("--slow", type=int, default=0, metavar="N", help="clients that download slowly (%(default)s)")
+    parser.add_argument(
+        "--release", action="append", choices=list(RELEASES), help="may be repeated (all; with --slow, glance-33)"
+    )
+    parser.add_argument(
+        "--slow", type=int, default=0, metavar="N",
+        help=f"clients that download slowly, from a glance 33 as it is shipped, up to {MOST_SLOW} (%(default)s)",
+    )  # fmt: skip
     parser.add_argument("--stock", action="store_true", help="without fastio: what stock does in its place")
     parser.add_argument("--seed", type=int, default=1, help="of what is sent (%(default)s)")
     options = parser.parse_args(arguments)
-    if options.seconds < 20:
-        parser.error(f"--seconds {options.seconds:g}: at least 20, or there is no time for anything")
-    if options.slow < 0:
-        parser.error(f"--slow {options.slow}: at least 0")
-    releases = options.release or list(RELEASES)
+    if not LEAST <= options.seconds < math.inf:
+        parser.error(f"--seconds {options.seconds:g}: at least {LEAST}, or there is no time for anything")
+    if not 0 <= options.slow <= MOST_SLOW:
+        parser.error(f"--slow {options.slow}: at least 0 and at most {MOST_SLOW}")
+    releases = options.release or (["glance-33"] if options.slow else list(RELEASES))
     failed = False
     for release in releases:
         print(f"{release}, {'stock' if options.stock else 'fastio'}", flush=True)
@@ -663,7 +709,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 fastio="off" if options.stock else "on",
                 also=SLOW_CLIENTS if options.slow and not options.stock else "",
                 environment={"PYTHONFAULTHANDLER": "1"},
-                **AT_WORK[release],
+                **(AS_SHIPPED if options.slow and release == "glance-33" else AT_WORK[release]),
             ) as service:
                 soak = Soak(service, options.seed, options.slow)
                 soak.run(options.seconds / len(releases))

@@ -17,11 +17,10 @@ pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 
 from benchmarks.backends import SERVICES, backend
 from benchmarks.backends.base import Backend, BackendError, Unavailable
-from benchmarks.backends.glance import UWSGI
+from benchmarks.backends.glance import AS_SHIPPED, UWSGI
 from benchmarks.backends.glance_api import Api, sha512
 from benchmarks.backends.glance_environments import ENVIRONMENTS
 from benchmarks.harness import servers
-from benchmarks.suites.glance.bench_glance import AS_SHIPPED
 from tests.backends.conftest import alive, processes_of
 from tests.backends.test_command import read_until, up
 

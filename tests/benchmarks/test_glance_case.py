@@ -20,14 +20,14 @@ pytest.importorskip("scipy", reason="tables need the extra 'bench'")
 
 from benchmarks.backends import SERVICES
 from benchmarks.backends.base import HOST
-from benchmarks.harness import engine, results, servers, worker
+from benchmarks.harness import engine, other_requests, results, servers, worker
 from benchmarks.harness.engine import Case, Variant
+from benchmarks.harness.other_requests import Requests
 from benchmarks.suites.concurrency import bench_concurrency
-from benchmarks.suites.glance import bench_glance, other_requests
+from benchmarks.suites.glance import bench_glance
 from benchmarks.suites.glance import tables as glance_tables
 from benchmarks.suites.glance import workload as glance
 from benchmarks.suites.glance.bench_glance import ELSEWHERE
-from benchmarks.suites.glance.other_requests import Requests
 from benchmarks.suites.glance_client import bench_glance_client
 from benchmarks.suites.glance_client import tables as client_tables
 from benchmarks.suites.glance_client import workload as glance_client

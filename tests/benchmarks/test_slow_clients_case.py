@@ -18,8 +18,8 @@ import fastio
 from benchmarks.backends.base import HOST
 from benchmarks.harness import results
 from benchmarks.harness.engine import Case, Options
+from benchmarks.harness.other_requests import Requests
 from benchmarks.suites.glance.bench_glance import ELSEWHERE
-from benchmarks.suites.glance.other_requests import Requests
 from benchmarks.suites.slow_clients import bench_slow_clients, readers, tables
 from benchmarks.suites.slow_clients.readers import Clients, Plan
 from tests.benchmarks import samples

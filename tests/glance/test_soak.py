@@ -7,35 +7,18 @@ import random
 import signal
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
 from benchmarks.backends.glance_api import Api
 from benchmarks.backends.glance_service import RELEASES, Service
-from benchmarks.tools.soak import (
-    ANSWERING,
-    CLIENTS,
-    GIVEN_AWAY,
-    GROWTH,
-    LASTING,
-    LINGERING,
-    POOLED,
-    SLOW_CLIENTS,
-    Sample,
-    Soak,
-    _waits_for_the_log,
-    main,
-)
+from benchmarks.tools.soak import GIVEN_AWAY, LASTING, SLOW_CLIENTS, Soak, _waits_for_the_log
+from tests.benchmarks.test_soak_options import FLAT
 from tests.conftest import MONKEY_PATCHED
 from tests.eventually import until
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
-
-OPEN = Counter({"socket": 15, "anon_inode:[eventpoll]": 5})
-FLAT = Sample(OPEN, threads=4, greenlets=3, resident={1: 100 << 20})
 
 
 @pytest.fixture(params=RELEASES)
@@ -116,59 +99,6 @@ def test_a_patch_that_does_nothing_is_found(serve: Callable[..., Service]) -> No
     assert soak.tally.faults == ["no slow client has had its image", f"{SLOW_CLIENTS} has sent nothing"]
 
 
-@pytest.mark.parametrize(("options", "slow", "also"), [
-    ([], 0, ""), (["--slow", "7"], 7, SLOW_CLIENTS), (["--slow", "7", "--stock"], 7, ""),
-])  # fmt: skip
-def test_how_many_are_slow(monkeypatch: pytest.MonkeyPatch, options: list[str], slow: int, also: str) -> None:
-    given: dict[str, Any] = {}
-
-    @contextlib.contextmanager
-    def service(**parameters: Any) -> Iterator[Judged]:
-        given.update(parameters)
-        yield Judged("glance-33")
-
-    def run(soak: Soak, seconds: float) -> None:
-        given["threads of clients"] = len(soak._threads)
-        if slow:
-            soak._fault("something")
-
-    monkeypatch.setitem(RELEASES, "glance-33", service)  # type: ignore[arg-type]
-    monkeypatch.setattr(Soak, "run", run)
-    assert main(["--release", "glance-33", *options]) == bool(slow)
-    assert given["also"] == also and given["threads of clients"] == CLIENTS + slow
-
-
-class Judged:
-    """What the verdict looks at."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.eventlet = False
-        self.http_port = 0
-
-
-@pytest.mark.parametrize(
-    ("last", "named"),
-    [
-        (FLAT, []),
-        (Sample(OPEN + Counter(socket=LINGERING), 4, 3, FLAT.resident), []),
-        (Sample(OPEN + Counter(socket=LINGERING + 1), 4, 3, FLAT.resident), ["descriptors"]),
-        (Sample(OPEN, 4 + POOLED, 3, FLAT.resident), []),
-        (Sample(OPEN, 4 + POOLED + 1, 3, FLAT.resident), ["threads"]),
-        (Sample(OPEN, 4, 3 + ANSWERING, FLAT.resident), []),
-        (Sample(OPEN, 4, 3 + ANSWERING + 1, FLAT.resident), ["greenlets"]),
-        (Sample(OPEN, 4, 3, {1: FLAT.resident[1] + GROWTH + 1}), ["has grown"]),
-    ],
-)
-def test_the_verdict_on_what_is_left_behind(last: Sample, named: list[str]) -> None:
-    soak = Soak(Judged("glance-33"), seed=1)  # type: ignore[arg-type]
-    soak.tally.done.update(download=1, upload=1)
-    soak.tally.samples = [FLAT, FLAT, last]
-    soak._judge()
-    assert len(soak.tally.faults) == len(named)
-    assert all(name in fault for name, fault in zip(named, soak.tally.faults, strict=True))
-
-
 @pytest.mark.parametrize("killed", [False, True], ids=["by itself", "with the log's lock"])
 def test_who_hangs_as_it_ends(serve: Callable[..., Service], monkeypatch: pytest.MonkeyPatch, killed: bool) -> None:
     """A worker that is killed while it writes a line of the log has upstream's first process wait for ever."""
@@ -220,12 +150,3 @@ def stop_while_it_logs(service: Service) -> None:
 def signal_all(pids: list[int], number: signal.Signals) -> None:
     for pid in pids:
         os.kill(pid, number)
-
-
-def test_a_bad_option_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["--seconds", "3"])
-    assert "--seconds 3: at least 20" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        main(["--slow", "-1"])
-    assert "--slow -1: at least 0" in capsys.readouterr().err

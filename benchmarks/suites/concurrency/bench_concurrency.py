@@ -9,9 +9,10 @@ these rows is not compared.
 from collections.abc import Iterator
 from typing import Any
 
+from benchmarks.backends.glance import AS_SHIPPED
 from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.modes import MIB
-from benchmarks.suites.glance.bench_glance import AS_SHIPPED, SHIPPED
+from benchmarks.suites.glance.bench_glance import SHIPPED
 
 #: Requests at a time -> requests in all. Those of the study, up to a thousand nodes twice. Who share fairly end
 #: together: with few waves of them what is counted depends on where one ends.

@@ -23,13 +23,12 @@ a long stop as one late heartbeat, the latter by its length.
 """
 
 import hashlib
-import math
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.harness.modes import GREEN, KIB, MIB, Mode, check_fast, enter, variants, warmed
-from benchmarks.harness.worker import Measured, Payload, measure, random_payload
+from benchmarks.harness.worker import Measured, Payload, measure, percentile, random_payload
 
 
 class Heartbeat:
@@ -60,11 +59,6 @@ class Heartbeat:
         self._sleep(self.period)
         self._greenlet.kill()
         return self.late
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest of ``values`` that at least ``share`` of them do not exceed."""
-    return sorted(values)[max(0, math.ceil(len(values) * share) - 1)]
 
 
 def arrival_percentile(stops: Sequence[float], duration: float, share: float) -> float:

@@ -8,6 +8,7 @@ nginx with the same file. The goals are shown with the figures that were reached
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from benchmarks.backends.glance import AS_SHIPPED
 from benchmarks.harness import servers
 from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.modes import GIB, MIB
@@ -15,8 +16,7 @@ from benchmarks.suites.stores.references import why_not
 from fastio.config import format_size
 
 RELEASES = ("glance-32", "glance-33")
-#: As glance's documentation has it, but for a queue in which all who wait have a place.
-SHIPPED, AS_SHIPPED = "glance-33-shipped", {"workers": 4, "threads": 1, "listen": 4096}
+SHIPPED = "glance-33-shipped"
 #: What is measured -> the backend and its parameters.
 SERVICES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     SHIPPED: ("glance-33", AS_SHIPPED), **{release: (release, {}) for release in RELEASES}

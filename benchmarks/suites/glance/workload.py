@@ -18,7 +18,7 @@ Parameters:
 ``seconds``
     a client whose download ends earlier downloads again; 0: everyone downloads once
 ``requests``
-    1: other requests are sent meanwhile, see :mod:`benchmarks.suites.glance.other_requests`
+    1: other requests are sent meanwhile, see :mod:`benchmarks.harness.other_requests`
 ``server``
     name of the server among those ``beside`` the case's backend; the backend itself by default
 ``source``
@@ -47,8 +47,8 @@ from typing import Any
 
 from benchmarks.backends.base import HOST, server_environment
 from benchmarks.harness.modes import choice, warmed
+from benchmarks.harness.other_requests import Requests
 from benchmarks.harness.worker import Payload, command_digest, digest, measure, pieces_of, random_payload, surroundings
-from benchmarks.suites.glance.other_requests import Requests
 from benchmarks.suites.stores.references import CURL
 from benchmarks.suites.stores.workload import MULTIHASH, digests, limit_sha512, server_cpu_seconds
 

@@ -33,8 +33,8 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
+from benchmarks.harness.other_requests import Requests
 from benchmarks.harness.worker import measure, random_payload, surroundings
-from benchmarks.suites.glance.other_requests import Requests
 from benchmarks.suites.glance.workload import downloaded_sha512, prepare, server
 from benchmarks.suites.slow_clients.readers import Clients, Plan
 from benchmarks.suites.stores.workload import server_cpu_seconds

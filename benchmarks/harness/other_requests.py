@@ -1,6 +1,6 @@
 """Cheap requests at a fixed rate, and how long each of them waits for its answer, from a process of its own.
 
-``python -m benchmarks.suites.glance.other_requests PORT PATH`` says ``ready`` once one has been answered, begins when a
+``python -m benchmarks.harness.other_requests PORT PATH`` says ``ready`` once one has been answered, begins when a
 line comes, goes on until the end of its standard input, and prints what it has measured as JSON: ``milliseconds`` of
 each request, and how many ``failed``. Requests start on time whether or not earlier ones have been answered: clients do
 not wait for each other.
@@ -14,10 +14,11 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.backends.base import HOST, ROOT
-from benchmarks.suites.fairness.workload import percentile
+from benchmarks.harness.worker import percentile
 
 #: requests per second
 RATE = 20
@@ -61,6 +62,16 @@ async def _go_on(port: int, path: str) -> dict[str, Any]:
     return {"milliseconds": measured, "failed": len(answers) - len(measured)}
 
 
+def figures(waited: Sequence[float]) -> dict[str, float]:
+    """Of the milliseconds of requests: ``p50_ms``, ``p99_ms``, ``worst_ms``, and the number of ``requests``."""
+    return {
+        "p50_ms": percentile(waited, 0.50),
+        "p99_ms": percentile(waited, 0.99),
+        "worst_ms": max(waited),
+        "requests": len(waited),
+    }
+
+
 class Requests:
     """The process, as a context manager; :meth:`stop` returns its figures.
 
@@ -90,21 +101,20 @@ class Requests:
         self._process.stdin.flush()
 
     def stop(self) -> dict[str, float]:
-        """End it; returns milliseconds of the requests (``p50_ms``, ``p99_ms``, ``worst_ms``) and their number.
+        """End it; returns the :func:`figures` of its requests. Raises as :meth:`waited` does."""
+        return figures(self.waited())
+
+    def waited(self) -> list[float]:
+        """End it; returns the milliseconds of each request.
 
         :raises RuntimeError: if one of them was not answered
         """
         output, _ = self._process.communicate()
         found = json.loads(output)
-        waited = found["milliseconds"]
+        waited: list[float] = found["milliseconds"]
         if found["failed"] or not waited:
             raise RuntimeError(f"{found['failed']} of {found['failed'] + len(waited)} requests were not answered")
-        return {
-            "p50_ms": percentile(waited, 0.50),
-            "p99_ms": percentile(waited, 0.99),
-            "worst_ms": max(waited),
-            "requests": len(waited),
-        }
+        return waited
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()
