@@ -21,6 +21,7 @@ from fastio.tables import Table
 #: First word of the suite -> module.
 OTHERS = {
     "validate": "benchmarks.validate.measured",
+    "repeat": "benchmarks.validate.repeat",
     "load": "benchmarks.load.report",
     "workload": "benchmarks.load.workloads",
 }

@@ -19,16 +19,15 @@ from fastio.config import parse_size
 from . import annotations, installers, isolation, projects
 from .candidates import ALLOWED
 from .errors import ValidateError
+from .outcome import Outcome
 from .validation import Validation
 
 
 @terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
-    options = _parser().parse_args(given)
-    screen = Screen(options.plain)
     try:
-        outcome = Validation(options, given, screen).run()
+        outcome = judge(given)
     except (ValidateError, Unavailable) as error:
         print(f"fastio validate: {error}", file=sys.stderr)
         return 2
@@ -36,6 +35,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\ninterrupted; the same command goes on from here", file=sys.stderr)
         return 130
     return 1 if outcome.failures() else 0
+
+
+def judge(given: list[str]) -> Outcome:
+    """Do what these arguments ask for.
+
+    :raises ValidateError: if it cannot be done as asked
+    :raises Unavailable: if the source of a release cannot be had
+    """
+    options = _parser().parse_args(given)
+    return Validation(options, given, Screen(options.plain)).run()
 
 
 def _parser() -> argparse.ArgumentParser:

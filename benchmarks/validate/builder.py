@@ -34,7 +34,7 @@ class Builder:
         #: how the directory of a candidate is filled, by its kind
         self._fills = {
             "diff": self._fill_from_diff, "version": self._fill_from_release, "path": self._fill, "sdist": self._fill,
-            "wheel": self._fill,
+            "wheel": self._fill, "stock": self._leave,
         }  # fmt: skip
         self._python = python
         self._cache = cache
@@ -115,6 +115,9 @@ class Builder:
         if candidate.kind == "sdist":
             sources.unpack(candidate.path, made.directory / "unpacked").rename(made.directory / "source")
         self._replace(made, str(candidate.path))
+
+    def _leave(self, made: Environment, stock: Variant, candidate: Candidate) -> None:
+        """The release itself: a copy of stock's environment, and nothing else."""
 
     def _replace(self, made: Environment, requirement: str) -> None:
         self._say(f"installing {requirement} for Python {self._python.version}")

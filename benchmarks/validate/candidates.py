@@ -1,4 +1,7 @@
-"""What a user gives as a candidate: a source tree, an sdist, a wheel, a diff, a ref, or the version of a release."""
+"""What a user gives as a candidate: a source tree, an sdist, a wheel, a diff, a ref, or the version of a release.
+
+The release itself can be one, too: all that is said of it is a false alarm.
+"""
 
 import hashlib
 import os
@@ -12,8 +15,10 @@ from .errors import ValidateError
 
 ALLOWED = (
     "a directory with a source tree, an sdist (.tar.gz), a wheel (.whl), a diff (.diff, .patch) or a version; "
-    "for cpython a diff or a module (subprocess.py)"
+    "for cpython a diff or a module (subprocess.py); stock is the release itself"
 )
+#: The release itself, as a candidate. A directory of this name is ``./stock``.
+STOCK = "stock"
 
 #: File names' ends, and what such a file is.
 _KINDS = {".tar.gz": "sdist", ".whl": "wheel", ".diff": "diff", ".patch": "diff", ".py": "module"}
@@ -27,7 +32,7 @@ class Candidate:
 
     #: as the user gave it, or what a ref is
     text: str
-    #: ``path``, ``sdist``, ``wheel``, ``diff``, ``version`` or ``module``
+    #: ``path``, ``sdist``, ``wheel``, ``diff``, ``version``, ``module`` or ``stock``
     kind: str
     #: of its content, in hexadecimal: another content is another candidate
     digest: str
@@ -45,7 +50,7 @@ class Candidate:
         """What it is called in short."""
         if self.change is not None:
             return self.change.name
-        return self.text if self.kind == "version" else self.path.name
+        return self.text if self.kind in ("version", "stock") else self.path.name
 
 
 def parse(text: str) -> Candidate:
@@ -53,6 +58,8 @@ def parse(text: str) -> Candidate:
 
     :raises ValidateError: if it names none
     """
+    if text == STOCK:
+        return Candidate(text, "stock", hashlib.sha256(text.encode()).hexdigest())
     path = Path(text)
     if path.is_dir():
         if not any((path / name).exists() for name in ("pyproject.toml", "setup.py", "setup.cfg")):

@@ -45,7 +45,7 @@ class Project:
     #: extras of the project itself
     extras: str = ""
     #: what a candidate can be, see :class:`benchmarks.validate.candidates.Candidate`
-    kinds: tuple[str, ...] = ("path", "sdist", "wheel", "diff", "version")
+    kinds: tuple[str, ...] = ("path", "sdist", "wheel", "diff", "version", "stock")
     #: of :data:`benchmarks.backends.SERVICES`, if only benchmarks of that one are its own
     service: str = ""
     #: a major version, and how releases before it are run
@@ -172,7 +172,7 @@ CPYTHON = Project(
         "communicate/popen-16MiB-stdout-binary", "communicate/popen-200MiB-stdout-binary", "input/popen-16MiB",
         "commands/true", "commands/late-exit", "commands/wait", "memory/output",
     ),
-    kinds=("diff", "module"),
+    kinds=("diff", "module", "stock"),
 )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ class StandardLibraryBuilder(Builder):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._fills = {"diff": self._fill_from_diff, "module": self._fill_from_module}
+        self._fills = {"diff": self._fill_from_diff, "module": self._fill_from_module, "stock": self._leave}
 
     def _fill_from_diff(self, made: Environment, stock: Variant, candidate: Candidate) -> None:
         before, after = made.directory / "before", made.directory / "source"

@@ -200,7 +200,7 @@ def environments(outcome: Outcome) -> list[str]:
     if moved:
         found.append(f"begun on another machine: {', '.join(line.strip() for line in moved)}")
     candidate = outcome.candidate
-    installed = candidate is not None and candidate.kind not in ("diff", "module")
+    installed = candidate is not None and candidate.kind not in ("diff", "module", "stock")
     ran = outcome.isolation.line(candidate is not None, installed)
     return [*(found or ["environments: the same Python, packages, kernel and processor"]), ran]
 

@@ -42,6 +42,16 @@ def test_a_version(tmp_path, monkeypatch, text):
     assert candidates.parse(text).kind == "version"
 
 
+def test_the_release_itself(tmp_path, monkeypatch):
+    """Also where a directory has that name, which can be given by its path."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "stock").mkdir()
+    (tmp_path / "stock" / "setup.py").write_text("")
+    found = candidates.parse("stock")
+    assert (found.kind, found.name) == ("stock", "stock")
+    assert candidates.parse("./stock").kind == "path"
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

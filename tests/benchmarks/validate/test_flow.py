@@ -11,11 +11,13 @@ from xml.etree import ElementTree
 
 import pytest
 
+from benchmarks.harness.results import read
 from benchmarks.tools import pythons
 from benchmarks.tools.upstream import sources
+from benchmarks.tools.upstream.runner import Outcome as Became
 from benchmarks.tools.upstream.suites import Suite
 from benchmarks.validate import __main__ as command
-from benchmarks.validate import installers, projects, suites, validation
+from benchmarks.validate import installers, projects, repeat, suites, validation
 from benchmarks.validate.isolation import bubblewrap
 from benchmarks.validate.isolation.bubblewrap import Refused
 from benchmarks.validate.suites import Runners
@@ -87,7 +89,10 @@ def installer(monkeypatch):
 
 @pytest.fixture
 def validate(tmp_path, monkeypatch, installer):
-    """``validate(after)`` runs the command on a diff that makes these files out of the release; returns its status."""
+    """``validate(after)`` runs the command on a diff that makes these files out of the release; returns its status.
+
+    What is given instead may also be the ref of a repository, a file with a diff, or any other candidate as text.
+    """
     project = projects.Project(
         name="madeup", package="madeup", tests="checks", requirements=(), extras="", suites=("madeup",),
         modes=("native",), benchmarks=(), cases=(),
@@ -106,6 +111,8 @@ def validate(tmp_path, monkeypatch, installer):
         given = ["--candidate", str(tmp_path / "my.diff")]
         if isinstance(after, Repository):
             given = ["--git", str(after.path), "topic"]
+        elif isinstance(after, str):
+            given[1] = after
         elif isinstance(after, Path):
             Path(given[1]).write_text(after.read_text())
         else:
@@ -263,6 +270,56 @@ def test_what_is_said_of(validate, tmp_path, capsys, after, status, said, summar
     text = (results(tmp_path) / "summary.md").read_text()
     assert summary in text
     assert ("Tests whose outcome differs" in text) == (after is not COMMENT and "end" not in said)
+
+
+def test_the_release_itself(validate, tmp_path, capsys, installer):
+    """It is a copy of what was installed once."""
+    assert validate("stock", "--isolation", "none") == 0
+    assert "stock against madeup 1.0: No difference from stock" in capsys.readouterr().out
+    raw = json.loads((results(tmp_path) / "raw.json").read_text())
+    assert (raw["candidate"]["kind"], raw["pythons"][0]["variants"][1]["changed"]) == ("stock", [])
+    ran = raw["pythons"][0]["suites"][0]
+    assert ran["differences"] == [] and len(ran["run"]["tests"]) == 3
+    assert len(installer.installed) == 1
+
+
+def test_the_release_itself_again_and_again(validate, monkeypatch, tmp_path, capsys):
+    """It goes on after an interruption; the report of a false alarm stays, those of others do not."""
+    run, runs = Runners.run, []
+
+    def wrong(self, name, variant, **options):
+        runs.append(variant.name)
+        if len(runs) == 4:
+            raise KeyboardInterrupt
+        made = run(self, name, variant, **options)
+        if len(runs) > 4 and variant.name == "candidate":
+            made.tests["checks.counting_test.Counting.test_total"] = Became("fail", 0.0, "AssertionError: by chance")
+        return made
+
+    monkeypatch.setattr(Runners, "run", wrong)
+    places = ["--cache", str(tmp_path / "cache"), "--results", str(tmp_path / "results"), "--isolation", "none"]
+    asked = ["madeup", "--runs", "2", *places]
+    assert repeat.main(asked) == 130
+    assert "the same command goes on" in capsys.readouterr().err
+    assert repeat.main(asked) == 0
+    said = capsys.readouterr().out
+    assert "going on with the 1 runs that" in said
+    alarm = "test-newly-fails: candidate: madeup: checks.counting_test.Counting.test_total: pass -> fail"
+    assert f"madeup, run 2: ``{alarm}``" in said
+    # Half of a run is none. Those that are run alone, at the end, are the second look.
+    assert runs[:6] == ["stock", "candidate"] * 3
+    kept = read(tmp_path / "results" / "validate_repeat_madeup.json")
+    (row,) = kept.cases[0].variants.values()
+    assert [each["false_alarm"] for each in row.runs] == [0, 1] and kept.cases[0].complete
+    assert all(each["seconds"] > 0 for each in row.runs)
+    assert row.details["said"] == [{"run": 2, "line": alarm}]
+    left = tmp_path / "results" / "repeat-madeup"
+    assert {each.name for each in left.iterdir()} == {"made", "run-2"}
+    assert list((left / "run-2").glob("*/report.html"))
+    # What is there is not made again.
+    done = len(runs)
+    assert repeat.main(asked) == 0
+    assert len(runs) == done
 
 
 @pytest.mark.parametrize(
