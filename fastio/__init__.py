@@ -49,11 +49,11 @@ def patch(
         :mod:`fastio.opts`) takes precedence over the defaults, in later calls as well
     :param settings: ``chunk_size``, ``pipe_size`` and ``yield_bytes`` (sizes in bytes, or as text such as ``"64KiB"``),
         ``store_chunk_size`` and ``store_chunk_sizes`` (such as ``{"s3": "256KiB"}``), ``transfers`` (a number),
-        ``trace`` (a directory; see the documentation), ``trace_buffer``, ``trace_file_size`` and ``trace_total_size``
-        (sizes), ``trace_context`` (whether requests that go out carry the trace on), ``profile`` (``default``, or
-        ``safe`` without the patches that change more than speed), ``disabled`` and ``also`` (names of patches),
-        ``site_fingerprints`` (a file of code that the site knows), ``verbose`` (a line in the log for each call),
-        ``run_dir``, ``metrics_textfile``, ``metrics_statsd``, ``metrics_opentelemetry`` and
+        ``transfer_memory`` (a size), ``trace`` (a directory; see the documentation), ``trace_buffer``,
+        ``trace_file_size`` and ``trace_total_size`` (sizes), ``trace_context`` (whether requests that go out carry the
+        trace on), ``profile`` (``default``, or ``safe`` without the patches that change more than speed), ``disabled``
+        and ``also`` (names of patches), ``site_fingerprints`` (a file of code that the site knows), ``verbose`` (a line
+        in the log for each call), ``run_dir``, ``metrics_textfile``, ``metrics_statsd``, ``metrics_opentelemetry`` and
         ``metrics_interval`` (who is told of what fastio does, and every how many seconds), ``on_error`` (what a service
         does about a bad setting; a call of this function raises), and ``enabled``. A setting that is not given here
         comes from the environment (``FASTIO_CHUNK_SIZE`` …), from ``conf``, or from the defaults

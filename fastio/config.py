@@ -285,6 +285,12 @@ SETTINGS = (
         "at most half of those that the process may have. Those beyond this hold their workers, as upstream.",
         1, 65536,
     ),
+    _size_setting(
+        "transfer_memory", 128 * MIB, 4 * MIB, 64 * GIB,
+        "Memory of a process for images that glance_slow_clients sends from stores whose images are not files: three "
+        "chunks of the store for each download, at least 1 MiB and a chunk. Downloads beyond this hold their workers, "
+        "as upstream.",
+    ),
     Setting(
         "trace", "FASTIO_TRACE", None, _parse_directory,
         "a directory that can be written to, or created",
@@ -367,6 +373,7 @@ class Settings(NamedTuple):
     store_chunk_size: int | None
     store_chunk_sizes: Mapping[str, int]
     transfers: int
+    transfer_memory: int
     trace: str | None
     trace_buffer: int
     trace_file_size: int

@@ -26,6 +26,7 @@ class Keywords(TypedDict, total=False):
     store_chunk_size: Size | None
     store_chunk_sizes: str | Mapping[str, Size]
     transfers: int | str
+    transfer_memory: Size
     trace: Path | None
     trace_buffer: Size
     trace_file_size: Size

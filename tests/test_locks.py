@@ -35,9 +35,9 @@ REVIEWED = {
     ("trace/recorder.py", "TryLock"): 2,
     ("watching/publishing.py", "TryLock"): 2,
     ("watching/verbose.py", "TryLock"): 1,
-    # Under uWSGI without green threads. One sends, and one for each body runs what the service does at its end, which a
-    # worker's own thread would otherwise do.
-    ("io/transfers.py", "start_new_thread"): 2,
+    # Under uWSGI without green threads. One sends. One for each body asks a store for its chunks, and one runs what the
+    # service does at its end; a worker's own thread would otherwise do both.
+    ("io/transfers.py", "start_new_thread"): 3,
     # As the driver's own, which bounds how many parts are read ahead; each upload has its own.
     ("patches/glance_store/store_s3.py", "Semaphore"): 1,
 }

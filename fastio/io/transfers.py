@@ -1,9 +1,12 @@
-"""Transfers of files to clients that the threads which serve requests have given away.
+"""Transfers to clients that the threads which serve requests have given away.
 
 One thread sends them all. It waits for room in the connections with epoll, and sends to each its share in turn, so a
 client that reads slowly holds nothing but its connection and its file. The thread begins with the first transfer, and
 then waits for more. What is to be done at the end of a transfer may wait for other services, so each end has a thread
 of its own.
+
+Bytes that are in no file come in chunks, and asking for one may wait for a store. So a transfer has a thread for that,
+but only while its buffer has room: a client that reads slowly holds its connection, its buffer and no thread.
 
 Nothing here takes a lock: a finalizer, a signal handler or a fork may come at any time.
 """
@@ -15,7 +18,9 @@ import errno
 import os
 import select
 import time
+from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from fastio import counters
 from fastio.concurrency import native
@@ -33,31 +38,88 @@ TICK = 1.0
 
 
 class Transfer:
-    """Bytes of a file on their way to a client.
+    """Bytes on their way to a client.
 
     :param connection: descriptor of a socket in non-blocking mode, which is closed after the end
-    :param file: descriptor of a regular file, which stays open until ``ended`` returns
-    :param begin: where in the file the bytes begin
-    :param end: where they end
+    :param length: how many bytes the client has been told that it gets
     :param patience: seconds for which the client may leave no room in the connection
     :param ended: called in a thread of its own at the end, whatever that is
     """
 
-    def __init__(
-        self, connection: int, file: int, begin: int, end: int, patience: float, ended: Callable[[Transfer], None]
-    ) -> None:
+    #: bytes of memory that it may take
+    memory = 0
+    #: whether a thread asks for more of it
+    asking = False
+
+    def __init__(self, connection: int, length: int, patience: float, ended: Callable[[Any], None]) -> None:
         self.connection = connection
+        self.length = length
+        self.ended = ended
+        #: how many bytes have been sent
+        self.sent = 0
+        #: whether the connection is waited for
+        self.watched = True
+        #: whether nothing more is sent
+        self.over = False
+        #: whether the thread for its end has begun
+        self.ending = False
+        #: what has ended it early; None also if there was no more
+        self.error: OSError | None = None
+        self._patience = patience
+        self.renew()
+
+    @property
+    def client_is_gone(self) -> bool:
+        """Whether it was the connection that has ended it early, and not where the bytes come from."""
+        return self.error is not None and self.error.errno in file_sending.OF_CONNECTION
+
+    @property
+    def cause(self) -> str:
+        """What has ended it early, in words; empty if nothing has."""
+        return "" if self.error is None else self.error.strerror or type(self.error).__name__
+
+    @property
+    def waits_for_more(self) -> bool:
+        """Whether there is nothing to be sent for now."""
+        return False
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether a thread is to be started that asks for more."""
+        return False
+
+    def ask(self) -> bool:
+        """Get more, in a thread that may wait; whether to ask again."""
+        raise NotImplementedError
+
+    def overdue(self, now: float) -> bool:
+        """Whether the client has left no room for too long; it is not asked while there is nothing to be sent."""
+        return self.watched and now >= self._deadline
+
+    def renew(self) -> None:
+        """Have the client's time begin anew."""
+        self._deadline = time.monotonic() + self._patience
+
+    def step(self) -> bool:
+        """Send a share, as far as there is room; whether that was the end."""
+        raise NotImplementedError
+
+
+class FileTransfer(Transfer):
+    """Bytes of a file on their way to a client.
+
+    :param file: descriptor of a regular file, which stays open until ``ended`` returns
+    :param begin: where in the file the bytes begin
+    :param end: where they end
+    """
+
+    def __init__(
+        self, connection: int, file: int, begin: int, end: int, patience: float, ended: Callable[[FileTransfer], None]
+    ) -> None:
+        super().__init__(connection, end - begin, patience, ended)
         self.file = file
         self.begin = begin
         self.end = end
-        self.ended = ended
-        #: where in the file what has not been sent begins
-        self.position = begin
-        #: whether nothing more is sent
-        self.over = False
-        #: what has ended it early; None also if the file has ended
-        self.error: OSError | None = None
-        self._patience = patience
         self._advised = begin
         self._reads = False
         import socket  # Not above: names() imports this module.
@@ -67,28 +129,13 @@ class Transfer:
             self._local = file_sending.is_local(client)
         finally:
             client.detach()
-        self.renew()
 
     @property
-    def sent(self) -> int:
-        """How many bytes have been sent."""
-        return self.position - self.begin
-
-    @property
-    def client_is_gone(self) -> bool:
-        """Whether it was the connection that has ended it early, and not the file."""
-        return self.error is not None and self.error.errno in file_sending.OF_CONNECTION
-
-    def overdue(self, now: float) -> bool:
-        """Whether the client has left no room for too long."""
-        return now >= self._deadline
-
-    def renew(self) -> None:
-        """Have the client's time begin anew."""
-        self._deadline = time.monotonic() + self._patience
+    def position(self) -> int:
+        """Where in the file what has not been sent begins."""
+        return self.begin + self.sent
 
     def step(self) -> bool:
-        """Send a share, as far as there is room; whether that was the end."""
         left = SHARE
         while left and self.position < self.end:
             self._read_ahead()
@@ -107,7 +154,7 @@ class Transfer:
             if not sent:
                 # The file has become shorter.
                 return True
-            self.position += sent
+            self.sent += sent
             left -= min(left, sent)
             counters.io.writes += 1
             counters.io.bytes_out += sent
@@ -127,6 +174,107 @@ class Transfer:
                 os.posix_fadvise(self.file, self.position, AHEAD, os.POSIX_FADV_WILLNEED)
 
 
+class ChunkTransfer(Transfer):
+    """Chunks on their way to a client: as many as there is room for in its buffer.
+
+    The buffer has room for two chunks, and for :data:`SHARE` bytes. One more may be held by those who have handed the
+    chunks on.
+
+    :param first: the first chunk
+    :param next_chunk: returns the next one, and raises StopIteration after the last; may wait, and is called by one
+        thread at a time
+    """
+
+    def __init__(
+        self,
+        connection: int,
+        first: bytes,
+        next_chunk: Callable[[], bytes],
+        length: int,
+        patience: float,
+        ended: Callable[[ChunkTransfer], None],
+    ) -> None:
+        super().__init__(connection, length, patience, ended)
+        self._next_chunk = next_chunk
+        self._chunks = deque([memoryview(first)])
+        #: of the chunk that is being sent
+        self._position = 0
+        self._largest = len(first)
+        #: Bytes of all chunks so far, and of those of them that have been sent as a whole. Each is counted by one
+        #: thread only.
+        self.taken = len(first)
+        self._released = 0
+        #: what ``next_chunk`` has raised
+        self.failure: BaseException | None = None
+        #: whether no chunk is to come
+        self._complete = False
+
+    @property
+    def memory(self) -> int:  # type: ignore[override]
+        return self._room + self._largest
+
+    @property
+    def _room(self) -> int:
+        return max(SHARE, 2 * self._largest)
+
+    @property
+    def cause(self) -> str:
+        return super().cause or ("" if self.failure is None else type(self.failure).__name__)
+
+    @property
+    def waits_for_more(self) -> bool:
+        return not self._chunks
+
+    @property
+    def wants_more(self) -> bool:
+        held = self.taken - self._released
+        return not (self.asking or self.over or self._complete) and 2 * held <= self._room
+
+    def ask(self) -> bool:
+        try:
+            chunk = self._next_chunk()
+            view = memoryview(chunk)
+        except StopIteration:
+            self._complete = True
+            return False
+        except BaseException as error:
+            # It is for the end: what has come before it is sent first.
+            self.failure = error
+            self._complete = True
+            return False
+        size = len(chunk)
+        if size:
+            self._largest = max(self._largest, size)
+            self.taken += size
+            self._chunks.append(view)
+        return not self.over and self.taken - self._released + self._largest <= self._room
+
+    def step(self) -> bool:
+        left = SHARE
+        # Looked at first: a chunk comes before the end does.
+        complete = self._complete
+        while left and self._chunks:
+            chunk = self._chunks[0]
+            try:
+                sent = os.write(self.connection, chunk[self._position : self._position + left])
+            except BlockingIOError:
+                counters.io.waits += 1
+                return False
+            except OSError as error:
+                self.error = error
+                return True
+            self._position += sent
+            self.sent += sent
+            left -= sent
+            counters.io.writes += 1
+            counters.io.bytes_out += sent
+            if self._position == len(chunk):
+                self._chunks.popleft()
+                self._released += self._position
+                self._position = 0
+        return complete and not self._chunks
+
+
 class Sender:
     """The transfers of this process, and the thread that sends them."""
 
@@ -142,16 +290,28 @@ class Sender:
         self._epoll: select.epoll | None = None
         #: an event that has the thread look at what there is
         self._wake = -1
+        #: transfers for which something has come, or who asked for it has ended
+        self._news: deque[Transfer] = deque()
+        #: transfers for which there was no thread
+        self._refused: list[Transfer] = []
 
     def __len__(self) -> int:
         """How many transfers there are."""
         return len(self._transfers)
 
-    def take(self, transfer: Transfer, most: int) -> bool:
-        """Whether the transfer is taken: not if there are ``most``, or the system refuses."""
+    def memory(self) -> int:
+        """Bytes of memory that all transfers may take."""
+        return sum(transfer.memory for transfer in list(self._transfers.values()))
+
+    def take(self, transfer: Transfer, most: int, memory: int = 0) -> bool:
+        """Whether the transfer is taken: not if there are ``most``, or the system refuses.
+
+        :param memory: bytes that all transfers may take; of no account for one that takes none
+        """
         self._transfers[transfer.connection] = transfer
         try:
-            if len(self._transfers) <= most and (epoll := self._begun()) is not None:
+            fits = len(self._transfers) <= most and (not transfer.memory or self.memory() <= memory)
+            if fits and (epoll := self._begun()) is not None:
                 os.eventfd_write(self._wake, 1)
                 epoll.register(transfer.connection, select.EPOLLOUT)
                 return True
@@ -200,6 +360,9 @@ class Sender:
         for transfer in self._transfers.values():
             with contextlib.suppress(OSError):
                 os.close(transfer.connection)
+            if isinstance(transfer, ChunkTransfer):
+                # Nor may what it asks be closed here: it could talk to the store.
+                _of_parents.append(transfer)
         self._close(self._epoll)
         self._reset()
 
@@ -213,14 +376,73 @@ class Sender:
             for descriptor, _ in there:
                 if descriptor == wake:
                     os.eventfd_read(wake)
-                elif (transfer := self._transfers.get(descriptor)) is not None and self._step(transfer):
-                    self._end(epoll, transfer)
+                elif (found := self._transfers.get(descriptor)) is not None:
+                    self._go_on(epoll, found)
+            while self._news:
+                self._hear(epoll, self._news.popleft())
             if now - looked >= TICK:
                 looked = now
                 for transfer in list(self._transfers.values()):
                     if transfer.overdue(now) and not transfer.over:
                         transfer.error = TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
                         self._end(epoll, transfer)
+                refused, self._refused = self._refused, []
+                for transfer in refused:
+                    self._hear(epoll, transfer)
+
+    def _go_on(self, epoll: select.epoll, transfer: Transfer) -> None:
+        """Send what there is of a transfer, and see to it that more comes."""
+        if self._step(transfer):
+            self._end(epoll, transfer)
+            return
+        self._ask(transfer)
+        # With nothing to send, a connection with room would be reported again and again.
+        self._watch(epoll, transfer, not transfer.waits_for_more)
+
+    def _hear(self, epoll: select.epoll, transfer: Transfer) -> None:
+        """Something has come for a transfer, or who asked for it has ended."""
+        if self._transfers.get(transfer.connection) is not transfer:
+            return
+        if transfer.over:
+            self._end(epoll, transfer)
+        elif transfer.watched:
+            # There will be room.
+            self._ask(transfer)
+        else:
+            self._go_on(epoll, transfer)
+
+    def _watch(self, epoll: select.epoll, transfer: Transfer, wanted: bool) -> None:
+        if wanted == transfer.watched or transfer.over:
+            return
+        transfer.watched = wanted
+        try:
+            if wanted:
+                epoll.register(transfer.connection, select.EPOLLOUT)
+            else:
+                epoll.unregister(transfer.connection)
+        except OSError as error:
+            transfer.error = error
+            self._end(epoll, transfer)
+
+    def _ask(self, transfer: Transfer) -> None:
+        """Have a thread ask for more, if the transfer wants that; without one it is tried again."""
+        if transfer.wants_more:
+            transfer.asking = True
+            try:
+                native.start_new_thread()(self._ask_for, (transfer,))
+            except RuntimeError:
+                transfer.asking = False
+                self._refused.append(transfer)
+
+    def _ask_for(self, transfer: Transfer) -> None:
+        while transfer.ask():
+            self._tell(transfer)
+        transfer.asking = False
+        self._tell(transfer)
+
+    def _tell(self, transfer: Transfer) -> None:
+        self._news.append(transfer)
+        os.eventfd_write(self._wake, 1)
 
     @staticmethod
     def _step(transfer: Transfer) -> bool:
@@ -235,8 +457,14 @@ class Sender:
 
     def _end(self, epoll: select.epoll, transfer: Transfer) -> None:
         transfer.over = True
-        with contextlib.suppress(OSError):
-            epoll.unregister(transfer.connection)
+        if transfer.watched:
+            transfer.watched = False
+            with contextlib.suppress(OSError):
+                epoll.unregister(transfer.connection)
+        if transfer.asking or transfer.ending:
+            # What is asked now cannot be ended meanwhile; who asks tells when that is over.
+            return
+        transfer.ending = True
         try:
             native.start_new_thread()(self._finish, (transfer,))
         except RuntimeError:
@@ -249,6 +477,9 @@ class Sender:
             del self._transfers[transfer.connection]
             os.close(transfer.connection)
 
+
+#: transfers of the processes that this one was forked from
+_of_parents: list[Transfer] = []
 
 #: The transfers that this process has been given.
 sender = Sender()

@@ -32,6 +32,8 @@ class Fault:
     reset_answer: int | None = None
     #: the connection is reset after so many bytes of the request, its head included
     reset_request: int | None = None
+    #: the connection is ended after so many bytes of the answer, its head included
+    end_answer: int | None = None
 
 
 class Proxy:
@@ -135,6 +137,9 @@ def _relay(client: socket.socket, server: socket.socket, fault: Fault, sent: int
             if not data:
                 sources.remove(client)
                 server.shutdown(socket.SHUT_WR)
+            if source is server and fault.end_answer is not None and moved[server] + len(data) >= fault.end_answer:
+                target.sendall(data[: fault.end_answer - moved[server]])
+                return
             limit = limits[source]
             if limit is not None and moved[source] + len(data) >= limit:
                 target.sendall(data[: max(0, limit - moved[source])])

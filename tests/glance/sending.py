@@ -3,14 +3,14 @@
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from benchmarks.backends.base import ROOT
-from benchmarks.backends.glance import PATIENT_SQLITE
+from benchmarks.backends.glance import PATIENT_SQLITE, Configuration
 from benchmarks.backends.glance_api import Api
-from benchmarks.backends.glance_service import KINDS, Service
+from benchmarks.backends.glance_service import KINDS, Service, merged
 from tests.eventually import until
 from tests.glance import counting
 from tests.glance.usable import usable
@@ -69,14 +69,49 @@ def start_sending(
     kind: str,
     flavor: str = "",
     source: str = "",
+    config: Configuration | None = None,
     **options: Any,
 ) -> Sending:
     """Start a release, ``"stock"`` or ``"patched"``, with ``flavor`` of its paste file, which goes to ``directory``.
 
     :param source: the address of who asks for images, instead of the service's own
+    :param config: more of glance's options
     :param options: of the service
     """
-    config = {**NOTIFICATIONS, "paste_deploy": {"config_file": ini(usable(release)().paste(), directory)}}
+    own: Configuration = {**NOTIFICATIONS, "paste_deploy": {"config_file": ini(usable(release)().paste(), directory)}}
+    config = merged(own, config or {})
     environment = {"PYTHONPATH": f"{ROOT}{os.pathsep}{PATIENT_SQLITE}"}
     service = serve(release, fastio=KINDS[kind], flavor=flavor, config=config, environment=environment, **options)
     return Sending(service, source)
+
+
+def start_giving(
+    serve: Callable[..., Service],
+    directory: Path,
+    kind: str = "patched",
+    uwsgi: Mapping[str, str] | None = None,
+    config: Configuration | None = None,
+    **settings: str,
+) -> Sending:
+    """Start glance 33 with one process and one thread, and with ``glance_slow_clients`` unless it is ``"stock"``.
+
+    :param uwsgi: options of uWSGI
+    :param settings: variables of the environment
+    """
+
+    def command(service: Any) -> list[str]:
+        found = super(Service, service).command()
+        file = service.etc / "uwsgi.ini"
+        lines = [f"{name} = {value}" for name, value in (uwsgi or {}).items()]
+        file.write_text("\n".join([file.read_text(), *lines, *(f"env = {each}={settings[each]}" for each in settings)]))
+        return found
+
+    settings.setdefault("FASTIO_ALSO", "glance_slow_clients")
+    return start_sending(serve, directory, "glance-33", kind, config=config, threads=1, command=command)
+
+
+def given_away(sending: Sending) -> list[tuple[int, int]]:
+    """Of each transfer that has ended: the bytes sent, and those that were to be sent."""
+    return [
+        (int(one), int(all)) for one, all in re.findall(r"fastio: GET \S+: (\d+) of (\d+) bytes", sending.service.log())
+    ]

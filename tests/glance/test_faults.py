@@ -521,7 +521,8 @@ CACHE_SCENARIOS: list[Scenario] = [
 GIVEN_AWAY: list[Scenario] = [
     no_fault, file_truncated_before, file_truncated_while_served, file_longer_than_the_image, file_gone_while_served,
     file_is_a_directory, range_of_a_truncated_file, range_beyond_the_image, image_of_no_bytes,
-    client_resets_a_download, client_resets_at_once, swift_without_fault, filled_and_read_from_the_cache,
+    client_resets_a_download, client_resets_at_once, swift_without_fault, swift_has_no_such_object,
+    swift_resets_each_answer, swift_resets_an_answer_and_then_forbids, filled_and_read_from_the_cache,
     cached_file_truncated_while_served, client_resets_a_download_from_the_cache,
 ]  # fmt: skip
 

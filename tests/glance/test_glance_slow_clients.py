@@ -26,7 +26,7 @@ from fastio.io import file_pieces
 from fastio.patches.glance import _bodies, _uwsgi, glance_slow_clients
 from tests.conftest import MONKEY_PATCHED
 from tests.eventually import until
-from tests.glance.sending import Sending, start_sending
+from tests.glance.sending import Sending, given_away, start_giving
 from tests.glance.test_glance_sendfile import all_that_comes, open_images
 
 NAME = "glance_slow_clients"
@@ -41,27 +41,7 @@ services = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes
 def start(serve: Callable[..., Service], tmp_path: Path) -> Callable[..., Sending]:
     """``start(kind, uwsgi={option: value}, environment={…})`` starts glance 33 with one process and one thread."""
 
-    def started(kind: str = "patched", uwsgi: dict[str, str] | None = None, **settings: str) -> Sending:
-        def command(service: Any) -> list[str]:
-            found = super(Service, service).command()
-            ini = service.etc / "uwsgi.ini"
-            lines = [f"{name} = {value}" for name, value in (uwsgi or {}).items()]
-            ini.write_text(
-                "\n".join([ini.read_text(), *lines, *(f"env = {each}={settings[each]}" for each in settings)])
-            )
-            return found
-
-        settings.setdefault("FASTIO_ALSO", NAME)
-        return start_sending(serve, tmp_path, "glance-33", kind, threads=1, command=command)
-
-    return started
-
-
-def given_away(sending: Sending) -> list[tuple[int, int]]:
-    """Of each transfer that has ended: the bytes sent, and those that were to be sent."""
-    return [
-        (int(one), int(all)) for one, all in re.findall(r"fastio: GET \S+: (\d+) of (\d+) bytes", sending.service.log())
-    ]
+    return partial(start_giving, serve, tmp_path)
 
 
 def requests(sending: Sending) -> int:
@@ -317,6 +297,74 @@ def test_a_report_tells_which_server_does_not(monkeypatch: pytest.MonkeyPatch) -
     with fastio.patched(NAME) as report:
         (note,) = (note for note in report.notes if NAME in note)
         assert note.endswith("the server is not uWSGI")
+
+
+@pytest.mark.parametrize(
+    ("backends", "left_alone"),
+    [
+        ({"a": "file", "b": "http", "c": "swift", "d": "s3", "e": "rbd", "f": "vmware"}, ""),
+        ({"a": "file", "b": "cinder", "c": "another", "d": "cinder"}, "another, cinder"),
+        (None, ""),
+    ],
+)
+def test_a_report_tells_which_stores_are_left_alone(
+    uwsgi: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch, backends: dict[str, str] | None, left_alone: str
+) -> None:
+    conf = types.SimpleNamespace(enabled_backends=backends)
+    monkeypatch.setitem(sys.modules, "oslo_config.cfg", types.SimpleNamespace(CONF=conf))
+    notes = glance_slow_clients.notes()
+    assert [note.rpartition(": ")[2] for note in notes] == ([left_alone] if left_alone else [])
+
+
+def relayed(data: Any) -> Any:
+    """The body of glance's notifier, which notes what it is told in ``told``."""
+    told: list[int] = []
+
+    class Image:
+        def _get_chunk_data_iterator(self, data: Any, chunk_size: int | None = None) -> Iterator[bytes]:
+            sent = 0
+            for chunk in data:
+                yield chunk
+                sent += len(chunk)
+            told.append(sent)
+
+    make = _bodies.make_relayed_chunk_data_iterator(Image._get_chunk_data_iterator, None)
+    return make(Image(), data), told
+
+
+def of_driver(module: str, chunks: list[bytes]) -> Any:
+    """What a driver of this module returns."""
+    cls = type("Data", (), {"__module__": module, "__iter__": lambda self: iter(chunks)})
+    return cls()
+
+
+@pytest.mark.parametrize("module", sorted(_bodies.RELAYED.values()))
+def test_what_is_told_is_what_was_sent(module: str) -> None:
+    body, told = relayed(of_driver(module, [b"one", b"two", b"three"]))
+    relay = _bodies.relay(body)
+    assert relay is not None and next(body) == b"one"
+    assert relay.take() == b"two"
+    # Not sent: three.
+    relay.tell(3, None)
+    assert [len(chunk) for chunk in body] == [3]
+    assert told == [6]
+
+
+def test_an_error_comes_where_reading_raises_it() -> None:
+    body, told = relayed(of_driver(_bodies.RELAYED["http"], [b"one"]))
+    relay = _bodies.relay(body)
+    assert relay is not None and next(body) == b"one"
+    relay.tell(0, ConnectionResetError("of the store"))
+    with pytest.raises(ConnectionResetError, match="of the store"):
+        next(body)
+    assert told == []
+
+
+@pytest.mark.parametrize("module", ["glance_store._drivers.cinder.store", "site.driver", None])
+def test_a_store_that_is_not_known_is_left_alone(module: Any) -> None:
+    body, told = relayed(of_driver(module, [b"one", b"two"]))
+    assert _bodies.relay(body) is None
+    assert (list(body), told) == ([b"one", b"two"], [6])
 
 
 def test_a_body_that_other_code_has_to_see_is_left_to_it(uwsgi: types.SimpleNamespace, tmp_path: Path) -> None:

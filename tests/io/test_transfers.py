@@ -1,7 +1,8 @@
-"""Transfers that nobody waits for: every byte of the file, to fast and slow clients, and what ends one early."""
+"""Transfers that nobody waits for: every byte, to fast and slow clients, and what ends one early."""
 
 import contextlib
 import errno
+import gc
 import os
 import random
 import select
@@ -10,13 +11,14 @@ import threading
 import time
 import types
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fastio.io import file_sending, transfers
-from fastio.io.transfers import Sender, Transfer
+from fastio.io.transfers import ChunkTransfer, FileTransfer, Sender, Transfer
 from tests.conftest import MONKEY_PATCHED
 from tests.eventually import until
 
@@ -27,24 +29,34 @@ DATA = random.Random(3).randbytes(9 * MIB + 4321)
 PATIENCE = 60.0
 
 
-class Client:
+class Connected:
     """One end of a connection, whose other end is given away."""
 
-    def __init__(self, file: int, begin: int = 0, end: int = len(DATA), patience: float = PATIENCE) -> None:
+    transfer: Any
+
+    def __init__(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             self.sock = socket.create_connection(listener.getsockname(), timeout=60)
             connection, _ = listener.accept()
         connection.setblocking(False)
-        self.ended: list[Transfer] = []
-        self.transfer = Transfer(connection.detach(), file, begin, end, patience, self.ended.append)
+        self.connection = connection.detach()
+        self.ended: list[Any] = []
 
     def read(self) -> bytes:
         return b"".join(iter(lambda: self.sock.recv(MIB), b""))
 
-    def end(self) -> Transfer:
+    def end(self) -> Any:
         until(lambda: self.ended, "the end of the transfer")
         (transfer,) = self.ended
         return transfer
+
+
+class Client(Connected):
+    """Who gets a file."""
+
+    def __init__(self, file: int, begin: int = 0, end: int = len(DATA), patience: float = PATIENCE) -> None:
+        super().__init__()
+        self.transfer = FileTransfer(self.connection, file, begin, end, patience, self.ended.append)
 
 
 @pytest.fixture(params=["mapping", "sendfile"])
@@ -243,3 +255,214 @@ def test_a_forked_child_holds_no_connection(client: Callable[..., Client]) -> No
         os.close(asks)
         os.kill(child, 9)
         os.waitpid(child, 0)
+
+
+CHUNK = 600_001
+
+
+class Reader(Connected):
+    """Who gets chunks; ``wait()`` is called before each but the first, with how many bytes have been taken so far."""
+
+    def __init__(
+        self, size: int = CHUNK, wait: Callable[[int], None] = lambda taken: None, patience: float = PATIENCE
+    ) -> None:
+        super().__init__()
+        self.closed: list[int] = []
+        self.beyond = 0
+        self._wait = wait
+        chunks = self._chunks(size)
+        first = next(chunks)
+        self.transfer = ChunkTransfer(
+            self.connection, first, lambda: next(chunks), len(DATA), patience, self.ended.append
+        )
+
+    def _chunks(self, size: int) -> Iterator[bytes]:
+        try:
+            for at in range(0, len(DATA), size):
+                if at:
+                    self._wait(at)
+                    # What has not been sent, and what comes now.
+                    self.beyond = max(self.beyond, at - self.transfer.sent + size - max(MIB, 2 * size))
+                yield DATA[at : at + size]
+        finally:
+            self.closed.append(os.getpid())
+
+
+@pytest.fixture
+def reader() -> Iterator[Callable[..., Reader]]:
+    with contextlib.ExitStack() as stack:
+
+        def connect(*arguments: Any, **options: Any) -> Reader:
+            reader = Reader(*arguments, **options)
+            stack.enter_context(reader.sock)
+            return reader
+
+        yield connect
+
+
+@pytest.mark.parametrize("size", [4099, 65536, CHUNK, 3 * MIB, len(DATA), 2 * len(DATA)])
+def test_chunks_of_any_size(reader: Callable[..., Reader], size: int) -> None:
+    sender = Sender()
+    readers = [reader(size) for _ in range(3)]
+    for each in readers:
+        assert sender.take(each.transfer, 3, 1 << 30)
+    for each in reversed(readers):
+        assert each.read() == DATA
+        end = each.end()
+        assert (end.sent, end.taken, end.error, end.failure, end.cause) == (len(DATA), len(DATA), None, None, "")
+        assert each.beyond <= 0
+    sender.wait()
+    assert len(sender) == 0
+
+
+def test_no_more_memory_than_that(reader: Callable[..., Reader]) -> None:
+    sender = Sender()
+    first, second = reader(), reader()
+    memory = first.transfer.memory
+    assert memory == 3 * CHUNK
+    assert not sender.take(first.transfer, 2, memory - 1)
+    assert sender.take(first.transfer, 2, memory)
+    assert not sender.take(second.transfer, 2, 2 * memory - 1)
+    assert sender.take(second.transfer, 2, 2 * memory)
+    assert sender.memory() == 2 * memory
+    assert second.read() == DATA
+    assert first.read() == DATA
+
+
+def test_a_file_takes_no_memory(client: Callable[..., Client]) -> None:
+    sender, one = Sender(), client()
+    assert sender.take(one.transfer, 1, 0)
+    assert one.read() == DATA
+
+
+def test_what_came_before_a_store_failed_is_sent(reader: Callable[..., Reader]) -> None:
+    def fail(taken: int) -> None:
+        if taken == 5 * CHUNK:
+            raise ConnectionResetError("of the store")
+
+    sender = Sender()
+    one = reader(wait=fail)
+    assert sender.take(one.transfer, 1, 1 << 30)
+    assert one.read() == DATA[: 5 * CHUNK]
+    end = one.end()
+    assert (end.sent, end.taken, end.error, end.cause) == (5 * CHUNK, 5 * CHUNK, None, "ConnectionResetError")
+    assert not end.client_is_gone and isinstance(end.failure, ConnectionResetError)
+
+
+def test_the_end_comes_after_the_last_chunk(reader: Callable[..., Reader], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(taken: int) -> None:
+        if taken == 2 * 4099:
+            raise ConnectionResetError("of the store")
+
+    transfer = reader(4099, fail).transfer
+    monkeypatch.setattr(transfers, "SHARE", 1000)
+    assert not transfer.ask() and not transfer.ask()
+    # As much as a connection takes at once, in shares.
+    assert [transfer.step() for _ in range(9)] == [False] * 8 + [True]
+    assert (transfer.sent, transfer.taken) == (2 * 4099, 2 * 4099)
+
+
+def test_a_client_that_goes_away_while_the_store_is_asked(reader: Callable[..., Reader]) -> None:
+    asked, goes_on = threading.Event(), threading.Event()
+
+    def wait(taken: int) -> None:
+        asked.set()
+        goes_on.wait(60)
+
+    sender = Sender()
+    # More than the buffers of a connection take.
+    gone, other = reader(len(DATA) - 5, wait), reader()
+    assert sender.take(gone.transfer, 2, 1 << 30)
+    assert asked.wait(60)
+    gone.sock.close()
+    until(lambda: gone.transfer.over, "the client to be missed")
+    # The others go on, and nothing is ended that is being asked.
+    assert sender.take(other.transfer, 2, 1 << 30)
+    assert other.read() == DATA
+    until(lambda: len(sender) == 1, "the end of the other")
+    assert gone.ended == gone.closed == []
+    goes_on.set()
+    end = gone.end()
+    assert end.client_is_gone and end.sent < len(DATA)
+    sender.wait()
+    assert gone.ended == [end]
+
+
+def test_a_client_does_not_pay_for_the_time_of_a_store(
+    reader: Callable[..., Reader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed = [0.0]
+    monkeypatch.setattr(transfers, "TICK", 0.05)
+    monkeypatch.setattr(transfers, "time", types.SimpleNamespace(monotonic=lambda: passed[0], sleep=time.sleep))
+    goes_on = threading.Event()
+    sender = Sender()
+    # As much as a connection takes at once.
+    one = reader(4099, lambda taken: None if goes_on.wait(60) else None)
+    looks: list[float] = []
+    overdue = one.transfer.overdue
+
+    def look(now: float) -> bool:
+        looks.append(now)
+        return overdue(now)
+
+    one.transfer.overdue = look
+    assert sender.take(one.transfer, 1, 1 << 30)
+    until(lambda: one.transfer.sent == 4099 and not one.transfer.watched, "the store to be waited for")
+
+    def looked_twice() -> bool:
+        passed[0] += PATIENCE
+        return sum(now > PATIENCE for now in looks) > 1
+
+    until(looked_twice, "two looks after its time")
+    assert not one.transfer.over
+    goes_on.set()
+    assert one.read() == DATA
+    assert one.end().error is None
+
+
+def test_without_a_thread_it_is_tried_again(reader: Callable[..., Reader], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfers, "TICK", 0.05)
+    start = transfers.native.start_new_thread()
+    refused: list[Callable[..., Any]] = []
+
+    def refusing(function: Callable[..., Any], arguments: tuple[Any, ...]) -> int:
+        if function.__name__ == "_ask_for" and len(refused) < 3:
+            refused.append(function)
+            raise RuntimeError("can't start new thread")
+        return start(function, arguments)
+
+    monkeypatch.setattr(transfers.native, "start_new_thread", lambda: refusing)
+    sender = Sender()
+    one = reader()
+    assert sender.take(one.transfer, 1, 1 << 30)
+    assert one.read() == DATA
+    assert len(refused) == 3
+
+
+def is_full(reader: Reader) -> bool:
+    return not reader.transfer.asking and reader.transfer.taken - reader.transfer.sent > CHUNK
+
+
+def test_a_forked_child_ends_nothing_that_is_asked(reader: Callable[..., Reader]) -> None:
+    sender = Sender()
+    # The thread that sends knows the one that it has had last.
+    one, last = reader(), reader()
+    for each in (one, last):
+        assert sender.take(each.transfer, 2, 1 << 30)
+        each.sock.recv(5)
+        until(partial(is_full, each), "a full buffer")
+    asks, told = os.pipe()
+    child = os.fork()
+    if not child:
+        with contextlib.suppress(BaseException):
+            here = one.closed
+            del one.transfer, each
+            gc.collect()
+            os.write(told, b"%d %d" % (len(sender), os.getpid() in here))
+        os._exit(0)
+    os.close(told)
+    with os.fdopen(asks) as answer:
+        assert answer.read() == "0 0"
+    os.waitpid(child, 0)
+    for each in (one, last):
+        assert each.read() == DATA[5:]

@@ -1,4 +1,8 @@
-"""Bodies of glance's responses that are made from a file: which file, and how to have pieces of it for its bytes."""
+"""Bodies of glance's responses: which file they are made from, and how to have pieces of it for its bytes.
+
+The body of an image that is no file comes in chunks from a driver of glance_store. A relay between the two lets another
+thread take the chunks from the driver, while glance's own code waits to be told how many bytes there were.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,17 @@ _sources: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 Use = Callable[[file_pieces.PieceFile], bool]
 
+#: Drivers whose chunks any thread may ask for, by their types in ``enabled_backends``, and their modules. They read
+#: HTTP or call librbd, which both do not care for the thread, and look at nothing that belongs to one.
+RELAYED = {
+    "http": "glance_store._drivers.http",
+    "swift": "glance_store._drivers.swift.store",
+    "s3": "glance_store._drivers.s3",
+    "rbd": "glance_store._drivers.rbd",
+    "vmware": "glance_store._drivers.vmware_datastore",
+}
+_RELAYED = frozenset(RELAYED.values())
+
 
 class Opened:
     """Where the file of a body will be found that opens it only when its first chunk is asked for."""
@@ -27,6 +42,57 @@ class Opened:
     def tell(self, file: file_pieces.PieceFile) -> None:
         if self.wanted is not None:
             self.wanted(file)
+
+
+class Relay:
+    """Stands for the data of an image, whose chunks somebody else may take in the place of glance's own code.
+
+    Nobody takes a chunk while somebody else does: who takes them changes where no chunk is being taken.
+    """
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+        self._chunks: Iterator[Any] | None = None
+        self._is_told = False
+        self._taken = 0
+        self._failure: BaseException | None = None
+
+    def __iter__(self) -> Relay:
+        self._chunks = iter(self._data)
+        return self
+
+    def __next__(self) -> Any:
+        if not self._is_told:
+            return self.take()
+        if self._taken:
+            taken, self._taken = self._taken, 0
+            # glance asks for the length only.
+            return range(taken)
+        failure, self._failure = self._failure, None
+        raise StopIteration if failure is None else failure
+
+    def take(self) -> Any:
+        """The next chunk.
+
+        :raises StopIteration: there is none
+        """
+        assert self._chunks is not None
+        return next(self._chunks)
+
+    def tell(self, taken: int, failure: BaseException | None) -> None:
+        """Have glance's code get this many bytes more, or rather their length, and then the end or the error."""
+        self._is_told, self._taken, self._failure = True, taken, failure
+
+    def close(self) -> None:
+        """Forget the data, which ends it where nobody else knows it, as when glance's own code forgets it."""
+        self._is_told = True
+        self._data = self._chunks = self._failure = None
+
+
+def relay(body: Any) -> Relay | None:
+    """The relay that ``body`` takes its chunks from, if it has one."""
+    found = source(body)
+    return found if type(found) is Relay else None
 
 
 def source(body: Any) -> Any:
@@ -115,8 +181,11 @@ _CHUNKS_OF_RESPONSE = """
 """
 
 
-def targets(applies: Callable[[], bool]) -> tuple[Target, ...]:
-    """The functions by which a body comes to its file; they are upstream's own unless ``applies()``."""
+def targets(applies: Callable[[], bool], relays: bool = False) -> tuple[Target, ...]:
+    """The functions by which a body comes to its file; they are upstream's own unless ``applies()``.
+
+    :param relays: whether there are relays in bodies that come from no file
+    """
 
     def where_it_applies(make: Make) -> Make:
         @functools.wraps(make)
@@ -139,7 +208,7 @@ def targets(applies: Callable[[], bool]) -> tuple[Target, ...]:
         ),
         Target(
             "glance.notifier:ImageProxy._get_chunk_data_iterator",
-            where_it_applies(make_get_chunk_data_iterator),
+            where_it_applies(make_relayed_chunk_data_iterator if relays else make_get_chunk_data_iterator),
             contract=_CHUNKS_OF_NOTIFIER,
         ),
         Target(
@@ -174,6 +243,18 @@ def make_get_chunk_data_iterator(wrapped: Callable[..., Any], hook: Any) -> Call
         body = wrapped(self, data, *args, **kwargs)
         _sources[body] = data
         return body
+
+    return _get_chunk_data_iterator
+
+
+def make_relayed_chunk_data_iterator(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
+    """The same, which gets its chunks from a relay where those of the store may be taken by any thread."""
+    known = make_get_chunk_data_iterator(wrapped, hook)
+
+    def _get_chunk_data_iterator(self: Any, data: Any, *args: Any, **kwargs: Any) -> Any:
+        # What stands for the data, such as a trace's, has its class.
+        relayed = getattr(data.__class__, "__module__", None) in _RELAYED
+        return known(self, Relay(data) if relayed else data, *args, **kwargs)
 
     return _get_chunk_data_iterator
 

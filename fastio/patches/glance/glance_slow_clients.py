@@ -2,14 +2,19 @@
 
 glance 33 has no server of its own. Under uWSGI, a worker that sends an image answers nobody else until the client has
 read it. With this patch, a worker sends the headers and gives the transfer away, to the one thread of its process that
-sends images from their files to all its clients (:mod:`fastio.io.transfers`). For uWSGI the request is over then.
+sends images to all its clients (:mod:`fastio.io.transfers`). For uWSGI the request is over then.
+
+An image in a file is sent from there. The chunks of other stores go through a buffer of limited size, and are asked for
+in a thread that has the request's context.
 
 What glance does at the end of a body is done when the transfer has ended, and with the bytes that were really sent:
-upstream's code is then given pieces of the file in place of their bytes (:mod:`fastio.io.file_pieces`), and an error is
-the one that reading raises. A worker that is told to end finishes its transfers, as long as uWSGI has mercy.
+upstream's code is then given pieces of the file in place of their bytes (:mod:`fastio.io.file_pieces`), or the length
+of the chunks, and an error is the one that reading raises. A worker that is told to end finishes its transfers, as long
+as uWSGI has mercy.
 
 A body that other code has to see, an answer without ``Content-Length``, TLS, a server or an option of it that is not
-known, and more transfers than the setting ``transfers`` allows: all these are upstream's.
+known, a store whose chunks not every thread may ask for, and more transfers than the settings ``transfers`` and
+``transfer_memory`` allow: all these are upstream's.
 """
 
 from __future__ import annotations
@@ -20,13 +25,14 @@ import re
 import resource
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from fastio import config, counters, log
 from fastio.counters import Cause, Reason
 from fastio.io import file_pieces
-from fastio.io.transfers import Transfer, sender
+from fastio.io.transfers import ChunkTransfer, FileTransfer, Transfer, sender
 from fastio.patches.glance import _bodies, _uwsgi
 from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Layer, Patch, Target
@@ -85,7 +91,7 @@ class Application(Proxy):
             why_not = Reason.FRAMING
         else:
             download = Download(body, answer.part, request)
-            if direct and _bodies.start(body, download.use):
+            if direct and (download.relay(_bodies.relay(body)) or _bodies.start(body, download.use)):
                 return download
             why_not = Reason.WRAPPED_BODY
         _counts.fell_back(why_not)
@@ -127,7 +133,7 @@ class Download:
         self._part = part
         self._request = request
         self._chunks = self._iterate()
-        self._file: file_pieces.PieceFile | None = None
+        self._source: _File | _Store | None = None
         self._given = False
         self._began = time.monotonic()
 
@@ -145,6 +151,8 @@ class Download:
         if not self._given:
             self._chunks.close()
             self._close_body()
+            if self._source is not None:
+                self._source.close()
 
     def _close_body(self) -> None:
         if hasattr(self._body, "close"):
@@ -152,51 +160,45 @@ class Download:
 
     def use(self, file: file_pieces.PieceFile) -> bool:
         """Take note of the file that the body comes from."""
-        self._file = file if file.start(FIRST) else None
-        return self._file is not None
+        self._source = _File(file, self._part) if file.start(FIRST) else None
+        return self._source is not None
+
+    def relay(self, relay: _bodies.Relay | None) -> bool:
+        """Take note of the relay that the body comes from, if it does."""
+        self._source = None if relay is None else _Store(relay, self._part)
+        return relay is not None
 
     def _iterate(self) -> Any:
         self._iterator = iter(self._body)
         first = next(self._iterator, None)
         if first is None:
             return
-        file = self._file
-        if file is not None and file.begin is not None:
-            why_not = self._why_not(file, len(first))
+        source = self._source
+        if source is not None and source.is_used:
+            why_not = source.why_not(first)
             if why_not is None:
                 # The server sends the headers. It comes back only if it could.
                 yield b""
-                why_not = self._give_away(file)
+                why_not = self._give_away(source, first)
                 if why_not is None:
                     return
-            file.stop()
+            source.stop()
         else:
             why_not = Reason.WRAPPED_BODY
         _counts.fell_back(why_not)
         yield first
         yield from self._iterator
 
-    def _why_not(self, file: file_pieces.PieceFile, first: int) -> Cause | None:
-        """Why the rest is upstream's to send; None if the file has what the client has been told that it gets."""
-        begin, length, whole = self._part
-        there = os.fstat(file.fileno()).st_size - begin
-        if file.begin != begin or there < length or whole and there > length:
-            return Reason.FRAMING
-        if length <= first:
-            return Reason.SMALL
-        return None if len(sender) < most() else Reason.LIMIT
-
-    def _give_away(self, file: file_pieces.PieceFile) -> Cause | None:
+    def _give_away(self, source: _File | _Store, first: bytes) -> Cause | None:
         """Have the transfer go on without the server; why not, if that cannot be."""
         try:
             connection = _uwsgi.connection()
         except OSError:
             return Reason.REFUSED
-        begin, length, _ = self._part
         try:
-            transfer = Transfer(connection, file.fileno(), begin, begin + length, _uwsgi.patience(), self._ended)
+            transfer = source.transfer(connection, first, self._ended)
             self._context = _context()
-            self._given = sender.take(transfer, most())
+            self._given = sender.take(transfer, most(), config.effective().transfer_memory)
         finally:
             if not self._given:
                 os.close(connection)
@@ -205,30 +207,65 @@ class Download:
         _counts.took()
         return None
 
-    def _ended(self, transfer: Transfer) -> None:
+    def _ended(self, transfer: Any) -> None:
         """Do what glance does once the server has sent the body, or could not."""
         if self._context is not None:
             self._context.update_store()
         _counts.moved(transfer.sent)
         log.log(
             log.INFO, "fastio: %s: %d of %d bytes sent in %.3f s%s", self._request, transfer.sent,
-            transfer.end - transfer.begin, time.monotonic() - self._began,
-            f": {transfer.error.strerror}" if transfer.error else "",
+            transfer.length, time.monotonic() - self._began, f": {transfer.cause}" if transfer.cause else "",
         )  # fmt: skip
+        assert self._source is not None
         with _uncaught():
-            self._account(transfer)
+            self._source.account(transfer, self._iterator)
             if transfer.client_is_gone:
                 # As uWSGI tells the application.
                 raise OSError("write error")
         with _uncaught():
             self._close_body()
+        with _uncaught():
+            self._source.close()
 
-    def _account(self, transfer: Transfer) -> None:
+
+class _File:
+    """An image in a file, where it comes from."""
+
+    def __init__(self, file: file_pieces.PieceFile, part: Part) -> None:
+        self._file = file
+        self._part = part
+
+    @property
+    def is_used(self) -> bool:
+        """Whether the body's first chunk was from there."""
+        return self._file.begin is not None
+
+    def why_not(self, first: bytes) -> Cause | None:
+        """Why the rest is upstream's to send; None if the file has what the client has been told that it gets."""
         file = self._file
-        assert file is not None
+        begin, length, whole = self._part
+        there = os.fstat(file.fileno()).st_size - begin
+        if file.begin != begin or there < length or whole and there > length:
+            return Reason.FRAMING
+        if length <= len(first):
+            return Reason.SMALL
+        return None if len(sender) < most() else Reason.LIMIT
+
+    def stop(self) -> None:
+        """Have the body be of bytes, for upstream's code."""
+        self._file.stop()
+
+    def transfer(self, connection: int, first: bytes, ended: Callable[[Transfer], None]) -> Transfer:
+        """The transfer of all the body, whose first chunk is ``first``."""
+        begin, length, _ = self._part
+        return FileTransfer(connection, self._file.fileno(), begin, begin + length, _uwsgi.patience(), ended)
+
+    def account(self, transfer: FileTransfer, body: Iterator[Any]) -> None:
+        """Have upstream's code do what it does as it gets what was sent."""
+        file = self._file
         file.end = transfer.position
         while file.position < file.end:
-            piece = next(self._iterator, None)
+            piece = next(body, None)
             if type(piece) is not file_pieces.Piece:
                 return
             piece.sent += piece.left
@@ -236,7 +273,50 @@ class Download:
         if not transfer.client_is_gone:
             # At the end of the file, or where it cannot be read: what upstream does is for upstream to do.
             file.stop()
-            next(self._iterator, None)
+            next(body, None)
+
+    def close(self) -> None:
+        """Let go of the image, after the body is closed."""
+
+
+class _Store:
+    """An image in a store that gives it in chunks; the same methods."""
+
+    is_used = True
+
+    def __init__(self, relay: _bodies.Relay, part: Part) -> None:
+        self._relay = relay
+        self._part = part
+
+    def why_not(self, first: bytes) -> Cause | None:
+        if type(first) is not bytes:
+            return Reason.INPUT
+        if self._part.length <= FIRST:
+            return Reason.SMALL
+        return None if len(sender) < most() else Reason.LIMIT
+
+    def stop(self) -> None:
+        """It takes the chunks itself, until it is told of them."""
+
+    def transfer(self, connection: int, first: bytes, ended: Callable[[Transfer], None]) -> Transfer:
+        context = _context()
+
+        def next_chunk() -> Any:
+            if context is not None:
+                context.update_store()
+            return self._relay.take()
+
+        self._first = len(first)
+        return ChunkTransfer(connection, first, next_chunk, self._part.length, _uwsgi.patience(), ended)
+
+    def account(self, transfer: ChunkTransfer, body: Iterator[Any]) -> None:
+        if not transfer.client_is_gone:
+            failure, transfer.failure = transfer.failure or transfer.error, None
+            self._relay.tell(transfer.taken - self._first, failure)
+            deque(body, maxlen=0)
+
+    def close(self) -> None:
+        self._relay.close()
 
 
 @contextlib.contextmanager
@@ -264,7 +344,22 @@ def most() -> int:
 def notes() -> list[str]:
     """What a report says besides, while the patch is wanted."""
     why_not = _uwsgi.why_not()
-    return [f"glance_slow_clients: each download holds a worker, as upstream: {why_not}"] if why_not else []
+    if why_not:
+        return [f"glance_slow_clients: each download holds a worker, as upstream: {why_not}"]
+    others = _other_stores()
+    if not others:
+        return []
+    return [
+        f"glance_slow_clients: downloads from stores of these types hold a worker, as upstream: {', '.join(others)}"
+    ]
+
+
+def _other_stores() -> list[str]:
+    """The types of glance's stores whose images are no files, and whose chunks not every thread may ask for."""
+    found = sys.modules.get("oslo_config.cfg")
+    backends = getattr(getattr(found, "CONF", None), "enabled_backends", None)
+    types = set(backends.values()) if isinstance(backends, dict) else set()
+    return sorted(types - {"file", *_bodies.RELAYED})
 
 
 PATCH = Patch(
@@ -296,7 +391,7 @@ PATCH = Patch(
             """,
             needed_from=PYTHON,
         ),
-        *_bodies.targets(lambda: not _uwsgi.why_not()),
+        *_bodies.targets(lambda: not _uwsgi.why_not(), relays=True),
     ),
     requires=("glance >= 33.0, < 34",),
     # Its own server, of eventlet, has a greenlet for each client.
