@@ -58,6 +58,11 @@ def _parser() -> argparse.ArgumentParser:
     candidate.add_argument("--candidate", default="", metavar="WHAT", help=f"{ALLOWED}; without one it is fastio alone")
     candidate.add_argument("--git", nargs=2, metavar=("CLONE", "REF"),
                            help="instead: what a ref of this clone changes; REF or a range BASE..REF")  # fmt: skip
+    parser.add_argument("--bisect", action="store_true",
+                        help="look for the first bad commit, if the candidate is a series of commits and fails: of "
+                        "--git, or in a file of git format-patch --stdout")  # fmt: skip
+    parser.add_argument("--finding", default="", metavar="TEXT",
+                        help="with --bisect: look for the first commit with a finding that has this text")  # fmt: skip
     parser.add_argument("--stock", default="", metavar="VERSION", help="the release to compare with (the newest)")
     parser.add_argument("--no-fastio", action="store_true", help="leave out the release with fastio")
     parser.add_argument(

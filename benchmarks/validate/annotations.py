@@ -19,7 +19,8 @@ def github(found: Iterable[Finding]) -> Iterator[str]:
         own = [each for each in findings if each.rule.level == level]
         for each in own if len(own) <= MOST else own[: MOST - 1]:
             place = f"file={_property(each.file)},line={each.line},title={_property(each.rule.text.rstrip('.'))}"
-            yield f"::{command} {place}::{_data(str(each))}"
+            said = f"{each}, since {each.since}" if each.since else str(each)
+            yield f"::{command} {place}::{_data(said)}"
         if len(own) > MOST:
             yield f"::{command}::and {len(own) - MOST + 1} more, in the report"
 

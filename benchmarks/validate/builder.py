@@ -13,7 +13,7 @@ from benchmarks.tools.upstream import sources
 from . import diffs, environments, trees
 from .candidates import Candidate
 from .environments import Environment
-from .errors import ValidateError
+from .errors import UnusedError, ValidateError
 from .installers import Pip, Uv
 from .projects import Project, at_release
 from .variants import CANDIDATE, FASTIO, STOCK, Variant
@@ -100,7 +100,7 @@ class Builder:
         paths = diffs.apply(candidate.path, after, parts, name, called=candidate.text)
         files = trees.changed(before, after, self._project.package)
         if not files:
-            raise ValidateError(
+            raise UnusedError(
                 f"{candidate.text} changes nothing that {name} installs, only {', '.join(paths)}: "
                 "there is nothing to run"
             )

@@ -85,6 +85,11 @@ def of_ref(clone: str, ref: str, release: str, cache: Path) -> Candidate:
     :raises ValidateError: see :func:`benchmarks.validate.clones.find`
     """
     change, diff = clones.find(clone, ref, release)
+    return Candidate(str(change), "diff", *keep(diff, cache), change)
+
+
+def keep(diff: bytes, cache: Path) -> tuple[str, str]:
+    """Keep a diff in a file; returns its digest and the file."""
     digest = hashlib.sha256(diff).hexdigest()
     kept = cache / "changes" / f"{digest[:16]}.diff"
     kept.parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +97,7 @@ def of_ref(clone: str, ref: str, release: str, cache: Path) -> Candidate:
     partial = kept.with_name(f"{kept.name}.{os.getpid()}")
     partial.write_bytes(diff)
     os.replace(partial, kept)
-    return Candidate(str(change), "diff", digest, str(kept), change)
+    return digest, str(kept)
 
 
 def _is_version(text: str) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import git
-from .errors import ValidateError
+from .errors import UnusedError, ValidateError
 
 
 def apply(
@@ -30,7 +30,7 @@ def apply(
     inside = {strip: [path for path in found if path.partition("/")[0] in parts] for strip, found in paths.items()}
     strip = next((strip for strip, found in inside.items() if found), None)
     if strip is None:
-        raise ValidateError(
+        raise UnusedError(
             f"{called} changes nothing of {name} that is used: it changes {', '.join(next(iter(paths.values())))}, "
             f"and looked at are {', '.join(part + '/' for part in parts)}"
         )

@@ -6,20 +6,21 @@ For machines that show findings beside a change: :mod:`.sarif` and :mod:`.annota
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.harness import compare
 from benchmarks.tools.upstream.compare import Difference
 
+from .bisection import Key
 from .measurements import TOO_SLOW, Row
 from .outcome import Outcome, PythonOutcome
 from .projects import Project
 from .suites import WORDS, Compared
-from .variants import Variant
+from .variants import CANDIDATE, Variant
 
 #: Levels, named as SARIF names them. Only errors fail the validation.
-ERROR, WARNING, NOTE = "error", "warning", "note"
+LEVELS = ERROR, WARNING, NOTE = "error", "warning", "note"
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class Finding:
     #: version
     python: str
     variant: str
+    #: the suite; of a benchmark the mode
+    within: str
     #: what was run: the id of a test, the name of a suite, or SUITE/CASE
     subject: str
     #: the variant, the subject and what became of it, in a line
@@ -60,6 +63,17 @@ class Finding:
     line: int
     #: traceback, if there is one
     detail: str = ""
+    #: the candidate's commit that has brought it, if that was looked for
+    since: str = ""
+
+    @property
+    def key(self) -> Key:
+        return self.python, self.within, self.subject
+
+    @property
+    def benchmark(self) -> bool:
+        """Whether it is one of a benchmark, and not of a test."""
+        return self.rule in (BENCHMARK, TOO_SLOW_RULE, SLOWER)
 
     def __str__(self) -> str:
         return f"Python {self.python}: {self.message}"
@@ -67,24 +81,26 @@ class Finding:
 
 def of(outcome: Outcome) -> list[Finding]:
     """All findings, Python by Python, suites first."""
-    return [finding for each in outcome.pythons for finding in _of_python(outcome.project, each)]
+    found = [finding for each in outcome.pythons for finding in _of_python(outcome.project, each)]
+    since = outcome.bisection.since if outcome.bisection else lambda key: ""
+    return [replace(each, since=since(each.key)) if each.variant == CANDIDATE else each for each in found]
 
 
 def _of_python(project: Project, each: PythonOutcome) -> Iterator[Finding]:
     variants = {variant.name: variant for variant in each.variants}
 
-    def finding(rule: Rule, variant: str, subject: str, message: str, detail: str = "") -> Finding:
+    def finding(rule: Rule, variant: str, within: str, subject: str, message: str, detail: str = "") -> Finding:
         file, line = _place(detail, variants[variant], project)
-        return Finding(rule, each.python.version, variant, subject, message, file, line, detail)
+        return Finding(rule, each.python.version, variant, within, subject, message, file, line, detail)
 
     for compared in each.suites:
         name = compared.variant
         for rule, test, message, detail in _of_suite(compared):
-            yield finding(rule, name, test, f"{name}: {compared.name}: {message}", detail)
+            yield finding(rule, name, compared.name, test, f"{name}: {compared.name}: {message}", detail)
     for row in each.rows:
         rule_of_row = _rule(row)
         if rule_of_row is not None:
-            yield finding(rule_of_row, row.variant, row.case, str(row))
+            yield finding(rule_of_row, row.variant, row.mode, row.case, str(row))
 
 
 def _of_suite(compared: Compared) -> Iterator[tuple[Rule, str, str, str]]:

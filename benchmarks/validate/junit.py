@@ -5,17 +5,19 @@ stock either, or is flaky, counts as skipped, with a message that says so.
 """
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from xml.etree import ElementTree
 
 from benchmarks.tools.upstream.compare import SEVERITY
 from benchmarks.tools.upstream.runner import Outcome as TestOutcome
 
-from . import tables
+from . import findings, tables
+from .bisection import Key
 from .measurements import Row
 from .outcome import Outcome, PythonOutcome
 from .suites import WORDS, Compared
+from .variants import CANDIDATE
 
 #: Outcomes that JUnit calls an error and not a failure: the test has not come to its end.
 _ERRORS = ("error", "hang", "crash")
@@ -43,8 +45,9 @@ def xml(outcome: Outcome) -> str:
     """The document."""
     root = ElementTree.Element("testsuites", name=_clean(tables.title(outcome)))
     everything: list[_Case] = []
+    since = {finding.key: finding.since for finding in findings.of(outcome) if finding.since}
     for each in outcome.pythons:
-        for name, cases in _suites(each):
+        for name, cases in _suites(each, since):
             properties = {
                 "verdict": tables.headline(outcome), "project": outcome.project.name, "python": each.python.version,
                 "machine": tables.machine_line(outcome), "environments": "\n".join(tables.environments(outcome)),
@@ -60,22 +63,38 @@ def xml(outcome: Outcome) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
-def _suites(each: PythonOutcome) -> Iterator[tuple[str, list[_Case]]]:
+def _suites(each: PythonOutcome, since: Mapping[Key, str]) -> Iterator[tuple[str, list[_Case]]]:
+    """The suites with their cases.
+
+    :param since: the commits that have brought what speaks against the candidate
+    """
     for compared in each.suites:
-        yield f"{compared.name}.{compared.variant}", list(_tests(compared))
+        cases = [
+            _since(case, key, since) if compared.variant == CANDIDATE else case
+            for key, case in _tests(compared, each.python.version)
+        ]
+        yield f"{compared.name}.{compared.variant}", cases
     for variant in each.variants[1:]:
         rows = [row for row in each.rows if row.variant == variant.name]
         if rows:
-            yield f"benchmarks.{variant.name}", [_benchmark(each, row) for row in rows]
+            own = since if variant.name == CANDIDATE else {}
+            made = [_since(_benchmark(each, row), (each.python.version, row.mode, row.case), own) for row in rows]
+            yield f"benchmarks.{variant.name}", made
 
 
-def _tests(compared: Compared) -> Iterator[_Case]:
+def _since(case: _Case, key: Key, since: Mapping[Key, str]) -> _Case:
+    """The case with the commit that has brought what it says."""
+    return replace(case, message=f"{case.message}, since {since[key]}") if key in since and case.kind else case
+
+
+def _tests(compared: Compared, python: str) -> Iterator[tuple[Key, _Case]]:
     comparison = compared.comparison
+    whole = python, compared.name, compared.name
     if comparison.unavailable:
-        yield _Case(compared.name, "the suite", kind="skipped", message=f"not run: {comparison.unavailable}")
+        yield whole, _Case(compared.name, "the suite", kind="skipped", message=f"not run: {comparison.unavailable}")
     for fault in comparison.faults:
         first = fault.partition("\n")[0]
-        yield _Case(compared.name, first, kind="error", message=first, type="suite", detail=fault)
+        yield whole, _Case(compared.name, first, kind="error", message=first, type="suite", detail=fault)
     judged = {each.test: each for each in comparison.differences}
     ran = comparison.patched.tests if comparison.patched is not None else {}
     for test in dict.fromkeys([*ran, *judged]):
@@ -93,7 +112,7 @@ def _tests(compared: Compared) -> Iterator[_Case]:
         elif now.outcome not in _PASSING:
             why = f"{verdict}: {outcomes}" if verdict else f"{outcomes}, as in stock"
             case = _Case(classname, name, now.seconds, "skipped", why)
-        yield case
+        yield (python, compared.name, test), case
 
 
 def _named(test: str, suite: str) -> tuple[str, str]:

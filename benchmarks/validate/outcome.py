@@ -8,6 +8,7 @@ from benchmarks.harness.results import Result
 from benchmarks.tools.pythons import Python
 from benchmarks.tools.upstream.report import suite_to_dict
 
+from .bisection import Bisection
 from .candidates import Candidate
 from .isolation import Isolation
 from .measurements import Row
@@ -48,6 +49,8 @@ class Outcome:
     pythons: list[PythonOutcome] = field(default_factory=list)
     #: the machine that it was begun on, if it was interrupted and gone on with
     begun: dict[str, Any] = field(default_factory=dict)
+    #: the first bad commit, if it was asked for
+    bisection: Bisection | None = None
 
     def failures(self) -> list[str]:
         """Why this fails, a line each; empty if nothing newly fails."""
@@ -81,6 +84,7 @@ class Outcome:
             "started": self.started,
             "isolation": self.isolation.to_dict(),
             "failures": self.failures(),
+            "bisection": None if self.bisection is None else self.bisection.to_dict(),
             "pythons": [_python(each) for each in self.pythons],
         }
 

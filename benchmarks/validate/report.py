@@ -49,7 +49,10 @@ def markdown(outcome: Outcome) -> str:
 def _lead(outcome: Outcome, failures: Sequence[str]) -> list[Part]:
     tone = "bad" if failures else "good" if tables.was_run(outcome) else ""
     judgement = Text(tables.headline(outcome), tone)
-    return [judgement, Notes([*tables.environments(outcome), *tables.verdicts(outcome), *failures])]
+    return [
+        judgement,
+        Notes([*tables.environments(outcome), *tables.verdicts(outcome), *tables.first_bad(outcome), *failures]),
+    ]
 
 
 def _made(outcome: Outcome) -> list[Part]:

@@ -59,7 +59,11 @@ def _result(finding: Finding) -> dict[str, Any]:
         "ruleId": finding.rule.id,
         "ruleIndex": RULES.index(finding.rule),
         "level": finding.rule.level,
-        "message": {"text": "\n\n".join(filter(None, [str(finding), finding.detail]))},
+        "message": {
+            "text": "\n\n".join(
+                filter(None, [str(finding), finding.since and f"since {finding.since}", finding.detail])
+            )
+        },
         "locations": [
             {
                 "physicalLocation": {"artifactLocation": artifact, "region": {"startLine": finding.line}},
@@ -67,5 +71,5 @@ def _result(finding: Finding) -> dict[str, Any]:
             }
         ],
         "partialFingerprints": {"primaryLocationLineHash": f"{fingerprint}:1"},
-        "properties": {"python": finding.python, "variant": finding.variant},
+        "properties": {"python": finding.python, "variant": finding.variant, "since": finding.since},
     }

@@ -13,7 +13,7 @@ from . import diffs, environments, trees
 from .builder import Builder
 from .candidates import Candidate
 from .environments import Environment
-from .errors import ValidateError
+from .errors import UnusedError, ValidateError
 from .variants import Variant
 
 #: The tests are not what is installed, and every Python has its own.
@@ -38,7 +38,7 @@ class StandardLibraryBuilder(Builder):
         diffs.apply(candidate.path, after, ["Lib"], name, without=_WITHOUT, called=candidate.text)
         changed = trees.changed(before, after, "Lib")
         if not changed:
-            raise ValidateError(f"{candidate.text} changes no module of Lib/, so there is nothing to run")
+            raise UnusedError(f"{candidate.text} changes no module of Lib/, so there is nothing to run")
         trees.check_no_links(changed, after)
         self._place(made, [after / name for name in changed])
 

@@ -36,7 +36,7 @@ _EXCEPTION = re.compile(r"[\w.]+(Error|Exception|Expired)\b")
 
 def found(outcome: Outcome) -> list[Table]:
     """All tables that have rows, in the order in which they are read."""
-    made = (variants(outcome), suites(outcome), differences(outcome), benchmarks(outcome))
+    made = (variants(outcome), suites(outcome), differences(outcome), benchmarks(outcome), bisection(outcome))
     return [table for table in made if table.rows]
 
 
@@ -53,6 +53,25 @@ def variants(outcome: Outcome) -> Table:
 
 def _files(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= FEW_FILES else f"{len(names)} files"
+
+
+def bisection(outcome: Outcome) -> Table:
+    """A line for each commit, with what it has brought."""
+    head = ["commit", "subject", "with those before it", "what it has brought"]
+    found = outcome.bisection
+    if found is None:
+        return Table("The commits", head, [])
+    verdicts = {found.commits[last - 1]: verdict for last, verdict, _ in found.judged}
+    rows = []
+    for commit in found.commits:
+        brought = [line for each in found.culprits if commit in each.commits for line in each.brought.values()]
+        lines = [line.splitlines()[0] for line in brought]
+        rows.append([commit.id[:12], commit.subject, verdicts.get(commit, EMPTY), "; ".join(lines)])
+    notes = ["A binary search: not every commit is judged. Only what speaks against the whole is run again."]
+    notes += [
+        f"{found.commits[last - 1].id[:12]}: {verdict}: {reason}" for last, verdict, reason in found.judged if reason
+    ]
+    return Table("The commits", head, rows, notes)
 
 
 def suites(outcome: Outcome) -> Table:
@@ -219,6 +238,11 @@ def verdicts(outcome: Outcome) -> list[str]:
         for each in outcome.pythons
         for variant in each.variants[1:]
     ]
+
+
+def first_bad(outcome: Outcome) -> list[str]:
+    """The first bad commit, if it was looked for, a line for each thing that it has brought."""
+    return outcome.bisection.lines() if outcome.bisection else []
 
 
 def _tests(each: PythonOutcome, variant: str) -> str:

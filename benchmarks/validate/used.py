@@ -12,7 +12,7 @@ from benchmarks.tools.upstream.runner import Launcher, clean_environment
 
 from . import suites
 from .candidates import Candidate
-from .errors import ValidateError
+from .errors import UnusedError
 from .projects import Project
 from .variants import Variant
 
@@ -59,7 +59,7 @@ def check_used(project: Project, candidate: Candidate, variant: Variant, launche
     """Check that a diff or a module changes what at least one suite or benchmark of the project imports.
 
     :param launcher: runs what imports it
-    :raises ValidateError: that names what it changes, if it does not
+    :raises UnusedError: that names what it changes, if it does not
     """
     if candidate.kind not in ("diff", "module"):
         return
@@ -68,7 +68,7 @@ def check_used(project: Project, candidate: Candidate, variant: Variant, launche
         imported |= _imported(name, variant, launcher)
         if imported.intersection(variant.changed):
             return
-    raise ValidateError(
+    raise UnusedError(
         f"{candidate.text} changes nothing that is used: no suite and no benchmark for {project.name} imports "
         f"{', '.join(variant.changed)}"
     )

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.harness.results import read
 from benchmarks.tools import pythons
-from benchmarks.tools.upstream import sources
+from benchmarks.tools.upstream import compare, sources
 from benchmarks.tools.upstream.runner import Outcome as Became
 from benchmarks.tools.upstream.suites import Suite
 from benchmarks.validate import __main__ as command
@@ -372,6 +372,75 @@ def test_a_ref_that_can_not_be_judged(validate, repository, capsys, after, said)
     assert validate(repository) == 2
     shown = capsys.readouterr().err
     assert said in shown and str(repository.path) in shown
+
+
+def test_the_first_bad_commit(validate, repository, monkeypatch, tmp_path, capsys):
+    """Everything that is written names it, and only what has failed is run again."""
+    monkeypatch.setattr(compare, "RERUNS", 1)
+    monkeypatch.setattr(compare, "BELIEVED", 1)
+    counting = SOURCE["madeup/counting.py"]
+    better = counting.replace("# As it is.", "# As it was.")
+    broken = better.replace("return sum(numbers)", "return sum(numbers[:-1])")
+    worse = broken.replace("    return sum", "    assert numbers\n    return sum")
+    commits = []
+    for number, after in enumerate((better, broken, worse)):
+        commits.append(repository.commit({"NEWS": f"{number}\n", "madeup/counting.py": after}))
+    run, runs = Runners.run, []
+
+    def counted(self, name, variant, **options):
+        made = run(self, name, variant, **options)
+        runs.append((variant.name, sorted(test.rpartition(".")[2] for test in made.tests)))
+        return made
+
+    monkeypatch.setattr(Runners, "run", counted)
+    assert validate(repository, "--bisect", "--annotations", "github", "--isolation", "none") == 1
+    said = capsys.readouterr().out
+    totals, nothings = (f"{commits[number][:12]} Better" for number in (1, 2))
+    where = f"Python {pythons.find('').version}: candidate: madeup: checks.counting_test.Counting"
+    for commit, test in ((totals, "test_total"), (nothings, "test_of_nothing")):
+        assert f"first bad commit: {commit}: {where}.{test}: pass -> fail" in said
+    assert "looking for the first bad one of 3 commits" in said
+    assert f"commit 1 of 3, {commits[0][:12]} Better: good" in said
+    # All of it, and of the commits only what has failed.
+    whole = ["test_least", "test_of_nothing", "test_total"]
+    assert [tests for _, tests in runs].count(whole) == 2
+    directory = results(tmp_path)
+    for name in ("summary.md", "report.html"):
+        text = (directory / name).read_text()
+        assert f"first bad commit: {totals}" in text and "with those before it" in text
+    raw = json.loads((directory / "raw.json").read_text())["bisection"]
+    assert [each["id"] for each in raw["commits"]] == commits
+    assert [[each["id"] for each in culprit["commits"]] for culprit in raw["culprits"]] == [[commits[1]], [commits[2]]]
+    (failure,) = ElementTree.parse(directory / "junit.xml").iterfind("testsuite/testcase[@name='test_total']/failure")
+    assert failure.get("message") == f"pass -> fail, since {totals}"
+    (log,) = json.loads((directory / "verdict.sarif").read_text())["runs"]
+    since = {each["locations"][0]["logicalLocations"][0]["fullyQualifiedName"].rpartition(".")[2]: each
+             for each in log["results"]}  # fmt: skip
+    assert since["test_total"]["properties"]["since"] == totals
+    assert f"\n\nsince {nothings}\n\n" in since["test_of_nothing"]["message"]["text"]
+    assert sum(line.startswith("::error") and f", since {totals}" in line for line in said.splitlines()) == 1
+
+
+def test_there_may_be_no_bad_commit(validate, repository, tmp_path, capsys):
+    repository.commit(COMMENT)
+    repository.commit({"NEWS": "2.0\n"})
+    assert validate(repository, "--bisect", "--isolation", "none") == 0
+    assert "first bad commit: not looked for: nothing newly fails" in capsys.readouterr().out
+    assert validate(repository, "--bisect", "--finding", "test_total", "--suite", "madeup", "--isolation", "none") == 0
+    assert "first bad commit: not looked for: nothing that was found has 'test_total' in it" in capsys.readouterr().out
+
+
+def test_what_no_first_bad_commit_can_be_looked_for_of(validate, repository, capsys):
+    repository.commit(COMMENT)
+    for after, options, said in (
+        (repository, ["--bisect"], "has a single commit, "),
+        (repository, ["--finding", "test"], "--finding test says what --bisect looks for, and needs --bisect"),
+        (repository, ["--bisect", "--suite", "none"], "--bisect with --suite none and --benchmarks none has nothing"),
+        (COMMENT, ["--bisect"], "is a diff without commits; allowed are --git CLONE REF and"),
+        ("stock", ["--bisect"], "--candidate stock is no diff; allowed are --git CLONE REF and"),
+    ):
+        assert validate(after, *options) == 2
+        assert said in capsys.readouterr().err
 
 
 def test_an_interrupted_validation_goes_on(validate, monkeypatch, tmp_path, capsys, installer):
