@@ -85,6 +85,9 @@ def _parser() -> argparse.ArgumentParser:
                         help="for the reports (results in the checkout)")  # fmt: skip
     parser.add_argument("--annotations", default="", choices=annotations.READERS,
                         help="also print what is found as this CI system's annotations of a change")  # fmt: skip
+    parser.add_argument("--history", type=Path, metavar="FILE",
+                        help="keep the verdict in this file, and say what has changed since the last one of the same "
+                        "project and candidate")  # fmt: skip
     parser.add_argument("--fresh", action="store_true", help="do not go on with an interrupted validation")
     add_options(parser)
     return parser

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from .changes import Changes
 from .findings import ERROR, NOTE, WARNING, Finding
 
 #: Who reads the lines.
@@ -23,6 +24,18 @@ def github(found: Iterable[Finding]) -> Iterator[str]:
             yield f"::{command} {place}::{_data(said)}"
         if len(own) > MOST:
             yield f"::{command}::and {len(own) - MOST + 1} more, in the report"
+
+
+def of_changes(changes: Changes | None) -> Iterator[str]:
+    """A line for all that has become worse since the last verdict, and one for the rest."""
+    if changes is None:
+        return
+    for command, title, lines in (
+        ("warning", "Worse than at the last verdict", changes.worse),
+        ("notice", "Other than at the last verdict", changes.differs + changes.better),
+    ):
+        if lines:
+            yield f"::{command} title={_property(title)}::{_data(chr(10).join([changes.since, *lines]))}"
 
 
 def _data(text: str) -> str:

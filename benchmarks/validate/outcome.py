@@ -10,6 +10,7 @@ from benchmarks.tools.upstream.report import suite_to_dict
 
 from .bisection import Bisection
 from .candidates import Candidate
+from .changes import Changes
 from .isolation import Isolation
 from .measurements import Row
 from .projects import Project
@@ -51,6 +52,8 @@ class Outcome:
     begun: dict[str, Any] = field(default_factory=dict)
     #: the first bad commit, if it was asked for
     bisection: Bisection | None = None
+    #: since the last verdict, if a history of them is kept
+    changes: Changes | None = None
 
     def failures(self) -> list[str]:
         """Why this fails, a line each; empty if nothing newly fails."""
@@ -85,6 +88,7 @@ class Outcome:
             "isolation": self.isolation.to_dict(),
             "failures": self.failures(),
             "bisection": None if self.bisection is None else self.bisection.to_dict(),
+            "changes": None if self.changes is None else self.changes.to_dict(),
             "pythons": [_python(each) for each in self.pythons],
         }
 

@@ -51,7 +51,9 @@ def _lead(outcome: Outcome, failures: Sequence[str]) -> list[Part]:
     judgement = Text(tables.headline(outcome), tone)
     return [
         judgement,
-        Notes([*tables.environments(outcome), *tables.verdicts(outcome), *tables.first_bad(outcome), *failures]),
+        Notes(
+            [*tables.environments(outcome), *tables.verdicts(outcome), *tables.compared_with_others(outcome), *failures]
+        ),
     ]
 
 

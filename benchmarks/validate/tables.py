@@ -240,9 +240,10 @@ def verdicts(outcome: Outcome) -> list[str]:
     ]
 
 
-def first_bad(outcome: Outcome) -> list[str]:
-    """The first bad commit, if it was looked for, a line for each thing that it has brought."""
-    return outcome.bisection.lines() if outcome.bisection else []
+def compared_with_others(outcome: Outcome) -> list[str]:
+    """What has changed since the last verdict, and the first bad commit, if that was asked for, in lines."""
+    changed = outcome.changes.lines() if outcome.changes else []
+    return changed + (outcome.bisection.lines() if outcome.bisection else [])
 
 
 def _tests(each: PythonOutcome, variant: str) -> str:

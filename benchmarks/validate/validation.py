@@ -34,6 +34,7 @@ from .bisection import Bisection
 from .builder import Builder
 from .candidates import Candidate
 from .errors import ValidateError
+from .history import History
 from .isolation import choose, measuring
 from .outcome import Outcome, PythonOutcome
 from .projects import Project
@@ -78,6 +79,7 @@ class Validation:
             raise ValidateError("--bisect with --suite none and --benchmarks none has nothing to look for")
         #: the commits of the candidate, if the first bad one is looked for
         self._series = series.of(self._candidate, options.cache) if options.bisect else None
+        self._history = History(options.history) if options.history else None
         self._isolation = choose(options.isolation, self._pythons, options.cache, trees)
 
     def run(self) -> Outcome:
@@ -107,7 +109,11 @@ class Validation:
             self._measure(each, state, self._cases)
         if self._series is not None:
             outcome.bisection = self._bisect(outcome, self._series, directory / "state")
+        if self._history is not None:
+            outcome.changes = self._history.changes(outcome)
         self._write(outcome, directory)
+        if self._history is not None:
+            self._history.add(outcome)
         state.finish()
         return outcome
 
@@ -211,12 +217,12 @@ class Validation:
         for table in reversed(tables.found(outcome)):
             self._screen.table(table)
         if self._options.annotations:
-            for line in annotations.github(findings.of(outcome)):
+            for line in [*annotations.github(findings.of(outcome)), *annotations.of_changes(outcome.changes)]:
                 self._screen.say(line)
         for line in [
             *tables.environments(outcome),
             *tables.verdicts(outcome),
-            *tables.first_bad(outcome),
+            *tables.compared_with_others(outcome),
             *outcome.failures(),
         ]:
             self._screen.say(line)

@@ -2,6 +2,7 @@
 
 import html
 import json
+import re
 import shutil
 import socket
 import textwrap
@@ -441,6 +442,34 @@ def test_what_no_first_bad_commit_can_be_looked_for_of(validate, repository, cap
     ):
         assert validate(after, *options) == 2
         assert said in capsys.readouterr().err
+
+
+def test_what_has_changed_since_the_last_verdict(validate, tmp_path, capsys):
+    history = tmp_path / "kept" / "history.jsonl"
+    options = ["--history", str(history), "--isolation", "none", "--annotations", "github"]
+    assert validate(COMMENT, *options) == 0
+    assert "history: the first verdict of its kind" in capsys.readouterr().out
+    shutil.rmtree(tmp_path / "results")
+    assert validate(changed("madeup/counting.py", "return sum(numbers)", "return sum(numbers[:-1])"), *options) == 1
+    said = capsys.readouterr().out
+    directory = results(tmp_path)
+    test = f"Python {pythons.find('').version}: candidate: madeup: checks.counting_test.Counting.test_total"
+    for line in ("worse: passed -> failed", f"worse: newly fails: {test}"):
+        for text in (said, (directory / "report.html").read_text()):
+            assert re.search(
+                rf"since the last verdict \([\dT:+-]+\): {html.escape(line)}", html.escape(html.unescape(text))
+            )
+    assert len(re.findall("^::warning title=Worse than at the last verdict::", said, re.MULTILINE)) == 1
+    raw = json.loads((directory / "raw.json").read_text())
+    assert raw["changes"]["worse"] == ["passed -> failed", f"newly fails: {test}"] and raw["changes"]["better"] == []
+    assert [json.loads(line)["verdict"] for line in history.read_text().splitlines()] == ["passed", "failed"]
+    # A damaged one stays as it is, and nothing is run for it.
+    damaged = history.read_text()[:-20]
+    history.write_text(damaged)
+    assert validate(COMMENT, *options) == 2
+    said = capsys.readouterr()
+    assert f"--history {history}: line 2 cannot be read: it is cut off" in said.err and not said.out
+    assert history.read_text() == damaged
 
 
 def test_an_interrupted_validation_goes_on(validate, monkeypatch, tmp_path, capsys, installer):
