@@ -12,12 +12,10 @@ uWSGI. The server does not count as started unless its log then has fastio's sum
 
 import configparser
 import contextlib
-import json
 import os
 import re
 import shutil
 import sqlite3
-import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -43,6 +41,8 @@ PATIENT_SQLITE = Path(__file__).parent / "patient_sqlite"
 MAPPED_FOR_ALL = Path(__file__).parent / "mapped_for_all"
 #: In PYTHONPATH of a server: a filter for its pipeline.
 CONFIRMED_IDENTITY = Path(__file__).parent / "confirmed_identity"
+#: A request that costs glance little.
+SCHEMA = "/v2/schemas/image"
 #: The flavor of the paste pipeline that has it.
 IDENTITY = "identity"
 _IDENTITY_PASTE = """
@@ -62,23 +62,6 @@ digest = hashlib.sha256()
 for file in sorted((pathlib.Path(glance.__file__).parent / "db").rglob("*.py")):
     digest.update(file.read_bytes())
 print(importlib.metadata.version("glance"), digest.hexdigest()[:8], sep="-")
-"""
-
-#: Of nginx, in front of it.
-_TLS = """\
-listen {listen}:{port} ssl;
-        ssl_certificate {certificate};
-        ssl_certificate_key {key};
-        client_max_body_size 0;
-        location / {{
-            proxy_pass http://{host}:{upstream};
-            proxy_http_version 1.1;
-            proxy_request_buffering off;
-            proxy_max_temp_file_size 0;
-            proxy_buffer_size 64k;
-            proxy_buffers 8 256k;
-            proxy_busy_buffers_size 512k;
-        }}
 """
 
 
@@ -195,13 +178,13 @@ class Glance(Backend):
         if self.runs_fastio and "fastio: " not in (self.logs / "glance-api.log").read_text():
             raise BackendError("glance-api runs, but its log has no summary of fastio")
         if self.chosen["tls"]:
-            self._start_tls()
+            self._tls_port, _ = nginx.start_tls(self, self.http_port, SCHEMA, self.chosen["host"])
 
     def start_again(self) -> None:
         """Start glance-api, in the same directory and at the same address, and wait until it answers."""
         self.pid = self.spawn("glance-api", self.command(), self.variables())
         # 401: it asks for a token, with the flavor keystone.
-        self.wait(lambda: http_status(self.http_port, "/v2/schemas/image") in (200, 401), "glance-api")
+        self.wait(lambda: http_status(self.http_port, SCHEMA) in (200, 401), "glance-api")
         # One of the workers has answered.
         self.wait(lambda: len(self.pids()) > self.chosen["workers"], "all workers")
 
@@ -292,25 +275,6 @@ class Glance(Backend):
 
     def _listens_at(self) -> str:
         return HOST if self.chosen["host"] == HOST else "0.0.0.0"
-
-    def _start_tls(self) -> None:
-        self._tls_port = self.port()
-        certificate, key = self.make_certificate(self.chosen["host"])
-        nginx.start(self, _TLS.format(
-            listen=self.chosen["host"], port=self._tls_port, certificate=certificate, key=key, host=HOST,
-            upstream=self.http_port,
-        ))  # fmt: skip
-        self.wait(self._tls_answers, "nginx")
-
-    def _tls_answers(self) -> bool:
-        import ssl
-
-        context = ssl.create_default_context(cafile=str(self.directory / "certificate.pem"))
-        opener = urllib.request.build_opener(
-            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
-        )
-        with opener.open(f"{self.details()['https_url']}/v2/schemas/image", timeout=10) as answer:
-            return "name" in json.load(answer)
 
 
 class Glance32(Glance):

@@ -65,7 +65,10 @@ ENVIRONMENTS = {
             "glance32",
             "BENCHMARK_GLANCE32",
             "32.0.0",
-            ("oslo.policy<6", "python-glanceclient", "python-swiftclient", "boto3", *_UPSTREAM_TESTS),
+            (
+                "oslo.policy<6", "python-glanceclient", "python-openstackclient", "python-swiftclient", "boto3",
+                *_UPSTREAM_TESTS,
+            ),
             "bench,eventlet,oslo,test",
         ),
         # eventlet is installed here as well, since oslo.service requires it, but nothing of glance imports it.

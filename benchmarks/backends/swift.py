@@ -15,6 +15,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from benchmarks.backends import nginx
 from benchmarks.backends.base import EXTRA, HOST, ON_OFF, ROOT, Backend, BackendError, find_program, http_status
 from benchmarks.backends.swift_filters import PATCHED_PATH
 
@@ -122,7 +123,8 @@ class Swift(Backend):
     name = "swift"
     driver = "swift"
     #: chunk sizes of the servers in bytes, Swift's own names and defaults; object server processes; seconds that a
-    #: token is good for; ``fastio``: ``on`` or ``off``, in all servers, whose environment needs what fastio needs
+    #: token is good for; ``fastio``: ``on`` or ``off``, in all servers, whose environment needs what fastio needs;
+    #: ``tls``: 1 for HTTPS as well, from nginx in front of the proxy
     parameters = {
         "disk_chunk_size": 65536,
         "network_chunk_size": 65536,
@@ -131,6 +133,7 @@ class Swift(Backend):
         "workers": 1,
         "token_life": 86400,
         "fastio": "off",
+        "tls": 0,
     }
     choices = {"fastio": ON_OFF}
 
@@ -176,6 +179,10 @@ class Swift(Backend):
         # The first request makes the account.
         self.wait(self._logged_in, "the proxy's authentication")
         self._patched = {name: _patched(port) for name, port in ports.items()} if fast else {}
+        self._tls: dict[str, str] = {}
+        if self.chosen["tls"]:
+            port, certificate = nginx.start_tls(self, self._port, "/healthcheck")
+            self._tls = {"https_url": f"https://{HOST}:{port}", "certificate": str(certificate)}
 
     def options(self) -> dict[str, Any]:
         return {
@@ -197,6 +204,7 @@ class Swift(Backend):
             "key": KEY,
             "container": "images",
             "patched": self._patched,
+            **self._tls,
         }
 
     def _build_rings(self, ports: dict[str, int]) -> None:

@@ -1,9 +1,11 @@
 """The benchmarks of glance with little data, and what is read from their results; they notice what is wrong."""
 
+import contextlib
 import dataclasses
 import hashlib
 import json
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -28,7 +30,7 @@ from benchmarks.suites.glance import bench_glance
 from benchmarks.suites.glance import tables as glance_tables
 from benchmarks.suites.glance import workload as glance
 from benchmarks.suites.glance.bench_glance import ELSEWHERE
-from benchmarks.suites.glance_client import bench_glance_client
+from benchmarks.suites.glance_client import bench_glance_client, commands
 from benchmarks.suites.glance_client import tables as client_tables
 from benchmarks.suites.glance_client import workload as glance_client
 from tests.benchmarks import samples
@@ -109,6 +111,35 @@ def test_clients(scheme: str) -> None:
     assert client_tables.judgement(samples.result(found))[0].rows
 
 
+@pytest.mark.parametrize(
+    ("task", "scheme", "service"),
+    [("image-save", "https", "glance-32"), ("image-create", "http", "glance-32"), ("object-save", "https", "swift")],
+)
+def test_commands(task: str, scheme: str, service: str) -> None:
+    needs("glance-32", "http", service)
+    (case,) = [case for case in bench_glance_client.CASES if case.name == f"{task}-{scheme}"]
+    # Each kind of row in one of them.
+    left_out = ("glance-stock", "openstack-fastio") if task == "image-create" else ("glance", "openstack-stock")
+    chosen = [each for each in case.all_variants() if not each.title.startswith(left_out)]
+    if chosen[-1].skip:
+        pytest.skip(chosen[-1].skip)
+    found = measured(dataclasses.replace(case, variants=chosen), engine.Options(quick=True))
+    assert len(found.variants) == {"image-save": 3, "image-create": 3, "object-save": 2}[task]
+    for title, row in found.variants.items():
+        (one,) = row.runs
+        assert one["bytes"] == 1 << 20
+        if title == "limit-sha512":
+            continue
+        assert one["start_cpu_seconds"] > 0 and one["start_seconds"] > 0
+        for key in ("seconds", "cpu_seconds"):
+            assert one[f"transfer_{key}"] == max(0.0, one[key] - one[f"start_{key}"])
+        assert one["server_cpu_seconds"] > 0
+        assert row.details["server_load"][-1][0] >= row.details["load"][-1][0]
+    judged = [cells[0] for cells in client_tables.judgement(samples.result(found))[0].rows]
+    assert all(each.startswith(f"openstack {task.replace('-', ' ')} over {scheme.upper()}") for each in judged)
+    assert len(judged) == 1 + task.endswith("save")
+
+
 def test_downloads_from_another_address(monkeypatch: pytest.MonkeyPatch) -> None:
     needs("http")
     seen, data = [], os.urandom(SIZE)
@@ -166,15 +197,20 @@ def test_what_is_wrong_is_noticed(told: dict[str, Any], cache: Path) -> None:
     assert not work("glance", "transfer", {"size": SIZE, "task": "download"}, told)["verified"]
     client = {**told, "prepared": {"image": image, "multihash": told["prepared"]["multihash"]}}
     assert not work("glance_client", "curl", {"size": SIZE, "scheme": "http"}, client)["verified"]
+    command = {"size": SIZE, "scheme": "http", "python": ""}
+    client["prepared"]["least"] = image
+    assert not work("glance_client", "command-curl", {**command, "task": "image-save"}, client)["verified"]
     # An upload whose hash is another than the one that is known of the payload.
     kept = cache / f"random-{SIZE}-0.digests"
     before = kept.read_text()
     kept.write_text(before[:-1] + ("0" if before[-1] != "0" else "1"))
     try:
         assert not work("glance", "transfer", {"size": SIZE, "task": "upload"}, told)["verified"]
+        assert not work("glance_client", "command-curl", {**command, "task": "image-create"}, client)["verified"]
     finally:
         kept.unlink()
     assert work("glance", "transfer", {"size": SIZE, "task": "upload"}, told)["verified"]
+    assert work("glance_client", "command-curl", {**command, "task": "image-create"}, client)["verified"]
     assert [path.name for path in stored.parent.iterdir()] == [image]
 
 
@@ -239,6 +275,32 @@ def test_a_command_that_fails(cache: Path) -> None:
         glance_client.timed(["sh", "-c", "echo no such luck >&2; exit 3"])
 
 
+def test_the_load_of_servers(cache: Path) -> None:
+    cache.mkdir(exist_ok=True)
+    busy = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
+    idle = glance_client.timed([sys.executable, "-c", busy], [1])
+    assert "server_load" in idle and "server_load" not in glance_client.timed([sys.executable, "-c", busy])
+    with subprocess.Popen([sys.executable, "-c", f"{busy}\ninput()"], stdin=subprocess.PIPE) as server:
+        figures = glance_client.timed([sys.executable, "-c", f"{busy}\ntime.sleep(0.3)"], [server.pid])
+        server.communicate(b"\n")
+    spent = 0.0
+    for before, (after, percent) in zip([[0.0]] + figures["server_load"], figures["server_load"], strict=False):
+        spent += (after - before[0]) * percent / 100
+    assert spent == pytest.approx(figures["server_cpu_seconds"], abs=0.05)
+
+
+def test_commands_that_fastio_does_not_patch(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``fastio`` beside a Python: one whose patches are not in effect, and one that fails."""
+    cache.mkdir(exist_ok=True)
+    command = tmp_path / "fastio"
+    for said, fails in (('[["x", true]]', False), ('[["x", true], ["y", false]]', True), ("[]", True), ("", True)):
+        command.write_text(f"#!/bin/sh\necho '{said}'\n" + ("" if said else "exit 3\n"))
+        command.chmod(0o755)
+        context = pytest.raises(RuntimeError, match="not all in effect") if fails else contextlib.nullcontext()
+        with context:
+            commands.require_patches(str(tmp_path / "python"))
+
+
 # --- the suites
 
 
@@ -252,8 +314,12 @@ def test_the_patch_of_the_copying_row_exists() -> None:
 def test_without_the_environments(suite: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("BENCHMARK_GLANCE32", "BENCHMARK_GLANCE33"):
         monkeypatch.delenv(variable, raising=False)
+    how = "python -m benchmarks.backends.glance_environments"
     for case in suite.CASES:
-        assert "python -m benchmarks.backends.glance_environments" in case.why_not()
+        # Swift runs without it, but none of the commands does.
+        assert how in case.why_not() or case.backend == "swift"
+    monkeypatch.setattr(bench_glance_client, "PYTHON", "")
+    assert all(how in each.skip for each in bench_glance_client._commands("object-save", "http").all_variants())
 
 
 def test_a_server_that_can_not_be_measured(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -363,6 +429,53 @@ def test_what_is_asked_of_the_client() -> None:
     ]  # fmt: skip
     assert found["glanceclient over HTTP, api-fastio-unverified, CPU s, curl for stock"][-1] == "no"
     assert found["glanceclient over HTTP, verified, seconds"][2:] == ["≤ 0.87 x stock", "0.85 x stock", "yes"]
+
+
+def test_what_is_asked_of_the_commands() -> None:
+    rows = {
+        "curl": row(1, transfer_cpu_seconds=0.5, transfer_seconds=1.0),
+        "openstack-stock": row(12, transfer_cpu_seconds=10.0, transfer_seconds=10.0),
+        "openstack-fastio": row(4, transfer_cpu_seconds=2.62, transfer_seconds=2.0),
+        "limit-sha512": row(2, transfer_cpu_seconds=2.0),
+    }
+    parameters = {"size": samples.SIZE, "scheme": "https", "task": "image-save"}
+    found = goals(client_tables.judgement, samples.case(rows, name="image-save-https", parameters=parameters))
+    assert found["openstack image save over HTTPS, MB/s"] == ["21", "105", "≥ 5 x stock", "5 x stock", "yes"]
+    assert found["openstack image save over HTTPS, CPU s without the hashing, curl for stock"] == [
+        "0.5", "0.62", "≤ 1.3 x curl", "1.24 x curl", "yes",
+    ]  # fmt: skip
+    del rows["limit-sha512"]
+    parameters["task"] = "image-create"
+    found = goals(client_tables.judgement, samples.case(rows, name="image-create-https", parameters=parameters))
+    assert found == {
+        "openstack image create over HTTPS, CPU s, curl for stock": ["0.5", "2.62", "≤ 1.3 x curl", "5.24 x curl", "no"]
+    }
+
+
+def test_the_load_of_several_cases_is_drawn() -> None:
+    pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
+    from benchmarks.suites.glance_client import plots
+
+    cases = []
+    for name in ("image-save-http", "image-save-https"):
+        rows = {title: row(2) for title in ("curl", "openstack-stock", "openstack-fastio", "limit-sha512")}
+        for title, made in rows.items():
+            made.details["load"] = [[0.1, 20.0], [2.0, 90.0]]
+            if not title.startswith("limit"):
+                made.details["server_load"] = [[0.1, 5.0], [2.0, 110.0]]
+        for each in rows["openstack-fastio"].runs:
+            each["cpu_seconds"] /= 4
+        cases.append(samples.case(rows, name=name, title=name, unit="s"))
+    figure = plots.load(samples.result(*cases))
+    assert figure is not None
+    # A bar of colours beside each panel.
+    assert len(figure.axes) == 4
+    strips = [sum(type(each).__name__ == "QuadMesh" for each in panel.collections) for panel in figure.axes[:2]]
+    assert strips == [7, 7]
+    assert "take 0.25 to 0.25 of stock's CPU time" in figure.get_suptitle().replace("\n", " ")
+    lines = list(plots.PLOTS["load"].lines(samples.result(*cases)))
+    assert len(lines) == 14
+    assert "image-save-https, curl, its server: 2 s, median 57.5 %, at most 110 %" in lines
 
 
 def test_the_rate_is_that_of_the_documentation() -> None:

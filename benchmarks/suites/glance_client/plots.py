@@ -1,6 +1,7 @@
-"""The CPU load over time: a strip for each row whose last run has the samples."""
+"""The CPU load over time: strips for each row whose last run has the samples, of its client and of the server."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy
 from matplotlib import pyplot
@@ -12,26 +13,53 @@ from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import number
 
 #: Rows of the title, as far as they were measured.
-TOLD = ("curl", "cli-stock", "cli-fastio")
+TOLD = ("curl", "cli-stock", "cli-fastio", "openstack-stock", "openstack-fastio")
+#: Of the strips of a row: whose load it is, and what the figures of a run call it.
+STRIPS = {"client": "load", "server": "server_load"}
+#: Inches around the rows of a case: its title, and its axis.
+AROUND = 0.6
 
 
 def load(result: Result) -> Figure | None:
-    """The first case that has samples: a result of more than one is drawn in parts."""
-    case = next((case for case in result.cases if _rows(case)), None)
-    if case is None:
+    """A panel for each case that has samples."""
+    cases = [case for case in result.cases if _rows(case)]
+    if not cases:
         return None
-    titles = _rows(case)
-    height = plots.HEAD_HEIGHT + plots.ROW_HEIGHT * len(titles) + 0.15
-    figure, panel = pyplot.subplots(figsize=(plots.WIDTH, height), layout="constrained")
-    samples = {title: case.variants[title].details["load"] for title in titles}
-    most = max(percent for own in samples.values() for _, percent in own)
+    rows = [len(_rows(case)) * (1 + _has_server(case)) for case in cases]
+    heights = [plots.ROW_HEIGHT * number_of for number_of in rows]
+    height = plots.HEAD_HEIGHT + 0.15 + sum(heights) + AROUND * (len(cases) - 1)
+    figure, panels = pyplot.subplots(
+        len(cases), figsize=(plots.WIDTH, height), layout="constrained", squeeze=False, height_ratios=heights
+    )
+    for panel, case in zip(panels[:, 0], cases, strict=True):
+        _draw(figure, panel, case)
+    plots.below(figure, "seconds; strips: the last run; marks: medians of the rounds, lines: lowest to highest")
+    if len(cases) == 1:
+        plots.head(figure, f"Medians: {_told(cases[0])}", cases[0].title or cases[0].name)
+        return figure
+    plots.title(figure, _finding(cases))
+    for panel, case in zip(panels[:, 0], cases, strict=True):
+        text = f"{case.title or case.name}: {_told(case)}"
+        panel.set_title(plots.folded(text, plots.QUESTION_LETTERS), loc="left", size=plots.SIZE)
+    return figure
+
+
+def _draw(figure: Figure, panel: Any, case: CaseResult) -> None:
+    """A strip for each row: its client's load, and below it the server's if there are samples of it."""
+    titles, strips = _rows(case), list(STRIPS.values())[: 1 + _has_server(case)]
+    details = {title: case.variants[title].details for title in titles}
+    most = max(percent for own in details.values() for strip in strips for _, percent in own.get(strip, ()))
+    height = 0.76 / len(strips)
+    drawn: Any = None
     for position, title in enumerate(titles):
-        seconds, percent = zip(*samples[title], strict=True)
-        # Each sample is of the time since the one before.
-        edges = [0.0, *seconds]
-        strip = panel.pcolormesh(
-            edges, [position - 0.38, position + 0.38], numpy.array([percent]), cmap="YlGnBu", vmin=0, vmax=most
-        )
+        for place, strip in enumerate(strips):
+            if samples := details[title].get(strip):
+                seconds, percent = zip(*samples, strict=True)
+                top = position - 0.38 + place * height
+                # Each sample is of the time since the one before.
+                drawn = panel.pcolormesh(
+                    [0.0, *seconds], [top, top + height], numpy.array([percent]), cmap="YlGnBu", vmin=0, vmax=most
+                )
         rounds = case.figures(title)
         middle = statistics.median(rounds)
         panel.plot([middle], [position], "D", color="black", markersize=3)
@@ -39,18 +67,36 @@ def load(result: Result) -> Figure | None:
     panel.set_yticks(range(len(titles)), titles)
     panel.set_ylim(len(titles) - 0.4, -0.6)
     panel.set_xlim(left=0)
-    bar = figure.colorbar(strip, ax=panel, aspect=30, pad=0.01)
-    bar.set_label("CPU load, % of one processor", size=plots.SIZE)
+    bar = figure.colorbar(drawn, ax=panel, aspect=30, pad=0.01)
+    of = "CPU load" if len(strips) == 1 else "client's load, server's below it"
+    bar.set_label(f"{of}, %" if len(strips) > 1 else f"{of}, % of one processor", size=plots.SIZE)
     bar.ax.tick_params(labelsize=plots.SIZE)
     plots.plain(panel)
-    plots.below(figure, "seconds; strips: the last run; marks: medians of the rounds, lines: lowest to highest")
-    told = [
+
+
+def _told(case: CaseResult) -> str:
+    return "; ".join(
         f"{title} {number(case.median(title, 'load_percent'))} % of a processor for {number(case.median(title))} s"
         for title in TOLD
-        if title in titles
-    ]
-    plots.head(figure, f"Medians: {'; '.join(told)}", case.title or case.name)
-    return figure
+        if title in _rows(case)
+    )
+
+
+def _finding(cases: Sequence[CaseResult]) -> str:
+    """What several cases say together."""
+    ratios = []
+    for case in cases:
+        stock, fast = (case.median(f"openstack-{row}", "cpu_seconds") for row in ("stock", "fastio"))
+        if stock and fast:
+            ratios.append(fast / stock)
+    if not ratios:
+        return "CPU load of the clients and of the server over time"
+    low, high = number(min(ratios)), number(max(ratios))
+    return f"With fastio, the commands of openstack take {low} to {high} of stock's CPU time, their start included"
+
+
+def _has_server(case: CaseResult) -> bool:
+    return any(case.variants[title].details.get(STRIPS["server"]) for title in _rows(case))
 
 
 def _rows(case: CaseResult) -> list[str]:
@@ -60,10 +106,13 @@ def _rows(case: CaseResult) -> list[str]:
 def _lines(result: Result) -> Iterator[str]:
     for case in result.cases:
         for title in _rows(case):
-            samples: Sequence[Sequence[float]] = case.variants[title].details["load"]
-            percent = [each[1] for each in samples]
-            figures = f"median {number(statistics.median(percent))} %, at most {number(max(percent))} %"
-            yield f"{case.title or case.name}, {title}: {number(samples[-1][0])} s, {figures}"
+            for whose, strip in STRIPS.items():
+                samples: Sequence[Sequence[float]] = case.variants[title].details.get(strip, ())
+                if samples:
+                    percent = [each[1] for each in samples]
+                    figures = f"median {number(statistics.median(percent))} %, at most {number(max(percent))} %"
+                    server = "" if strip == STRIPS["client"] else f", its {whose}"
+                    yield f"{case.title or case.name}, {title}{server}: {number(samples[-1][0])} s, {figures}"
 
 
 PLOTS = {"load": Drawing("CPU load over time", load, _lines)}

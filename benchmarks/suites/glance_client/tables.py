@@ -3,13 +3,16 @@
 from collections.abc import Iterator
 
 from benchmarks.harness.goals import Goal, goal_ratio, goal_table
-from benchmarks.harness.results import Result
+from benchmarks.harness.results import CaseResult, Result
 from fastio.tables import Table
 
 #: Times curl's CPU time that glanceclient may take for all but the hashing.
 CLIENT_CPU = 1.2
 #: Share of stock's time that a verified download may take over HTTP.
 CLIENT_TIME = 0.87
+#: Times stock's rate at which ``openstack`` saves, and times curl's CPU time that it may take for all but the hashing,
+#: both without the start of the command.
+COMMAND_RATE, COMMAND_CPU = 5, 1.3
 
 
 def judgement(result: Result) -> list[Table]:
@@ -17,6 +20,34 @@ def judgement(result: Result) -> list[Table]:
 
 
 def _goals(result: Result) -> Iterator[Goal]:
+    yield from _downloads(result)
+    for case in result.cases:
+        if "task" in case.parameters:
+            yield from _commands(case)
+
+
+def _commands(case: CaseResult) -> Iterator[Goal]:
+    """A case of :mod:`benchmarks.suites.glance_client.commands`."""
+    task = case.parameters["task"]
+    what = f"openstack {task.replace('-', ' ')} over {case.parameters['scheme'].upper()}"
+    hashing = case.median("limit-sha512", "transfer_cpu_seconds") if task == "image-save" else 0.0
+    spent = case.median("openstack-fastio", "transfer_cpu_seconds")
+    rest = None if spent is None or hashing is None else spent - hashing
+    if task.endswith("save"):
+        stock, fast = (_rate(case, f"openstack-{row}") for row in ("stock", "fastio"))
+        yield goal_ratio(f"{what}, MB/s", stock, fast, "≥", COMMAND_RATE)
+    curl = case.median("curl", "transfer_cpu_seconds")
+    without = " without the hashing" if hashing else ""
+    yield goal_ratio(f"{what}, CPU s{without}, curl for stock", curl, rest, "≤", COMMAND_CPU, "x curl")
+
+
+def _rate(case: CaseResult, row: str) -> float | None:
+    """MB/s, from the end of the command's start on."""
+    size, seconds = case.median(row, "bytes"), case.median(row, "transfer_seconds")
+    return size / seconds / 1e6 if size and seconds else None
+
+
+def _downloads(result: Result) -> Iterator[Goal]:
     cases = {case.name: case for case in result.cases}
     for scheme in ("http", "https"):
         case = cases.get(f"client-{scheme}")
