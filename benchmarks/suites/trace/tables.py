@@ -1,6 +1,6 @@
 """What tracing may cost, and whether it does."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from benchmarks.harness import statistics
 from benchmarks.harness.goals import Bound
@@ -11,6 +11,25 @@ from benchmarks.harness.tables import Table, number
 EVENT = Bound("≤", 3.0)
 #: Share of the throughput that is left.
 DOWNLOADS = Bound("≥", 0.99)
+#: Width of the interval of that share from which on it can be judged.
+WIDTH = 0.01
+
+
+def sure(case: CaseResult) -> bool:
+    """Whether the share of each row is known as well as it has to be; of rows that have failed it never will be."""
+    able = [title for title, row in case.variants.items() if not (row.failure or row.skipped)]
+    figures = [case.figures(title) for title in able]
+    return all(len(each) >= statistics.FEW_ROUNDS and _width(kept(each)) < WIDTH for each in figures)
+
+
+def kept(times: Sequence[float]) -> statistics.Interval:
+    """The share of the throughput that is left, of how many times as long a download takes."""
+    low, high = statistics.median_interval(times)
+    return statistics.Interval(1 / statistics.median(times), 1 / high, 1 / low)
+
+
+def _width(interval: statistics.Interval) -> float:
+    return interval.high - interval.low
 
 
 def judgement(result: Result) -> list[Table]:
@@ -27,7 +46,12 @@ def _judged(case: CaseResult) -> Iterator[list[str]]:
             found = statistics.median(figures)
             yield [f"us of an event: {title}", str(EVENT), number(found), EVENT.met(found)]
         elif title.endswith(", traced") and case.figures(case.against(title)):
-            kept = statistics.ratio(figures, case.figures(case.against(title)))
-            # A value that cannot be distinguished from the bound is not judged.
-            met = DOWNLOADS.met(kept.low, kept.high)
-            yield [f"{case.name}: {title}", f"{DOWNLOADS} x untraced", str(kept), met]
+            yield _judged_share(f"{case.name}: {title}", statistics.ratio(figures, case.figures(case.against(title))))
+        elif case.value == "times":
+            yield _judged_share(f"{case.name}: {title}, traced", kept(figures))
+
+
+def _judged_share(title: str, share: statistics.Interval) -> list[str]:
+    # A value that cannot be distinguished from the bound is not judged.
+    shown = f"{share.ratio:.4f} ({share.low:.4f}–{share.high:.4f})"
+    return [title, f"{DOWNLOADS} x untraced", shown, DOWNLOADS.met(share.low, share.high)]

@@ -10,12 +10,16 @@ Parameters:
     bytes of an image
 ``server``
     as in :mod:`benchmarks.suites.glance.workload`
+``without``, ``pairs``
+    the server that the other one is compared with, and how often
 
 Results: ``event_us``, microseconds of CPU, the writer's included, for each event, chunk or wait; of downloads
-``downloads`` and ``server_ms``, milliseconds of the server's CPU for each.
+``downloads`` and ``server_ms``, milliseconds of the server's CPU for each; of pairs ``times``, how many times as long a
+download takes from ``server`` as from the other one, the median of the pairs.
 """
 
 import http.client
+import math
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -23,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.backends.base import HOST
+from benchmarks.harness import statistics
 from benchmarks.harness.modes import KIB, MIB
 from benchmarks.harness.worker import surroundings
 from benchmarks.suites.glance import workload as service
@@ -177,33 +182,79 @@ def waits(parameters: Mapping[str, Any], traced: bool) -> dict[str, Any]:
 def downloads(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """One image, again and again, to the end of the time."""
     source, pids = service.server(parameters)
-    told = surroundings()["prepared"]
-    image = told["images"][parameters.get("server") or ""]
-    size, path = parameters["size"], f"/v2/images/{image}/file"
-    room = bytearray(MIB)
-
-    def download() -> int:
-        connection = http.client.HTTPConnection(HOST, source.port, timeout=service.PATIENCE)
-        try:
-            connection.request("GET", path)
-            answer = connection.getresponse()
-            received = 0
-            while count := answer.readinto(room):
-                received += count
-        finally:
-            connection.close()
-        return received
-
-    download()
-    done: list[int] = []
+    path = _path(parameters)
+    _download(source.port, path)
     with service.measured(parameters, (source.port, source.cheap), pids) as figures:
-        deadline = time.monotonic() + parameters.get("seconds", 0)
-        while not done or time.monotonic() < deadline:
-            done.append(download())
+        done = _downloaded(source.port, path, parameters.get("seconds", 0))
         figures["bytes"] = sum(done)
-    verified = set(done) == {size} and service.downloaded_sha512(source.place(image)) == told["multihash"]
+    verified = set(done) == {parameters["size"]} and _is_right(parameters)
     server_ms = figures["server_cpu_seconds"] / len(done) * 1e3
     return {**figures, "verified": verified, "downloads": len(done), "server_ms": server_ms}
+
+
+def _path(parameters: Mapping[str, Any]) -> str:
+    return f"/v2/images/{surroundings()['prepared']['images'][parameters.get('server') or '']}/file"
+
+
+def _is_right(parameters: Mapping[str, Any]) -> bool:
+    """Whether the server's image is the one that it was given."""
+    source, _ = service.server(parameters)
+    told = surroundings()["prepared"]
+    image = told["images"][parameters.get("server") or ""]
+    return bool(service.downloaded_sha512(source.place(image)) == told["multihash"])
+
+
+def _download(port: int, path: str) -> int:
+    """One download, on a connection of its own; returns its bytes."""
+    room = bytearray(MIB)
+    connection = http.client.HTTPConnection(HOST, port, timeout=service.PATIENCE)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        received = 0
+        while count := answer.readinto(room):
+            received += count
+    finally:
+        connection.close()
+    return received
+
+
+def _downloaded(port: int, path: str, seconds: float) -> list[int]:
+    """The bytes of downloads one after the other, for so long, but of one at least."""
+    done: list[int] = []
+    deadline = time.monotonic() + seconds
+    while not done or time.monotonic() < deadline:
+        done.append(_download(port, path))
+    return done
+
+
+def pairs(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Downloads from two servers in turn, so that both see the same drift of the machine."""
+    both = [parameters, {**parameters, "server": parameters["without"]}]
+    servers = [service.server(each) for each in both]
+    ports, paths = [source.port for source, _ in servers], [_path(each) for each in both]
+    for port, path in zip(ports, paths, strict=True):
+        _download(port, path)
+    source = servers[0][0]
+    done: list[int] = []
+    times: list[float] = []
+    with service.measured(
+        parameters, (source.port, source.cheap), [pid for _, pids in servers for pid in pids]
+    ) as figures:
+        for number in range(parameters["pairs"]):
+            took = [0.0, 0.0]
+            # Each is first as often as the other.
+            for which in (0, 1) if number % 2 else (1, 0):
+                # What the writer of the other one has left to do is not to fall into this one's time.
+                time.sleep(PAUSE)
+                began = time.perf_counter()
+                found = _downloaded(ports[which], paths[which], parameters.get("seconds", 0))
+                took[which] = (time.perf_counter() - began) / len(found)
+                done += found
+            times.append(math.log(took[0] / took[1]))
+        figures["bytes"] = sum(done)
+    verified = set(done) == {parameters["size"]} and all(map(_is_right, both))
+    return {**figures, "verified": verified, "downloads": len(done), "times": math.exp(statistics.median(times))}
 
 
 VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
@@ -215,5 +266,6 @@ VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "waits": lambda parameters: waits(parameters, False),
     "waits-traced": lambda parameters: waits(parameters, True),
     "downloads": downloads,
+    "pairs": pairs,
     "prepare": service.prepare,
 }
