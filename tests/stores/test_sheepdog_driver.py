@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import fastio
 from benchmarks.backends import dog
 from tests.conftest import MONKEY_PATCHED
 from tests.descriptors import descriptors
@@ -31,6 +32,7 @@ from oslo_config import cfg  # noqa: E402
 
 from fastio.drivers import _dog, _process, sheepdog  # noqa: E402
 from tests.stores.images import KIB, MIB, ImageFile, content  # noqa: E402
+from tests.trace import traces  # noqa: E402
 
 #: ``address:port`` of a daemon of a real cluster; ``dog`` has to be in the path.
 REAL = os.environ.get("FASTIO_TEST_DOG", "")
@@ -204,6 +206,39 @@ def test_one_command_reads_and_one_writes(cluster: Cluster, commands: list[list[
     assert len(commands) == 2
     assert b"".join(chunks) == data
     assert commands[2:] == [["vdi", "read", "a", "0", str(len(data))]]
+
+
+def test_a_trace_has_what_the_driver_does(cluster: Cluster, tmp_path: pathlib.Path) -> None:
+    data = content(3 * MIB)
+    fastio.patch([], trace=str(tmp_path / "trace"))
+    try:
+        store = cluster.store()
+        uri = cluster.add(data, store=store)[0]
+        assert b"".join(cluster.get(uri, store)[0]) == data
+        rest = iter(cluster.get(uri, store, offset=MIB)[0])
+        first = next(rest)
+        assert data[MIB:].startswith(first)
+        rest.close()
+        store.delete(cluster.located(uri, store))
+        with pytest.raises(exceptions.NotFound):
+            cluster.get(uri, store)
+        # Left out by the name of what records the other drivers.
+        fastio.patch([], trace=str(tmp_path / "trace"), disabled="trace_stores")
+        cluster.add(data, store=store)
+    finally:
+        fastio.unpatch()
+    cluster.add(data)
+    traces.well_formed(traces.events(tmp_path / "trace"))
+    (add,) = traces.ends(tmp_path / "trace", "store.sheepdog.add")
+    assert (add["outcome"], add["bytes"]) == ("ok", 3 * MIB)
+    gets = traces.ends(tmp_path / "trace", "store.sheepdog.get")
+    assert [(get["outcome"], get.get("bytes")) for get in gets] == [
+        ("ok", 3 * MIB), ("aborted", len(first)), ("error", None),
+    ]  # fmt: skip
+    assert gets[0]["busy_ns"] > 0
+    assert gets[2]["error"].startswith("NotFound: ")
+    (delete,) = traces.ends(tmp_path / "trace", "store.sheepdog.delete")
+    assert delete["outcome"] == "ok"
 
 
 def test_a_read_that_has_begun_ends_with_the_iterator(cluster: Cluster) -> None:

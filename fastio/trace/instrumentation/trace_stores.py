@@ -5,10 +5,12 @@ this time, and the rest is its consumer's. For ``add``, ``input_ns`` is how long
 write.
 """
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fastio.patches.glance_store import _stores
+from fastio import config
+from fastio.patches.glance_store import _own, _stores
 from fastio.patching.registry import Layer, Patch, Target
 from fastio.trace import redaction, spans
 from fastio.trace.spans import current
@@ -100,6 +102,24 @@ def _make_delete(name: str) -> Callable[..., Any]:
         return delete
 
     return make_delete
+
+
+_MAKE = {"get": _make_get, "add": _make_add, "delete": _make_delete}
+
+
+@functools.cache
+def _made(driver: str, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    return _MAKE[name](driver)(method, None)
+
+
+def _of_own(driver: str, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    """The wrapper of a method of one of fastio's own drivers, which no patch changes."""
+    if not spans.is_on() or PATCH.name in config.effective().disabled:
+        return method
+    return _made(driver, name, method)
+
+
+_own.recording = _of_own
 
 
 def _backend(store: Any) -> dict[str, str]:
