@@ -67,8 +67,8 @@ def _main(given: list[str]) -> int:
     )
     commands.add_parser(
         "trace",
-        help="report, slowest, failed, waterfall: show where the recorded requests and commands spent their time, and "
-        "what failed",
+        help="report, slowest, failed, waterfall, follow: show where the recorded requests and commands spent their "
+        "time, and what failed, or send it to OpenTelemetry's collector",
         add_help=False,
     )
     completion = commands.add_parser("completion", help="print a script with which bash or zsh complete fastio's words")

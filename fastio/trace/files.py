@@ -159,6 +159,9 @@ class Files:
                 "boot": boot_id(),
                 "os": sys.platform,
                 "runtime": sys.implementation.name,
+                "arch": os.uname().machine,
+                "kernel": os.uname().release,
+                "namespace": pid_namespace(),
             }
         while True:
             path = self._path()
@@ -217,6 +220,14 @@ def boot_id() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
         return ""
+
+
+def pid_namespace() -> int:
+    """What tells apart two places in which one number of a process means two processes; 0 where that is not known."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return 0
 
 
 #: What is worth telling of: a module that shows that it is in use, and the distribution that it comes with.

@@ -297,7 +297,7 @@ def _form(pattern: str) -> Callable[[str], str]:
 _NUMBERS = words(
     """
     bytes chunks busy_ns input_ns waits wait_ns status code wall cpu_s rss threads fds read write net_received net_sent
-    fastio-trace pid parent monotonic file lost end events sampled
+    fastio-trace pid parent namespace monotonic file lost end events sampled
     """
 )
 #: Fields that have a text, and what becomes of it.
@@ -308,7 +308,7 @@ _TEXTS: dict[str, Callable[[str], str]] = {
     "peer": peer,
     **dict.fromkeys(("request", "global", "message"), lambda value: request_id(value) or MASK),
     **dict.fromkeys(("error", "recovered"), text),
-    **dict.fromkeys(("store", "component", "program", "host", "os", "runtime"), name),
+    **dict.fromkeys(("store", "component", "program", "host", "os", "runtime", "arch", "kernel"), name),
     "boot": _form(f"{_UUID}|"),
     # Ids of W3C's Trace Context: of a trace, of the caller's span, of this one.
     "trace": _form("[0-9a-f]{32}"),

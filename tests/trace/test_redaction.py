@@ -168,7 +168,7 @@ def everything(secret: str, shape: str) -> None:
             headers = {"X-OpenStack-Request-ID": f"req-{secret}", "X-Auth-Token": secret}
             answer = (Answer(**headers), None)
             trace_client._run(None, secret, url, {"headers": headers}, lambda answer=answer: answer)  # type: ignore[misc]
-    for field in ("trace", "caller", "context", "sampled", "os", "runtime"):
+    for field in ("trace", "caller", "context", "sampled", "os", "runtime", "arch", "kernel"):
         spans.point("test.point", None, {field: f"{text}@"})
     for value in (text, [text], {text: secret}, secret.encode(), type("Odd", (str,), {})(text)):
         for field in ("bytes", "error", "outcome", "message", "an-unknown-field", secret):

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 from fastio import page
 from fastio.arguments import Parser
 from fastio.terminal import Terminal
-from fastio.trace.analysis import lists, otlp, perfetto, views
+from fastio.trace.analysis import lists, live, otlp, perfetto, views
 from fastio.trace.analysis.analysis import Analysis, analyse
 from fastio.trace.analysis.model import TraceError
 
@@ -26,6 +26,8 @@ def main(arguments: Sequence[str]) -> int:
     :raises TraceError: if there is nothing to analyse, something is missing, or a file cannot be written
     """
     chosen = parser().parse_args(arguments)
+    if chosen.command == "follow":
+        return live.run(chosen.directory, chosen.otlp, chosen.position, chosen.once)
     analysis = analyse(chosen.directory, chosen.rules)
     if chosen.command == "report":
         _report(analysis, chosen)
@@ -100,6 +102,27 @@ def parser() -> Parser:
     _add_list(commands, "failed", "list the requests and commands that failed, and why")
     waterfall = _add_list(commands, "waterfall", "show when each request and each command ran")
     waterfall.add_argument("--request", metavar="ID", help="show the spans of this request")
+    follow = commands.add_parser(
+        "follow",
+        help="send the spans to OpenTelemetry's collector while they are recorded",
+        description="Reads the files of a trace while they are written, and sends each request, with all spans within "
+        "it, to a collector when it has ended. SIGTERM and SIGINT end it; another run goes on from the position. What "
+        "cannot be sent now is tried again. The exit status is 1 if something could not be read, or was refused.",
+    )
+    follow.add_argument("directory", nargs="+", type=Path, metavar="DIR", help="directories with trace files")
+    follow.add_argument(
+        "--otlp",
+        metavar="URL",
+        help="the collector, for OTLP over HTTP; by default what OpenTelemetry's variables say, such as "
+        "OTEL_EXPORTER_OTLP_ENDPOINT, else http://localhost:4318",
+    )
+    follow.add_argument(
+        "--position",
+        type=Path,
+        metavar="FILE",
+        help=f"remembers what was sent; by default {live.POSITION} in the first directory",
+    )
+    follow.add_argument("--once", action="store_true", help="send what is there, and end")
     return parser
 
 

@@ -123,9 +123,13 @@ class Process:
     #: tells apart two processes of one host that had the same number
     started: str = ""
     versions: dict[str, Any] = field(default_factory=dict)
-    #: what ``sys.platform`` and ``sys.implementation`` say, empty if the files do not
+    #: what ``sys.platform``, ``sys.implementation`` and ``os.uname()`` say, empty if the files do not
     os: str = ""
     runtime: str = ""
+    arch: str = ""
+    kernel: str = ""
+    #: the inode of its namespace of processes, 0 if the files do not say it
+    namespace: int = 0
     #: (monotonic, wall) clock in ns, read at the same moment
     anchors: list[tuple[int, int]] = field(default_factory=list)
     spans: dict[int, Span] = field(default_factory=dict)

@@ -8,12 +8,14 @@ import hashlib
 import json
 import re
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from fastio.trace.analysis.analysis import Analysis
-from fastio.trace.analysis.model import Point, Process, Span
+from fastio.trace.analysis.messages import CALLER, is_server
+from fastio.trace.analysis.model import Point, Process, Span, Trace
 from fastio.trace.analysis.requests import Request
+from fastio.trace.redaction import MASK
 from fastio.version import VERSION
 
 #: SpanKind and StatusCode of the protocol.
@@ -24,6 +26,10 @@ _SPAN = re.compile("[0-9a-f]{16}")
 _SCOPE = {"name": "fastio.trace", "version": VERSION}
 #: OpenTelemetry's conventions have this for what tells apart the instances of a service.
 _INSTANCES = uuid.UUID("4d63009a-8d0f-11ee-aad7-4c796ed8e320")
+#: The conventions' names for what ``os.uname()`` calls otherwise.
+_ARCHITECTURES = {
+    "x86_64": "amd64", "i386": "x86", "i686": "x86", "aarch64": "arm64", "armv7l": "arm32", "ppc64le": "ppc64",
+}  # fmt: skip
 #: Values that are a span's identity, and no attributes of it.
 _IDENTITY = ("trace", "caller", "context")
 #: The conventions' names for what has one.
@@ -43,30 +49,39 @@ def export(analysis: Analysis, requests: Sequence[Request] | None = None) -> dic
 
     :param requests: only these; by default all, and what belongs to no request
     """
-    points = _points(analysis)
+    if requests is None:
+        return export_spans(analysis.trace, analysis.requests)
+    return export_spans(analysis.trace, requests, {id(span) for request in requests for span in request.spans})
+
+
+def export_spans(trace: Trace, requests: Sequence[Request], chosen: Collection[int] | None = None) -> dict[str, Any]:
+    """Plain data, as that of :func:`export`.
+
+    :param requests: those of the trace
+    :param chosen: the ``id()`` of the spans that are exported; by default all of the trace
+    """
+    points = _points(trace)
     by_process: dict[int, list[dict[str, Any]]] = {}
     exported: set[int] = set()
-    for request in analysis.requests if requests is None else requests:
-        trace = trace_id(request)
+
+    def add(span: Span, identity: str, parent: str) -> None:
+        if id(span) not in exported and (chosen is None or id(span) in chosen):
+            exported.add(id(span))
+            by_process.setdefault(id(span.process), []).append(_span(span, identity, parent, points))
+
+    for request in requests:
         for span in request.spans:
-            if id(span) not in exported:
-                exported.add(id(span))
-                made = _span(span, span.trace or trace, _parent(span, request), points)
-                by_process.setdefault(id(span.process), []).append(made)
-    if requests is None:
-        for span in analysis.trace.spans():
-            if id(span) not in exported:
-                # One trace for each process.
-                trace = span.trace or _hash(_process_key(span.process), 32)
-                made = _span(span, trace, _id_of(span.process.parent(span)) or _caller(span), points)
-                by_process.setdefault(id(span.process), []).append(made)
+            add(span, span.trace or trace_id(request), _parent(span, request))
+    for span in trace.spans():
+        # What belongs to no request.
+        add(span, span.trace or _trace_alone(span), _id_of(span.process.parent(span)) or _caller(span))
     return {
         "resourceSpans": [
             {
                 "resource": {"attributes": list(_attributes(_resource(process)))},
                 "scopeSpans": [{"scope": _SCOPE, "spans": by_process[id(process)]}],
             }
-            for process in analysis.trace.processes
+            for process in trace.processes
             if id(process) in by_process
         ]
     }
@@ -79,9 +94,23 @@ def trace_id(request: Request) -> str:
     """
     if request.trace:
         return request.trace
-    name = request.global_id or request.id
+    return _trace_of(request.global_id or request.id)
+
+
+def _trace_of(name: str) -> str:
     found = _UUID.search(name)
     return found[0].replace("-", "").lower() if found else _hash(name, 32)
+
+
+def _trace_alone(span: Span) -> str:
+    """The trace of a span that belongs to no request that is known: the one that it names, else one of its process."""
+    *_, outermost = span, *span.around()
+    named = (
+        ""
+        if outermost.name == CALLER or is_server(outermost)
+        else outermost.text("global") or outermost.text("request")
+    )
+    return _trace_of(named) if named else _hash(_process_key(span.process), 32)
 
 
 def span_id(span: Span) -> str:
@@ -112,17 +141,25 @@ def _resource(process: Process) -> dict[str, Any]:
     """What OpenTelemetry's conventions have for a service, a host, an operating system and a process."""
     python = process.versions.get("python")
     return {
-        "service.name": process.component,
+        "service.name": _told(process.component) or "unknown",
         # No two processes have the same, also not one after the other.
         "service.instance.id": str(uuid.uuid5(_INSTANCES, _process_key(process))),
         "host.name": process.host,
+        "host.arch": _ARCHITECTURES.get(process.arch, _told(process.arch)),
         "os.type": process.os or None,
+        "os.version": _told(process.kernel),
+        "os.description": f"{process.os.capitalize()} {process.kernel}" if _told(process.kernel) else None,
         "process.pid": process.pid,
-        "process.executable.name": process.program,
+        "process.executable.name": _told(process.program),
         "process.runtime.name": process.runtime or None,
         "process.runtime.version": None if python is None else str(python),
         **{f"{name}.version": str(version) for name, version in process.versions.items()},
     }
+
+
+def _told(value: str) -> str | None:
+    """``value``; None if the files do not have it, or have it masked."""
+    return value if value not in ("", MASK) else None
 
 
 def _parent(span: Span, request: Request) -> str:
@@ -135,9 +172,9 @@ def _parent(span: Span, request: Request) -> str:
     return told or _id_of(request.client) or _caller(span)
 
 
-def _points(analysis: Analysis) -> dict[tuple[int, int], list[Point]]:
+def _points(trace: Trace) -> dict[tuple[int, int], list[Point]]:
     found: dict[tuple[int, int], list[Point]] = {}
-    for process in analysis.trace.processes:
+    for process in trace.processes:
         for point in process.points:
             if point.span:
                 found.setdefault((id(process), point.span), []).append(point)

@@ -25,16 +25,17 @@ MOST_PROBLEMS = 20
 #: Times are signed 64 bits.
 _LATEST = 1 << 63
 
-_NAME = re.compile(r"(?P<host>.+)-(?P<pid>\d+)-(?P<started>\d+)-(?P<file>\d+)\.jsonl(\.gz)?")
+#: The name of a file, if nobody has renamed it.
+NAME = re.compile(r"(?P<host>.+)-(?P<pid>\d+)-(?P<started>\d+)-(?P<file>\d+)\.jsonl(\.gz)?")
 _SUFFIXES = (".jsonl", ".jsonl.gz")
 
 
-class _Unfit(Exception):
+class Unfit(Exception):
     """A line is no event, for this reason."""
 
 
 @dataclass
-class _File:
+class File:
     """The lines of a file, as they were read."""
 
     path: Path
@@ -53,11 +54,11 @@ def read(paths: Iterable[str | Path]) -> Trace:
     """
     trace = Trace()
     files = [_read(path, trace) for path in find(paths)]
-    groups: dict[tuple, list[_File]] = {}
+    groups: dict[tuple, list[File]] = {}
     for each, key in zip(files, _keys(files), strict=True):
         if key is None:
             if each.events or each.notes:
-                _report(trace, each, 0, f"no first line that tells the process: {len(each.events)} events left out")
+                report(trace, each, 0, f"no first line that tells the process: {len(each.events)} events left out")
         else:
             groups.setdefault(key, []).append(each)
     for key in sorted(groups):
@@ -93,7 +94,8 @@ def find(paths: Iterable[str | Path]) -> list[Path]:
     return sorted(found.values(), key=lambda path: (path.name, str(path)))
 
 
-def _report(trace: Trace, file: _File, line: int, what: str) -> None:
+def report(trace: Trace, file: File, line: int, what: str) -> None:
+    """Note a problem of a file."""
     file.problems += 1
     trace.counts["problems"] += 1
     if file.problems <= MOST_PROBLEMS:
@@ -102,8 +104,8 @@ def _report(trace: Trace, file: _File, line: int, what: str) -> None:
         trace.problems.append(Problem(str(file.path), line, "and more of the kind, which are counted only"))
 
 
-def _read(path: Path, trace: Trace) -> _File:
-    made = _File(path)
+def _read(path: Path, trace: Trace) -> File:
+    made = File(path)
     trace.counts["files"] += 1
     line = 0
     try:
@@ -111,15 +113,15 @@ def _read(path: Path, trace: Trace) -> _File:
             for line, raw in _lines(stream):
                 trace.counts["lines"] += 1
                 try:
-                    _take(made, line, raw)
-                except _Unfit as reason:
+                    take(made, line, raw)
+                except Unfit as reason:
                     cut = raw is not None and not raw.endswith(b"\n")
                     trace.counts["truncated files" if cut else "unreadable lines"] += 1
-                    _report(trace, made, line, f"cut off in this line ({reason})" if cut else str(reason))
+                    report(trace, made, line, f"cut off in this line ({reason})" if cut else str(reason))
     except (OSError, EOFError, zlib.error) as error:
         # Of a damaged or cut off .gz all that came before counts.
         trace.counts["truncated files" if isinstance(error, EOFError) else "unreadable files"] += 1
-        _report(trace, made, line + 1, f"cannot be read on from here: {type(error).__name__}: {error}")
+        report(trace, made, line + 1, f"cannot be read on from here: {type(error).__name__}: {error}")
     return made
 
 
@@ -140,29 +142,33 @@ def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
             yield number, raw
 
 
-def _take(made: _File, line: int, raw: bytes | None) -> None:
+def take(made: File, line: int, raw: bytes | None) -> None:
+    """Take a line of a file; None is one that is too long.
+
+    :raises Unfit: if it can be none of a trace's
+    """
     if raw is None:
-        raise _Unfit(f"longer than {LONGEST_LINE} bytes")
+        raise Unfit(f"longer than {LONGEST_LINE} bytes")
     try:
         value = json.loads(raw)
     except UnicodeDecodeError:
-        raise _Unfit("not UTF-8") from None
+        raise Unfit("not UTF-8") from None
     except (ValueError, RecursionError) as error:
-        raise _Unfit(f"not JSON: {error}") from None
+        raise Unfit(f"not JSON: {error}") from None
     if isinstance(value, list):
         made.events.append((line, _checked(value)))
     elif not isinstance(value, dict):
-        raise _Unfit("neither an event nor a header")
+        raise Unfit("neither an event nor a header")
     elif FORMAT_KEY in value:
         header = _checked_header(value)
         if made.header is None:
             made.header = header
         elif header != made.header:
-            raise _Unfit("a second header, which is not the first: two files in one?")
+            raise Unfit("a second header, which is not the first: two files in one?")
     elif "end" in value or "lost" in value:
         made.notes.append((line, value))
     else:
-        raise _Unfit("an object that is no header, end or count of lost events")
+        raise Unfit("an object that is no header, end or count of lost events")
 
 
 def _whole(value: Any) -> bool:
@@ -183,25 +189,25 @@ _ELEMENTS: Sequence[tuple[str, Callable[[Any], bool]]] = (
 
 def _checked(event: list) -> list:
     if len(event) != len(_ELEMENTS):
-        raise _Unfit(f"an event of {len(event)} elements instead of {len(_ELEMENTS)}")
+        raise Unfit(f"an event of {len(event)} elements instead of {len(_ELEMENTS)}")
     for value, (complaint, fits) in zip(event, _ELEMENTS, strict=True):
         if not fits(value):
-            raise _Unfit(f"{complaint}: {json.dumps(value)[:80]}")
+            raise Unfit(f"{complaint}: {json.dumps(value)[:80]}")
     if event[0] != "P" and event[2] is None:
-        raise _Unfit(f"{event[0]} without the number of its span")
+        raise Unfit(f"{event[0]} without the number of its span")
     return event
 
 
 def _checked_header(header: dict[str, Any]) -> dict[str, Any]:
     if header[FORMAT_KEY] != FORMAT:
-        raise _Unfit(f"version {header[FORMAT_KEY]!r} of the format, known is {FORMAT}")
+        raise Unfit(f"version {header[FORMAT_KEY]!r} of the format, known is {FORMAT}")
     for name, kind in (("host", str), ("pid", int), ("monotonic", int), ("wall", int)):
         if not isinstance(header.get(name), kind) or (kind is int and not _whole(header[name])):
-            raise _Unfit(f"header: {name} is {header.get(name)!r}, not {'a text' if kind is str else 'a whole number'}")
+            raise Unfit(f"header: {name} is {header.get(name)!r}, not {'a text' if kind is str else 'a whole number'}")
     return header
 
 
-def _keys(files: Sequence[_File]) -> list[tuple | None]:
+def _keys(files: Sequence[File]) -> list[tuple | None]:
     """To which process each file belongs: (host, boot, pid, moment of its start).
 
     The moment is known from the name alone. A copy with another name belongs to the process that has the same header; a
@@ -212,15 +218,15 @@ def _keys(files: Sequence[_File]) -> list[tuple | None]:
     for each in files:
         if each.header is not None:
             header = each.header
-            boots.setdefault((header["host"], header["pid"]), set()).add(_boot(header))
-            if found := _NAME.fullmatch(each.path.name):
+            boots.setdefault((header["host"], header["pid"]), set()).add(boot_of(header))
+            if found := NAME.fullmatch(each.path.name):
                 moments.setdefault(_sameness(header), found["started"])
     keys: list[tuple | None] = []
     for each in files:
-        found = _NAME.fullmatch(each.path.name)
+        found = NAME.fullmatch(each.path.name)
         if each.header is not None:
             moment = found["started"] if found else moments.get(_sameness(each.header), "")
-            keys.append((each.header["host"], _boot(each.header), each.header["pid"], moment))
+            keys.append((each.header["host"], boot_of(each.header), each.header["pid"], moment))
         elif found and len(known := boots.get((found["host"], int(found["pid"])), set())) == 1:
             keys.append((found["host"], *known, int(found["pid"]), found["started"]))
         else:
@@ -228,7 +234,8 @@ def _keys(files: Sequence[_File]) -> list[tuple | None]:
     return keys
 
 
-def _boot(header: dict[str, Any]) -> str:
+def boot_of(header: dict[str, Any]) -> str:
+    """The boot of the kernel that a first line tells, empty if it does not."""
     return header["boot"] if isinstance(header.get("boot"), str) else ""
 
 
@@ -236,31 +243,23 @@ def _sameness(header: dict[str, Any]) -> str:
     return json.dumps(header, sort_keys=True)
 
 
-def _process(files: Sequence[_File], key: tuple, trace: Trace) -> Process:
+def _process(files: Sequence[File], key: tuple, trace: Trace) -> Process:
     host, boot, pid, moment = key
     made = Process(host, pid, boot, component="", program="", started=moment)
     seen: set[str] = set()
     announced = dropped = 0
     for file in files:
         if file.header is not None:
-            made.component = str(file.header.get("component") or made.component)
-            made.program = str(file.header.get("program") or made.program)
-            made.os = str(file.header.get("os") or made.os)
-            made.runtime = str(file.header.get("runtime") or made.runtime)
-            versions = file.header.get("versions")
-            made.versions.update(versions if isinstance(versions, dict) else {})
-            anchor = (file.header["monotonic"], file.header["wall"])
-            if anchor not in made.anchors:
-                made.anchors.append(anchor)
+            describe(made, file.header)
         for line, event in file.events:
-            _add(made, file, line, event, seen, trace)
+            add(made, file, line, event, seen, trace)
         for line, note in file.notes:
             text = json.dumps(note, sort_keys=True)
             lost = note.get("lost", 0)
             if text in seen:
                 trace.counts["duplicate lines"] += 1
             elif not _whole(lost) or lost < 0:
-                _report(trace, file, line, f"lost is no count: {lost!r}")
+                report(trace, file, line, f"lost is no count: {lost!r}")
             elif "end" in note:
                 made.ended, announced = True, max(announced, lost)
             else:
@@ -274,7 +273,22 @@ def _process(files: Sequence[_File], key: tuple, trace: Trace) -> Process:
     return made
 
 
-def _add(process: Process, file: _File, line: int, event: list, seen: set[str], trace: Trace) -> None:
+def describe(process: Process, header: dict[str, Any]) -> None:
+    """Add what the first line of one of its files says of a process."""
+    for name in ("component", "program", "os", "runtime", "arch", "kernel"):
+        setattr(process, name, str(header.get(name) or getattr(process, name)))
+    namespace = header.get("namespace")
+    if isinstance(namespace, int):
+        process.namespace = namespace
+    versions = header.get("versions")
+    process.versions.update(versions if isinstance(versions, dict) else {})
+    anchor = (header["monotonic"], header["wall"])
+    if anchor not in process.anchors:
+        process.anchors.append(anchor)
+
+
+def add(process: Process, file: File, line: int, event: list, seen: set[str], trace: Trace) -> None:
+    """Add an event to its process."""
     kind, moment, number, parent, name, thread, values = event
     if kind == "P":
         text = json.dumps(event, sort_keys=True)
@@ -292,7 +306,7 @@ def _add(process: Process, file: _File, line: int, event: list, seen: set[str], 
     if known is not None:
         trace.counts["duplicate lines"] += 1
         if known != moment or span.name != name:
-            _report(trace, file, line, f"{kind} of span {number} ({name}) again, and not the same: the first counts")
+            report(trace, file, line, f"{kind} of span {number} ({name}) again, and not the same: the first counts")
         return
     trace.counts["events"] += 1
     if kind == "B":
