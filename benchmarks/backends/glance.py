@@ -65,8 +65,20 @@ print(importlib.metadata.version("glance"), digest.hexdigest()[:8], sep="-")
 """
 
 
+#: Of nginx, in front of it: it takes the whole body of a request first, into a file, and asks glance only then.
+BUFFERING = """\
+listen {listen}:{port};
+        client_max_body_size 0;
+        location / {{
+            proxy_pass http://{host}:{upstream};
+            proxy_http_version 1.1;
+            proxy_request_buffering on;
+        }}
+"""
+
+
 class Glance(Backend):
-    """One glance-api, and nginx in front of it if HTTPS is asked for."""
+    """One glance-api, and nginx in front of it if HTTPS is asked for, or that it is proxied."""
 
     driver = ""
     #: of :data:`benchmarks.backends.glance_environments.ENVIRONMENTS`
@@ -81,10 +93,11 @@ class Glance(Backend):
     #: into several of which images can be imported; ``tls``: 1 for HTTPS as well; ``python``: the interpreter of
     #: another environment to run in, into which fastio can be imported if it is to be on; ``trace``: ``on`` to record
     #: one, also with ``fastio=off``; ``host``: of its URLs, for those who are on other machines; ``mapping``: ``on`` to
-    #: have fastio send files from a mapping to clients of other hosts as well
+    #: have fastio send files from a mapping to clients of other hosts as well; ``proxied``: 1 for nginx in front of it,
+    #: which takes whole bodies first, and whose URL is then the server's
     parameters = {
         "fastio": "off", "disabled": "", "also": "", "workers": 1, "chunk_size": 0, "flavor": "", "stores": 1, "tls": 0,
-        "python": "", "trace": "off", "host": HOST, "mapping": "off",
+        "python": "", "trace": "off", "host": HOST, "mapping": "off", "proxied": 0,
     }  # fmt: skip
     choices = {"fastio": ON_OFF, "trace": ON_OFF, "mapping": ON_OFF}
 
@@ -169,6 +182,8 @@ class Glance(Backend):
         return self.directory / "cache"
 
     def launch(self) -> None:
+        if self.chosen["tls"] and self.chosen["proxied"]:
+            raise BackendError("tls=1 and proxied=1: it can have one of them")
         for name in (*self.stores, "etc", "staging", "tasks", "locks", "cache", "temporary"):
             (self.directory / name).mkdir()
         self.http_port = self.port()
@@ -179,6 +194,8 @@ class Glance(Backend):
             raise BackendError("glance-api runs, but its log has no summary of fastio")
         if self.chosen["tls"]:
             self._tls_port, _ = nginx.start_tls(self, self.http_port, SCHEMA, self.chosen["host"])
+        if self.chosen["proxied"]:
+            self._start_proxy()
 
     def start_again(self) -> None:
         """Start glance-api, in the same directory and at the same address, and wait until it answers."""
@@ -190,11 +207,12 @@ class Glance(Backend):
 
     def details(self) -> dict[str, Any]:
         found = {
-            "url": f"http://{self.chosen['host']}:{self.http_port}",
+            "url": f"http://{self.chosen['host']}:{self._proxy_port if self.chosen['proxied'] else self.http_port}",
             "images": str(self.images),
             "stores": [str(self.directory / name) for name in self.stores],
             "python": str(self.python()),
             "log": str(self.logs / "glance-api.log"),
+            "temporary": str(self.directory / "temporary"),
             "trace": str(self.traces) if self.chosen["trace"] == "on" else "",
         }
         if self.chosen["tls"]:
@@ -276,6 +294,13 @@ class Glance(Backend):
     def _listens_at(self) -> str:
         return HOST if self.chosen["host"] == HOST else "0.0.0.0"
 
+    def _start_proxy(self) -> None:
+        self._proxy_port = self.port()
+        nginx.start(self, BUFFERING.format(
+            listen=self._listens_at(), port=self._proxy_port, host=HOST, upstream=self.http_port,
+        ))  # fmt: skip
+        self.wait(lambda: http_status(self._proxy_port, SCHEMA) in (200, 401), "nginx")
+
 
 class Glance32(Glance):
     """Release 32 with its own eventlet server."""
@@ -298,13 +323,19 @@ class Glance33(Glance):
     The configuration is the documentation's (:data:`UWSGI`), which is the one that glance's own shows, but for the
     number of processes and threads. ``threads`` are those of each process. A thread has one request, so fewer than the
     transfers that a case makes at a time, and some for other requests, would measure a queue. ``listen`` is how many
-    connections may wait for one, as far as the system lets them.
+    connections may wait for one, as far as the system lets them. ``post_buffering``: from so many bytes on, uWSGI has
+    the whole body of a request in a file before it calls glance; 0: never.
     """
 
     name = "glance-33"
     environment = "glance33"
     own_programs = ("uwsgi", "glance-manage")
-    parameters = {**Glance.parameters, "threads": 28, "listen": 100}
+    parameters = {**Glance.parameters, "threads": 28, "listen": 100, "post_buffering": 0}
+
+    def variables(self) -> dict[str, str]:
+        # uWSGI has no option for the place of its temporary files.
+        place = {"TMPDIR": str(self.directory / "temporary")} if self.chosen["post_buffering"] else {}
+        return {**super().variables(), **place}
 
     def command(self) -> list[str]:
         parser = configparser.RawConfigParser(delimiters=("=",))
@@ -320,6 +351,9 @@ class Glance33(Glance):
             "listen": str(min(self.chosen["listen"], most)),
             "need-app": "true",
         })  # fmt: skip
+        if self.chosen["post_buffering"]:
+            # It is also the size of each read, whatever post-buffering-bufsize is: that is only raised to this.
+            options["post-buffering"] = str(self.chosen["post_buffering"])
         if not self.runs_fastio:
             del options["import"]
         with open(self.etc / "uwsgi.ini", "w", encoding="utf-8") as file:

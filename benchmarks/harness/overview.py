@@ -99,16 +99,21 @@ AREAS: Mapping[str, Sequence[Row]] = {
         ),
         Row(
             "glance-api: many downloads",
-            ("concurrency* | *", "offered_load* | glance-*", "network | *", "slow_clients* | *"),
+            ("concurrency* | *", "offered_load* | glance-*", "network | *", "slow_clients* | *[0-9]"),
             ("glance_sendfile", "glance_slow_clients", *_STORE),
         ),
         Row(
             "other requests' p99 beside downloads",
-            (*_DOWNLOADS, "slow_clients* | *"),
+            (*_DOWNLOADS, "slow_clients* | *[0-9]"),
             ("image_fairness", "glance_slow_clients"),
             "p99_ms",
         ),
-        Row("other requests' p99 beside uploads", _UPLOADS, ("image_fairness",), "p99_ms"),
+        Row(
+            "other requests' p99 beside uploads",
+            (*_UPLOADS, "slow_clients* | *-uploads*"),
+            ("image_fairness",),
+            "p99_ms",
+        ),
         Row(
             "clients: download, upload",
             ("glance_client* | *", "uploads | *"),

@@ -143,6 +143,28 @@ def test_https(usable: Usable, tmp_path: Path) -> None:
             urllib.request.build_opener(urllib.request.ProxyHandler({})).open(access["https_url"], timeout=60)
 
 
+def test_nginx_in_front_takes_whole_bodies_first(usable: Usable, tmp_path: Path) -> None:
+    usable("http")
+    kind: Any = usable("glance-33")
+    with kind(tmp_path, proxied=1) as running:
+        access = running.access()
+        assert access["url"] != f"http://127.0.0.1:{running.http_port}"
+        check_image(access, os.urandom(300_001))
+        assert "proxy_request_buffering on;" in (running.directory / "nginx.conf").read_text()
+    with pytest.raises(BackendError, match="tls=1 and proxied=1: it can have one of them"):
+        kind(tmp_path, proxied=1, tls=1).start()
+
+
+def test_uwsgi_buffers_bodies_where_the_backend_has_its_files(usable: Usable, tmp_path: Path) -> None:
+    with usable("glance-33")(tmp_path, post_buffering=65536) as running:
+        given = RawConfigParser(delimiters="=")
+        given.read(running.etc / "uwsgi.ini")
+        assert given["uwsgi"]["post-buffering"] == "65536"
+        settings = Path(f"/proc/{running.pids()[-1]}/environ").read_bytes().split(b"\0")
+        assert f"TMPDIR={running.access()['temporary']}".encode() in settings
+        check_image(running.access(), os.urandom(300_001))
+
+
 def test_a_server_that_is_not_patched_is_none(usable: Usable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kind: Any = usable("glance-32")
     stock = kind.command

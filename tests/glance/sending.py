@@ -91,11 +91,13 @@ def start_giving(
     kind: str = "patched",
     uwsgi: Mapping[str, str] | None = None,
     config: Configuration | None = None,
+    post_buffering: int = 0,
     **settings: str,
 ) -> Sending:
     """Start glance 33 with one process and one thread, and with ``glance_slow_clients`` unless it is ``"stock"``.
 
     :param uwsgi: options of uWSGI
+    :param post_buffering: of the backend
     :param settings: variables of the environment
     """
 
@@ -107,7 +109,8 @@ def start_giving(
         return found
 
     settings.setdefault("FASTIO_ALSO", "glance_slow_clients")
-    return start_sending(serve, directory, "glance-33", kind, config=config, threads=1, command=command)
+    own: dict[str, Any] = {"threads": 1, "post_buffering": post_buffering}
+    return start_sending(serve, directory, "glance-33", kind, config=config, command=command, **own)
 
 
 def given_away(sending: Sending) -> list[tuple[int, int]]:

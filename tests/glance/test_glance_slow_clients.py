@@ -20,8 +20,10 @@ import pytest
 import fastio
 from benchmarks.backends import nginx
 from benchmarks.backends.base import HOST, http_status
+from benchmarks.backends.glance import BUFFERING
 from benchmarks.backends.glance_api import Api, sha512
 from benchmarks.backends.glance_service import Service
+from benchmarks.suites.slow_clients.workload import Temporary
 from fastio.io import file_pieces
 from fastio.patches.glance import _bodies, _uwsgi, glance_slow_clients
 from tests.conftest import MONKEY_PATCHED
@@ -165,42 +167,47 @@ def test_what_is_not_known_of_the_server_is_left_alone(start: Callable[..., Send
     assert given_away(sending) == []
 
 
-#: Of nginx, in front of glance: it takes the whole body of a request first, which is its default.
-_BUFFERING = """\
-listen {host}:{port};
-        client_max_body_size 0;
-        location / {{
-            proxy_pass http://{host}:{upstream};
-            proxy_http_version 1.1;
-        }}
-"""
-
-
 @services
+@pytest.mark.parametrize("chunked", [False, True], ids=["with its length", "chunked"])
 @pytest.mark.parametrize("way", ["alone", "post-buffering", "nginx"])
 def test_who_sends_an_image_slowly_holds_a_worker_unless_a_proxy_takes_it(
-    start: Callable[..., Sending], way: str
+    start: Callable[..., Sending], way: str, chunked: bool
 ) -> None:
-    sending = start(uwsgi={"post-buffering": "65536"} if way == "post-buffering" else None)
+    sending = start(post_buffering=65536 if way == "post-buffering" else 0)
     service, image = sending.service, sending.api.create()
     port = service.http_port
     if way == "nginx":
         port = service.port()
-        nginx.start(service, _BUFFERING.format(host=HOST, port=port, upstream=service.http_port))
+        nginx.start(service, BUFFERING.format(listen=HOST, port=port, host=HOST, upstream=service.http_port))
         service.wait(lambda: http_status(port, "/v2/schemas/image") == 200, "nginx")
     head = f"PUT /v2/images/{image}/file HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/octet-stream\r\n"
     with socket.create_connection((HOST, port), timeout=100) as sock:
-        sock.sendall(f"{head}Content-Length: {len(DATA)}\r\n\r\n".encode() + DATA[:MIB])
+        length = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {len(DATA)}"
+        sock.sendall(f"{head}{length}\r\n\r\n".encode() + part(DATA[:MIB], chunked))
         # There is one worker, with one thread, and it was this client that came first.
         if way == "nginx":
             assert Api(port).ask("GET", "/v2/schemas/image").status == 200
         else:
             with pytest.raises(TimeoutError):
                 Api(port, timeout=0.5).ask("GET", "/v2/schemas/image")
-        sock.sendall(DATA[MIB:])
+        # uWSGI puts chunks into no file.
+        kept = Temporary(str(service.directory / "temporary"), service.pids())
+        if way == "nginx" or way == "post-buffering" and not chunked:
+            until(kept.now, "the temporary file")
+        else:
+            assert kept.now() == 0
+        sock.sendall(part(DATA[MIB:], chunked) + (b"0\r\n\r\n" if chunked else b""))
         assert b" 204 " in sock.recv(4096).partition(b"\r\n")[0]
     shown = sending.api.show(image)
     assert (shown["status"], shown["size"], shown["os_hash_value"]) == ("active", len(DATA), sha512(DATA))
+
+
+def part(data: bytes, chunked: bool) -> bytes:
+    """What is sent of a body; uWSGI takes no chunk of 1 MiB, unless it is told to."""
+    if not chunked:
+        return data
+    pieces = (data[start : start + 65536] for start in range(0, len(data), 65536))
+    return b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces)
 
 
 UWSGI = {"http-socket": b":9292", "enable-threads": True}

@@ -1,0 +1,215 @@
+"""Slow clients, all in a process of its own, each of which makes one transfer after the other at a limited rate.
+
+``python -m benchmarks.suites.slow_clients.readers JSON`` has those that download, and ``writers`` those that upload. It
+says ``ready`` once all of them have begun and one has moved data, and ``ended`` when the first transfer ends after
+that. It goes on until the end of its standard input. Then it prints, as JSON, what has been moved since it was ready:
+``bytes``, how many transfers have ``ended``, and how many of the clients have moved anything (``served``); and what
+else its kind of clients knows. The connections are cut off. If an answer is wrong or ends early, the process fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import mmap
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from typing import Any, ClassVar
+
+from benchmarks.backends.base import HOST, ROOT
+
+#: Bytes that a client reads or sends at a time.
+PIECE = 128 << 10
+#: Bytes that the kernel may keep for a client: not so many that one end would be done long before the other.
+BUFFER = 256 << 10
+#: Seconds by which a client may be late and still be faster than its rate for it, as the buffer lets it.
+LATE = 0.25
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What is moved.
+
+    :param port: of the server
+    :param path: of the image
+    :param file: has the same content
+    :param clients: how many
+    :param rate: bytes a second, of each
+    :param ramp: seconds in which they start one after the other
+    :param source: address that they come from
+    """
+
+    port: int
+    path: str
+    file: str
+    clients: int
+    rate: float
+    ramp: float
+    source: str = ""
+
+    #: the module whose clients do it
+    module: ClassVar[str] = "benchmarks.suites.slow_clients.readers"
+
+
+class Wrong(Exception):
+    """What has come is not what was asked for."""
+
+
+class Pace:
+    """Holds a transfer to its rate, in bytes a second."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._due = asyncio.get_running_loop().time()
+
+    async def after(self, count: int) -> None:
+        """Wait until the rate allows more than the ``count`` bytes that have just been moved."""
+        now = asyncio.get_running_loop().time
+        self._due = max(self._due, now() - LATE) + count / self._rate
+        await asyncio.sleep(self._due - now())
+
+
+class Crowd:
+    """The clients of this process; a kind of them says what :meth:`transfer` does."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        with open(plan.file, "rb") as file:
+            self._content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._data = asyncio.Event()
+        self._is_ready = False
+        self._bytes = self._ended = 0
+        self._served: set[int] = set()
+
+    async def transfer(self, number: int) -> None:
+        """What a client does over and over; it calls :meth:`count`. Raises :class:`Wrong`."""
+        raise NotImplementedError
+
+    def known(self) -> dict[str, Any]:
+        """What is printed at the end besides the figures."""
+        return {}
+
+    def count(self, number: int, count: int) -> None:
+        """A client has moved bytes."""
+        self._data.set()
+        if self._is_ready:
+            self._bytes += count
+            self._served.add(number)
+
+    @contextlib.asynccontextmanager
+    async def connected(self) -> AsyncIterator[socket.socket]:
+        """A connection to the server, with small buffers."""
+        with socket.socket() as sock:
+            sock.setblocking(False)
+            # Before it connects: the window that it offers follows from that.
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER)
+            if self._plan.source:
+                sock.bind((self._plan.source, 0))
+            await asyncio.get_running_loop().sock_connect(sock, (HOST, self._plan.port))
+            yield sock
+
+    async def head(self, sock: socket.socket) -> tuple[bytes, bytes]:
+        """The head of the answer, and what has come of its body."""
+        received = b""
+        while b"\r\n\r\n" not in received:
+            more = await asyncio.get_running_loop().sock_recv(sock, PIECE)
+            if not more:
+                raise Wrong(f"an answer ended after {received[:200]!r}")
+            received += more
+        head, _, data = received.partition(b"\r\n\r\n")
+        return head, data
+
+    async def go_on(self) -> dict[str, Any]:
+        loop = asyncio.get_running_loop()
+        # No data ever comes, so it is readable only at its end.
+        end = asyncio.Event()
+        loop.add_reader(sys.stdin.fileno(), end.set)
+        over = loop.create_task(end.wait())
+        begun = loop.create_task(self._begun())
+        clients = [loop.create_task(self._client(number)) for number in range(self._plan.clients)]
+        await asyncio.wait([over, *clients], return_when=asyncio.FIRST_COMPLETED)
+        for task in clients:
+            if task.done():
+                # A client never returns.
+                task.result()
+        found = {"bytes": self._bytes, "ended": self._ended, "served": len(self._served), **self.known()}
+        unfinished: list[asyncio.Task[Any]] = [over, begun, *clients]
+        for each in unfinished:
+            each.cancel()
+        await asyncio.gather(*unfinished, return_exceptions=True)
+        return found
+
+    async def _begun(self) -> None:
+        await asyncio.sleep(self._plan.ramp)
+        await self._data.wait()
+        self._is_ready = True
+        print("ready", flush=True)
+
+    async def _client(self, number: int) -> None:
+        await asyncio.sleep(self._plan.ramp * number / self._plan.clients)
+        while True:
+            await self.transfer(number)
+            if self._is_ready:
+                self._ended += 1
+                if self._ended == 1:
+                    print("ended", flush=True)
+
+
+def main(kind: type[Crowd], plan: type[Plan]) -> None:
+    """The process of a kind of clients."""
+
+    async def go_on() -> dict[str, Any]:
+        return await kind(plan(**json.loads(sys.argv[1]))).go_on()
+
+    print(json.dumps(asyncio.run(go_on())), flush=True)
+
+
+class Clients:
+    """The process, as a context manager that returns when all of its clients have begun."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", plan.module, json.dumps(dataclasses.asdict(plan))],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
+        )  # fmt: skip
+
+    def __enter__(self) -> Clients:
+        try:
+            self._expect("ready")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def wait(self) -> None:
+        """Wait for the end of a transfer."""
+        self._expect("ended")
+
+    def stop(self) -> dict[str, Any]:
+        """End it; returns its figures.
+
+        :raises RuntimeError: if an answer was wrong; the process has said what
+        """
+        output, _ = self._process.communicate()
+        lines = [line for line in output.splitlines() if line.startswith("{")]
+        if self._process.returncode or not lines:
+            raise RuntimeError("a slow client failed: see above")
+        found: dict[str, Any] = json.loads(lines[0])
+        return found
+
+    def _expect(self, word: str) -> None:
+        assert self._process.stdout is not None
+        if self._process.stdout.readline() != f"{word}\n":
+            raise RuntimeError("a slow client failed: see above")
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                stream.close()
