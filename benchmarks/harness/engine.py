@@ -27,8 +27,9 @@ from fastio.config import format_size
 #: Seconds for the start and the end of a case's backends. Each step has a limit of its own.
 _SURROUNDINGS = 600.0
 
-#: What each run's record has beside its figures: where the operations of a load were kept, and what limited it.
-KEPT = ("records", "bottleneck")
+#: What each run's record has beside its figures: where the operations of a load were kept, what limited it, and the
+#: pairs of a run that compares by itself.
+KEPT = ("records", "bottleneck", "pairs")
 
 
 class CaseError(ValueError):

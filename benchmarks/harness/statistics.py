@@ -3,6 +3,8 @@
 Medians and ranks throughout, because on a shared machine times have long tails.
 """
 
+import functools
+import math
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -21,6 +23,9 @@ SHORT = 0.001
 BUSY = 0.9
 #: Share of the seconds of a run in which a worker may be busy.
 TOLERATED = 0.1
+
+#: Fewer pairs than this have no 95 % interval of :func:`paired_ratio`.
+LEAST_PAIRS = 6
 
 #: What most functions here take.
 Figures: TypeAlias = Sequence[float] | numpy.ndarray
@@ -65,6 +70,32 @@ def ratio(above: Figures, below: Figures, seed: int = 0) -> Interval:
         medians.append(numpy.median(values[random.integers(len(values), size=(RESAMPLES, len(values)))], axis=1))
     low, high = numpy.percentile(medians[0] / medians[1], (2.5, 97.5))
     return Interval(median(above) / median(below), float(low), float(high))
+
+
+def paired_ratio(above: Sequence[float], below: Sequence[float]) -> Interval:
+    """The median of the ratios of pairs, with its 95 % confidence interval.
+
+    The interval goes from one of the ratios to another, by their order alone. So it holds whatever their distribution.
+    With fewer than :data:`LEAST_PAIRS` pairs it goes from the least to the largest, and is too narrow.
+
+    :raises ValueError: if there is no pair, or not as many figures on both sides
+    """
+    ratios = sorted(one / other for one, other in zip(above, below, strict=True))
+    if not ratios:
+        raise ValueError("there is no pair")
+    outside = _outside(len(ratios))
+    return Interval(median(ratios), ratios[outside], ratios[-1 - outside])
+
+
+@functools.cache
+def _outside(count: int) -> int:
+    """How many of so many figures, on each side, an interval of 95 % for their median may leave out."""
+    left_out, tail = 0, 0.0
+    while True:
+        tail += math.comb(count, left_out) / 2**count
+        if 2 * tail > 0.05:
+            return max(0, left_out - 1)
+        left_out += 1
 
 
 def median_interval(figures: Figures, seed: int = 0) -> tuple[float, float]:
@@ -120,8 +151,6 @@ def rank_test(first: Figures, second: Figures) -> float:
 
 def smallest_p(first: int, second: int) -> float:
     """The smallest p-value that the rank test can give for these numbers of figures on the two sides."""
-    import math
-
     return 2 / math.comb(first + second, first)
 
 

@@ -117,6 +117,7 @@ def test_every_workload_is_run_here() -> None:
         "disk_uploads",
         "imports",
         "network",
+        "never_slower",
         "offered_load",
         "slow_clients",
         "workload_matrix",

@@ -18,7 +18,7 @@ Parameters:
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from benchmarks.harness.modes import REFERENCE_PIPE, Mode, check_fast, choice, enter, read_all, variants, warmed
@@ -72,13 +72,18 @@ def _oslo(arguments: list[str], text: bool) -> tuple[Any, Any]:
     return processutils.execute(*arguments, binary=not text)
 
 
+def through(parameters: Mapping[str, Any]) -> Callable[[list[str], bool], tuple[Any, Any]]:
+    """The function that the parameters ask for: it is given a command, and whether its outputs are text."""
+    return {"popen": _popen, "oslo": _oslo}[choice(parameters, "through", "popen", "oslo")]
+
+
 def measure_output(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Run the children one after the other and keep what they wrote until it is checked."""
     payload = source(parameters)
     arguments = command(parameters, str(payload.path))
     repeat = children(parameters)
     text, both = is_text(parameters), fills_both(parameters)
-    read = {"popen": _popen, "oslo": _oslo}[choice(parameters, "through", "popen", "oslo")]
+    read = through(parameters)
     outputs = []
     with measure() as measured:
         for _ in range(repeat):

@@ -64,7 +64,8 @@ def _buffering(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {"bufsize": parameters["bufsize"]} if "bufsize" in parameters else {}
 
 
-def _read(payload: Payload, parameters: Mapping[str, Any], take: Callable[[Iterable[Any]], None]) -> None:
+def read(payload: Payload, parameters: Mapping[str, Any], take: Callable[[Iterable[Any]], object]) -> None:
+    """Have ``take`` take the pieces of what a child writes, the payload."""
     import subprocess
 
     style = parameters["style"]
@@ -85,19 +86,20 @@ def measure_read(parameters: Mapping[str, Any]) -> dict[str, Any]:
     payload = warmed((text_payload if lines else random_payload)(size_of(parameters)))
     counts: list[int] = []
     with measure() as measured:
-        _read(payload, parameters, lambda found: counts.append(sum(map(len, found))))
+        read(payload, parameters, lambda found: counts.append(sum(map(len, found))))
     hasher = hashlib.sha256()
 
     def check(found: Iterable[Any]) -> None:
         for piece in found:
             hasher.update(piece.encode() if isinstance(piece, str) else piece)
 
-    _read(payload, parameters, check)
+    read(payload, parameters, check)
     characters = len(payload.path.read_text("utf-8")) if parameters["style"] == "text_lines" else payload.size
     return measured.result(bytes=payload.size, verified=counts == [characters] and hasher.hexdigest() == payload.sha256)
 
 
-def _write(arguments: list[str], parts: list[memoryview | bytes], options: Mapping[str, Any]) -> bytes:
+def write(arguments: list[str], parts: list[memoryview | bytes], options: Mapping[str, Any]) -> bytes:
+    """Write the parts to a child; returns what it says."""
     import subprocess
 
     pipe = subprocess.PIPE
@@ -115,8 +117,8 @@ def measure_write(parameters: Mapping[str, Any]) -> dict[str, Any]:
     parts: list[memoryview | bytes] = [data[start : start + n] for start in range(0, len(data), n)]
     options = _buffering(parameters)
     with measure() as measured:
-        said = _write(discard_command(), parts, options)
-    checked = _write(["sha256sum"], parts, options)
+        said = write(discard_command(), parts, options)
+    checked = write(["sha256sum"], parts, options)
     verified = discarded(said) == payload.size and checked.decode().split()[0] == payload.sha256
     return measured.result(bytes=payload.size, verified=verified)
 

@@ -40,6 +40,7 @@ import contextlib
 import hashlib
 import itertools
 import os
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -78,7 +79,8 @@ def digests(payload: Payload) -> Digests:
             while piece := file.read(MIB):
                 for hasher in hashers:
                     hasher.update(piece)
-        partial = path.with_name(f"{path.name}.{os.getpid()}")
+        # Threads of a server may come at the same time.
+        partial = path.with_name(f"{path.name}.{threading.get_native_id()}")
         partial.write_text(" ".join([payload.sha256, *(hasher.hexdigest() for hasher in hashers)]))
         os.replace(partial, path)
     of, *known = path.read_text().split()

@@ -1,0 +1,184 @@
+"""Pairs of a stock run and one with fastio, cell by cell, until it is clear whether fastio is slower.
+
+A cell is a size, so many calls at a time, and so many other processes that compute. The two sides are processes that go
+on from cell to cell. What is timed is a batch of calls, as many on both sides. The batches of a pair follow each other,
+and who is first alternates, so both have the same weather. A cell ends when its interval is at 1 or above, or is too
+narrow for more than a percent of loss, or when its time is over.
+
+Two processes of the same program may differ for their whole life, by where their memory is for example. So a cell that
+looks slower is measured again, in new processes and for twice the time. It is slower only if it is so both times.
+"""
+
+import contextlib
+import itertools
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
+
+from benchmarks.harness import neighbours
+from benchmarks.harness.modes import KIB
+from benchmarks.harness.statistics import LEAST_PAIRS, Interval, paired_ratio
+
+#: Sizes of small data.
+SMALL = (KIB, 64 * KIB)
+#: Of large data, each of many calls at a time has this part.
+SHARE = 16
+#: Seconds that a batch takes at least, and the most calls in it.
+BATCH, MOST_CALLS = 0.03, 500
+#: Pairs of a cell at the most.
+MOST_PAIRS = 60
+#: The ends of an interval that says that nothing worth mention is lost.
+NARROW = 0.99
+#: The figures of a record have so many digits.
+DIGITS = 4
+
+SLOWER, NOT_SLOWER, UNDECIDED = "slower", "not slower", "too few pairs"
+
+
+class Cell(NamedTuple):
+    """What is asked for at a time.
+
+    :param size: bytes of each call's data
+    :param large: whether it is large data
+    """
+
+    size: int
+    at_once: int
+    busy: int
+    large: bool
+
+
+class Side(Protocol):
+    """One of the two processes."""
+
+    def batch(self, size: int, at_once: int, calls: int) -> float:
+        """Seconds of so many calls by each of so many at once."""
+
+    def check(self, size: int, at_once: int) -> bool:
+        """Whether the bytes are right, of one call by each."""
+
+
+#: The sides, ``stock`` and ``fastio``.
+Sides = Mapping[str, Side]
+
+
+def cells(parameters: Mapping[str, Any]) -> list[Cell]:
+    """Those that there are; all of an idle machine first."""
+    found = []
+    busy = [0, parameters["busy"]] if parameters["busy"] else [0]
+    for beside, at_once in itertools.product(busy, (1, parameters["many"])):
+        for size in SMALL:
+            found.append(Cell(size, at_once, beside, False))
+        found.append(Cell(large(parameters["size"], at_once), at_once, beside, True))
+    return found
+
+
+def large(size: int, at_once: int) -> int:
+    """Bytes of each call's large data."""
+    return size if at_once == 1 else max(1, size // SHARE)
+
+
+def sizes(parameters: Mapping[str, Any]) -> list[int]:
+    """The sizes of all cells."""
+    return sorted({cell.size for cell in cells(parameters)})
+
+
+class Budget(NamedTuple):
+    """How long a cell is measured.
+
+    :param seconds: for its pairs
+    :param least: pairs, whatever the time
+    """
+
+    seconds: float
+    least: int
+
+
+def measure(
+    start: Callable[[], AbstractContextManager[Sides]], wanted: Sequence[Cell], budget: Budget
+) -> tuple[list[dict[str, Any]], bool]:
+    """Measure the cells; returns their records, and whether all bytes were right.
+
+    :param start: starts new sides
+    """
+    with start() as sides:
+        records, right = _measured(sides, wanted, budget)
+    doubtful = [(cell, record) for cell, record in zip(wanted, records, strict=True) if verdict(record) == SLOWER]
+    if doubtful:
+        longer = budget._replace(seconds=2 * budget.seconds)
+        with start() as sides:
+            again, right_again = _measured(sides, [cell for cell, _ in doubtful], longer)
+        for (_, record), other in zip(doubtful, again, strict=True):
+            record["again"] = [{name: other[name] for name in ("calls", *sides)}]
+        right &= right_again
+    return records, right
+
+
+def _measured(sides: Sides, wanted: Sequence[Cell], budget: Budget) -> tuple[list[dict[str, Any]], bool]:
+    records, right = [], True
+    for busy, some in itertools.groupby(wanted, lambda cell: cell.busy):
+        with neighbours.busy(busy) if busy else contextlib.nullcontext():
+            for cell in some:
+                right &= all(side.check(cell.size, cell.at_once) for side in sides.values())
+                records.append(_cell(sides, cell, budget))
+    return records, right
+
+
+def _cell(sides: Sides, cell: Cell, budget: Budget) -> dict[str, Any]:
+    calls = _calls(sides, cell)
+    found: dict[str, list[float]] = {name: [] for name in sides}
+    begun = time.monotonic()
+    for order in itertools.islice(itertools.cycle((list(sides), list(sides)[::-1])), max(MOST_PAIRS, budget.least)):
+        for name in order:
+            found[name].append(_rounded(sides[name].batch(cell.size, cell.at_once, calls)))
+        if len(found["stock"]) >= budget.least and (
+            time.monotonic() - begun >= budget.seconds or _decided(paired_ratio(found["stock"], found["fastio"]))
+        ):
+            break
+    return {**cell._asdict(), "calls": calls, **found}
+
+
+def _calls(sides: Sides, cell: Cell) -> int:
+    """How many a batch has."""
+    longest = 0.0
+    # The first warms up.
+    for _ in range(2):
+        longest = max(side.batch(cell.size, cell.at_once, 1) for side in sides.values())
+        if longest >= BATCH:
+            return 1
+    return min(MOST_CALLS, round(BATCH / longest) if longest else MOST_CALLS)
+
+
+def _rounded(seconds: float) -> float:
+    return float(f"{seconds:.{DIGITS}g}")
+
+
+def _decided(interval: Interval) -> bool:
+    return interval.low >= 1 or (interval.low >= NARROW and interval.high >= 1)
+
+
+def interval(record: Mapping[str, Any]) -> Interval:
+    """How many times faster than stock fastio is, of all pairs of a record."""
+    stock, fast = ([each for part in _parts(record) for each in part[name]] for name in ("stock", "fastio"))
+    return paired_ratio(stock, fast)
+
+
+def verdict(record: Mapping[str, Any]) -> str:
+    """Whether fastio is slower: the intervals of all its parts are below 1."""
+    if any(len(part["stock"]) < LEAST_PAIRS for part in _parts(record)):
+        return UNDECIDED
+    below = [paired_ratio(part["stock"], part["fastio"]).high < 1 for part in _parts(record)]
+    return SLOWER if all(below) and interval(record).high < 1 else NOT_SLOWER
+
+
+def _parts(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """What was measured by the same processes."""
+    yield record
+    yield from record.get("again", [])
+
+
+def together(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Records of the same cell, of several runs, as one."""
+    first, *others = records
+    return {**first, "again": [*list(_parts(first))[1:], *(part for other in others for part in _parts(other))]}

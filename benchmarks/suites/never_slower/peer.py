@@ -1,0 +1,158 @@
+"""One of the two processes of a pair: it makes an operation ready once, and then does batches of calls when asked.
+
+``python -m benchmarks.suites.never_slower.peer JSON`` has ``operation``, ``green`` and ``fast``, and what the operation
+needs. Each line of its standard input is a question, and it writes a line for each answer, the first when it is ready.
+"""
+
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from benchmarks.harness.modes import Mode
+from benchmarks.harness.worker import random_payload
+
+
+class Peer:
+    """Such a process.
+
+    :param told: see the module
+    :param prefix: what runs the command
+    """
+
+    def __init__(self, told: Mapping[str, Any], prefix: Callable[[list[str]], list[str]] = list) -> None:
+        import subprocess
+
+        command = prefix([sys.executable, "-m", __name__, json.dumps(told)])
+        self._name = f"{told['operation']} {'with fastio' if told.get('fast') else 'stock'}"
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+        )  # fmt: skip
+
+    def __enter__(self) -> "Peer":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exc_info: object) -> None:
+        if kind is not None:
+            self._process.kill()
+        self._process.communicate()
+        if kind is None and self._process.returncode:
+            raise RuntimeError(f"{self._name}: exit status {self._process.returncode}")
+
+    def ready(self) -> dict[str, Any]:
+        """Wait until it is; returns what it says of itself."""
+        return self._answer()
+
+    def batch(self, size: int, at_once: int, calls: int) -> float:
+        return self._ask(size=size, at_once=at_once, calls=calls)["seconds"]
+
+    def check(self, size: int, at_once: int) -> bool:
+        return self._ask(size=size, at_once=at_once, calls=0)["verified"]
+
+    def _ask(self, **asked: int) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(asked) + "\n")
+            self._process.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self._name}: it ended without an answer; its errors are above")
+        return json.loads(line)
+
+
+class Crowd:
+    """Those who call: this thread alone, or so many at once, which are greenlets or threads."""
+
+    def __init__(self, green: bool) -> None:
+        self._green = green
+        self._pools: dict[int, Any] = {}
+
+    def each(self, call: Callable[[], Any], at_once: int) -> list[Any]:
+        """What the call returns to each of them."""
+        if at_once == 1:
+            return [call()]
+        if at_once not in self._pools:
+            self._pools[at_once] = self._pool(at_once)
+        return list(self._pools[at_once](call, at_once))
+
+    def _pool(self, at_once: int) -> Callable[[Callable[[], Any], int], Iterable[Any]]:
+        if self._green:
+            import eventlet
+
+            pool = eventlet.GreenPool(at_once)
+
+            def greenlets(call: Callable[[], Any], count: int) -> Iterable[Any]:
+                return [each.wait() for each in [pool.spawn(call) for _ in range(count)]]
+
+            return greenlets
+        from concurrent.futures import ThreadPoolExecutor
+
+        executor = ThreadPoolExecutor(at_once)
+
+        def threads(call: Callable[[], Any], count: int) -> Iterable[Any]:
+            return [each.result() for each in [executor.submit(call) for _ in range(count)]]
+
+        return threads
+
+
+def serve(work: Any, green: bool, questions: Iterable[str], answer: Callable[[dict[str, Any]], None]) -> None:
+    """Answer the questions."""
+    crowd = Crowd(green)
+    for question in questions:
+        asked = json.loads(question)
+        answer(_answered(work, crowd, asked["size"], asked["at_once"], asked["calls"]))
+
+
+def _answered(work: Any, crowd: Crowd, size: int, at_once: int, calls: int) -> dict[str, Any]:
+    work.before(size, at_once * max(1, calls))
+    try:
+        if not calls:
+            known = random_payload(size).sha256
+            return {"verified": set(crowd.each(lambda: work.sha256(size), at_once)) == {known}}
+        start = time.perf_counter()
+        moved = sum(crowd.each(lambda: sum([work.once(size) for _ in range(calls)]), at_once))
+        seconds = time.perf_counter() - start
+    finally:
+        work.after()
+    if moved != size * at_once * calls:
+        raise RuntimeError(f"{moved} bytes came of {size * at_once * calls}")
+    return {"seconds": seconds}
+
+
+def main(arguments: Sequence[str]) -> None:
+    from benchmarks.suites.never_slower.operations import OPERATIONS
+
+    # Whatever a library prints is no answer.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+    def answer(said: dict[str, Any]) -> None:
+        answers.write(json.dumps(said) + "\n")
+        answers.flush()
+
+    told = json.loads(arguments[0])
+    mode = Mode(green=told["green"], fast=told["fast"])
+    with OPERATIONS[told["operation"]](mode, told) as work:
+        answer(_status(mode))
+        serve(work, mode.green and not work.threads, sys.stdin, answer)
+
+
+def _status(mode: Mode) -> dict[str, Any]:
+    """fastio's, if it is there."""
+    if not mode.fast or "fastio" not in sys.modules:
+        return {}
+    import fastio
+    from benchmarks.harness.worker import recorded
+
+    return {"fastio": recorded(fastio.status().to_dict())}
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

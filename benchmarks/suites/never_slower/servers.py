@@ -1,0 +1,142 @@
+"""The servers that this suite has of its own: a plain one that clients use, and eventlet's WSGI server.
+
+``python -m benchmarks.suites.never_slower.servers NAME GREEN FAST KIND`` prints its port, and serves until its standard
+input ends. A payload has its size for a name.
+"""
+
+import contextlib
+import functools
+import hashlib
+import http.server
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from benchmarks.harness import modes
+from benchmarks.harness.modes import MIB, Mode
+from benchmarks.harness.worker import random_payload
+from benchmarks.suites.stores.workload import MULTIHASH, digests
+
+
+@contextlib.contextmanager
+def running(name: str, mode: Mode, kind: str = "") -> Iterator[int]:
+    """Run one; yields its port.
+
+    :raises RuntimeError: if it does not start
+    """
+    command = [sys.executable, "-m", __name__, name, str(int(mode.green)), str(int(mode.fast)), kind]
+    # It ends once it has no standard input any more, however this process ended.
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            line = process.stdout.readline()
+            if not line:
+                raise RuntimeError(f"the server {name} did not start; its errors are above")
+            yield int(line)
+        finally:
+            process.stdin.close()
+
+
+class Plain(http.server.BaseHTTPRequestHandler):
+    """Images by the paths of glance's API, and uploads that are counted or hashed."""
+
+    protocol_version = "HTTP/1.1"
+    # The end of an answer does not wait for more.
+    disable_nagle_algorithm = True
+
+    def do_GET(self) -> None:
+        parts = self.path.strip("/").split("/")
+        size = next(int(part) for part in parts if part.isdecimal())
+        if parts[-1] != "file":
+            self._say(_about(size), "application/json")
+            return
+        self._head(size, "application/octet-stream")
+        with open(random_payload(size).path, "rb") as file:
+            self.connection.sendfile(file)
+
+    def do_PUT(self) -> None:
+        hasher, count = hashlib.sha256(), 0
+        hashed = self.path.endswith("hash")
+        left = int(self.headers["Content-Length"])
+        buffer = memoryview(bytearray(min(MIB, max(1, left))))
+        while left and (received := self.rfile.readinto(buffer[:left])):  # type: ignore[attr-defined]
+            left -= received
+            count += received
+            if hashed:
+                hasher.update(buffer[:received])
+        self._say((hasher.hexdigest() if hashed else str(count)).encode(), "text/plain")
+
+    def _say(self, said: bytes, kind: str) -> None:
+        self._head(len(said), kind, said.decode() if kind == "text/plain" else "")
+        self.wfile.write(said)
+
+    def _head(self, size: int, kind: str, tag: str = "") -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(size))
+        if tag:
+            self.send_header("ETag", tag)
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@functools.cache
+def _about(size: int) -> bytes:
+    """What glance says of an image."""
+    known = digests(random_payload(size))
+    about = {"id": str(size), "size": size, "status": "active", "checksum": known.checksum}
+    return json.dumps({**about, "os_hash_algo": MULTIHASH, "os_hash_value": known.multihash}).encode()
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    #: As many as come at a time.
+    request_queue_size = 128
+
+
+def plain(mode: Mode, kind: str) -> None:
+    server = _Server(("127.0.0.1", 0), Plain)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print(server.server_address[1], flush=True)
+    os.read(0, 1)
+
+
+def wsgi(mode: Mode, kind: str) -> None:
+    """eventlet's, in chunks of 1 MiB."""
+    modes.enter(mode, {})
+    import eventlet
+    from eventlet import hubs, wsgi
+
+    if mode.fast:
+        modes.require("green_sendall", "green_wsgi_chunked")
+
+    @functools.cache
+    def body(size: int) -> list[bytes]:
+        data = random_payload(size).path.read_bytes()
+        return [data[start : start + MIB] for start in range(0, size, MIB)]
+
+    def application(environ: Any, start_response: Any) -> list[bytes]:
+        size = int(environ["PATH_INFO"].strip("/"))
+        headers = [("Content-Type", "application/octet-stream")]
+        start_response("200 OK", headers + [("Content-Length", str(size))] * (kind == "length"))
+        # A list of one would get a length from the server.
+        return body(size) if kind == "length" else iter(body(size))  # type: ignore[return-value]
+
+    listener = eventlet.listen(("127.0.0.1", 0), backlog=128)
+    eventlet.spawn(wsgi.server, listener, application, log_output=False)
+    print(listener.getsockname()[1], flush=True)
+    hubs.trampoline(0, read=True)
+
+
+def main(arguments: Sequence[str]) -> None:
+    name, green, fast, kind = arguments
+    {"plain": plain, "wsgi": wsgi}[name](Mode(green=bool(int(green)), fast=bool(int(fast))), kind)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,154 @@
+"""An operation, stock and with fastio, pair by pair (:mod:`benchmarks.suites.never_slower.pairs`).
+
+The processes of a pair are made ready once, and so are the servers that they use: the backend of the case, a plain
+server of this suite for clients, or, over a link, two glance-api on one machine of a network of namespaces, whose
+clients are on another one.
+
+Parameters:
+
+``operation``, ``mode``
+    one of :data:`benchmarks.suites.never_slower.operations.OPERATIONS`; ``"native"`` or ``"eventlet"``
+``size``
+    bytes of large data; each of many calls at a time has the 16th part of it
+``many``
+    calls at a time, where it is not one
+``busy``
+    processes that compute beside in half of the cells; 0: there is no such half
+``seconds``, ``least``
+    for the pairs of a cell that is not decided earlier, and the fewest pairs
+``link``, ``release``, ``server``
+    the rate of a link such as ``"1Gbit"``, the glance-api that serves over it, and the parameters of its backend
+
+Results: ``pairs``, for each cell the seconds of each batch, stock and with fastio; ``cells``, and how many of them are
+``slower`` and ``faster`` with fastio; ``lowest``, the lowest ratio of all cells.
+"""
+
+import contextlib
+import functools
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from benchmarks.backends import backend
+from benchmarks.backends.network import CLIENT, SERVER, Network
+from benchmarks.harness.modes import MODES, choice, warmed
+from benchmarks.harness.worker import memory_directory, random_payload, running, surroundings
+from benchmarks.suites.glance import workload as glance
+from benchmarks.suites.never_slower import pairs, servers
+from benchmarks.suites.never_slower.peer import Peer
+from benchmarks.suites.stores import workload as stores
+
+#: Of a pair: its name, and what the process is told.
+SIDES = {"stock": False, "fastio": True}
+#: Operations whose server is the plain one of this suite.
+PLAIN = (
+    "upload-file", "upload-memory", "swiftclient-put", "glanceclient", "openstacksdk-image", "openstacksdk-object",
+    "openstackclient",
+)  # fmt: skip
+
+
+def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """All cells of an operation."""
+    choice(parameters, "mode", "native", "eventlet")
+    for size in pairs.sizes(parameters):
+        warmed(random_payload(size))
+    begun = time.perf_counter()
+    said: dict[str, Any] = {}
+    with _around(parameters) as start:
+        budget = pairs.Budget(parameters["seconds"], parameters["least"])
+        found, verified = pairs.measure(functools.partial(start, said), pairs.cells(parameters), budget)
+    intervals = [pairs.interval(record) for record in found]
+    return {
+        **said,
+        "seconds": time.perf_counter() - begun,
+        "verified": verified,
+        "cells": len(found),
+        "slower": sum(pairs.verdict(record) == pairs.SLOWER for record in found),
+        "faster": sum(each.low > 1 for each in intervals),
+        "lowest": min(each.ratio for each in intervals),
+        "pairs": found,
+    }
+
+
+@contextlib.contextmanager
+def _around(parameters: Mapping[str, Any]) -> Iterator[Any]:
+    """The servers of an operation; yields what starts the two sides, which is given a place for what they say."""
+    operation = parameters["operation"]
+    with contextlib.ExitStack() as stack:
+        if parameters.get("link"):
+            yield stack.enter_context(_over_a_link(parameters))
+            return
+        told: dict[str, dict[str, Any]] = {name: {} for name in SIDES}
+        if operation in PLAIN:
+            port = stack.enter_context(servers.running("plain", MODES["native-stock"]))
+            for each in told.values():
+                each.update(url=f"http://127.0.0.1:{port}", size=parameters["many"] * parameters["size"])
+        elif operation == "store-get":
+            for each in told.values():
+                each["images"] = surroundings()["prepared"]["images"]
+        elif operation.startswith("glance-"):
+            for name, each in told.items():
+                known_by = "fastio" if SIDES[name] else ""
+                each["access"] = running(known_by or None)["access"]
+                each["places"] = surroundings()["prepared"]["places"].get(known_by)
+        yield functools.partial(_sides, parameters, told)
+
+
+@contextlib.contextmanager
+def _sides(
+    parameters: Mapping[str, Any], told: Mapping[str, Mapping[str, Any]], said: dict[str, Any], prefix: Any = list
+) -> Iterator[pairs.Sides]:
+    """The two processes, ready."""
+    with contextlib.ExitStack() as stack:
+        green = parameters["mode"] == "eventlet"
+        made = {
+            name: stack.enter_context(
+                Peer({"operation": parameters["operation"], "green": green, "fast": fast, **told[name]}, prefix)
+            )
+            for name, fast in SIDES.items()
+        }
+        for each in made.values():
+            said.update(each.ready())
+        yield made
+
+
+@contextlib.contextmanager
+def _over_a_link(parameters: Mapping[str, Any]) -> Iterator[Any]:
+    """The same of two glance-api on one machine of a network, where the pair is on another one."""
+    network = Network(rate=parameters["link"])
+    release = backend(parameters["release"])
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(network)
+        address = network.address(SERVER)
+        told: dict[str, dict[str, Any]] = {}
+        with network.inside(SERVER):
+            for name, fast in SIDES.items():
+                own = {**parameters["server"], "host": address, "fastio": "on" if fast else "off"}
+                access = stack.enter_context(release(memory_directory(parameters["size"]), **own)).access()
+                told[name] = {"places": given_images(access, parameters)}
+        yield functools.partial(_sides, parameters, told, prefix=functools.partial(network.command, CLIENT.format(1)))
+
+
+def given_images(access: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, str]:
+    """Give a glance-api an image of each size; returns where their data are."""
+    service, places = glance.Glance(access), {}
+    for size in pairs.sizes(parameters):
+        payload = random_payload(size)
+        places[str(size)] = service.place(glance.given(service, payload, stores.digests(payload).multihash))
+    return places
+
+
+def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Put an image of each size where it is read: into the store, or into each glance-api."""
+    told, operation = surroundings(), parameters["operation"]
+    if operation == "store-get":
+        with stores.opened_store(MODES["native-stock"], {}) as store:
+            sizes = pairs.sizes(parameters)
+            return {"images": {size: store.place(random_payload(size).path.read_bytes()) for size in sizes}}
+    if operation == "glance-download":
+        servers_ = {name: running(name or None, told)["access"] for name in ("", "fastio")}
+        return {"places": {name: given_images(access, parameters) for name, access in servers_.items()}}
+    return {"places": {}}
+
+
+VARIANTS = {"pairs": run, "prepare": prepare}

@@ -1,0 +1,346 @@
+"""The suite that looks for losses: when a cell is decided, what its table says, and small runs of its operations."""
+
+import contextlib
+import io
+import itertools
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("psutil", reason="suites need the extra 'bench'")
+pytest.importorskip("scipy", reason="tables need the extra 'bench'")
+pytest.importorskip("rich", reason="tables need the extra 'bench'")
+
+from benchmarks.harness import results, worker
+from benchmarks.harness.engine import Options
+from benchmarks.harness.statistics import Interval, paired_ratio
+from benchmarks.suites.never_slower import bench_never_slower, operations, pairs, peer, tables
+from benchmarks.suites.never_slower.pairs import Budget, Cell
+from tests.benchmarks import samples
+from tests.benchmarks.running import measured
+from tests.conftest import needs_eventlet, needs_oslo, with_services
+
+pytestmark = with_services
+
+KIB, MIB = 1 << 10, 1 << 20
+CASES = {case.name: case for case in bench_never_slower.CASES}
+SERVICES = [name for name in CASES if name.startswith("glance-3")]
+PARAMETERS = {"size": 64 * MIB, "busy": 2, "many": 20}
+ONE = [Cell(KIB, 1, 0, False)]
+#: So long that only what the figures say ends a cell.
+EVER = 1e9
+
+
+# --- the intervals
+
+
+@pytest.mark.parametrize(
+    ("count", "low", "high"),
+    [(1, 1, 1), (5, 1, 5), (6, 1, 6), (8, 1, 8), (9, 2, 8), (12, 3, 10), (20, 6, 15), (60, 22, 39)],
+)
+def test_the_interval_is_that_of_the_binomial_distribution(count: int, low: int, high: int) -> None:
+    """Tables of the confidence interval of a median have these ranks."""
+    ratios = [float(each) for each in range(1, count + 1)]
+    found = paired_ratio(ratios[::-1], [1.0] * count)
+    assert found == Interval((count + 1) / 2, low, high)
+
+
+def test_pairs_are_pairs() -> None:
+    with pytest.raises(ValueError, match="no pair"):
+        paired_ratio([], [])
+    with pytest.raises(ValueError, match="zip"):
+        paired_ratio([1.0, 2.0], [1.0])
+
+
+# --- what is measured
+
+
+def test_every_cell_of_the_requirement_is_there() -> None:
+    found = pairs.cells(PARAMETERS)
+    assert {cell[:3] for cell in found} == {
+        *itertools.product((KIB, 64 * KIB), (1, 20), (0, 2)), (64 * MIB, 1, 0), (64 * MIB, 1, 2),
+        (4 * MIB, 20, 0), (4 * MIB, 20, 2),
+    }  # fmt: skip
+    assert [cell.busy for cell in found] == [0] * 6 + [2] * 6, "the others would come and go"
+    assert [cell.large for cell in found] == [cell.size > MIB for cell in found]
+    assert pairs.sizes(PARAMETERS) == [KIB, 64 * KIB, 4 * MIB, 64 * MIB]
+    assert len(pairs.cells({**PARAMETERS, "busy": 0})) == 6
+
+
+def test_every_operation_is_measured_and_named() -> None:
+    assert {case.parameters["operation"] for case in CASES.values()} == set(operations.OPERATIONS)
+    for name, case in CASES.items():
+        assert name.endswith(("-native", "-eventlet")) or name.startswith("glance-3")
+        assert case.long == (name not in bench_never_slower.SHORT)
+    assert set(bench_never_slower.SHORT) <= set(CASES)
+    for driver in bench_never_slower.STORES:
+        assert {f"{driver}-get-native", f"{driver}-get-eventlet"} <= set(CASES)
+
+
+class Fake:
+    """A side whose calls take these times, one batch after the other; the last one for ever."""
+
+    def __init__(self, log: list[str], name: str, times: Sequence[float], right: bool = True) -> None:
+        self._log, self._name, self._right = log, name, right
+        self._times = itertools.chain(times, itertools.repeat(times[-1]))
+
+    def batch(self, size: int, at_once: int, calls: int) -> float:
+        self._log.append(self._name)
+        return next(self._times) * calls
+
+    def check(self, size: int, at_once: int) -> bool:
+        return self._right
+
+
+class Fakes:
+    """Starts sides: ``fastio`` of each start has the next of these times, ``stock`` always takes a second."""
+
+    def __init__(self, *fastio: Sequence[float], right: bool = True) -> None:
+        self.log: list[str] = []
+        self._left = list(fastio)
+        self._right = right
+
+    @contextlib.contextmanager
+    def __call__(self) -> Iterator[pairs.Sides]:
+        self.log.append("start")
+        fast = self._left.pop(0)
+        yield {"stock": Fake(self.log, "stock", [1.0]), "fastio": Fake(self.log, "fastio", fast, self._right)}
+
+
+def record(fakes: Fakes, seconds: float = EVER, least: int = 6) -> dict[str, Any]:
+    ((found,), right) = pairs.measure(fakes, ONE, Budget(seconds, least))
+    assert right
+    return found
+
+
+def test_what_is_faster_is_decided_by_few_pairs() -> None:
+    fakes = Fakes([1.0, 0.5])
+    found = record(fakes)
+    # The first of each is not measured.
+    assert found == {
+        "size": KIB, "at_once": 1, "busy": 0, "large": False, "calls": 1,
+        "stock": [1.0] * 6, "fastio": [0.5] * 6,
+    }  # fmt: skip
+    assert pairs.verdict(found) == pairs.NOT_SLOWER
+    assert pairs.interval(found) == Interval(2, 2, 2)
+
+
+def test_who_is_first_alternates() -> None:
+    fakes = Fakes([0.5])
+    record(fakes)
+    assert fakes.log[3:9] == ["stock", "fastio", "fastio", "stock", "stock", "fastio"]
+
+
+def test_what_is_slower_is_measured_again_by_new_processes() -> None:
+    fakes = Fakes([2.0], [4.0])
+    found = record(fakes, seconds=0)
+    assert fakes.log.count("start") == 2
+    assert found["again"] == [{"calls": 1, "stock": [1.0] * 6, "fastio": [4.0] * 6}]
+    assert pairs.verdict(found) == pairs.SLOWER
+    assert pairs.interval(found) == Interval(0.375, 0.25, 0.5)
+
+
+def test_what_is_slower_once_only_is_chance() -> None:
+    found = record(Fakes([2.0], [1.0]), seconds=0)
+    assert pairs.interval(found).ratio == 0.75
+    assert pairs.verdict(found) == pairs.NOT_SLOWER
+
+
+def test_what_is_undecided_goes_on_up_to_the_most_pairs() -> None:
+    found = record(Fakes(list(itertools.islice(itertools.cycle([0.5, 2.0]), 200))))
+    assert len(found["stock"]) == len(found["fastio"]) == pairs.MOST_PAIRS
+    assert pairs.verdict(found) == pairs.NOT_SLOWER and pairs.interval(found).low == 0.5
+
+
+def test_a_loss_of_less_than_a_percent_decides_a_cell() -> None:
+    found = record(Fakes(list(itertools.islice(itertools.cycle([1.005, 0.999]), 200))))
+    assert len(found["stock"]) == 6
+
+
+def test_too_few_pairs_tell_nothing() -> None:
+    fakes = Fakes([2.0])
+    found = record(fakes, seconds=0, least=1)
+    assert len(found["stock"]) == 1 and "again" not in found
+    assert pairs.verdict(found) == pairs.UNDECIDED
+
+
+def test_short_calls_come_in_batches() -> None:
+    found = record(Fakes([0.001]))
+    assert found["calls"] == 1, "of the slower side"
+
+    class Short(Fakes):
+        @contextlib.contextmanager
+        def __call__(self) -> Iterator[pairs.Sides]:
+            yield {name: Fake([], name, [0.0001]) for name in ("stock", "fastio")}
+
+    assert record(Short())["calls"] == 300
+
+
+def test_wrong_bytes_are_told() -> None:
+    _, right = pairs.measure(Fakes([0.5], right=False), ONE, Budget(0, 6))
+    assert not right
+
+
+# --- a process of a pair
+
+
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [("", ""), ("missing", "99 bytes came of 100"), ("hash", "")],
+    ids=["right", "missing", "hash"],
+)
+def test_a_process_checks_the_bytes(wrong: str, message: str) -> None:
+    class Sleeping(operations.Work):
+        def once(self, size: int) -> int:
+            return size - (wrong == "missing")
+
+        def sha256(self, size: int) -> str:
+            return "other" if wrong == "hash" else worker.random_payload(size).sha256
+
+    asked = [{"size": 100, "at_once": 1, "calls": 0}, {"size": 100, "at_once": 1, "calls": 1}]
+    said: list[dict[str, Any]] = []
+    with pytest.raises(RuntimeError, match=message) if message else contextlib.nullcontext():
+        peer.serve(Sleeping(), False, io.StringIO("".join(json.dumps(each) + "\n" for each in asked)), said.append)
+    assert said[0] == {"verified": wrong != "hash"}
+    assert message or said[1]["seconds"] >= 0
+
+
+@pytest.mark.parametrize("green", [False, pytest.param(True, marks=needs_eventlet)])
+def test_so_many_call_at_once(green: bool, run_python: Callable[..., Any]) -> None:
+    run_python(
+        """
+        import sys
+
+        if sys.argv[1] == "True":
+            import eventlet
+
+            eventlet.monkey_patch()
+        import threading
+
+        from benchmarks.suites.never_slower.peer import Crowd
+
+        crowd, all_of_them = Crowd(sys.argv[1] == "True"), threading.Barrier(20)
+        # Nobody passes before all are there.
+        assert sorted(crowd.each(lambda: all_of_them.wait(60), 20)) == list(range(20))
+        assert crowd.each(lambda: 7, 1) == [7]
+        """,
+        str(green),
+    )
+
+
+def test_a_process_that_ends_is_an_error() -> None:
+    told = {"operation": "nothing", "green": False, "fast": False}
+    message = "nothing stock: it ended without an answer"
+    with pytest.raises(RuntimeError, match=message), peer.Peer(told) as process:
+        process.ready()
+
+
+# --- what the table says
+
+
+def cell(stock: Sequence[float], fastio: Sequence[float], again: bool = False, **fields: Any) -> dict[str, Any]:
+    sides = {"stock": list(stock), "fastio": list(fastio)}
+    more = {"again": [{"calls": 1, **sides}]} if again else {}
+    return {"size": KIB, "at_once": 1, "busy": 0, "large": False, "calls": 1, **sides, **more, **fields}
+
+
+def result_of(**cases: Sequence[dict[str, Any]]) -> results.Result:
+    made = []
+    for name, cells in cases.items():
+        row = samples.variant([1.0], name="pairs")
+        for run in row.runs:
+            run |= {"slower": 0, "pairs": list(cells)}
+        made.append(samples.case({"pairs": row}, name=name, unit="slower", value="slower"))
+    return samples.result(*made, suite="never_slower")
+
+
+def test_losses_are_on_top_with_their_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "REASONS", {"third, large*": "it is fair to others", "*": "never asked"})
+    spread = [1.0, 1.01, 0.99, 1.02, 0.98, 1.0]
+    found = result_of(
+        first=[cell(spread, [0.5] * 6), cell(spread, spread[::-1], at_once=20)],
+        second=[cell(spread, [1.25] * 6, True, busy=2)],
+        third=[cell(spread, [2.0] * 6, True, size=MIB, large=True), cell([1.0], [2.0], busy=2)],
+    )
+    slower, whole = tables.judgement(found)
+    assert [row[0] for row in slower.rows] == ["third", "second"]
+    assert slower.rows[0][1:] == [
+        "1 MiB", "1", "idle", "0.5 (0.495–0.505)", "slower by 50 % (49.5–50.5)", "it is fair to others"
+    ]  # fmt: skip
+    assert slower.rows[1][3] == "busy" and slower.rows[1][5] == "slower by 20 % (19.2–20.8)"
+    assert [row[:2] for row in whole.rows] == [
+        ["third", "large"], ["second", "1 KiB"], ["third", "1 KiB"], ["first", "1 KiB"]
+    ]  # fmt: skip
+    assert whole.head == ["", "data", "1 at a time, idle", "20 at a time, idle", "1 at a time, busy", "verdict"]
+    assert whole.rows[3] == ["first", "1 KiB", "2 (1.96–2.04)", "1 (0.97–1.03)", "–", "not slower"]
+    assert whole.notes == [
+        "of 5 cells 2 are not slower, of which 1 are faster; 2 are slower; 1 have too few pairs",
+        "large data: 1 MiB a call",
+    ]
+
+
+def test_several_runs_count_together() -> None:
+    """And what is slower in one of them only is not."""
+    found = result_of(first=[cell([1.0] * 6, [2.0] * 6, True)])
+    row = found.cases[0].variants["pairs"]
+    row.runs.append({**row.runs[-1], "pairs": [cell([1.0] * 6, [0.5] * 6)]})
+    (compared,) = tables.compared(found)
+    assert compared.times.ratio == 0.5 and compared.verdict == pairs.NOT_SLOWER
+    row.runs[-1]["pairs"] = [cell([1.0] * 6, [4.0] * 6)]
+    (compared,) = tables.compared(found)
+    assert compared.verdict == pairs.SLOWER and len(compared.record["again"]) == 2
+
+
+def test_what_has_no_reason_says_nothing() -> None:
+    slower, _ = tables.judgement(result_of(first=[cell([1.0] * 6, [2.0] * 6, True)]))
+    assert slower.rows[0][-1] == "–"
+
+
+def test_what_could_not_be_measured_is_said() -> None:
+    found = result_of(first=[cell([1.0] * 6, [0.5] * 6)], second=[])
+    row = found.cases[1].variants["pairs"]
+    row.runs, row.skipped = [], "it is not installed"
+    slower, whole = tables.judgement(found)
+    assert not slower.rows
+    assert whole.notes[-1] == "second: not measured: it is not installed"
+
+
+# --- small runs
+
+
+def quick(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    missing = case.why_not() or "".join(variant.skip for variant in case.all_variants())
+    if missing:
+        pytest.skip(missing)
+    (run,) = measured(case, Options(quick=True)).variants["pairs"].runs
+    assert run["verified"] and run["cells"] == 6
+    assert [len(each["stock"]) for each in run["pairs"]] == [1] * 6
+    assert {each["at_once"] for each in run["pairs"]} == {1, 3}
+
+
+@needs_eventlet
+@needs_oslo
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize("name", ["child-output-eventlet", "wsgi-chunked-eventlet"])
+def test_a_smoke_run(name: str, tmp_path: Path) -> None:
+    quick(name, tmp_path)
+
+
+@needs_eventlet
+@needs_oslo
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize("name", [name for name in CASES if name not in SERVICES])
+def test_every_operation(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("glance_store", reason="takes minutes: tox -e never-slower runs it")
+    quick(name, tmp_path)
+
+
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_service(name: str, tmp_path: Path) -> None:
+    quick(name, tmp_path)
