@@ -20,6 +20,7 @@ from typing import Any
 import fastio
 from benchmarks.harness import compare, machine, results, statistics
 from benchmarks.harness.engine import ROOT
+from benchmarks.harness.goals import MET, NOT_MET
 from benchmarks.harness.results import CaseResult, Result, ResultError, VariantResult
 from benchmarks.tools.upstream.__main__ import count
 from benchmarks.tools.upstream.sources import Unavailable
@@ -218,7 +219,7 @@ def _line(case: CaseResult) -> list[str]:
     runs = case.variants[ROW].measured()
     alarms = sum(run["false_alarm"] for run in runs)
     seconds = case.figures(ROW)
-    met = "no" if missed(alarms, len(runs)) else "yes" if len(runs) >= RUNS else "too few runs to tell"
+    met = NOT_MET if missed(alarms, len(runs)) else MET if len(runs) >= RUNS else "too few runs to tell"
     return [
         f"{case.name} {case.parameters['release']}", str(len(runs)), str(alarms), f"{_at_most(alarms, len(runs)):.1%}",
         *(str(sum(run[name] for run in runs)) for name in COUNTED),
