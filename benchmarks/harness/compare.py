@@ -69,11 +69,14 @@ def compare(before: Result, after: Result, alpha: float = ALPHA) -> Comparison:
             continue
         for title, *_ in _pairs(first.variants, second.variants, f"case {name}: row", left_out):
             figures = first.figures(title), second.figures(title)
-            if all(figures):
-                rows.append(judge(first, title, *figures, alpha))
-            else:
-                without = [each for each, found in zip(("first", "second"), figures, strict=True) if not found]
+            without = [each for each, found in zip(("first", "second"), figures, strict=True) if not found]
+            if without:
                 left_out.append(f"case {name}: row {title}: no figures in the {' and the '.join(without)} result")
+            elif not all(map(all, figures)):
+                middles = (number(statistics.median(found)) for found in figures)
+                left_out.append(f"case {name}: row {title}: a figure is 0; the medians are {' and '.join(middles)}")
+            else:
+                rows.append(judge(first, title, *figures, alpha))
     return Comparison(differences, rows, left_out)
 
 

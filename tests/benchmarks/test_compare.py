@@ -38,6 +38,15 @@ def test_faster_slower_and_noise(unit):
     assert row(SPREAD, times(1.01), unit=unit).verdict == "noise"
 
 
+def test_a_figure_of_zero_has_no_ratio():
+    """A count, say of what is slower; here of reads."""
+    before, after = (samples.case({"stock": SPREAD}, unit="reads", value="reads") for _ in range(2))
+    for run in before.variants["stock"].runs:
+        run["reads"] = 0
+    found = compare.compare(samples.result(before), samples.result(after))
+    assert (found.rows, found.left_out) == ([], ["case cat: row stock: a figure is 0; the medians are 0 and 6400"])
+
+
 def test_three_rounds_can_not_tell():
     found = row([0.5, 0.51, 0.52], [0.1, 0.11, 0.12])
     assert found.verdict == "noise (too few rounds to tell)"
