@@ -10,7 +10,7 @@ from typing import Any
 
 from fastio import config, counters
 from fastio.concurrency import current, offload
-from fastio.concurrency.pace import Pace, share
+from fastio.concurrency.pace import SHARE, Pace, share
 from fastio.counters import Reason, Tally
 from fastio.io import libc, paced, sparse, syscalls
 
@@ -20,7 +20,7 @@ _NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 _IN_MEMORY = {"tmpfs", "ramfs", "hugetlbfs"}
 
 #: A write of this size takes about as long as handing it to a thread and coming back.
-_SMALL = 64 * 1024
+SMALL = 64 * 1024
 
 #: Where the kernel does not count pages every so many bytes are looked at: half of what it reads ahead at the least.
 _PROBED = 64 * 1024
@@ -125,7 +125,7 @@ class _File(paced.Fair):
 
     def write(self, data: Any) -> Any:
         file = self.__wrapped__
-        if len(data) <= _SMALL:
+        if len(data) <= SMALL:
             return file.write(data)
         data = data if type(data) is bytes else bytes(data)
         # What the file's own buffer has comes first.
@@ -151,18 +151,23 @@ def fetch(fileno: int, memory: InMemory, start: int, end: int) -> None:
             offload.run(*call)
 
 
-def wrap(file: Any, counts: Tally = counters.UNCOUNTED) -> Any:
+def wrap(file: Any, counts: Tally = counters.UNCOUNTED, whole: bool = False) -> Any:
     """``file`` or, where greenlets may be and it is a regular file or a block device, what stands for it.
 
     :param counts: of the patch that it is for
+    :param whole: whether it is read, and has all of its data: then it stands for itself if that is in memory, and no
+        more than a transfer may move before it yields
     """
     if not current.is_green():
         return file
     try:
-        mode = os.fstat(file.fileno()).st_mode
+        status = os.fstat(file.fileno())
     except (AttributeError, OSError, ValueError):
         return file
-    if not stat.S_ISREG(mode) and not stat.S_ISBLK(mode):
+    if not stat.S_ISREG(status.st_mode) and not stat.S_ISBLK(status.st_mode):
+        return file
+    small = stat.S_ISREG(status.st_mode) and status.st_size <= min(SHARE, config.effective().yield_bytes)
+    if whole and small and InMemory(file.fileno()).has(0, status.st_size):
         return file
     return paced.stand_in(file, Pace(counts=counts), _File)
 

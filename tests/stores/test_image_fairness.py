@@ -13,6 +13,7 @@ pytest.importorskip("glance_store")
 
 import fastio
 from fastio import counters
+from fastio.concurrency.pace import SHARE
 from fastio.io import paced
 from fastio.patches.glance_store import image_fairness
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
@@ -176,6 +177,32 @@ def wrap() -> Callable[[Any], Any]:
     """``paced.wrap`` where greenlets may be."""
     pytest.importorskip("eventlet").sleep(0)
     return paced.wrap
+
+
+@needs_eventlet
+@pytest.mark.parametrize(("size", "stands_in"), [
+    (SHARE, False), (SHARE + 1, True), (0, True), (None, True), (str(KIB), True), (True, True),
+])  # fmt: skip
+def test_what_is_within_the_first_share_needs_no_stand_in(
+    size: Any, stands_in: bool, wrap: Callable[[Any], Any]
+) -> None:
+    """An image that is known to be small would not yield."""
+    data = io.BytesIO(b"data")
+    seen = []
+    get = image_fairness.make_get(lambda store: (data, size), None)
+    add = image_fairness.make_add(lambda store, image_id, image_file, *args, **kwargs: seen.append(image_file), None)
+    seen.append(get(None)[0])
+    add(None, "image", data, size, "sha512")
+    add(None, "image", data, image_size=size)
+    assert [each is not data for each in seen] == [stands_in] * 3
+
+
+@needs_eventlet
+def test_a_share_that_is_set_smaller_counts(wrap: Callable[[Any], Any]) -> None:
+    data = io.BytesIO(b"data")
+    with fastio.patched("image_fairness", yield_bytes=CHUNK):
+        get = image_fairness.make_get(lambda store, size: (data, size), None)
+        assert get(None, CHUNK)[0] is data and get(None, CHUNK + 1)[0] is not data
 
 
 def test_stand_in_shows_the_original(wrap: Callable[[Any], Any]) -> None:

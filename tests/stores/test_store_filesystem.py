@@ -6,6 +6,7 @@ import itertools
 import mmap
 import os
 import pathlib
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -19,9 +20,11 @@ import fastio
 from fastio import counters
 from fastio.concurrency import offload
 from fastio.concurrency.budget import Budget
+from fastio.concurrency.pace import SHARE
 from fastio.config import parse_size
 from fastio.io import image_files, libc
-from fastio.patches.glance_store import store_filesystem
+from fastio.io.image_files import SMALL
+from fastio.patches.glance_store import _stores, store_filesystem
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
 from tests.stores.images import KIB, MIB, ImageFile
 
@@ -290,6 +293,76 @@ def test_other_files_stay_themselves(tmp_path: pathlib.Path) -> None:
     closed = open(tmp_path / "file", "wb")  # noqa: SIM115
     closed.close()
     assert image_files.wrap(closed) is closed
+
+
+def test_the_configuration_is_asked_once_for_each_size_that_is_assigned(
+    filesystem_store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes longer than to open a file."""
+    asked = []
+    chosen = _stores.chosen_by_operator
+
+    def ask(store: Any, option: _stores.Option) -> bool:
+        asked.append(option)
+        return chosen(store, option)
+
+    monkeypatch.setattr(_stores, "chosen_by_operator", ask)
+    driver = filesystem_store.driver
+    with fastio.patched("store_filesystem", strict=True):
+        assert driver.READ_CHUNKSIZE == driver.READ_CHUNKSIZE == store_filesystem.CHUNK
+        assert len(asked) == 1
+        driver.conf.set_override("filesystem_store_chunk_size", CHUNK, group=driver.backend_group)
+        driver.configure_add()
+        assert driver.READ_CHUNKSIZE == driver.READ_CHUNKSIZE == CHUNK
+        assert len(asked) == 2
+
+
+@needs_eventlet
+@pytest.mark.parametrize(
+    ("size", "there", "whole", "itself"),
+    [
+        (1, True, True, True),
+        (SHARE, True, True, True),
+        (SHARE + 1, True, True, False),
+        (SHARE, False, True, False),
+        (SHARE, True, False, False),
+    ],
+)
+def test_a_small_file_in_memory_is_read_as_upstream_reads_it(
+    tmp_path: pathlib.Path, size: int, there: bool, whole: bool, itself: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import eventlet
+
+    eventlet.sleep(0)
+    monkeypatch.setattr(image_files.InMemory, "has", lambda *_: there)
+    path = tmp_path / "file"
+    path.write_bytes(bytes(size))
+    with path.open("rb") as file:
+        assert (image_files.wrap(file, whole=whole) is file) == itself
+
+
+@needs_eventlet
+@pytest.mark.parametrize(("size", "told", "stands_in"), [
+    (SMALL, SMALL, False), (SMALL + 1, SMALL + 1, True), (SMALL, 0, True),
+])  # fmt: skip
+def test_only_an_image_that_is_known_to_be_small_is_written_by_the_file_itself(
+    filesystem_store: Any, size: int, told: int, stands_in: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import eventlet
+
+    eventlet.sleep(0)
+    wrapped = []
+
+    def wrap(file: Any, counts: counters.Tally) -> Any:
+        wrapped.append(file)
+        return file
+
+    monkeypatch.setattr(image_files, "wrap", wrap)
+    data = os.urandom(size)
+    with fastio.patched("store_filesystem", strict=True):
+        added = filesystem_store.driver.add(str(uuid.uuid4()), io.BytesIO(data), told, "sha512")
+    assert path_of(added[0]).read_bytes() == data
+    assert bool(wrapped) == stands_in
 
 
 def test_file_systems_in_memory(tmp_path: pathlib.Path) -> None:

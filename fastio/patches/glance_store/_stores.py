@@ -9,6 +9,7 @@ also for those that exist already.
 import textwrap
 from collections.abc import Callable
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from fastio import config, counters
 from fastio.patching.registry import Target
@@ -38,6 +39,14 @@ def chunk_size(driver: str, default: int) -> int:
     """The chunk size in bytes of ``driver`` where glance_store has no option for it."""
     size = explicit(driver)
     return default if size is None else size
+
+
+def is_at_most(size: Any, most: int) -> bool:
+    """Whether an image is known to have no more than so many bytes.
+
+    :param size: what a driver was told or tells; 0, None or something else than a number where it is not known
+    """
+    return type(size) is int and 0 < size <= most
 
 
 class Option(NamedTuple):
@@ -87,6 +96,9 @@ class ChunkSize:
         self._driver = driver
         self._default = default
         self._option = option
+        #: store -> the size assigned last, and whether that is but the option's default: to ask the configuration takes
+        #: longer than to open a file
+        self._defaults: WeakKeyDictionary[Any, tuple[int, bool]] = WeakKeyDictionary()
 
     def __get__(self, store: Any, owner: type | None = None) -> int:
         assigned = None if store is None else vars(store).get(self._name)
@@ -104,11 +116,19 @@ class ChunkSize:
 
     def _is_default(self, store: Any, assigned: int) -> bool:
         """Whether ``assigned`` is but the default of the option, copied by ``configure_add``."""
-        if self._option is None or chosen_by_operator(store, self._option):
+        if self._option is None:
             return False
-        return assigned == _where(store, self._option)[1] * self._option.unit
+        last, is_default = self._defaults.get(store, (None, False))
+        if last != assigned:
+            is_default = not chosen_by_operator(store, self._option) and (
+                assigned == _where(store, self._option)[1] * self._option.unit
+            )
+            self._defaults[store] = assigned, is_default
+        return is_default
 
     def __set__(self, store: Any, value: int) -> None:
+        # Whoever assigns it may have other options by now.
+        self._defaults.pop(store, None)
         vars(store)[self._name] = value
 
     def __delete__(self, store: Any) -> None:

@@ -10,7 +10,8 @@ drivers as well as for drivers that another patch has changed. On native threads
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fastio import counters
+from fastio import config, counters
+from fastio.concurrency.pace import SHARE
 from fastio.io import paced
 from fastio.patches.glance_store import _stores
 from fastio.patching.registry import Layer, Patch, Target
@@ -23,7 +24,7 @@ def make_get(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 
     def get(self: Any, *args: Any, **kwargs: Any) -> Any:
         data, size = wrapped(self, *args, **kwargs)
-        return paced.wrap(data, _counts), size
+        return _paced(data, size), size
 
     return get
 
@@ -32,9 +33,17 @@ def make_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of a driver's ``add``."""
 
     def add(self: Any, image_id: Any, image_file: Any, *args: Any, **kwargs: Any) -> Any:
-        return wrapped(self, image_id, paced.wrap(image_file, _counts), *args, **kwargs)
+        data = _paced(image_file, args[0] if args else kwargs.get("image_size"))
+        return wrapped(self, image_id, data, *args, **kwargs)
 
     return add
+
+
+def _paced(data: Any, size: Any) -> Any:
+    """``data`` that yields, unless all of it is within the first share: then it would not yield anyway."""
+    if _stores.is_at_most(size, min(SHARE, config.effective().yield_bytes)):
+        return data
+    return paced.wrap(data, _counts)
 
 
 _CLASSES = {

@@ -13,8 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 from fastio import counters
+from fastio.concurrency import current
 from fastio.config import MIB
 from fastio.io import image_files, sparse
+from fastio.io.image_files import SMALL
 from fastio.patches.glance_store import _stores
 from fastio.patching import namespaces
 from fastio.patching.registry import Layer, Patch, Target
@@ -30,7 +32,7 @@ def make_init(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         wrapped(self, *args, **kwargs)
-        self.fp = image_files.wrap(self.fp, _counts)
+        self.fp = image_files.wrap(self.fp, _counts, whole=True)
 
     return __init__
 
@@ -42,8 +44,15 @@ def make_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
         wrapped, open=_opens(lambda file: image_files.Thin(_wrap(file))), any=lambda _: sparse.any_set
     )
 
-    def add(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return (thin if self.thin_provisioning else thick)(self, *args, **kwargs)
+    def add(self: Any, image_id: Any, image_file: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.thin_provisioning:
+            call = thin
+        elif not current.is_green() or _stores.is_at_most(args[0] if args else kwargs.get("image_size"), SMALL):
+            # It would be written by the file itself.
+            call = wrapped
+        else:
+            call = thick
+        return call(self, image_id, image_file, *args, **kwargs)
 
     return add
 
@@ -106,7 +115,7 @@ PATCH = Patch(
             f"{_STORE}.add",
             make_add,
             contract="""
-                def add(self, *_):
+                def add(self, image_id, image_file, *_):
                     open(filepath, 'wb')
                     not any(buf)
                     any(buf)
