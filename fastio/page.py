@@ -94,7 +94,8 @@ class Plot:
 
     Black and white in it become the page's colours of text and background, so that it is readable in dark as well;
     ``currentColor`` and the page's own ``var(--series-1)`` to ``var(--series-6)`` can be used. It may hold neither
-    scripts, style sheets nor references to what is outside of it. Its ids are made unique within the page.
+    scripts, style sheets nor references to what is outside of it. Its ids are made unique within the page. The title of
+    a part of it is shown beside the pointer.
     """
 
     #: what it shows, in a few words
@@ -402,7 +403,9 @@ def _clean(root: ElementTree.Element, name: str) -> None:
     for parent in list(root.iter()):
         for child in list(parent):
             kind = _local(child.tag)
-            if kind in ("metadata", "title", "desc") or kind == "style" and _KNOWN_STYLE.fullmatch(child.text or ""):
+            # The page names the picture; the titles of its parts stay, which browsers show beside the pointer.
+            named = kind == "title" and parent is root
+            if named or kind in ("metadata", "desc") or kind == "style" and _KNOWN_STYLE.fullmatch(child.text or ""):
                 parent.remove(child)
             elif kind == "style":
                 raise PageError(f"plot {name!r}: a style sheet in it would count for the whole page: use attributes")

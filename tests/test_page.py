@@ -23,7 +23,8 @@ SVG = """<?xml version="1.0"?>
   <clipPath id="clip"><path d="M 0 0"/></clipPath></defs>
  <g id="figure_1" clip-path="url(#clip)"><path style="fill: #FFFFFF; stroke: black" d="M 0 0 L 1 1"/>
  <path style="fill: #2a7f62; clip-path: url(#clip)" d="M 0 0"/><use xlink:href="#clip" fill="#000"/>
- <text x="1" y="2">4 &lt; 5</text></g>
+ <text x="1" y="2"><title>of a part</title>4 &lt; 5</text></g>
+ <title>of the whole</title>
 </svg>
 """
 VOID = {"meta", "link", "br"}
@@ -121,6 +122,8 @@ def test_pictures():
     assert [each["href"] for each in made.tags("use")] == ["#p1-clip", "#p2-clip"]
     assert "4 < 5" in made.texts
     assert "the longest is at second 2" in made.texts
+    # The page names the picture; a browser shows the other one beside the pointer.
+    assert "of a part" in made.texts and "of the whole" not in made.texts
 
 
 @pytest.mark.parametrize(
