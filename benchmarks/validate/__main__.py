@@ -72,6 +72,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--benchmarks", default="", metavar="LIST", help="SUITE, SUITE/CASE, default, all or none (default)"
     )  # fmt: skip
+    parser.add_argument("--profile", default="", metavar="LIST",
+                        help="run these benchmarks again under py-spy, a profiler, and show in which functions the "
+                        "time goes: slower (all that are), SUITE or SUITE/CASE, or none (none)")  # fmt: skip
     parser.add_argument("--rounds", type=count, metavar="N", help="measured runs of each row (the benchmark's own)")
     parser.add_argument("--size", type=_size, metavar="SIZE", help="payload, such as 16MiB (the benchmark's own)")
     parser.add_argument("--installer", default="", choices=installers.INSTALLERS, help="uv if it is there")

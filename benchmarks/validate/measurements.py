@@ -140,13 +140,13 @@ def _rows(case: CaseResult) -> Iterator[Row]:
             continue
         row = Row(name, case.name, mode, case.unit)
         stock = case.variants[against]
-        trouble = _trouble(variant)
-        if trouble:
-            row.verdict = trouble
+        own = trouble(variant)
+        if own:
+            row.verdict = own
             # A variant is not to blame if stock cannot do it either, or if it cannot be done here at all.
-            row.failure = not variant.skipped and not _trouble(stock)
-        elif _trouble(stock):
-            row.verdict = f"stock: {_trouble(stock)}"
+            row.failure = not variant.skipped and not trouble(stock)
+        elif trouble(stock):
+            row.verdict = f"stock: {trouble(stock)}"
         else:
             _judge(row, case, title, against)
         yield row
@@ -177,7 +177,7 @@ def _by_command(variant: VariantResult, name: str, factor: int) -> float | None:
     return figure * factor / commands if commands and figure is not None else None
 
 
-def _trouble(variant: VariantResult) -> str:
+def trouble(variant: VariantResult) -> str:
     """Why a variant has no figures that can be trusted."""
     if variant.skipped:
         return f"skipped: {variant.skipped}"

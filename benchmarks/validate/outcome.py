@@ -13,6 +13,7 @@ from .candidates import Candidate
 from .changes import Changes
 from .isolation import Isolation
 from .measurements import Row
+from .profiling import Asked, Profile
 from .projects import Project
 from .suites import WORDS, Compared
 from .variants import Variant
@@ -28,6 +29,13 @@ class PythonOutcome:
     suites: list[Compared] = field(default_factory=list)
     benchmarks: Result | None = None
     rows: list[Row] = field(default_factory=list)
+    #: of the rows that were to be profiled
+    profiles: list[Profile] = field(default_factory=list)
+
+    @property
+    def place(self) -> str:
+        """What tells it from those with other Pythons, in names of files."""
+        return f"py{self.python.version}"
 
     def failures(self) -> list[str]:
         found = [line for compared in self.suites for line in compared.failures()]
@@ -54,6 +62,17 @@ class Outcome:
     bisection: Bisection | None = None
     #: since the last verdict, if a history of them is kept
     changes: Changes | None = None
+    #: the rows that are to be profiled
+    profiled: Asked = Asked(False)
+
+    def files(self) -> dict[str, str]:
+        """The files beside the reports, by their names: the profiles."""
+        return {
+            name: text
+            for each in self.pythons
+            for profile in each.profiles
+            for name, text in profile.files(each.place).items()
+        }
 
     def failures(self) -> list[str]:
         """Why this fails, a line each; empty if nothing newly fails."""
@@ -107,6 +126,7 @@ def _python(each: PythonOutcome) -> dict[str, Any]:
         ],
         "suites": [_suite(compared) for compared in each.suites],
         "rows": [asdict(row) for row in each.rows],
+        "profiles": [profile.to_dict(each.place) for profile in each.profiles],
         "benchmarks": None if each.benchmarks is None else asdict(each.benchmarks),
         "failures": each.failures(),
     }

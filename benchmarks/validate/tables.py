@@ -8,6 +8,7 @@ from packaging.utils import canonicalize_name
 
 from benchmarks.harness.compare import differing
 from benchmarks.harness.machine import STABLE
+from benchmarks.harness.profiled import RATE
 from benchmarks.harness.tables import EMPTY, number
 from benchmarks.tools.upstream import compare
 from benchmarks.tools.upstream.report import (
@@ -23,6 +24,7 @@ from fastio.tables import Table
 
 from .measurements import Row
 from .outcome import Outcome, PythonOutcome
+from .profiling import Profile
 from .suites import MOST_CONFIRMED, WORDS, Compared
 from .variants import Variant
 
@@ -30,13 +32,16 @@ from .variants import Variant
 FEW_FILES = 5
 #: Characters of what a test says.
 MOST_SAID = 110
+#: Functions of a profile that a table names.
+MOST_FUNCTIONS = 10
 #: As a traceback ends.
 _EXCEPTION = re.compile(r"[\w.]+(Error|Exception|Expired)\b")
 
 
 def found(outcome: Outcome) -> list[Table]:
     """All tables that have rows, in the order in which they are read."""
-    made = (variants(outcome), suites(outcome), differences(outcome), benchmarks(outcome), bisection(outcome))
+    made = [variants(outcome), suites(outcome), differences(outcome), benchmarks(outcome)]
+    made += [*profiles(outcome), bisection(outcome)]
     return [table for table in made if table.rows]
 
 
@@ -175,6 +180,75 @@ def _pair(row: Row, heading: str) -> str:
     if before is None and after is None:
         return EMPTY
     return f"{number(before)} → {number(after)}"
+
+
+def profiles(outcome: Outcome) -> Iterator[Table]:
+    """A table for each profile: the functions that have grown most."""
+    for each in outcome.pythons:
+        for profile in each.profiles:
+            if not profile.reason:
+                yield _grown(f"Functions that grew: {profile}, Python {each.python.version}", profile)
+
+
+def _grown(title: str, profile: Profile) -> Table:
+    head = ["function", "self s", "self %", "total s", "total %", "self grew by s"]
+    whole = (sum(profile.before.values()), sum(profile.after.values()))
+    functions = [each for each in profile.functions() if each.grown()]
+    rows = [
+        [
+            each.name, _seconds(profile, each.own), _shares(each.own, whole), _seconds(profile, each.total),
+            _shares(each.total, whole), f"{profile.seconds(each.own[1] - each.own[0]):+.3f}",
+        ]
+        for each in functions[:MOST_FUNCTIONS]
+    ]  # fmt: skip
+    whose = "the server" if profile.server else "the benchmark's process and its children"
+    notes = [
+        f"Stock → {profile.variant}, of one run: {_seconds(profile, whole)} s of all threads of {whose}, waiting "
+        "included. Self is in the function itself and in C functions that it calls; total is with all Python functions "
+        "that it calls.",
+        f"{profile.runs} runs of each under py-spy, which takes {RATE} samples a second: a sample is "
+        f"{profile.seconds(1):.3f} s here, and a few of them are chance.",
+    ]
+    if len(functions) > MOST_FUNCTIONS:
+        notes.append(f"… and {len(functions) - MOST_FUNCTIONS} more, in raw.json")
+    return Table(title, head, rows, notes)
+
+
+def _seconds(profile: Profile, samples: tuple[int, int]) -> str:
+    return " → ".join(f"{profile.seconds(each):.3f}" for each in samples)
+
+
+def _shares(samples: tuple[int, int], whole: tuple[int, int]) -> str:
+    return " → ".join(f"{each / of:.1%}" for each, of in zip(samples, whole, strict=True))
+
+
+def profiled(outcome: Outcome) -> list[str]:
+    """What became of the profiles that were asked for, in lines; none if none were."""
+    if not outcome.profiled:
+        return []
+    found, none = [], dict[str, list[str]]()
+    for each in outcome.pythons:
+        for profile in each.profiles:
+            name = f"{profile} with Python {each.python.version}"
+            if profile.reason:
+                none.setdefault(profile.reason, []).append(name)
+            else:
+                found.append(f"profile: {name}: {_most_grown(profile)}")
+    found += [f"profile: there is none of {', '.join(names)}: {reason}" for reason, names in none.items()]
+    return found or [f"profile: there is none: {_nothing_profiled(outcome)}"]
+
+
+def _nothing_profiled(outcome: Outcome) -> str:
+    if outcome.profiled.cases:
+        return f"nothing was measured of {', '.join(sorted(outcome.profiled.cases))}"
+    return "no benchmark is slower"
+
+
+def _most_grown(profile: Profile) -> str:
+    grown = [each for each in profile.functions() if each.grown()]
+    if not grown:
+        return "no function grew"
+    return f"{grown[0].name} grew most by itself, {_seconds(profile, grown[0].own)} s"
 
 
 def tracebacks(outcome: Outcome) -> Iterator[tuple[str, str]]:

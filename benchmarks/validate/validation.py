@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks.harness import machine
 from benchmarks.harness.engine import Case, Options
+from benchmarks.harness.results import Result
 from benchmarks.tools import pythons
 from benchmarks.tools.pythons import Python
 from benchmarks.tools.upstream.sides import Sides
@@ -23,6 +24,7 @@ from . import (
     installers,
     junit,
     measurements,
+    profiling,
     projects,
     report,
     sarif,
@@ -71,6 +73,7 @@ class Validation:
         self._pythons: list[Python] = [pythons.find(each) for each in _names(options.python) or [""]]
         self._suites = self._project.choose_suites(_names(options.suite))
         self._cases = self._project.choose_cases(_names(options.benchmarks))
+        self._profiled = profiling.asked(_names(options.profile), self._cases)
         self._installer = installers.choose(options.installer)
         trees = [self._candidate.path] if self._candidate and self._candidate.kind == "path" else []
         if options.finding and not options.bisect:
@@ -93,6 +96,7 @@ class Validation:
         if self._isolation.sandbox is None:
             self._screen.say(f"there is no sandbox: {self._isolation.reason}")
         outcome = Outcome(self._project, self._candidate, self._given, machine.describe(), _now(), self._isolation)
+        outcome.profiled = self._profiled
         built = [(python, self._build(python, self._candidate)) for python in self._pythons]
         directory = options.results / f"validate-{self._name()}-{self._key(built)}"
         state = State(directory / "state", options.fresh)
@@ -107,6 +111,8 @@ class Validation:
                 self._run_suites(outcome.pythons[-1], state, self._suites)
         for each in outcome.pythons:
             self._measure(each, state, self._cases)
+        for each in outcome.pythons:
+            self._profile(each, state)
         if self._series is not None:
             outcome.bisection = self._bisect(outcome, self._series, directory / "state")
         if self._history is not None:
@@ -187,7 +193,7 @@ class Validation:
     ) -> None:  # fmt: skip
         options = self._options
         runners = Runners(options.limit, options.match, self._isolation, only)
-        place = f"py{outcome.python.version}"
+        place = outcome.place
         sides = Sides(runners, self._screen, options.jobs, kept=state, place=place, most=MOST_CONFIRMED)
         stock, *others = outcome.variants
         found = sides.compare(suites, stock, others, whole=not (options.match or only))
@@ -196,16 +202,38 @@ class Validation:
     def _measure(self, outcome: PythonOutcome, state: State, cases: Sequence[tuple[str, Case]]) -> None:
         if not cases:
             return
-        options = Options(rounds=self._options.rounds, size=self._options.size)
-        place = f"py{outcome.python.version}"
-        asked = (cases, outcome.variants, self._project.modes, options, state, place)
-        if self._isolation.sandbox is None:
-            outcome.benchmarks = measurements.run(*asked)
-        else:
-            outcome.benchmarks = measuring.run(self._isolation.launcher(*outcome.variants), *asked)
+        modes, options = self._project.modes, self._measured()
+        outcome.benchmarks = self._benchmark(cases, outcome.variants, modes, options, state, outcome.place)
         outcome.rows = measurements.rows(outcome.benchmarks)
 
+    def _profile(self, outcome: PythonOutcome, state: State) -> None:
+        """Run what is to be profiled again."""
+
+        def measure(case: tuple[str, Case], variants: Sequence[Variant], mode: str, options: Options) -> Result:
+            place = f"{outcome.place}/profile-{case[0]}-{case[1].name}-{mode}"
+            return self._benchmark([case], variants, [mode], options, state, place)
+
+        asked = (self._profiled, outcome.rows, self._cases, outcome.variants, self._measured())
+        outcome.profiles = profiling.run(*asked, measure)
+
+    def _measured(self) -> Options:
+        return Options(rounds=self._options.rounds, size=self._options.size)
+
+    def _benchmark(
+        self, cases: Sequence[tuple[str, Case]], variants: Sequence[Variant], modes: Sequence[str], options: Options,
+        state: State, place: str,
+    ) -> Result:  # fmt: skip
+        asked = (cases, variants, modes, options, state, place)
+        if self._isolation.sandbox is None:
+            return measurements.run(*asked)
+        return measuring.run(self._isolation.launcher(*variants), *asked)
+
     def _write(self, outcome: Outcome, directory: Path) -> None:
+        # Those of an earlier validation of the same would pass for this one's.
+        for old in directory.glob("profile-*.txt"):
+            old.unlink()
+        for name, text in outcome.files().items():
+            page.write(directory / name, text)
         (directory / "raw.json").write_text(json.dumps(outcome.to_dict(), indent=1, default=str) + "\n")
         plots = [plot for each in outcome.pythons for plot in _plots(each)]
         summary, page_file = directory / "summary.md", directory / "report.html"
@@ -222,6 +250,7 @@ class Validation:
         for line in [
             *tables.environments(outcome),
             *tables.verdicts(outcome),
+            *tables.profiled(outcome),
             *tables.compared_with_others(outcome),
             *outcome.failures(),
         ]:
