@@ -60,6 +60,13 @@ class Project:
     def requirement(self) -> str:
         return f"{self.name}[{self.extras}]" if self.extras else self.name
 
+    def _is_about(self, case: Case) -> bool:
+        """Whether a case of its benchmarks is its own."""
+        if self.service:
+            return case.backend == self.service
+        # A case that needs a client and no backend is of that client.
+        return bool(case.backend) or not case.needs or self.package in case.needs
+
     def choose_suites(self, names: Sequence[str]) -> list[str]:
         """The suites of these names, or ``all`` (which is also the default) or ``none``.
 
@@ -82,7 +89,7 @@ class Project:
             f"{suite}/{case.name}": (suite, case)
             for suite in self.benchmarks
             for case in cases_of(suite)
-            if case.backend == self.service or not self.service
+            if self._is_about(case)
         }
         if names in ([], ["default"]):
             chosen = list(self.cases)
@@ -176,6 +183,18 @@ CPYTHON = Project(
 )  # fmt: skip
 
 
+OPENSTACKSDK = Project(
+    name="openstacksdk", package="openstack", suites=("openstacksdk-native", "openstacksdk-green"),
+    modes=("native", "eventlet"), benchmarks=("clients",), cases=("clients/openstacksdk-object",),
+)  # fmt: skip
+
+SWIFTCLIENT = Project(
+    name="python-swiftclient", package="swiftclient", tests="test", extras="keystone",
+    suites=("swiftclient-native", "swiftclient-green"),
+    modes=("native", "eventlet"), benchmarks=("clients",), cases=("clients/swiftclient-put",),
+)  # fmt: skip
+
+
 def _by_suites_alone(name: str, *needed: str) -> Project:
     """A project that no benchmark is about, and no patch: only the tests that images go through are run.
 
@@ -190,7 +209,10 @@ def _by_suites_alone(name: str, *needed: str) -> Project:
 NOVA, IRONIC = _by_suites_alone("nova", "wsgi-intercept"), _by_suites_alone("ironic")
 
 PROJECTS = {
-    project.name: project for project in (EVENTLET, OSLO_CONCURRENCY, GLANCE_STORE, GLANCE, NOVA, IRONIC, CPYTHON)
+    project.name: project
+    for project in (
+        EVENTLET, OSLO_CONCURRENCY, GLANCE_STORE, GLANCE, NOVA, IRONIC, OPENSTACKSDK, SWIFTCLIENT, CPYTHON,
+    )
 }
 
 

@@ -94,12 +94,20 @@ class Compared:
         return [f"{self.variant}: {self.name}: {line}" for line in worse + self.comparison.faults]
 
 
+#: Suites of all that a package has, which differs between its releases: the start of their names, and the package.
+_PACKAGED = {"glance_store": "glance_store", "openstacksdk": "openstack"}
+#: Suites whose tests are found beside the code in the package, and read files by relative paths.
+_WITH_DATA = {**_PACKAGED, "glance": "glance"}
+#: Suites whose tests are only in the sdist.
+_IN_SDIST = ("eventlet", "swiftclient")
+
+
 def suite_for(name: str, variant: Variant) -> Suite:
     """A suite as it is run in a variant's environment."""
     found = known(name)
     project = "conformance" if name in CONFORMANCE else name.partition("-")[0]
-    stores = project == "glance_store"
-    modules = tests_of(variant.environment.site_packages / project) if stores else found.modules
+    package = _PACKAGED.get(project)
+    modules = tests_of(variant.environment.site_packages / package) if package else found.modules
     # The conformance tests make the data of their servers once.
     env = {**found.env, CACHE_VARIABLE: str(cache_directory())}
     return dataclasses.replace(found, modules=modules, env=env, find=lambda: _place(project, variant), environment="")
@@ -109,10 +117,10 @@ def _place(project: str, variant: Variant) -> Path | None:
     """The directory that a project's suites run in, and import from before all else; None for a fresh one."""
     if project == "conformance":
         return _CONFORMANCE
-    if project in ("glance", "glance_store"):
-        data = data_of(variant.environment.site_packages / project)
+    if project in _WITH_DATA:
+        data = data_of(variant.environment.site_packages / _WITH_DATA[project])
         return linked(variant.environment.directory / "upstream", data)
-    return variant.tests if project == "eventlet" else None
+    return variant.tests if project in _IN_SDIST else None
 
 
 class Runners:

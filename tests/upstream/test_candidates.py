@@ -25,8 +25,13 @@ PATCHES = sorted((SOURCE / "candidates").glob("*.patch"))
 REPRODUCERS = sorted((SOURCE / "candidates" / "reproduce").glob("*.py"))
 PACKAGES = {
     "eventlet": "eventlet", "oslo.concurrency": "oslo_concurrency", "glance_store": "glance_store",
-    "glance": "glance", "nova": "nova", "ironic": "ironic",
+    "glance": "glance", "nova": "nova", "ironic": "ironic", "openstacksdk": "openstack",
+    "python-swiftclient": "swiftclient",
 }  # fmt: skip
+#: Those whose tests are not installed: the directory of the sdist that has them.
+TESTS = {"eventlet": "tests", "python-swiftclient": "test"}
+#: Those that take no release note with a change: eventlet has none, and swiftclient's are written at a release.
+WITHOUT_NOTES = ("eventlet", "python-swiftclient")
 #: Variables that name a Python which has the release of a project, and what its tests import.
 ELSEWHERE = {"glance": ENVIRONMENTS["glance33"].variable, "nova": "CANDIDATES_NOVA", "ironic": "CANDIDATES_IRONIC"}
 #: What the tests of those import that are tested in this Python.
@@ -36,6 +41,8 @@ NEEDED = {
     "glance_store": (
         "oslotest", "fixtures", "testtools", "ddt", "requests_mock", "boto3", "swiftclient", "cinderclient", "os_brick",
     ),
+    "openstacksdk": ("oslotest", "fixtures", "testtools", "ddt", "requests_mock", "testscenarios"),
+    "python-swiftclient": ("keystoneauth1", "requests_mock"),
 }  # fmt: skip
 #: The image of 4 GiB is for those who have the change: MiB that are enough to show that all of it is in memory.
 SMALL = {"glance-verify-in-chunks": "256", "nova-verify-in-chunks": "256"}
@@ -126,7 +133,7 @@ def test_it_is_a_patch_as_git_makes_them(patch: pathlib.Path) -> None:
     assert re.search(r"^Main: [0-9a-f]{12} of 20\d\d-\d\d-\d\d; (applies|does not apply, for .+)$", said, re.MULTILINE)
     files = files_of(patch)
     assert [name for name in files if "test" in name], "it has no tests"
-    if release_of(patch)[0] != "eventlet":
+    if release_of(patch)[0] not in WITHOUT_NOTES:
         assert [name for name in files if re.fullmatch(r"releasenotes/notes/[\w-]+-[0-9a-f]{16}\.yaml", name)]
 
 
@@ -143,12 +150,15 @@ def test_the_tests_that_it_brings_pass_with_it_and_fail_without(patch: pathlib.P
     stock = installed(patch)
     package = stock.package
     shutil.copytree(package, tmp_path / package.name)
-    if package.name == "eventlet":
-        tests = CACHE / f"{'-'.join(release_of(patch))}-tests" / "tests"
+    distribution, version = release_of(patch)
+    part = TESTS.get(distribution, "")
+    if part:
+        tests = CACHE / f"{distribution}-{version}-{part}" / part
         if not tests.is_dir():
-            pytest.skip("the tests of eventlet's sdist are not here: python -m benchmarks.tools.upstream fetches them")
-        shutil.copytree(tests, tmp_path / "tests")
-    changed = diffs.apply(patch, tmp_path, [package.name, "tests"], " ".join(release_of(patch)))
+            pytest.skip(f"the tests of {distribution}'s sdist are not here: benchmarks.tools.upstream fetches them")
+        shutil.copytree(tests, tmp_path / part)
+    parts = [each for each in (package.name, part) if each]
+    changed = diffs.apply(patch, tmp_path, parts, f"{distribution} {version}")
     names = re.findall(r"^\+ *def (test_\w+)", patch.read_text(encoding="utf-8"), re.MULTILINE)
     tests_of_it = [name for name in changed if "test" in name]
 

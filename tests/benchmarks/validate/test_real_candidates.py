@@ -117,6 +117,8 @@ OWN_SUITES = {
     "glance": "conformance-glance,glance-33-unit",
     "nova": "nova-images",
     "ironic": "ironic-images",
+    "openstacksdk": "openstacksdk-native,openstacksdk-green",
+    "python-swiftclient": "swiftclient-native,swiftclient-green",
 }
 ONE_TEST = ["--no-fastio", "--suite", "conformance-green", "--match", "EveryByte.test_text", "--benchmarks", "none"]
 
