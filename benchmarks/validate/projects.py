@@ -210,9 +210,7 @@ NOVA, IRONIC = _by_suites_alone("nova", "wsgi-intercept"), _by_suites_alone("iro
 
 PROJECTS = {
     project.name: project
-    for project in (
-        EVENTLET, OSLO_CONCURRENCY, GLANCE_STORE, GLANCE, NOVA, IRONIC, OPENSTACKSDK, SWIFTCLIENT, CPYTHON,
-    )
+    for project in (EVENTLET, OSLO_CONCURRENCY, GLANCE_STORE, GLANCE, NOVA, IRONIC, OPENSTACKSDK, SWIFTCLIENT, CPYTHON)
 }
 
 

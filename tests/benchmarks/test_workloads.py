@@ -112,6 +112,7 @@ def test_every_workload_is_run_here() -> None:
     # These have tests of their own.
     others = {"sheepdog", "sheepdog_driver", "stores", "glance", "glance_client", "concurrency"}
     others |= {
+        "clients",
         "counting",
         "disk_swift",
         "disk_uploads",

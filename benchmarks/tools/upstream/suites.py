@@ -98,7 +98,7 @@ def packaged_tests(package: str) -> tuple[str, ...]:
 
 
 def tests_of(folder: Path) -> tuple[str, ...]:
-    """The modules of unit tests in a package's directory; of openstacksdk's those that images and objects go through."""
+    """The modules of unit tests in a package's directory; of openstacksdk those that transfers go through."""
     files = sorted((folder / "tests" / "unit").rglob("test_*.py"))
     names = [".".join(file.relative_to(folder.parent).with_suffix("").parts) for file in files]
     return tuple(name for name in names if folder.name != "openstack" or _OF_TRANSFERS.search(name))

@@ -101,6 +101,18 @@ def test_the_data_of_its_tests_are_those_of_the_variant(tmp_path):
     assert (suite.environment, suite.prelude) == ("", "glance.tests")
 
 
+def test_the_tests_of_a_client_are_those_of_the_variant(tmp_path):
+    made = variant("stock", tmp_path)
+    package = tmp_path / "stock" / "lib" / "python3.11" / "site-packages" / "openstack"
+    for name in ("object_store/v1/test_obj.py", "compute/v2/test_server.py", "test_utils.py", "fixtures/image.json"):
+        (package / "tests" / "unit" / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / "tests" / "unit" / name).touch()
+    suite = suites.suite_for("openstacksdk-green", made)
+    assert suite.modules == ("openstack.tests.unit.object_store.v1.test_obj", "openstack.tests.unit.test_utils")
+    assert (suite.find() / "openstack" / "tests" / "unit" / "fixtures" / "image.json").exists()
+    assert suites.suite_for("swiftclient-native", made).find() == made.tests
+
+
 def test_a_suite_that_lacks_something_is_a_fault_and_no_end(tmp_path):
     for name in ("stock", "candidate"):
         (tmp_path / name / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
