@@ -35,6 +35,7 @@ MEASURED = {
     "eventlet-pidfd-wait": ("eventlet", "commands/late-exit,commands/wait", []),
     "oslo.concurrency-preexec-fn": ("oslo.concurrency", "commands/true-1GiB", ["--rounds", "5"]),
     "openstacksdk-object-chunks": ("openstacksdk", "clients/openstacksdk-object", ["--rounds", "5"]),
+    "python-swiftclient-upload-blocks": ("python-swiftclient", "clients/swiftclient-put", []),
     "glance_store-chunk-size": ("glance_store", "stores/s3-get-256MiB", ["--rounds", "5", "--size", "64MiB"]),
     "glance_store-hashing": ("glance_store", "stores/filesystem-add-256MiB", ["--rounds", "5", "--size", "64MiB"]),
 }  # fmt: skip
