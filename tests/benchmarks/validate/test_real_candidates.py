@@ -18,91 +18,15 @@ from benchmarks.harness.engine import ROOT
 from benchmarks.tools import pythons
 from benchmarks.tools.upstream.sources import Unavailable
 from tests import test_tutorials
+from tests.benchmarks.validate.broken import eventlet, glance
 from tests.benchmarks.validate.command import Validate
 
 if not os.environ.get("VALIDATE_TESTS"):
     pytest.skip("runs in tox -e validate-tests", allow_module_level=True)
 
-SUBPROCESS, PIPES = "eventlet/green/subprocess.py", "eventlet/greenio/py3.py"
-
-_WAIT = "    def wait(self, timeout=None, check_interval=0.01):\n"
-_METHOD = "    def communicate(self, input=None, timeout=None):\n"
-
-#: file, what is in it, what the candidate has there
-DROPS_THE_LAST_BYTE = (
-    SUBPROCESS, _WAIT,
-    _METHOD + """\
-        out, err = super().communicate(input, timeout)
-        return out[:-1] if out else out, err
-
-""" + _WAIT,
-)  # fmt: skip
-IGNORES_THE_TIMEOUT = (
-    SUBPROCESS,
-    "        if timeout is not None:\n            endtime = time.time() + timeout\n",
-    "        timeout = None\n",
-)
-LEAKS_A_DESCRIPTOR = (
-    SUBPROCESS,
-    "                    setattr(self, attr, wrapped_pipe)\n",
-    "                    setattr(self, attr, wrapped_pipe)\n"
-    "                    if attr == 'stdout':\n"
-    "                        import os\n"
-    "                        os.dup(wrapped_pipe.fileno())\n",
-)
-STARVES_THE_HUB = (
-    SUBPROCESS,
-    """\
-        _communicate = FunctionType(
-            subprocess_orig.Popen._communicate.__code__,
-            globals())
-""",
-    "        _communicate = subprocess_orig.Popen._communicate\n",
-)
-IS_SLOWER = (
-    SUBPROCESS, _WAIT,
-    _METHOD + """\
-        from time import perf_counter
-        began = perf_counter()
-        result = super().communicate(input, timeout)
-        ended = perf_counter()
-        while perf_counter() - ended < ended - began:
-            pass
-        return result
-
-""" + _WAIT,
-)  # fmt: skip
-READS_IN_ONE_GO = (
-    SUBPROCESS,
-    STARVES_THE_HUB[1],
-    """\
-        class _Hungry:
-            def __getattr__(self, name):
-                from eventlet.green import os
-                return getattr(os, name)
-
-            def read(self, fd, size):
-                from eventlet.green import os
-                os.set_blocking(fd, True)
-                return b"".join(iter(lambda: os.__original_read__(fd, size), b""))
-
-        _communicate = FunctionType(
-            subprocess_orig.Popen._communicate.__code__,
-            dict(globals(), os=_Hungry()))
-""",
-)
-DOES_NOTHING = (PIPES, "# TODO get rid of this", "# TODO: get rid of this")
-
-DATA = "glance/api/v2/image_data.py"
+PIPES, DATA = "eventlet/greenio/py3.py", glance.DATA
 DOWNLOAD = "glance/glance-33-download"
-DROPS_THE_LAST_BYTE_OF_A_DOWNLOAD = (DATA, "= str(chunk_size)\n", "= str(chunk_size - 1)\n")
-FORGETS_WHAT_BROKE_OFF = (DATA, "image.status = 'queued'\n", "image.status = 'saving'\n")
-LEAKS_ONE_OF_THE_SERVER = (
-    DATA,
-    "        offset, chunk_size = 0, None\n",
-    "        offset, chunk_size = 0, None\n        import os\n        os.dup(0)\n",
-)
-DOES_NOT_START = (DATA, "LOG = logging.getLogger(__name__)\n", "LOG = logging.getLogger(__name__)\nLOG.no_such_name\n")
+DOES_NOTHING = (PIPES, "# TODO get rid of this", "# TODO: get rid of this")
 DOES_NOTHING_TO_GLANCE = (
     DATA,
     "# create a trust if backend is registry",
@@ -138,12 +62,12 @@ def validate_glance(tmp_path_factory):
 @pytest.mark.parametrize(
     ("candidate", "options", "tests"),
     [
-        (DROPS_THE_LAST_BYTE, [], ["EveryByte.test_output_of_communicate", "Execute.test_output"]),
+        (eventlet.DROPS_THE_LAST_BYTE, [], ["EveryByte.test_output_of_communicate", "Execute.test_output"]),
         # A test that hangs alone as well costs many times the limit.
-        (IGNORES_THE_TIMEOUT, ["--limit", "5", "--match", "TimeOuts"], ["TimeOuts.test_wait"]),
-        (LEAKS_A_DESCRIPTOR, [], ["NothingIsLeft.test_by_communicate", "NothingIsLeft.test_by_execute"]),
-        (STARVES_THE_HUB, [], ["OthersRun.test_while_a_child_says_nothing"]),
-        (READS_IN_ONE_GO, ["--match", "OthersRun"], ["OthersRun.test_while_much_data_comes"]),
+        (eventlet.IGNORES_THE_TIMEOUT, ["--limit", "5", "--match", "TimeOuts"], ["TimeOuts.test_wait"]),
+        (eventlet.LEAKS_A_DESCRIPTOR, [], ["NothingIsLeft.test_by_communicate", "NothingIsLeft.test_by_execute"]),
+        (eventlet.STARVES_THE_HUB, [], ["OthersRun.test_while_a_child_says_nothing"]),
+        (eventlet.READS_IN_ONE_GO, ["--match", "OthersRun"], ["OthersRun.test_while_much_data_comes"]),
     ],
     ids=[
         "drops the last byte", "ignores the timeout", "leaks a descriptor", "starves the hub", "reads in one go",
@@ -162,9 +86,9 @@ def test_what_breaks_is_caught_and_named(validate, candidate, options, tests):
 @pytest.mark.parametrize(
     ("candidate", "test"),
     [
-        (DROPS_THE_LAST_BYTE_OF_A_DOWNLOAD, "EveryByte.test_what_is_uploaded_is_downloaded"),
-        (FORGETS_WHAT_BROKE_OFF, "ThoseWhoLeave.test_an_upload_that_breaks_off_leaves_no_file"),
-        (LEAKS_ONE_OF_THE_SERVER, "NothingIsLeft.test_by_transfers"),
+        (glance.DROPS_THE_LAST_BYTE_OF_A_DOWNLOAD, "EveryByte.test_what_is_uploaded_is_downloaded"),
+        (glance.FORGETS_WHAT_BROKE_OFF, "ThoseWhoLeave.test_an_upload_that_breaks_off_leaves_no_file"),
+        (glance.LEAKS_ONE_OF_THE_SERVER, "NothingIsLeft.test_by_transfers"),
     ],
     ids=["drops the last byte", "forgets what broke off", "leaks a descriptor"],
 )
@@ -178,14 +102,15 @@ def test_what_breaks_in_glance_is_caught_and_named(validate_glance, candidate, t
 def test_what_is_twice_as_slow_is_named(validate):
     case = "communicate/popen-16MiB-stdout-binary"
     options = ["--no-fastio", "--suite", "none", "--benchmarks", case, "--rounds", "21"]
-    raw = validate.run(1, "--candidate", validate.diff(*IS_SLOWER), *options)
+    raw = validate.run(1, "--candidate", validate.diff(*eventlet.IS_SLOWER), *options)
     (row,) = raw["pythons"][0]["rows"]
     assert (row["verdict"], row["failure"]) == ("slower", True)
     assert f"candidate: {case} (eventlet): slower" in validate.said
 
 
 @pytest.mark.parametrize(
-    ("candidate", "said"), [(DROPS_THE_LAST_BYTE_OF_A_DOWNLOAD, "WRONG DATA"), (DOES_NOT_START, "FAILED: NotServed")]
+    ("candidate", "said"),
+    [(glance.DROPS_THE_LAST_BYTE_OF_A_DOWNLOAD, "WRONG DATA"), (glance.DOES_NOT_START, "FAILED: NotServed")],
 )
 def test_what_fails_in_a_benchmark_is_named(validate_glance, candidate, said):
     benchmark = ["--suite", "none", "--benchmarks", DOWNLOAD, "--rounds", "1", "--size", "16MiB"]
@@ -265,11 +190,11 @@ def wheel(tree):
 @pytest.mark.parametrize("make", [lambda tree: tree, sdist, wheel], ids=["directory", "sdist", "wheel"])
 def test_what_is_built_is_judged(validate, make, tmp_path):
     tree = shutil.copytree(validate.source, tmp_path / f"eventlet-{validate.version}")
-    (tree / SUBPROCESS).write_text(validate.changed(*DROPS_THE_LAST_BYTE))
+    (tree / eventlet.SUBPROCESS).write_text(validate.changed(*eventlet.DROPS_THE_LAST_BYTE))
     # What builds it may have to be fetched.
     raw = validate.run(1, "--candidate", str(make(tree)), *ONE_TEST, network=True)
     assert "EveryByte.test_text: pass -> fail" in validate.said
-    assert SUBPROCESS in raw["pythons"][0]["variants"][1]["changed"]
+    assert eventlet.SUBPROCESS in raw["pythons"][0]["variants"][1]["changed"]
 
 
 def test_other_releases(validate):
@@ -290,7 +215,7 @@ def test_several_pythons(validate):
             break
     else:
         pytest.skip("there is no other Python here")
-    diff = validate.diff(*DROPS_THE_LAST_BYTE)
+    diff = validate.diff(*eventlet.DROPS_THE_LAST_BYTE)
     raw = validate.run(1, "--python", f"{here},{other}", "--candidate", diff, *ONE_TEST, network=True)
     assert [each["python"]["version"] for each in raw["pythons"]] == [here, other]
     for version in (here, other):
