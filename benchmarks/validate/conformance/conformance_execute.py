@@ -48,15 +48,27 @@ class Execute(Case):
             self.skipTest("this release has no timeout")
         self.assertIsNotNone(found, "execute() returned")
 
+    def test_no_time_out_where_there_is_time(self):
+        try:
+            found = processutils.execute("sh", "-c", "sleep 0.3; echo done", timeout=60)
+        except processutils.UnknownArgumentError:
+            self.skipTest("this release has no timeout")
+        self.assertEqual(found, ("done\n", ""))
+
     def test_a_broken_pipe_is_the_signal_that_programs_expect(self):
-        out, _ = processutils.execute("sh", "-c", "yes | head -n 1; echo done", check_exit_code=False)
-        self.assertEqual(out, "y\ndone\n")
+        found = processutils.execute("sh", "-c", "yes | head -n 1; echo done", check_exit_code=False)
+        # Who ignores the signal says so in words.
+        self.assertEqual(found, ("y\ndone\n", ""))
 
     def test_environment_and_directory(self):
         out, _ = processutils.execute(
             "/bin/sh", "-c", "echo $ASKED; pwd", env_variables={"ASKED": "yes", "PATH": "/usr/bin:/bin"}, cwd="/"
         )
         self.assertEqual(out, "yes\n/\n")
+
+    def test_environment_is_only_what_is_given(self):
+        out, _ = processutils.execute("/usr/bin/env", env_variables={"ASKED": "yes"})
+        self.assertEqual(out, "ASKED=yes\n")
 
 
 class NothingIsLeft(Case):

@@ -4,6 +4,7 @@ Runs natively and monkey patched, in any variant. An exception is known by the n
 are not those of ``subprocess``.
 """
 
+import errno
 import functools
 import gc
 import hashlib
@@ -178,6 +179,15 @@ class Ends(Case):
             child.communicate()
             self.assertEqual(child.returncode, -9)
 
+    def test_input_that_is_not_there_ends(self):
+        with subprocess.Popen(["cat"], stdin=PIPE, stdout=PIPE) as child:
+            self.assertEqual(child.communicate()[0], b"")
+
+    def test_a_program_that_is_not_there(self):
+        with self.assertRaises(FileNotFoundError) as caught:
+            subprocess.Popen(["/no/such/program"], stdout=PIPE)
+        self.assertEqual((caught.exception.errno, caught.exception.filename), (errno.ENOENT, "/no/such/program"))
+
 
 class NothingIsLeft(Case):
     def assertNothingLeftBy(self, command, call, **options):
@@ -208,6 +218,12 @@ class NothingIsLeft(Case):
 
     def test_by_waiting(self):
         self.assertNothingLeftBy(["true"], lambda child: child.wait(timeout=60))
+
+    def test_by_a_program_that_is_not_there(self):
+        def once():
+            self.assertRaises(FileNotFoundError, subprocess.Popen, ["/no/such/program"], stdin=PIPE, stdout=PIPE)
+
+        self.assertNothingLeft(once)
 
     def test_no_child(self):
         with subprocess.Popen(["echo", "x"], stdout=PIPE) as child:
