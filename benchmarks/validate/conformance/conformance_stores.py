@@ -87,9 +87,31 @@ class Files(StoreCase):
             self.store.add(Broken(data_of(1 << 20), 65536), size=2 << 20)
         self.assertEqual(set(directory.iterdir()), before)
 
+    def test_an_upload_that_is_too_short_leaves_no_file(self):
+        directory = Path(self.store.add(b"x").url.removeprefix("file://")).parent
+        before = set(directory.iterdir())
+        with self.assertRaises(Exception) as caught:
+            self.store.add(data_of(1 << 20), size=2 << 20)
+        self.assertEqual(type(caught.exception).__name__, "Invalid")
+        self.assertEqual(set(directory.iterdir()), before)
+
+    def test_an_image_that_is_there_stays_as_it_is(self):
+        url = self.store.add(b"first", image_id="the-same").url
+        with self.assertRaises(Exception) as caught:
+            self.store.add(b"second", image_id="the-same")
+        self.assertEqual(type(caught.exception).__name__, "Duplicate")
+        self.assertSame(self.store.read(url), b"first", "the image")
+
+    def test_zeros(self):
+        data = data_of(100_000) + bytes(200_001) + data_of(100_000) + bytes(300_001)
+        added = self.store.add(data)
+        self.assertEqual(added.multihash, hashlib.sha512(data).hexdigest())
+        self.assertSame(self.store.read(added.url), data, "an image with zeros at its end")
+
     def test_a_part_of_an_image(self):
         data = data_of(1 << 20)
         url = self.store.add(data).url
+        self.assertEqual(self.store.get(url, offset=1000, chunk_size=70_000)[1], 70_000)
         self.assertSame(self.store.read(url, offset=1000, chunk_size=70_000), data[1000:71_000], "a part")
 
     def test_nothing_is_left(self):
