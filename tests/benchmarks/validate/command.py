@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,9 @@ class Validate:
         self.version = raw["pythons"][0]["variants"][0]["version"]
         #: the release's source tree
         self.source = ROOT / "build" / "validate" / "sources" / f"{project}-{self.version}"
+        if project == "cpython":
+            self.source = directory
+            (directory / "Lib").symlink_to(sysconfig.get_path("stdlib"))
 
     def start(self, results: Path, *options: str, network: bool = False) -> subprocess.Popen[str]:
         """Start it, so that it can be interrupted, also where the tests run in the background."""

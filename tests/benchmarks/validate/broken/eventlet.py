@@ -1,58 +1,59 @@
-"""Of eventlet."""
+"""eventlet: the green subprocess, its pipes, sockets and WSGI server."""
 
-SUBPROCESS = "eventlet/green/subprocess.py"
+from .candidate import Broken
+
+SUBPROCESS, PIPES = "eventlet/green/subprocess.py", "eventlet/greenio/py3.py"
+SOCKETS, WSGI = "eventlet/greenio/base.py", "eventlet/wsgi.py"
+GREEN = "conformance-green"
+#: A test that hangs alone as well costs many times the limit.
+HANGS = ("--limit", "5")
 
 _WAIT = "    def wait(self, timeout=None, check_interval=0.01):\n"
 _METHOD = "    def communicate(self, input=None, timeout=None):\n"
+_GREEN_COMMUNICATE = """\
+        _communicate = FunctionType(
+            subprocess_orig.Popen._communicate.__code__,
+            globals())
+"""
 
-#: file, what is in it, what the candidate has there
-DROPS_THE_LAST_BYTE = (
+DROPS_THE_LAST_BYTE = Broken(
+    "drops the last byte",
     SUBPROCESS, _WAIT,
     _METHOD + """\
         out, err = super().communicate(input, timeout)
         return out[:-1] if out else out, err
 
 """ + _WAIT,
+    suite=GREEN, tests=("EveryByte.test_output_of_communicate", "Execute.test_output"),
 )  # fmt: skip
-IGNORES_THE_TIMEOUT = (
-    SUBPROCESS,
-    "        if timeout is not None:\n            endtime = time.time() + timeout\n",
-    "        timeout = None\n",
-)
-LEAKS_A_DESCRIPTOR = (
-    SUBPROCESS,
-    "                    setattr(self, attr, wrapped_pipe)\n",
-    "                    setattr(self, attr, wrapped_pipe)\n"
-    "                    if attr == 'stdout':\n"
-    "                        import os\n"
-    "                        os.dup(wrapped_pipe.fileno())\n",
-)
-STARVES_THE_HUB = (
-    SUBPROCESS,
-    """\
-        _communicate = FunctionType(
-            subprocess_orig.Popen._communicate.__code__,
-            globals())
-""",
-    "        _communicate = subprocess_orig.Popen._communicate\n",
-)
-IS_SLOWER = (
-    SUBPROCESS, _WAIT,
-    _METHOD + """\
-        from time import perf_counter
-        began = perf_counter()
-        result = super().communicate(input, timeout)
-        ended = perf_counter()
-        while perf_counter() - ended < ended - began:
-            pass
-        return result
 
-""" + _WAIT,
-)  # fmt: skip
-READS_IN_ONE_GO = (
-    SUBPROCESS,
-    STARVES_THE_HUB[1],
-    """\
+BROKEN = (
+    DROPS_THE_LAST_BYTE,
+    Broken(
+        "ignores the time-out",
+        SUBPROCESS, "        if timeout is not None:\n            endtime = time.time() + timeout\n",
+        "        timeout = None\n",
+        suite=GREEN, tests=("TimeOuts.test_wait",), options=HANGS,
+    ),
+    Broken(
+        "leaks a descriptor",
+        SUBPROCESS, "                    setattr(self, attr, wrapped_pipe)\n",
+        "                    setattr(self, attr, wrapped_pipe)\n"
+        "                    if attr == 'stdout':\n"
+        "                        import os\n"
+        "                        os.dup(wrapped_pipe.fileno())\n",
+        suite=GREEN, match="NothingIsLeft",
+        tests=("NothingIsLeft.test_by_communicate", "NothingIsLeft.test_by_execute"),
+    ),
+    Broken(
+        "starves the hub",
+        SUBPROCESS, _GREEN_COMMUNICATE, "        _communicate = subprocess_orig.Popen._communicate\n",
+        suite=GREEN, tests=("OthersRun.test_while_a_child_says_nothing",),
+    ),
+    Broken(
+        "reads in one go",
+        SUBPROCESS, _GREEN_COMMUNICATE,
+        """\
         class _Hungry:
             def __getattr__(self, name):
                 from eventlet.green import os
@@ -67,4 +68,58 @@ READS_IN_ONE_GO = (
             subprocess_orig.Popen._communicate.__code__,
             dict(globals(), os=_Hungry()))
 """,
-)
+        suite=GREEN, tests=("OthersRun.test_while_much_data_comes",),
+    ),
+    Broken(
+        "is twice as slow",
+        SUBPROCESS, _WAIT,
+        _METHOD + """\
+        from time import perf_counter
+        began = perf_counter()
+        result = super().communicate(input, timeout)
+        ended = perf_counter()
+        while perf_counter() - ended < ended - began:
+            pass
+        return result
+
+""" + _WAIT,
+        benchmark="communicate/popen-16MiB-stdout-binary", options=("--rounds", "21"),
+    ),
+    Broken(
+        "loses what a partial write leaves",
+        PIPES, "                offset += written\n", "                offset = datalen\n",
+        suite=GREEN, tests=("EveryByte.test_write_in_pieces",),
+    ),
+    Broken(
+        "takes a short read for the end",
+        PIPES,
+        "                if chunk == b'':\n                    return b''.join(buf)\n"
+        "                buf.append(chunk)\n",
+        "                buf.append(chunk)\n"
+        "                if len(chunk) < DEFAULT_BUFFER_SIZE:\n                    return b''.join(buf)\n",
+        suite=GREEN, tests=("EveryByte.test_read_of_everything",),
+    ),
+    Broken(
+        "takes a pipe without data for its end",
+        PIPES, "                self._trampoline(self, read=True)\n\n    def readall(self):",
+        "                return b''\n\n    def readall(self):",
+        suite=GREEN, tests=("EveryByte.test_read_in_pieces",),
+    ),
+    Broken(
+        "spins while it waits for a child",
+        SUBPROCESS, "                eventlet.sleep(check_interval)\n", "                eventlet.sleep(0)\n",
+        suite=GREEN, tests=("Waiting.test_costs_no_processor_time",),
+    ),
+    Broken(
+        "loses what a socket has not taken",
+        SOCKETS, "            tail += self.send(data[tail:], flags)\n",
+        "            self.send(data[tail:], flags)\n            tail = len_data\n",
+        suite="eventlet", tests=("TestGreenSocket.test_sendall",),
+    ),
+    Broken(
+        "takes an upload that broke off for a whole one",
+        WSGI, '                        raise OSError("unexpected end of file while parsing chunked data")\n',
+        "                        break\n",
+        suite="eventlet", tests=("TestHttpd.test_aborted_chunked_post",),
+    ),
+)  # fmt: skip

@@ -1,0 +1,39 @@
+"""What is known of one candidate that is broken on purpose."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Broken:
+    #: the fault, in a few words
+    name: str
+    #: a file of the release, what is in it once, and what the candidate has there
+    file: str
+    old: str
+    new: str
+    #: what is run: suites, separated by commas, or else one benchmark
+    suite: str = ""
+    benchmark: str = ""
+    #: the tests that must be named, each as CLASS.test
+    tests: tuple[str, ...] = ()
+    #: what must be said of the benchmark
+    verdict: str = "slower"
+    #: only tests with this in their names are run; by default the one that must be named, or all if there are several
+    match: str = ""
+    #: more options of the command
+    options: tuple[str, ...] = ()
+
+    @property
+    def change(self) -> tuple[str, str, str]:
+        return self.file, self.old, self.new
+
+    def arguments(self) -> list[str]:
+        """The options with which the command finds the fault, and runs as little as it can."""
+        given = ["--no-fastio", "--suite", self.suite or "none", "--benchmarks", self.benchmark or "none"]
+        match = self.match or (self.tests[0] if len(self.tests) == 1 else "")
+        return [*given, *(["--match", match] if match else []), *self.options]
+
+    def lines(self) -> list[str]:
+        """What the verdict must say, apart from how a test has failed."""
+        named = [f"{test}: pass -> " for test in self.tests]
+        return [*named, f"candidate: {self.benchmark} ("] if self.benchmark else named
