@@ -313,6 +313,14 @@ def test_only_the_tests_asked_for(python, make_suite) -> None:
     assert set(outcomes(matching)) == {"Outcomes.test_0__pass"}
 
 
+def test_a_module_that_cannot_be_loaded_is_an_error_whatever_is_asked_for(python, make_suite, tmp_path) -> None:
+    run = Runner(python, LIMIT, match="Outcomes.test_0").run(make_suite("import no_such_module"), patched=False)
+    assert outcomes(run) == {"unittest.loader._FailedTest.made_up": "error"}
+    suite = by_pytest(tmp_path, "made_up.py")
+    run = Runner(python, LIMIT, match="Outcomes.test_0").run(suite, patched=False)
+    assert outcomes(run) == {"collecting (made_up.py)": "error"}
+
+
 def test_a_module_that_ends_the_process_is_an_error(python, make_suite) -> None:
     with pytest.raises(SuiteError, match="last words"):
         Runner(python, LIMIT).run(make_suite("import os\nos.write(2, b'last words')\nos._exit(0)"), patched=False)

@@ -252,7 +252,7 @@ def name_all(tests: Iterable[Any]) -> dict[str, Any]:
 class Plugin:
     """Of pytest: chooses the tests, and tells what becomes of each, with the fixtures that are set up for it."""
 
-    def __init__(self, events: Events, watchdog: Watchdog, is_chosen: Callable[[str], bool]) -> None:
+    def __init__(self, events: Events, watchdog: Watchdog, is_chosen: Callable[..., bool]) -> None:
         self._events = events
         self._watchdog = watchdog
         self._is_chosen = is_chosen
@@ -271,7 +271,7 @@ class Plugin:
         self._watchdog.arm()
         self._events.emit("loaded", chosen=[item.nodeid for item in session.items])
         for key, detail in self._broken:
-            if self._is_chosen(key):
+            if self._is_chosen(key, True):
                 self._events.end(key, "error", detail, 0.0)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
@@ -303,10 +303,10 @@ def _outcome_of(report: Any) -> str:
 
 
 def run_by_unittest(
-    job: dict[str, Any], events: Events, watchdog: Watchdog, is_chosen: Callable[[str], bool]
+    job: dict[str, Any], events: Events, watchdog: Watchdog, is_chosen: Callable[..., bool]
 ) -> None:  # fmt: skip
     named = name_all(load(job["modules"], job["functions"]))
-    chosen = {key: test for key, test in named.items() if is_chosen(key)}
+    chosen = {key: test for key, test in named.items() if is_chosen(key, _stands_for_a_module(test))}
     watchdog.arm()
     events.emit("loaded", chosen=list(chosen))
 
@@ -314,6 +314,10 @@ def run_by_unittest(
     result = Result(events, watchdog, keys)
     unittest.TestSuite(chosen.values()).run(result)
     result.end_the_rest()
+
+
+def _stands_for_a_module(test: Any) -> bool:
+    return type(test).__name__ == "_FailedTest"
 
 
 def run_by_pytest(arguments: Sequence[str], plugin: Plugin) -> None:
@@ -361,8 +365,11 @@ def main() -> None:
     only = None if job["only"] is None else set(job["only"])
     done = set(job["done"])
 
-    def is_chosen(key: str) -> bool:
-        return key not in done and job["match"] in key and (only is None or key in only)
+    def is_chosen(key: str, module: bool = False) -> bool:
+        """
+        :param module: whether it stands for a module that cannot be loaded: its tests may be those that are meant
+        """
+        return key not in done and (module or job["match"] in key) and (only is None or key in only)
 
     if job["pytest"]:
         run_by_pytest(job["pytest"], Plugin(events, watchdog, is_chosen))

@@ -16,6 +16,8 @@ class Broken:
     benchmark: str = ""
     #: the tests that must be named, each as CLASS.test
     tests: tuple[str, ...] = ()
+    #: what became of them in stock; a module that cannot be imported is a test that stock does not have
+    stock: str = "pass"
     #: what must be said of the benchmark
     verdict: str = "slower"
     #: only tests with this in their names are run; by default the one that must be named, or all if there are several
@@ -35,5 +37,5 @@ class Broken:
 
     def lines(self) -> list[str]:
         """What the verdict must say, apart from how a test has failed."""
-        named = [f"{test}: pass -> " for test in self.tests]
+        named = [f"{test}: {self.stock} -> " for test in self.tests]
         return [*named, f"candidate: {self.benchmark} ("] if self.benchmark else named
