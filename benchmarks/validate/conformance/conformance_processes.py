@@ -11,6 +11,7 @@ import hashlib
 import os
 import random
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -22,6 +23,9 @@ SIZES = (0, 1, 511, 4096, 8191, 65535, 65536, 65537, 131072, 1 << 20, (8 << 20) 
 #: The same for input. Stock's green Popen writes 512 bytes of it at a time.
 INPUT_SIZES = SIZES[:-1]
 PIPE = subprocess.PIPE
+#: Says a line on stdout and on stderr, and the next one a little later.
+NOW_AND_THEN = ["sh", "-c", "for line in 1 2 3 4 5; do echo $line; echo $line >&2; sleep 0.05; done"]
+LINES = b"1\n2\n3\n4\n5\n"
 #: How often what might leave something is done.
 ROUNDS = 20
 
@@ -89,6 +93,14 @@ class EveryByte(Case):
             out, err = child.communicate()
         self.assertSame(out, data, "stdout")
         self.assertSame(err, data, "stderr")
+
+    def test_outputs_that_come_now_and_then(self):
+        with subprocess.Popen(NOW_AND_THEN, stdout=PIPE, stderr=PIPE) as child:
+            self.assertEqual(child.communicate(), (LINES, LINES))
+
+    def test_read_of_what_comes_now_and_then(self):
+        with subprocess.Popen(NOW_AND_THEN, stdout=PIPE, stderr=subprocess.DEVNULL) as child:
+            self.assertEqual(child.stdout.read(), LINES)
 
     def test_input_comes_back(self):
         for size in INPUT_SIZES:
@@ -232,10 +244,15 @@ class NothingIsLeft(Case):
 
 
 class Waiting(Case):
+    #: Seconds of processor time that the child uses.
+    BUSY = 0.6
+
     def test_costs_no_processor_time(self):
-        """A poll that is always ready would spin: most of a second of CPU time in a second of waiting."""
+        """A poll that is always ready would spin, and use as much as a child that is busy, however busy others are."""
+        command = [sys.executable, "-I", "-S", "-c", f"import time\nwhile time.process_time() < {self.BUSY}: pass"]
         for wait in (lambda child: child.communicate(), lambda child: child.wait(timeout=60)):
-            with subprocess.Popen(["sleep", "1"], stdin=PIPE, stdout=PIPE) as child:
+            with subprocess.Popen(command, stdin=PIPE, stdout=PIPE) as child:
                 before = time.process_time()
                 wait(child)
-                self.assertLess(time.process_time() - before, 0.5, "seconds of processor time in a second of waiting")
+                used = time.process_time() - before
+                self.assertLess(used, self.BUSY / 2, f"seconds while the child used {self.BUSY}")
