@@ -55,7 +55,7 @@ BROKEN = (
         "                            if not data:\n                                selector.unregister(key.fileobj)\n",
         "                            if len(data) < 32768:\n"
         "                                selector.unregister(key.fileobj)\n",
-        suite="conformance-native", tests=("EveryByte.test_both_outputs_of_communicate",),
+        suite="conformance-native", tests=("EveryByte.test_outputs_that_come_now_and_then",),
     ),
     Broken(
         "leaks a descriptor for each child",
@@ -84,6 +84,6 @@ BROKEN = (
         "copies all output again with each piece",
         SUBPROCESS, "self._fileobj2output[key.fileobj].append(data)",
         "self._fileobj2output[key.fileobj][:] = [b''.join(self._fileobj2output[key.fileobj] + [data])]",
-        benchmark="communicate/popen-16MiB-both-binary", options=("--rounds", "7"),
+        benchmark="communicate/popen-16MiB-both-binary", options=("--rounds", "7", "--size", "4MiB"),
     ),
 )  # fmt: skip
