@@ -24,7 +24,7 @@ DROPS_THE_LAST_BYTE = Broken(
         return out[:-1] if out else out, err
 
 """ + _WAIT,
-    suite=GREEN, tests=("EveryByte.test_output_of_communicate", "Execute.test_output"),
+    suite=GREEN, match="test_output", tests=("EveryByte.test_output_of_communicate", "Execute.test_output"),
 )  # fmt: skip
 
 BROKEN = (
