@@ -16,6 +16,7 @@ _SHIPPED, _SHIPPED_GOALS = "glance_shipped | *: download of 1 GiB | ", "glance_s
 _EARLIER = "glance_shipped_earlier | Goals | glance-33-shipped"
 _MANY_SHIPPED = "concurrency_shipped | glance-33-shipped: "
 _SLOW = "slow_clients | glance-33, as it is shipped: "
+_SLOW_UPLOADS = "slow_uploads | glance-33, as it is shipped: "
 _UPLOADS = "uploads | Goals | requests.put() of a file, "
 _LINK, _FAST_LINK = (f"network | What limits * | glance-32-{rate}" for rate in ("1Gbit", "10Gbit"))
 _DISK = "disk_swift | Goals | "
@@ -227,6 +228,23 @@ QUOTED: dict[str, dict[str, list[str]]] = {
         "1.59": [f"{_SLOW}4 clients* | fastio | server CPU*"],
         "0.168": [f"{_SLOW}4 clients* | reference-nginx | server CPU*"],
         "7.88": ["slow_clients_8mib | *200 clients* | fastio | p50_ms"],
+    },
+    "Slow uploads": {
+        "3,864": [f"{_SLOW_UPLOADS}4 uploads, * | fastio | p99_ms"],
+        "4,168": [f"{_SLOW_UPLOADS}4 uploads, * | stock | p99_ms"],
+        "3,964": [f"{_SLOW_UPLOADS}4 chunked * | fastio | p99_ms"],
+        "4,416": [f"{_SLOW_UPLOADS}4 chunked * | stock | p99_ms"],
+        "3,666": [f"{_SLOW_UPLOADS}4 uploads, * | stock, post-buffering | p99_ms"],
+        "3,992": [f"{_SLOW_UPLOADS}4 chunked * | stock, post-buffering | p99_ms"],
+        "88.3": [f"{_SLOW_UPLOADS}4 chunked * | stock, nginx | p99_ms"],
+        "58.5": [f"{_SLOW_UPLOADS}4 uploads, * | stock, nginx | MB/s"],
+        "60.6": [f"{_SLOW_UPLOADS}4 chunked * | stock, nginx | MB/s"],
+        "75.6": [f"{_SLOW_UPLOADS}4 uploads, * | stock | MB/s"],
+        "75.7": [f"{_SLOW_UPLOADS}4 chunked * | stock | MB/s"],
+        "13.2": [f"{_SLOW_UPLOADS}4 uploads, * | stock, nginx | server CPU*"],
+        "12.2": [f"{_SLOW_UPLOADS}4 chunked * | stock, nginx | server CPU*"],
+        "9.37": [f"{_SLOW_UPLOADS}4 uploads, * | stock | server CPU*"],
+        "10.2": [f"{_SLOW_UPLOADS}4 chunked * | stock | server CPU*"],
     },
     "A download's cost for the client": {
         "3.9": ["glance_client | Download* | limit-sha512 | s"],
