@@ -1,11 +1,13 @@
-"""That other greenlets run while one waits for a child process, or moves its data."""
+"""That other greenlets run while one waits for a child process, or moves its data; and every byte of a socket."""
 
+import socket
 import subprocess
 import tempfile
 import unittest
 from typing import Any
 
 import eventlet
+from conformance_processes import Case, data_of
 
 PIPE = subprocess.PIPE
 
@@ -94,3 +96,14 @@ class OthersRun(unittest.TestCase):
         self.assertEqual(found, size)
         # Not turns: on a busy machine everybody has many of them at one position.
         self.assertGreaterEqual(len(seen), self.TURNS, "positions of the child at which others had a turn")
+
+
+class Sockets(Case):
+    def test_every_byte_of_sendall(self):
+        data = data_of((8 << 20) + 1)
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            reader = eventlet.spawn(lambda: b"".join(iter(lambda: theirs.recv(65536), b"")))
+            ours.sendall(data)
+            ours.shutdown(socket.SHUT_WR)
+            self.assertSame(reader.wait(), data, "sendall()")

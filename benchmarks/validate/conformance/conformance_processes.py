@@ -102,6 +102,10 @@ class EveryByte(Case):
         with subprocess.Popen(NOW_AND_THEN, stdout=PIPE, stderr=subprocess.DEVNULL) as child:
             self.assertEqual(child.stdout.read(), LINES)
 
+    def test_read_in_pieces_of_what_comes_now_and_then(self):
+        with subprocess.Popen(NOW_AND_THEN, stdout=PIPE, stderr=subprocess.DEVNULL) as child:
+            self.assertEqual(b"".join(iter(functools.partial(child.stdout.read, 100), b"")), LINES)
+
     def test_input_comes_back(self):
         for size in INPUT_SIZES:
             data = data_of(size)

@@ -103,7 +103,7 @@ BROKEN = (
         "takes a pipe without data for its end",
         PIPES, "                self._trampoline(self, read=True)\n\n    def readall(self):",
         "                return b''\n\n    def readall(self):",
-        suite=GREEN, tests=("EveryByte.test_read_in_pieces",),
+        suite=GREEN, tests=("EveryByte.test_read_in_pieces_of_what_comes_now_and_then",),
     ),
     Broken(
         "spins while it waits for a child",
@@ -114,7 +114,7 @@ BROKEN = (
         "loses what a socket has not taken",
         SOCKETS, "            tail += self.send(data[tail:], flags)\n",
         "            self.send(data[tail:], flags)\n            tail = len_data\n",
-        suite="eventlet", tests=("TestGreenSocket.test_sendall",),
+        suite=GREEN, tests=("Sockets.test_every_byte_of_sendall",),
     ),
     Broken(
         "takes an upload that broke off for a whole one",
