@@ -64,7 +64,8 @@ BROKEN = (
     ),
     Broken(
         "says that an image in use is missing",
-        GLANCE, "raise exception.ImageDeleteConflict(reason=str(exc))", "raise exception.ImageNotFound(image_id=image_id)",
+        GLANCE, "raise exception.ImageDeleteConflict(reason=str(exc))",
+        "raise exception.ImageNotFound(image_id=image_id)",
         suite=IMAGES, tests=("TestDelete.test_delete_client_conflict_failure_v2",),
     ),
     Broken(
