@@ -18,6 +18,9 @@ from typing import Any, TypeVar
 FORMAT = "fastio-benchmark"
 #: Grows when a reader of older files would misread newer ones.
 VERSION = 2
+#: Significant digits of a float in a result that is kept for the documentation, since all of these together have to be
+#: small, and from where on a float is a time of day, of which milliseconds are kept.
+DIGITS, LARGE = 9, 1e8
 
 #: Units of throughput, in bytes per second.
 THROUGHPUT: Mapping[str, float] = {"MB/s": 1e6, "MiB/s": float(1 << 20)}
@@ -179,9 +182,12 @@ class Result:
                 return case
         raise KeyError(name)
 
-    def text(self) -> str:
-        """What the file has."""
-        data = asdict(self)
+    def text(self, shortened: bool = False) -> str:
+        """What the file has.
+
+        :param shortened: with :data:`DIGITS` of each float
+        """
+        data = _shortened(asdict(self)) if shortened else asdict(self)
         patches: dict[str, int] = {}
         for case in data["cases"]:
             _pack(case, patches)
@@ -192,8 +198,8 @@ class Result:
         return ",\n".join(["{" + lines[0], *lines[1:], f'"patches":[\n{known}\n]', f'"cases":[\n{cases}\n]']) + "}\n"
 
     def portable(self) -> str:
-        """The same without what names this machine's directories: its Pythons, and this checkout."""
-        text = self.text()
+        """The same, shortened, without what names this machine's directories: its Pythons, and this checkout."""
+        text = self.text(shortened=True)
         commands = [row.command for case in self.cases for row in case.variants.values()]
         for python in {self.machine.get("executable", ""), *(each for command in commands for each in command[:1])}:
             if os.path.isabs(python):
@@ -233,6 +239,15 @@ def _unpack(case: dict[str, Any], patches: list[Any]) -> None:
 
 def _compact(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
+
+
+def _shortened(value: Any) -> Any:
+    """The same without the digits of a float that no clock has."""
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}") if abs(value) < LARGE else round(value, 3)
+    if isinstance(value, dict):
+        return {name: _shortened(each) for name, each in value.items()}
+    return list(map(_shortened, value)) if isinstance(value, (list, tuple)) else value
 
 
 def read(path: Path | str) -> Result:

@@ -31,6 +31,18 @@ def test_every_raw_figure_is_in_the_file(tmp_path):
     assert {"format", "version", "machine", "packages", "command", "started", "finished"} <= data.keys()
 
 
+def test_a_result_that_is_kept_has_nine_digits_of_each_figure_and_milliseconds_of_the_day():
+    seconds = [2 / 3, 123456.78901234, 1e-7 / 3]
+    written = samples.result(samples.case({"stock": seconds}))
+    for run in written.cases[0].variants["stock"].runs:
+        run["started"] = 1795316061.0461836
+    (case,) = json.loads(written.portable())["cases"]
+    rows = [dict(zip(case["figures"], run, strict=True)) for run in case["variants"]["stock"]["runs"]]
+    assert [row["seconds"] for row in rows] == [1000.0, 0.666666667, 123456.789, 3.33333333e-08]
+    assert {row["started"] for row in rows} == {1795316061.046}
+    assert {row["verified"] for row in rows} == {True} and {row["reads"] for row in rows} == {6400}
+
+
 def test_a_figure_that_only_some_runs_have_is_only_theirs_when_read_again(tmp_path):
     written = samples.result(samples.case({"stock": [0.5, 0.25], "fast": [0.1]}))
     (case,) = written.cases
