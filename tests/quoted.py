@@ -16,6 +16,7 @@ _SHIPPED, _SHIPPED_GOALS = "glance_shipped | *: download of 1 GiB | ", "glance_s
 _EARLIER = "glance_shipped_earlier | Goals | glance-33-shipped"
 _MANY_SHIPPED = "concurrency_shipped | glance-33-shipped: "
 _SLOW = "slow_clients | glance-33, as it is shipped: "
+_CELLS = "fastio's rate * | glance_store's filesystem: get, under eventlet | 1 at a time, idle"
 _SLOW_UPLOADS = "slow_uploads | glance-33, as it is shipped: "
 _UPLOADS = "uploads | Goals | requests.put() of a file, "
 _LINK, _FAST_LINK = (f"network | What limits * | glance-32-{rate}" for rate in ("1Gbit", "10Gbit"))
@@ -228,6 +229,10 @@ QUOTED: dict[str, dict[str, list[str]]] = {
         "1.59": [f"{_SLOW}4 clients* | fastio | server CPU*"],
         "0.168": [f"{_SLOW}4 clients* | reference-nginx | server CPU*"],
         "7.88": ["slow_clients_8mib | *200 clients* | fastio | p50_ms"],
+    },
+    "Where it loses, and why": {
+        "0.789": [f"min never_slower_small | {_CELLS}"],
+        "0.433": [f"min never_slower | {_CELLS}"],
     },
     "Slow uploads": {
         "3,864": [f"{_SLOW_UPLOADS}4 uploads, * | fastio | p99_ms"],
