@@ -17,6 +17,8 @@ _EARLIER = "glance_shipped_earlier | Goals | glance-33-shipped"
 _MANY_SHIPPED = "concurrency_shipped | glance-33-shipped: "
 _SLOW = "slow_clients | glance-33, as it is shipped: "
 _CELLS = "fastio's rate * | glance_store's filesystem: get, under eventlet | 1 at a time, idle"
+_SAVE = "client_commands | Commands: save of an image of 1 GiB over "
+_CREATE = "client_commands | Commands: create of an image of 1 GiB over HTTP: *"
 _SLOW_UPLOADS = "slow_uploads | glance-33, as it is shipped: "
 _UPLOADS = "uploads | Goals | requests.put() of a file, "
 _LINK, _FAST_LINK = (f"network | What limits * | glance-32-{rate}" for rate in ("1Gbit", "10Gbit"))
@@ -233,6 +235,28 @@ QUOTED: dict[str, dict[str, list[str]]] = {
     "Where it loses, and why": {
         "0.789": [f"min never_slower_small | {_CELLS}"],
         "0.433": [f"min never_slower | {_CELLS}"],
+    },
+    "Commands of glance and openstack": {
+        "3.67": [f"{_SAVE}HTTP: * | openstack-fastio | s"],
+        "7.55": [f"{_SAVE}HTTP: * | openstack-stock | s"],
+        "4.78": [f"{_SAVE}HTTPS: * | openstack-fastio | s"],
+        "9.17": [f"{_SAVE}HTTPS: * | openstack-stock | s"],
+        "1.23": [f"{_SAVE}HTTP: * | openstack-fastio | transfer_seconds"],
+        "5.44": [f"{_SAVE}HTTP: * | openstack-stock | transfer_seconds"],
+        "1.51": [f"{_SAVE}HTTP: * | glance-fastio | start_seconds"],
+        "1.14": [f"{_SAVE}HTTP: * | glance-stock | start_seconds"],
+        "2.44": [f"{_SAVE}HTTP: * | openstack-fastio | start_seconds"],
+        "2.11": [f"{_SAVE}HTTP: * | openstack-stock | start_seconds"],
+        "0.945": [f"{_SAVE}HTTP: * | glance-fastio | transfer_seconds"],
+        "1.05": [f"{_SAVE}HTTP: * | glance-stock | transfer_seconds"],
+        "2.45": [f"{_SAVE}HTTP: * | glance-fastio | s"],
+        "2.19": [f"{_SAVE}HTTP: * | glance-stock | s"],
+        "3.43": [f"{_SAVE}HTTPS: * | glance-fastio | s"],
+        "2.9": [f"{_SAVE}HTTPS: * | glance-stock | s"],
+        "4.22": [f"{_CREATE} | glance-fastio | s"],
+        "3.91": [f"{_CREATE} | glance-stock | s"],
+        "5.15": [f"{_CREATE} | openstack-fastio | s"],
+        "4.5": [f"{_CREATE} | openstack-stock | s"],
     },
     "Slow uploads": {
         "3,864": [f"{_SLOW_UPLOADS}4 uploads, * | fastio | p99_ms"],
