@@ -99,7 +99,13 @@ AREAS: Mapping[str, Sequence[Row]] = {
         ),
         Row(
             "glance-api: many downloads",
-            ("concurrency* | *", "offered_load* | glance-*", "network | *", "slow_clients* | *[0-9]"),
+            (
+                "concurrency* | *",
+                "offered_load* | glance-*",
+                "network | *",
+                "slow_clients* | *[0-9]",
+                "slow_uploads | *",
+            ),
             ("glance_sendfile", "glance_slow_clients", *_STORE),
         ),
         Row(
@@ -110,13 +116,13 @@ AREAS: Mapping[str, Sequence[Row]] = {
         ),
         Row(
             "other requests' p99 beside uploads",
-            (*_UPLOADS, "slow_clients* | *-uploads*"),
+            (*_UPLOADS, "slow_clients* | *-uploads*", "slow_uploads | *"),
             ("image_fairness",),
             "p99_ms",
         ),
         Row(
             "clients: download, upload",
-            ("glance_client* | *", "uploads | *"),
+            ("glance_client* | *", "client_commands | *", "uploads | *"),
             ("glanceclient_download", "glanceclient_hashing", "urllib3_blocks", "urllib3_sendfile"),
         ),
     ],

@@ -21,13 +21,14 @@ AROUND = 0.6
 
 
 def load(result: Result) -> Figure | None:
-    """A panel for each case that has samples."""
+    """A panel for each case that has samples, as many as fit on a page: the first ones."""
     cases = [case for case in result.cases if _rows(case)]
     if not cases:
         return None
-    rows = [len(_rows(case)) * (1 + _has_server(case)) for case in cases]
-    heights = [plots.ROW_HEIGHT * number_of for number_of in rows]
-    height = plots.HEAD_HEIGHT + 0.15 + sum(heights) + AROUND * (len(cases) - 1)
+    # A picture is no higher than it is wide.
+    while _height(cases) > plots.WIDTH and len(cases) > 1:
+        cases.pop()
+    heights, height = list(map(_strips, cases)), _height(cases)
     figure, panels = pyplot.subplots(
         len(cases), figsize=(plots.WIDTH, height), layout="constrained", squeeze=False, height_ratios=heights
     )
@@ -42,6 +43,16 @@ def load(result: Result) -> Figure | None:
         text = f"{case.title or case.name}: {_told(case)}"
         panel.set_title(plots.folded(text, plots.QUESTION_LETTERS), loc="left", size=plots.SIZE)
     return figure
+
+
+def _strips(case: CaseResult) -> float:
+    """Inches of a case's strips."""
+    return plots.ROW_HEIGHT * len(_rows(case)) * (1 + _has_server(case))
+
+
+def _height(cases: Sequence[CaseResult]) -> float:
+    """Inches of the whole."""
+    return plots.HEAD_HEIGHT + 0.15 + sum(map(_strips, cases)) + AROUND * (len(cases) - 1)
 
 
 def _draw(figure: Figure, panel: Any, case: CaseResult) -> None:
