@@ -41,6 +41,11 @@ def chunk_size(driver: str, default: int) -> int:
     return default if size is None else size
 
 
+def size_told(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The size that ``add()`` is told, among its arguments behind the image's data."""
+    return args[0] if args else kwargs.get("image_size")
+
+
 def is_at_most(size: Any, most: int) -> bool:
     """Whether an image is known to have no more than so many bytes.
 

@@ -33,7 +33,7 @@ def make_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of a driver's ``add``."""
 
     def add(self: Any, image_id: Any, image_file: Any, *args: Any, **kwargs: Any) -> Any:
-        data = _paced(image_file, args[0] if args else kwargs.get("image_size"))
+        data = _paced(image_file, _stores.size_told(args, kwargs))
         return wrapped(self, image_id, data, *args, **kwargs)
 
     return add

@@ -47,7 +47,7 @@ def make_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     def add(self: Any, image_id: Any, image_file: Any, *args: Any, **kwargs: Any) -> Any:
         if self.thin_provisioning:
             call = thin
-        elif not current.is_green() or _stores.is_at_most(args[0] if args else kwargs.get("image_size"), SMALL):
+        elif not current.is_green() or _stores.is_at_most(_stores.size_told(args, kwargs), SMALL):
             # It would be written by the file itself.
             call = wrapped
         else:
