@@ -37,11 +37,13 @@ NEWLY_FAILS = Rule("test-newly-fails", ERROR, "A test has a worse outcome than i
 SUITE = Rule("suite-fails", ERROR, "A suite cannot be run to its end, or shows nothing.")
 BENCHMARK = Rule("benchmark-fails", ERROR, "A benchmark fails or has wrong data, and stock's does not.")
 TOO_SLOW_RULE = Rule("benchmark-too-slow", ERROR, f"A benchmark is slower than in stock, {TOO_SLOW} times or more.")
+NOT_MEASURED = Rule("benchmarks-not-run", ERROR, "Every benchmark is skipped, which shows nothing.")
+SKIPPED = Rule("benchmark-skipped", WARNING, "A benchmark cannot be run here, and shows nothing.")
 SLOWER = Rule("benchmark-slower", WARNING, f"A benchmark is slower than in stock, less than {TOO_SLOW} times.")
 CHANGED = Rule("test-changed", NOTE, "A test has another outcome than in stock, neither better nor worse.")
 FLAKY = Rule("test-flaky", NOTE, "A test had a worse outcome than in stock, but not when it was run alone.")
 
-RULES = (NEWLY_FAILS, SUITE, BENCHMARK, TOO_SLOW_RULE, SLOWER, CHANGED, FLAKY)
+RULES = (NEWLY_FAILS, SUITE, BENCHMARK, TOO_SLOW_RULE, NOT_MEASURED, SKIPPED, SLOWER, CHANGED, FLAKY)
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class Finding:
     @property
     def benchmark(self) -> bool:
         """Whether it is one of a benchmark, and not of a test."""
-        return self.rule in (BENCHMARK, TOO_SLOW_RULE, SLOWER)
+        return self.rule in (BENCHMARK, TOO_SLOW_RULE, NOT_MEASURED, SKIPPED, SLOWER)
 
     def __str__(self) -> str:
         return f"Python {self.python}: {self.message}"
@@ -121,6 +123,8 @@ def _of_test(found: Difference) -> tuple[str, str, str]:
 
 
 def _rule(row: Row) -> Rule | None:
+    if row.skipped:
+        return NOT_MEASURED if row.failure else SKIPPED
     if row.failure:
         return TOO_SLOW_RULE if row.better else BENCHMARK
     return SLOWER if row.verdict == compare.SLOWER else None

@@ -128,7 +128,7 @@ def _benchmark(each: PythonOutcome, row: Row) -> _Case:
     figures = "" if row.figure is None else f"{row.stock:g} -> {row.figure:g} {row.unit}\n"
     out = f"{figures}{row}\n"
     if row.failure:
-        kind, word = ("failure", "slower") if row.better else ("error", "fails")
+        kind, word = ("failure", "slower") if row.better else ("error", "skipped" if row.skipped else "fails")
         return _Case(row.case, row.mode, seconds, kind, str(row), word, out)
     if row.figure is None:
         return _Case(row.case, row.mode, seconds, "skipped", row.verdict, out=out)

@@ -65,12 +65,15 @@ class Row:
     verdict: str = ""
     #: heading -> stock's and its own
     figures: dict[str, tuple[float | None, float | None]] = field(default_factory=dict)
+    #: whether it was skipped, so that it says nothing
+    skipped: bool = False
     #: whether it is a reason to fail
     failure: bool = False
 
     def __str__(self) -> str:
         better = f" ({self.better} x)" if self.better else ""
-        return f"{self.variant}: {self.case} ({self.mode}): {self.verdict}{better}"
+        nothing = ", as was every benchmark, which shows nothing" if self.skipped and self.failure else ""
+        return f"{self.variant}: {self.case} ({self.mode}): {self.verdict}{better}{nothing}"
 
 
 def adapt(case: Case, suite: str, variants: Sequence[Variant], modes: Sequence[str]) -> Case | None:
@@ -130,8 +133,14 @@ def _packages(stock: Variant) -> dict[str, str]:
 
 
 def rows(result: Result) -> list[Row]:
-    """Every row but stock's own."""
-    return [row for case in result.cases for row in _rows(case)]
+    """Every row but stock's own; those of a variant of which all are skipped are reasons to fail."""
+    found = [row for case in result.cases for row in _rows(case)]
+    shown = {row.variant for row in found if not row.skipped}
+    for row in found:
+        # A gate that measured nothing must not be taken for one that found nothing.
+        if row.variant not in shown:
+            row.failure = True
+    return found
 
 
 def _rows(case: CaseResult) -> Iterator[Row]:
@@ -143,6 +152,7 @@ def _rows(case: CaseResult) -> Iterator[Row]:
         row = Row(name, case.name, mode, case.unit)
         stock = case.variants[against]
         own = trouble(variant)
+        row.skipped = bool(variant.skipped or stock.skipped)
         if own:
             row.verdict = own
             # A variant is not to blame if stock cannot do it either, or if it cannot be done here at all.

@@ -85,9 +85,26 @@ def test_a_variant_that_can_not_run_what_stock_can():
     assert (stock.verdict, stock.failure) == ("stock: FAILED: exit status 1: OSError: no", False)
 
 
+def skipping(*rows):
+    """Those of cases without nginx; of the others the seconds."""
+    made = [
+        samples.case({"native-stock": SPREAD, "native-candidate": row or samples.variant([], skipped="no nginx")},
+                     name=f"input/{number}")
+        for number, row in enumerate(rows)
+    ]  # fmt: skip
+    return measurements.rows(samples.result(*made))
+
+
 def test_what_can_not_run_here_is_no_failure():
-    row = row_of(samples.variant([], skipped="no nginx"))
-    assert (row.verdict, row.failure) == ("skipped: no nginx", False)
+    absent, measured = skipping(None, SPREAD)
+    assert (absent.verdict, absent.skipped, absent.failure) == ("skipped: no nginx", True, False)
+    assert not measured.skipped
+
+
+def test_a_variant_of_which_nothing_can_run_here_fails():
+    rows = skipping(None, None)
+    assert all(row.failure for row in rows)
+    assert str(rows[0]).endswith("skipped: no nginx, as was every benchmark, which shows nothing")
 
 
 def test_the_rows_of_a_case_are_the_variants():

@@ -101,7 +101,16 @@ def errors(outcome):
 def test_the_errors_are_what_the_validation_fails_for(outcome):
     assert errors(outcome) == outcome.failures()
     assert len(outcome.failures()) == 5
-    assert {each.rule for each in findings.of(outcome)} == set(findings.RULES)
+    assert {each.rule for each in findings.of(outcome)} == set(findings.RULES) - {findings.NOT_MEASURED}
+
+
+def test_a_validation_that_measured_nothing_fails(outcome):
+    (each,) = outcome.pythons
+    absent = samples.case({"eventlet-stock": SPREAD, "eventlet-candidate": samples.variant([], skipped="why")})
+    each.benchmarks = samples.result(absent)
+    each.rows = measurements.rows(each.benchmarks)
+    assert errors(outcome) == outcome.failures()
+    assert findings.NOT_MEASURED in {found.rule for found in findings.of(outcome)}
 
 
 def places(outcome):
@@ -261,7 +270,7 @@ def test_annotations(outcome):
         "file": CHANGED, "line": "34",
         "title": findings.NEWLY_FAILS.text.rstrip(".").replace(",", "%2C"),
     }  # fmt: skip
-    (fault,) = [line for line in lines if "cannot be run" in line]
+    (fault,) = [line for line in lines if "cannot be run to" in line]
     assert fault.endswith("cannot be run to its end: exit 1%0Ano")
 
 
