@@ -163,6 +163,10 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     return report
 
 
+#: What stood at the attributes at the end of the last test, as it does when the next one begins; empty before the first.
+_standing: dict[str, Any] = {}
+
+
 @pytest.fixture(autouse=True)
 def leaves_nothing_patched(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No test may leave anything of fastio in the process; the operator's environment does not reach the tests.
@@ -180,16 +184,19 @@ def leaves_nothing_patched(request: pytest.FixtureRequest, monkeypatch: pytest.M
     # What was patched in earlier tests is reported otherwise than what was never asked for.
     state.forget()
     patcher._asked.clear()
-    before = attributes()
+    before = _standing or attributes()
     yield
     # Settings outlive unpatch(); the next test has those of its own environment.
     config.put_in_force(None)
+    # Looking at everything costs more than many a test does, so only where something was asked for.
     left = [
         f"{entry.name} ({entry.target}): {entry.outcome.value}"
-        for entry in fastio.status().entries
+        for entry in (fastio.status().entries if any(each.wanted for each in state._records.values()) else ())
         if entry.outcome in (Outcome.APPLIED, Outcome.ALREADY, Outcome.WAITING, Outcome.SHADOWED)
     ]
     after = attributes()
+    _standing.clear()
+    _standing.update(after)
     changed = [key for key, value in before.items() if after.get(key, value) is not value]
     left += [f"{key} is not what it was before the test" for key in changed]
     if left:

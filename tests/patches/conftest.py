@@ -103,11 +103,15 @@ def own_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(params=["http", "https"])
-def context(request: pytest.FixtureRequest) -> ssl.SSLContext | None:
+def context(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext | None:
     if request.param == "http":
         return None
+    certificate = request.getfixturevalue("certificate")
+    # A client reads the system's hundred certificates for each connection, which takes longer than most downloads here.
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    monkeypatch.setenv("SSL_CERT_DIR", str(certificate.parent))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(request.getfixturevalue("certificate"))
+    context.load_cert_chain(certificate)
     return context
 
 
