@@ -163,7 +163,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     return report
 
 
-#: What stood at the attributes at the end of the last test, as it does when the next one begins; empty before the first.
+#: What stood at the attributes when the last test had ended, and so when the next one begins; empty before the first.
 _standing: dict[str, Any] = {}
 
 

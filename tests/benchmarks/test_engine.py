@@ -420,9 +420,12 @@ def suite(tmp_path, script):
     def suite(*arguments: str, names="ab"):
         (tmp_path / "bench_sample.py").write_text(SUITE.format(script=script, names=names))
         path = tmp_path / "out" / "result.json"
-        command = [sys.executable, "-m", "pytest", "-rs", "-p", "benchmarks.conftest", "-p", "no:cacheprovider"]
+        command = [sys.executable, "-m", "pytest", "-rs", "-p", "pytest_benchmark.plugin", "-p", "benchmarks.conftest"]
+        command += ["-p", "no:cacheprovider"]
         command += ["--rootdir", str(tmp_path), str(tmp_path / "bench_sample.py"), "--result", str(path), *arguments]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "TEST_EVENTLET": "0"}
+        # Importing plugins that are not used takes longer than these runs.
+        environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE)
         return done, results.read(path) if path.exists() else None
 

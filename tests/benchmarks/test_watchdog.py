@@ -32,6 +32,8 @@ def run(tmp_path: Path) -> Run:
         (tmp_path / "conftest.py").write_text(f"pytest_plugins = [{conftest!r}]\n")
         (tmp_path / "test_it.py").write_text(textwrap.dedent(code))
         environ = {name: value for name, value in os.environ.items() if name != "TEST_LIMIT"}
+        # Importing plugins that are not used takes longer than these tests.
+        environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
         return subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"],
             env={**environ, "PYTHONPATH": str(ROOT), **environment},
@@ -201,7 +203,7 @@ def test_benchmarks_have_the_limit_of_what_is_around_their_runs(run: Run) -> Non
         def test_it(recorded):
             time.sleep(1000)
     """
-    done = run(code, conftest="benchmarks.conftest", TEST_LIMIT="2")
+    done = run(code, conftest="benchmarks.conftest", TEST_LIMIT="2", PYTEST_DISABLE_PLUGIN_AUTOLOAD="")
     most = Options().most_seconds(Case("case", "no_such_workload", ["one"], rounds=1, warmup=0, timeout=0.5))
     said = f"FAILED test_it.py::test_it[case-one] - not ended within its limit of {most / LIMIT * 2:g} s"
     assert said in done.stderr, done
