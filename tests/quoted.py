@@ -19,6 +19,7 @@ _SLOW = "slow_clients | glance-33, as it is shipped: "
 _CELLS = "fastio's rate * | glance_store's filesystem: get, under eventlet | 1 at a time, idle"
 _SAVE = "client_commands | Commands: save of an image of 1 GiB over "
 _CREATE = "client_commands | Commands: create of an image of 1 GiB over HTTP: *"
+_OBJECT = "client_objects | Commands: save of an object of 1 GiB over HTTP"
 _SLOW_UPLOADS = "slow_uploads | glance-33, as it is shipped: "
 _UPLOADS = "uploads | Goals | requests.put() of a file, "
 _LINK, _FAST_LINK = (f"network | What limits * | glance-32-{rate}" for rate in ("1Gbit", "10Gbit"))
@@ -39,7 +40,7 @@ QUOTED: dict[str, dict[str, list[str]]] = {
         "15.3": [f"{_SLOW}200 clients* | fastio | p99_ms"],
     },
     "What gets slower, and what changes": {
-        "0.986": [f"{_LINK}, fastio-sendfile-1w | x *"],
+        "0.751": [f"{_FAST_LINK}, fastio-sendfile-8w | x stock*"],
         "0.905": [f"{_MANY32}100 downloads* | fastio | x *"],
         "1.09": [f"min {_MANY32}[!1]* | fastio | x *"],
         "1.56": [f"max {_MANY32}[!1]* | fastio | x *"],
@@ -69,6 +70,8 @@ QUOTED: dict[str, dict[str, list[str]]] = {
         "1.05": ["offered_load_again | glance-33-shipped* | fastio | x *"],
         "1.16": ["offered_load_glance32 | glance-32* | fastio | x *"],
         "0.967": ["offered_load_again | glance-32* | fastio | x *"],
+        "1.01": ["offered_load_logs | *on disk* | fastio | x *"],
+        "84.3": ["offered_load_logs | *on swift* | fastio = stock | operations_per_second"],
     },
     "Uploads to a disk": {
         "1.62": ["disk_uploads | Goals | glance-33-shipped-disk, MB/s | reached"],
@@ -154,6 +157,12 @@ QUOTED: dict[str, dict[str, list[str]]] = {
         "0.45": [f"{_GET_SWIFT} | eventlet-fastio | CPU s/GiB : {_GET_SWIFT} | eventlet-stock | CPU s/GiB"],
         "0.81": ["stores | filesystem: get of 256 MiB | eventlet-fastio | x *"],
         "0.98": ["stores_1gib | filesystem: get of 1 GiB | eventlet-fastio | x *"],
+        "1.55": ["stores_add | swift: add of 256 MiB | native-fastio | x *"],
+        "1.45": ["stores_add | swift: add of 256 MiB | eventlet-fastio | x *"],
+        "1.26": ["stores_add | s3: add of 256 MiB | native-fastio | x *"],
+        "1.12": ["stores_add | s3: add of 256 MiB | eventlet-fastio | x *"],
+        "6.63": ["stores_add | s3: add of 256 MiB | native-fastio | CPU s/GiB"],
+        "7.28": ["stores_add | s3: add of 256 MiB | native-fastio | server CPU s/GiB"],
     },
     "glance-api": {
         "7.1": [f"{_GLANCE32} | fastio, 1 + requests | p50_ms"],
@@ -205,19 +214,21 @@ QUOTED: dict[str, dict[str, list[str]]] = {
         "5,317": ["glance_shipped_earlier | *: download of 1 GiB | stock, 20 + requests | p99_ms"],
     },
     "A client that is not local": {
-        "3.28": [f"{_LINK}, fastio-sendfile-1w | server CPU s/GiB"],
-        "3.18": [f"{_LINK}, fastio-copying-1w | server CPU s/GiB"],
-        "3.48": [f"{_LINK}, fastio-mapping-1w | server CPU s/GiB"],
-        "2.75": [f"{_LINK}, stock-1w | server CPU s/GiB"],
-        "3.31": [f"{_LINK}, fastio-sendfile-8w | server CPU s/GiB"],
-        "2.28": [f"{_LINK}, stock-8w | server CPU s/GiB"],
-        "4.69": [f"{_LINK}, tls-fastio-1w | server CPU s/GiB"],
-        "4.2": [f"{_LINK}, tls-stock-1w | server CPU s/GiB"],
-        "0.959": [f"{_FAST_LINK}, fastio-sendfile-1w | x *"],
-        "1.05": [f"{_FAST_LINK}, fastio-mapping-1w | x *"],
-        "0.917": [f"{_FAST_LINK}, fastio-copying-1w | x *"],
-        "0.927": [f"{_FAST_LINK}, fastio-sendfile-8w | x *"],
-        "1.17": [f"{_GLANCE32} | stock | server CPU s/GiB"],
+        "1.89": [f"{_LINK}, fastio-sendfile-1w | server CPU s/GiB"],
+        "2.03": [f"{_LINK}, stock-1w | server CPU s/GiB"],
+        "1.92": [f"{_LINK}, fastio-sendfile-8w | server CPU s/GiB"],
+        "2.08": [f"{_LINK}, stock-8w | server CPU s/GiB"],
+        "1.06": [f"{_FAST_LINK}, fastio-sendfile-1w | x stock*"],
+        "1.13": [f"{_FAST_LINK}, fastio-mapping-1w | x stock*"],
+        "0.89": [f"{_FAST_LINK}, fastio-sendfile-1w | x stock's CPU*"],
+        "0.882": [f"{_FAST_LINK}, fastio-mapping-1w | x stock's CPU*"],
+        "0.751": [f"{_FAST_LINK}, fastio-sendfile-8w | x stock*"],
+        "0.775": [f"{_FAST_LINK}, fastio-copying-8w | x stock*"],
+        "0.888": [f"{_FAST_LINK}, tls-fastio-8w | x stock*"],
+        "1.08": [f"{_FAST_LINK}, fastio-mapping-8w | x stock*"],
+        "3.38": [f"{_FAST_LINK}, fastio-sendfile-8w | machine CPU s/GiB"],
+        "2.67": [f"{_FAST_LINK}, stock-8w | machine CPU s/GiB"],
+        "1.05": [f"{_FAST_LINK}, fastio-sendfile-8w | x stock's CPU*"],
     },
     "Slow clients": {
         "9.74": [f"{_SLOW}4 clients* | fastio | p99_ms"],
@@ -253,6 +264,13 @@ QUOTED: dict[str, dict[str, list[str]]] = {
         "2.19": [f"{_SAVE}HTTP: * | glance-stock | s"],
         "3.43": [f"{_SAVE}HTTPS: * | glance-fastio | s"],
         "2.9": [f"{_SAVE}HTTPS: * | glance-stock | s"],
+        "3.48": [f"{_OBJECT} | openstack-stock | transfer_seconds"],
+        "3.45": [f"{_OBJECT} | openstack-fastio | transfer_seconds"],
+        "5.26": [f"{_OBJECT} | openstack-stock | server CPU s/GiB"],
+        "2.78": [f"{_OBJECT} | openstack-fastio | start_seconds"],
+        "2.4": [f"{_OBJECT} | openstack-stock | start_seconds"],
+        "6.17": [f"{_OBJECT} | openstack-fastio | s"],
+        "5.88": [f"{_OBJECT} | openstack-stock | s"],
         "4.22": [f"{_CREATE} | glance-fastio | s"],
         "3.91": [f"{_CREATE} | glance-stock | s"],
         "5.15": [f"{_CREATE} | openstack-fastio | s"],
@@ -367,7 +385,9 @@ QUOTED: dict[str, dict[str, list[str]]] = {
 #: Numbers in sentences that no result has: what was asked for, releases and settings.
 GIVEN: dict[str, set[str]] = {
     "Uploads to a disk": {"1.6", "1.8", "1.15"},
-    "Offered load": {"1.25", "1.3"},
+    "Offered load": {"1.25", "1.3", "1.2"},
+    "The stores of glance_store": {"1.5", "1.3"},
+    "Commands of glance and openstack": {"1,024"},
     "Imports into several stores": {"0.5", "0.4"},
     "What gets slower, and what changes": {"2,000"},
     "The sheepdog case": {"2.7", "1,024"},

@@ -124,10 +124,14 @@ def _case_differences(name: str, first: CaseResult, second: CaseResult) -> list[
 
 
 def _fastio(details: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of fastio and the outcome of each patch."""
+    """The settings of fastio and the outcome of each patch that could have to do with a run."""
     status = details.get("fastio", {})
     found = {name: each["value"] for name, each in status.get("settings", {}).items()}
-    return found | {f"{each['name']} ({each['target']})": each["outcome"] for each in status.get("patches", [])}
+    return found | {
+        f"{each['name']} ({each['target']})": each["outcome"]
+        for each in status.get("patches", [])
+        if each["outcome"] not in results.UNTOUCHED
+    }
 
 
 def differing(what: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:

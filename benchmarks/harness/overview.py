@@ -122,7 +122,7 @@ AREAS: Mapping[str, Sequence[Row]] = {
         ),
         Row(
             "clients: download, upload",
-            ("glance_client* | *", "client_commands | *", "uploads | *"),
+            ("glance_client* | *", "client_* | *", "uploads | *"),
             ("glanceclient_download", "glanceclient_hashing", "urllib3_blocks", "urllib3_sendfile"),
         ),
     ],

@@ -22,6 +22,10 @@ VERSION = 2
 #: small, and from where on a float is a time of day, of which milliseconds are kept.
 DIGITS, LARGE = 9, 1e8
 
+#: Outcomes of patches that had nothing to do with a run, since what they patch was not imported. A result that is kept
+#: does without them.
+UNTOUCHED = frozenset({"waiting for import", "absent"})
+
 #: Units of throughput, in bytes per second.
 THROUGHPUT: Mapping[str, float] = {"MB/s": 1e6, "MiB/s": float(1 << 20)}
 #: Units of time, per second.
@@ -185,11 +189,13 @@ class Result:
     def text(self, shortened: bool = False) -> str:
         """What the file has.
 
-        :param shortened: with :data:`DIGITS` of each float
+        :param shortened: with :data:`DIGITS` of each float, and without patches that are :data:`UNTOUCHED`
         """
         data = _shortened(asdict(self)) if shortened else asdict(self)
         patches: dict[str, int] = {}
         for case in data["cases"]:
+            if shortened:
+                _leave_out_untouched(case)
             _pack(case, patches)
         cases = ",\n".join(map(_compact, data.pop("cases")))
         head = {"format": FORMAT, "version": VERSION, **data}
@@ -213,6 +219,13 @@ class Result:
         partial = path.with_name(f"{path.name}.{os.getpid()}")
         partial.write_text(self.text(), encoding="utf-8")
         os.replace(partial, path)
+
+
+def _leave_out_untouched(case: dict[str, Any]) -> None:
+    for row in case["variants"].values():
+        status = row["details"].get("fastio")
+        if status and "patches" in status:
+            status["patches"] = [each for each in status["patches"] if each["outcome"] not in UNTOUCHED]
 
 
 def _pack(case: dict[str, Any], patches: dict[str, int]) -> None:

@@ -43,6 +43,16 @@ def test_a_result_that_is_kept_has_nine_digits_of_each_figure_and_milliseconds_o
     assert {row["verified"] for row in rows} == {True} and {row["reads"] for row in rows} == {6400}
 
 
+def test_a_result_that_is_kept_does_without_patches_of_what_was_not_imported():
+    outcomes = ("applied", "waiting for import", "absent", "off")
+    patches = [{"name": each, "target": "module:attribute", "outcome": each} for each in outcomes]
+    written = samples.result(samples.case({"stock": samples.variant([0.5], details={"fastio": {"patches": patches}})}))
+    (kept,) = json.loads(written.portable())["patches"]
+    assert [each["outcome"] for each in kept] == ["applied", "off"]
+    (whole,) = json.loads(written.text())["patches"]
+    assert whole == patches
+
+
 def test_a_figure_that_only_some_runs_have_is_only_theirs_when_read_again(tmp_path):
     written = samples.result(samples.case({"stock": [0.5, 0.25], "fast": [0.1]}))
     (case,) = written.cases
