@@ -71,7 +71,7 @@ QUOTED: dict[str, dict[str, list[str]]] = {
         "1.16": ["offered_load_glance32 | glance-32* | fastio | x *"],
         "0.967": ["offered_load_again | glance-32* | fastio | x *"],
         "1.01": ["offered_load_logs | *on disk* | fastio | x *"],
-        "84.3": ["offered_load_logs | *on swift* | fastio = stock | operations_per_second"],
+        "84.3": ["offered_load_logs | *on swift* | fastio | operations_per_second"],
     },
     "Uploads to a disk": {
         "1.62": ["disk_uploads | Goals | glance-33-shipped-disk, MB/s | reached"],

@@ -34,7 +34,8 @@ def load(result: Result) -> Figure | None:
     )
     for panel, case in zip(panels[:, 0], cases, strict=True):
         _draw(figure, panel, case)
-    plots.below(figure, "seconds; strips: the last run; marks: medians of the rounds, lines: lowest to highest")
+    strips = "strips: CPU load in the last run, the server's below the client's"
+    plots.below(figure, f"seconds; {strips}; marks: medians of the rounds, lines: lowest to highest")
     if len(cases) == 1:
         plots.head(figure, f"Medians: {_told(cases[0])}", cases[0].title or cases[0].name)
         return figure
@@ -79,8 +80,8 @@ def _draw(figure: Figure, panel: Any, case: CaseResult) -> None:
     panel.set_ylim(len(titles) - 0.4, -0.6)
     panel.set_xlim(left=0)
     bar = figure.colorbar(drawn, ax=panel, aspect=30, pad=0.01)
-    of = "CPU load" if len(strips) == 1 else "client's load, server's below it"
-    bar.set_label(f"{of}, %" if len(strips) > 1 else f"{of}, % of one processor", size=plots.SIZE)
+    # A panel of three rows has room for no more.
+    bar.set_label("client / server, %" if len(strips) > 1 else "CPU load, % of one processor", size=plots.SIZE)
     bar.ax.tick_params(labelsize=plots.SIZE)
     plots.plain(panel)
 
