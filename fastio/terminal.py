@@ -4,10 +4,13 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from fastio import layout
-from fastio.tables import Table
+
+if TYPE_CHECKING:
+    # It needs dataclasses, and importing those takes as long as all else that a program under ``fastio run`` waits for.
+    from fastio.tables import Table
 
 #: What a shell says of a command that SIGPIPE has ended.
 CLOSED = 141
@@ -40,13 +43,13 @@ class Terminal:
             for piece in layout.wrap(line, self.width, indent):
                 self._line(piece, style)
 
-    def table(self, table: Table, notes: str = "note") -> None:
+    def table(self, table: "Table", notes: str = "note") -> None:
         """Print a table with an empty line before it; its notes have the style ``notes``."""
         self._line("", "")
         for line, style in table.lines(self.width):
             self._line(line, notes if style == "note" else style)
 
-    def tables(self, tables: Iterable[Table], below: Iterable[str] = ()) -> None:
+    def tables(self, tables: "Iterable[Table]", below: Iterable[str] = ()) -> None:
         """Print tables whose notes are warnings, and lines below them."""
         for each in tables:
             self.table(each, "warning")

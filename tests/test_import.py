@@ -91,6 +91,13 @@ def test_patch_loads_few_modules(run_python: RunPython) -> None:
     assert len(found) <= 175
 
 
+def test_a_program_under_fastio_run_waits_for_few_modules(run_python: RunPython) -> None:
+    """Those of the command itself, before the program takes its place."""
+    found = loaded(run_python, "from fastio import cli, launcher")
+    # The options of the command are read with it.
+    assert found & (SLOW - {"argparse"}) == set()
+
+
 def bare_modules() -> list[str]:
     """Those that are imported where what they are for is not installed."""
     only_with = ("fastio.concurrency.hub_wait", "fastio.io.http_bodies", "fastio.opts", "fastio.drivers.")
