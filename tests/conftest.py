@@ -47,7 +47,7 @@ import pytest
 import fastio
 from fastio import config, counters
 from fastio.concurrency import budget
-from fastio.patching import patcher, registry, state
+from fastio.patching import hooks, patcher, registry, state
 from fastio.report import Outcome, Report
 from tests.targets import attributes, import_targets
 
@@ -163,10 +163,6 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     return report
 
 
-#: What stood at the attributes when the last test had ended, and so when the next one begins; empty before the first.
-_standing: dict[str, Any] = {}
-
-
 @pytest.fixture(autouse=True)
 def leaves_nothing_patched(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No test may leave anything of fastio in the process; the operator's environment does not reach the tests.
@@ -184,19 +180,18 @@ def leaves_nothing_patched(request: pytest.FixtureRequest, monkeypatch: pytest.M
     # What was patched in earlier tests is reported otherwise than what was never asked for.
     state.forget()
     patcher._asked.clear()
-    before = _standing or attributes()
+    before = attributes()
     yield
     # Settings outlive unpatch(); the next test has those of its own environment.
     config.put_in_force(None)
-    # Looking at everything costs more than many a test does, so only where something was asked for.
+    # Looking at every target takes longer than many a test. These outcomes are only of what is wanted or switched on.
+    touched = any(each.wanted for each in state._records.values()) or any(each.layers for each in hooks._hooks.values())
     left = [
         f"{entry.name} ({entry.target}): {entry.outcome.value}"
-        for entry in (fastio.status().entries if any(each.wanted for each in state._records.values()) else ())
+        for entry in (fastio.status().entries if touched else ())
         if entry.outcome in (Outcome.APPLIED, Outcome.ALREADY, Outcome.WAITING, Outcome.SHADOWED)
     ]
     after = attributes()
-    _standing.clear()
-    _standing.update(after)
     changed = [key for key, value in before.items() if after.get(key, value) is not value]
     left += [f"{key} is not what it was before the test" for key in changed]
     if left:
