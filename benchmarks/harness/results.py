@@ -10,10 +10,12 @@ import json
 import os
 import statistics
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
+
+from fastio.report import Outcome
 
 FORMAT = "fastio-benchmark"
 #: Grows when a reader of older files would misread newer ones.
@@ -22,9 +24,9 @@ VERSION = 2
 #: small, and from where on a float is a time of day, of which milliseconds are kept.
 DIGITS, LARGE = 9, 1e8
 
-#: Outcomes of patches that had nothing to do with a run, since what they patch was not imported. A result that is kept
-#: does without them.
-UNTOUCHED = frozenset({"waiting for import", "absent"})
+#: Outcomes of patches that had nothing to do with a run, since what they patch was not installed or not imported. A
+#: result that is kept does without them.
+UNTOUCHED = frozenset({Outcome.WAITING.value, Outcome.ABSENT.value})
 
 #: Units of throughput, in bytes per second.
 THROUGHPUT: Mapping[str, float] = {"MB/s": 1e6, "MiB/s": float(1 << 20)}
@@ -194,9 +196,7 @@ class Result:
         data = _shortened(asdict(self)) if shortened else asdict(self)
         patches: dict[str, int] = {}
         for case in data["cases"]:
-            if shortened:
-                _leave_out_untouched(case)
-            _pack(case, patches)
+            _pack(case, patches, UNTOUCHED if shortened else ())
         cases = ",\n".join(map(_compact, data.pop("cases")))
         head = {"format": FORMAT, "version": VERSION, **data}
         known = ",\n".join(patches)
@@ -221,15 +221,11 @@ class Result:
         os.replace(partial, path)
 
 
-def _leave_out_untouched(case: dict[str, Any]) -> None:
-    for row in case["variants"].values():
-        status = row["details"].get("fastio")
-        if status and "patches" in status:
-            status["patches"] = [each for each in status["patches"] if each["outcome"] not in UNTOUCHED]
+def _pack(case: dict[str, Any], patches: dict[str, int], without: Collection[str]) -> None:
+    """Make the runs of a case rows, and its rows' lists of patches positions in ``patches``.
 
-
-def _pack(case: dict[str, Any], patches: dict[str, int]) -> None:
-    """Make the runs of a case rows, and its rows' lists of patches positions in ``patches``."""
+    :param without: the outcomes of patches that are left out
+    """
     rows = case["variants"].values()
     figures = list(dict.fromkeys(name for row in rows for run in row["runs"] for name in run))
     case["figures"] = figures
@@ -237,7 +233,8 @@ def _pack(case: dict[str, Any], patches: dict[str, int]) -> None:
         row["runs"] = [[run.get(name) for name in figures] for run in row["runs"]]
         status = row["details"].get("fastio")
         if status and "patches" in status:
-            status["patches"] = patches.setdefault(_compact(status["patches"]), len(patches))
+            kept = [each for each in status["patches"] if each["outcome"] not in without]
+            status["patches"] = patches.setdefault(_compact(kept), len(patches))
 
 
 def _unpack(case: dict[str, Any], patches: list[Any]) -> None:
