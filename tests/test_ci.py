@@ -26,8 +26,10 @@ def run(directory, programs, **environ):
     )  # fmt: skip
 
 
-#: Nothing is made, installed or run, and tox notes what it is asked for.
+#: Nothing is made, installed or run, and tox notes what it is asked for. nginx and a compiler seem to be here.
 QUIET = {
+    "cc": "",
+    "nginx": "",
     "python3": "",
     "apt-get": "",
     ".venv/bin/pip": "",
@@ -37,7 +39,8 @@ QUIET = {
 ENVIRONMENTS = ["orders", "distributions", "stores", "load", "soak"]
 
 
-@pytest.mark.parametrize("minutes", ["84", "0"])
+# Empty is the default.
+@pytest.mark.parametrize("minutes", ["", "0"])
 def test_what_there_is_no_time_for_is_not_begun_and_named_at_the_end(tmp_path, minutes):
     ran = run(tmp_path, QUIET, CI_MINUTES=minutes)
     assert ran.returncode == 0, ran.stdout
@@ -45,7 +48,7 @@ def test_what_there_is_no_time_for_is_not_begun_and_named_at_the_end(tmp_path, m
     # Those of README are run in any case.
     assert asked[:2] == ["tox ", "tox -e sheepdog"]
     left = [line for line in ran.stdout.splitlines() if line.startswith("CI has not run ")]
-    if minutes == "84":
+    if not minutes:
         assert not left
         assert [name for name in ENVIRONMENTS if not any(name in line for line in asked)] == []
     else:
