@@ -34,8 +34,11 @@ def load(result: Result) -> Figure | None:
     )
     for panel, case in zip(panels[:, 0], cases, strict=True):
         _draw(figure, panel, case)
-    strips = "strips: CPU load in the last run, the server's below the client's"
-    plots.below(figure, f"seconds; {strips}; marks: medians of the rounds, lines: lowest to highest")
+    below = ", the server's below the client's" if any(map(_has_server, cases)) else ""
+    plots.below(
+        figure,
+        f"seconds; strips: CPU load in the last run{below}; marks: medians of the rounds, lines: lowest to highest",
+    )
     if len(cases) == 1:
         plots.head(figure, f"Medians: {_told(cases[0])}", cases[0].title or cases[0].name)
         return figure
