@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 from fastio import layout
 
 if TYPE_CHECKING:
-    # It needs dataclasses, and importing those takes as long as all else that a program under ``fastio run`` waits for.
+    # It imports dataclasses, and every program under ``fastio run`` would wait for those.
     from fastio.tables import Table
 
 #: What a shell says of a command that SIGPIPE has ended.

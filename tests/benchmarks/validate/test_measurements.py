@@ -86,7 +86,7 @@ def test_a_variant_that_can_not_run_what_stock_can():
 
 
 def skipping(*rows):
-    """Those of cases without nginx; of the others the seconds."""
+    """The rows of as many cases: each is given as the seconds of the candidate's runs, or as None if it is skipped."""
     made = [
         samples.case({"native-stock": SPREAD, "native-candidate": row or samples.variant([], skipped="no nginx")},
                      name=f"input/{number}")
