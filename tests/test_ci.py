@@ -36,7 +36,7 @@ QUIET = {
     ".venv/bin/python": "",
     ".venv/bin/tox": 'echo "tox $*" >> asked',
 }
-ENVIRONMENTS = ["orders", "distributions", "stores", "load", "soak"]
+ENVIRONMENTS = ["tests-benchmarks", "plain", "bench-smoke", "orders", "distributions", "stores", "load", "soak"]
 
 
 # Empty is the default.
@@ -62,7 +62,7 @@ def test_what_there_is_no_time_for_is_not_begun_and_named_at_the_end(tmp_path, m
 def test_a_suite_that_fails_ends_the_run(tmp_path):
     ran = run(tmp_path, {**QUIET, ".venv/bin/tox": 'echo "tox $*" >> asked\ncase "$*" in *orders*) exit 3;; esac'})
     assert ran.returncode == 3
-    assert len((tmp_path / "asked").read_text().splitlines()) == 3
+    assert "orders" in (tmp_path / "asked").read_text().splitlines()[-1]
 
 
 def test_what_failed_is_said_at_the_end(tmp_path):

@@ -65,6 +65,8 @@ def test_what_runs_ends_with_it(number: int) -> None:
     until(lambda: not Path(f"/proc/{pid}").exists(), "its end")
 
 
+#: Folders that have environments of their own.
+OTHERS = ("benchmarks", "orders", "upstream")
 NOT_PLAIN = ("backends", "benchmarks", "glance", "io", "orders", "properties", "upstream")
 
 
@@ -88,7 +90,7 @@ def covers(command: list[str], path: str) -> bool:
     ("environment", "files", "times", "left_out"),
     [
         # Natively, and monkey patched.
-        ("tests", "tests/**/test_*.py", 2, ("tests/orders/",)),
+        ("tests", "tests/**/test_*.py", 2, tuple(f"tests/{name}/" for name in OTHERS)),
         # What io and its like do is the same there.
         ("plain", "tests/**/test_*.py", 1, tuple(f"tests/{name}/" for name in NOT_PLAIN)),
         ("bench-smoke", "benchmarks/suites/*/bench_*.py", 1, ("none",)),
