@@ -261,7 +261,7 @@ SETTINGS = (
     _size_setting(
         "yield_bytes", MIB, 4 * KIB, 256 * MIB,
         "Bytes that all transfers of a hub together move before the hub runs other greenlets. The active transfers "
-        "share it equally: at least 64 KiB for each, and 256 KiB for an image. communicate() moves as much as its "
+        "share it equally: at least 64 KiB for each, and 1 MiB for an image. communicate() moves as much as its "
         "share on each of a child's pipes.",
     ),
     Setting(

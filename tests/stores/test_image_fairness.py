@@ -19,7 +19,7 @@ from fastio.patches.glance_store import image_fairness
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
 from tests.stores.images import KIB, Ticker, TimeIsOver
 
-CHUNK = 64 * KIB
+CHUNK = 256 * KIB
 CHUNKS = 40
 
 

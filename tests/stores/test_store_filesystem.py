@@ -243,12 +243,13 @@ def test_more_than_a_turn_is_read_in_several(filesystem_store: Any) -> None:
 
 
 @needs_eventlet
-@pytest.mark.parametrize(("many", "share"), [(2, MIB // 2), (8, MIB // 4)])
+@pytest.mark.parametrize(("many", "share"), [(2, 2 * MIB), (8, MIB)])
 def test_with_many_each_reads_its_share(filesystem_store: Any, standing_budget: Budget, many: int, share: int) -> None:
-    data = os.urandom(4 * MIB)
+    data = os.urandom(8 * MIB)
     url = filesystem_store.add(data).url
     others = [object() for _ in range(many - 1)]
-    with fastio.patched("store_filesystem", strict=True):
+    sizes: dict[str, Any] = {"yield_bytes": 4 * MIB, "store_chunk_size": 4 * MIB}
+    with fastio.patched("store_filesystem", strict=True, **sizes):
         for other in others:
             standing_budget.enter(other)
         chunks = list(filesystem_store.get(url)[0])

@@ -22,7 +22,6 @@ from typing import Any
 from fastio import counters
 from fastio.concurrency import current
 from fastio.concurrency.pace import Pace
-from fastio.config import MIB
 from fastio.counters import Cause, Reason
 from fastio.io import file_pieces, file_sending
 from fastio.patches import eventlet
@@ -31,10 +30,6 @@ from fastio.patches.glance import _bodies
 from fastio.patching.registry import Layer, Patch, Target
 
 _counts = counters.of(__name__)
-
-#: The least that a download sends from a mapping in a turn, in bytes, unless ``yield_bytes`` is less: a whole piece.
-#: With 256 KiB twenty downloads at a time were no faster than stock's, with 512 KiB 1.7, with a MiB 1.9 times as fast.
-MAPPED_SHARE = MIB
 
 
 def make_handle_one_response(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -76,7 +71,7 @@ class Body:
         self._connection = connection
         self._response = response
         self._local = file_sending.is_local(connection)
-        self._pace = Pace(MAPPED_SHARE) if self._local else Pace()
+        self._pace = Pace()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._body, name)
