@@ -30,6 +30,20 @@ def hub() -> Any:
     return found
 
 
+def is_idle(hub: Any) -> bool:
+    """Whether no other greenlet would run now if this one yielded to ``hub``; False also where the hub does not tell.
+
+    It has no timer that is due, and no descriptor that is ready. To look at it takes a tenth of a trip through it.
+    """
+    try:
+        # select.epoll or select.poll of eventlet's own hubs; that of asyncio has its events elsewhere.
+        poll = hub.poll.poll
+        due = hub.closed or hub.next_timers or (hub.timers and hub.timers[0][0] <= hub.clock())
+        return not due and not poll(0)
+    except (AttributeError, LookupError, OSError, TypeError, ValueError):
+        return False
+
+
 def may_have_hubs() -> bool:
     """Whether a thread of this process may have a hub of eventlet's by now."""
     return "eventlet.hubs" in sys.modules

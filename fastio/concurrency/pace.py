@@ -6,6 +6,8 @@ peer keeps up. So without this, a transfer would run from the first byte to the 
 
 from __future__ import annotations
 
+import time
+
 from fastio import config, counters
 from fastio.concurrency import budget, current
 from fastio.config import MIB
@@ -16,6 +18,10 @@ from fastio.counters import Tally
 #: 0.79 of stock's bandwidth over links of 10 Gbit/s, and twenty local ones no more than stock's; with a MiB 1.07 and
 #: 1.9 times as much (``tox -e bench-network``, ``bench-glance``).
 SHARE = MIB
+
+#: Seconds after which a transfer goes through the hub although nobody seems to be waiting there. A release of eventlet
+#: may have something to do that :func:`fastio.concurrency.current.is_idle` does not know of.
+LONGEST = 0.002
 
 
 def share(floor: int = SHARE, more: int = 1) -> int:
@@ -40,7 +46,7 @@ class Pace:
     :param fixed: bytes of each share on a native thread; those yield by themselves, and have no budget in common
     """
 
-    __slots__ = ("_active", "_begun", "_fixed", "_floor", "counts", "left")
+    __slots__ = ("_active", "_begun", "_fixed", "_floor", "_ran", "counts", "left")
 
     def __init__(self, floor: int = SHARE, fixed: int | None = None, counts: Tally = counters.UNCOUNTED) -> None:
         self._floor = floor
@@ -49,19 +55,28 @@ class Pace:
         self._fixed = fixed
         self._begun = False
         self._active = False
+        #: when others could run last
+        self._ran = 0.0
         #: bytes of the share that are left
         self.left = 0
 
     def yield_when_due(self) -> None:
-        """Let other greenlets run, once the share is used up, and begin another."""
+        """Let other greenlets run that are ready, once the share is used up, and begin another."""
         if self.left <= 0:
             self.yield_to_hub()
             self.renew()
 
     def yield_to_hub(self) -> bool:
         """Whether other greenlets ran: not before the first share, not natively, and not in the hub's own greenlet."""
-        if not self._begun or self._fixed is not None or current.hub() is None:
+        if not self._begun or self._fixed is not None:
             return False
+        hub = current.hub()
+        if hub is None:
+            return False
+        now = time.monotonic()
+        if now - self._ran < LONGEST and current.is_idle(hub):
+            return False
+        self._ran = now
         from eventlet import sleep
 
         counters.io.yields += 1

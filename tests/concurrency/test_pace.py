@@ -1,9 +1,14 @@
 """The pace: shares of one budget, and when others run."""
 
+import os
+import subprocess
+import time
+from collections.abc import Callable
+
 import pytest
 
 from fastio import counters
-from fastio.concurrency import budget
+from fastio.concurrency import budget, native
 from fastio.concurrency.pace import Pace
 from tests.conftest import needs_eventlet
 
@@ -100,3 +105,97 @@ def test_who_is_stopped_while_others_run_has_no_share() -> None:
     eventlet.sleep(0)
     assert yielding.dead and pace.left <= 0
     assert budget.shared.active() == 0
+
+
+@pytest.fixture
+def turn(monkeypatch: pytest.MonkeyPatch) -> Callable[[], bool]:
+    """``turn()``: whether a lone transfer that has used up its share lets others run; however long ago it last did."""
+    import eventlet
+
+    monkeypatch.setattr("fastio.concurrency.pace.LONGEST", 1000.0)
+    # There is a hub, and nothing left of what ran before.
+    eventlet.sleep(0)
+    one = Pace()
+    one.renew()
+    one._ran = time.monotonic()
+    return one.yield_to_hub
+
+
+@needs_eventlet
+def test_nobody_is_waiting(turn: Callable[[], bool]) -> None:
+    import eventlet
+    from eventlet.hubs import get_hub
+
+    # Only much later.
+    timer = get_hub().schedule_call_global(1000, print)
+    read, write = os.pipe()
+    listener = get_hub().add(get_hub().READ, read, print, print, print)
+    eventlet.sleep(0)
+    yields = counters.yields
+    assert not turn()
+    assert counters.yields == yields
+    timer.cancel()
+    get_hub().remove(listener)
+    os.close(read)
+    os.close(write)
+
+
+@needs_eventlet
+@pytest.mark.parametrize("seconds", [0, 0.001])
+def test_a_timer_is_due(turn: Callable[[], bool], seconds: float) -> None:
+    from eventlet import hubs
+
+    found: list[str] = []
+    hubs.get_hub().schedule_call_global(0, found.append, "new")
+    assert turn() and found == ["new"]
+    hubs.get_hub().schedule_call_global(seconds, found.append, "due")
+    # The hub has it among its timers now.
+    turn()
+    native.module("time").sleep(2 * seconds)
+    turn()
+    assert found == ["new", "due"]
+
+
+@needs_eventlet
+def test_a_descriptor_is_ready(turn: Callable[[], bool]) -> None:
+    import eventlet
+    from eventlet import hubs
+
+    read, write = os.pipe()
+    waiting = eventlet.spawn(hubs.trampoline, read, read=True)
+    eventlet.sleep(0)
+    assert not turn()
+    os.write(write, b"x")
+    assert turn()
+    waiting.wait()
+    os.close(read)
+    os.close(write)
+
+
+@needs_eventlet
+def test_sooner_or_later_others_run_in_any_case(turn: Callable[[], bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a hub has to do that we do not know of is not put off for long."""
+    assert not turn()
+    monkeypatch.setattr("fastio.concurrency.pace.LONGEST", 0)
+    assert turn()
+
+
+@needs_eventlet
+@pytest.mark.parametrize("hub", ["epolls", "poll", "selects", "asyncio"])
+def test_each_hub(hub: str, run_python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    """Those that do not tell what is ready are taken for busy."""
+    done = run_python(EACH_HUB, hub)
+    assert done.stdout == {"epolls": "True False\n", "poll": "True False\n"}.get(hub, "False False\n")
+
+
+EACH_HUB = """
+import sys
+import eventlet
+from eventlet import hubs
+hubs.use_hub(sys.argv[1])
+eventlet.sleep(0)
+from fastio.concurrency import current
+idle = current.is_idle(hubs.get_hub())
+eventlet.spawn(print)
+print(idle, current.is_idle(hubs.get_hub()))
+"""
