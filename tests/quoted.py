@@ -6,6 +6,7 @@ fit, ``A : B`` is a ratio, and ``A = B`` is said of both. A number that is quote
 """
 
 _ADD = "stores | *: add of 256 MiB"
+_GET_ONCE_MORE = "stores_get |"
 _GET_SWIFT = "stores | swift: get of 256 MiB"
 _GLANCE32, _GLANCE33 = "glance | glance-32: download of 1 GiB", "glance | glance-33: download of 1 GiB"
 _ASKED = "glance | Goals | glance-3"
@@ -22,7 +23,8 @@ _CREATE = "client_commands | Commands: create of an image of 1 GiB over HTTP: *"
 _OBJECT = "client_objects | Commands: save of an object of 1 GiB over HTTP"
 _SLOW_UPLOADS = "slow_uploads | glance-33, as it is shipped: "
 _UPLOADS = "uploads | Goals | requests.put() of a file, "
-_LINK, _FAST_LINK = (f"network | What limits * | glance-32-{rate}" for rate in ("1Gbit", "10Gbit"))
+_LINK = "network | What limits * | glance-32-1Gbit"
+_FAST_LINK = "network_10gbit | What limits * | glance-32-10Gbit"
 _DISK = "disk_swift | Goals | "
 _TRUE = 'processutils.execute("true"), median'
 _RBD = "rbd: get of 256 MiB | native-fastio | x *"
@@ -40,7 +42,7 @@ QUOTED: dict[str, dict[str, list[str]]] = {
         "15.3": [f"{_SLOW}200 clients* | fastio | p99_ms"],
     },
     "What gets slower, and what changes": {
-        "0.751": [f"{_FAST_LINK}, fastio-sendfile-8w | x stock*"],
+        "0.896": [f"{_FAST_LINK}, tls-fastio-8w | x stock*"],
         "0.905": [f"{_MANY32}100 downloads* | fastio | x *"],
         "1.09": [f"min {_MANY32}[!1]* | fastio | x *"],
         "1.56": [f"max {_MANY32}[!1]* | fastio | x *"],
@@ -48,7 +50,6 @@ QUOTED: dict[str, dict[str, list[str]]] = {
         "1.06": [f"{_MANY_SHIPPED}2000 downloads* | fastio | x *"],
         "0.159": [f"{_GLANCE33} | fastio, 20 + requests | p99_ms : 1000"],
         "0.134": [f"{_GLANCE33} | stock, 20 + requests | p99_ms : 1000"],
-        "0.814": ["stores | filesystem: get of 256 MiB | eventlet-fastio | x *"],
         "0.677": [f"stores | {_RBD}"],
         "1.05": [f"stores_rbd | {_RBD}"],
         "1.83": ["stores_1gib | rbd: get of 1 GiB | native-fastio | x *"],
@@ -150,18 +151,24 @@ QUOTED: dict[str, dict[str, list[str]]] = {
         "0.78": ["stores | filesystem: add of 256 MiB | native-fastio | MiB/s : "
                  "stores | filesystem: add of 256 MiB | limit-sha512 | MiB/s"],
         "1.1": ["stores | cinder: add of 256 MiB | eventlet-stock | p99_ms : 1000"],
-        "1.7": [f"max {_ADD} | eventlet-stock | p99_ms : 1000",
-                "stores | filesystem: get of 256 MiB | eventlet-fastio | worst_ms"],
+        "1.7": [f"max {_ADD} | eventlet-stock | p99_ms : 1000"],
         "4.5": [f"min {_ADD} | eventlet-fastio | p99_ms"],
         "0.35": [f"{_GET_SWIFT} | native-fastio | CPU s/GiB : {_GET_SWIFT} | native-stock | CPU s/GiB"],
         "0.45": [f"{_GET_SWIFT} | eventlet-fastio | CPU s/GiB : {_GET_SWIFT} | eventlet-stock | CPU s/GiB"],
         "0.81": ["stores | filesystem: get of 256 MiB | eventlet-fastio | x *"],
         "0.98": ["stores_1gib | filesystem: get of 1 GiB | eventlet-fastio | x *"],
         "1.55": ["stores_add | swift: add of 256 MiB | native-fastio | x *"],
-        "1.45": ["stores_add | swift: add of 256 MiB | eventlet-fastio | x *"],
         "1.26": ["stores_add | s3: add of 256 MiB | native-fastio | x *"],
         "1.12": ["stores_add | s3: add of 256 MiB | eventlet-fastio | x *"],
         "6.63": ["stores_add | s3: add of 256 MiB | native-fastio | CPU s/GiB"],
+        "0.999": [f"{_GET_ONCE_MORE} filesystem: get * | eventlet-fastio | x *"],
+        "0.984": [f"{_GET_ONCE_MORE} swift-1MiB: get * | eventlet-fastio | x *"],
+        "0.957": [f"{_GET_ONCE_MORE} vmware: get * | eventlet-fastio | x *"],
+        "1.32": [f"{_GET_ONCE_MORE} cinder: get * | eventlet-fastio | x *"],
+        "68.2": [f"{_GET_ONCE_MORE} filesystem: get * | eventlet-stock | worst_ms"],
+        "1.45": [f"{_GET_ONCE_MORE} filesystem: get * | eventlet-fastio | worst_ms",
+                 "stores_add | swift: add of 256 MiB | eventlet-fastio | x *"],
+        "3.49": [f"{_GET_ONCE_MORE} cinder: get * | eventlet-fastio | worst_ms"],
         "7.28": ["stores_add | s3: add of 256 MiB | native-fastio | server CPU s/GiB"],
     },
     "glance-api": {
@@ -218,17 +225,14 @@ QUOTED: dict[str, dict[str, list[str]]] = {
         "2.03": [f"{_LINK}, stock-1w | server CPU s/GiB"],
         "1.92": [f"{_LINK}, fastio-sendfile-8w | server CPU s/GiB"],
         "2.08": [f"{_LINK}, stock-8w | server CPU s/GiB"],
-        "1.06": [f"{_FAST_LINK}, fastio-sendfile-1w | x stock*"],
-        "1.13": [f"{_FAST_LINK}, fastio-mapping-1w | x stock*"],
-        "0.89": [f"{_FAST_LINK}, fastio-sendfile-1w | x stock's CPU*"],
-        "0.882": [f"{_FAST_LINK}, fastio-mapping-1w | x stock's CPU*"],
-        "0.751": [f"{_FAST_LINK}, fastio-sendfile-8w | x stock*"],
-        "0.775": [f"{_FAST_LINK}, fastio-copying-8w | x stock*"],
-        "0.888": [f"{_FAST_LINK}, tls-fastio-8w | x stock*"],
-        "1.08": [f"{_FAST_LINK}, fastio-mapping-8w | x stock*"],
-        "3.38": [f"{_FAST_LINK}, fastio-sendfile-8w | machine CPU s/GiB"],
-        "2.67": [f"{_FAST_LINK}, stock-8w | machine CPU s/GiB"],
-        "1.05": [f"{_FAST_LINK}, fastio-sendfile-8w | x stock's CPU*"],
+        "0.911": [f"{_FAST_LINK}, fastio-sendfile-1w | x stock*"],
+        "0.966": [f"{_FAST_LINK}, fastio-sendfile-8w | x stock*"],
+        "0.788": [f"{_FAST_LINK}, fastio-sendfile-1w | x stock's CPU*"],
+        "0.783": [f"{_FAST_LINK}, fastio-sendfile-8w | x stock's CPU*"],
+        "0.955": [f"{_FAST_LINK}, tls-fastio-1w | x stock*"],
+        "0.896": [f"{_FAST_LINK}, tls-fastio-8w | x stock*"],
+        "6.17": [f"{_FAST_LINK}, tls-fastio-8w | machine CPU s/GiB"],
+        "5.65": [f"{_FAST_LINK}, tls-stock-8w | machine CPU s/GiB"],
     },
     "Slow clients": {
         "9.74": [f"{_SLOW}4 clients* | fastio | p99_ms"],

@@ -102,7 +102,7 @@ AREAS: Mapping[str, Sequence[Row]] = {
             (
                 "concurrency* | *",
                 "offered_load* | glance-*",
-                "network | *",
+                "network* | *",
                 "slow_clients* | *[0-9]",
                 "slow_uploads | *",
             ),
