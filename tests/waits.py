@@ -44,6 +44,7 @@ AT_ONCE = {
     ("patches/subprocess/_popen.py:communicate", "popen.poll()"): "WNOHANG",
     ("concurrency/child_exit.py:until_exit", "os.waitid(os.P_PID, pid, _WAITABLE)"): "WNOHANG is in _WAITABLE",
     ("patches/eventlet/fix_green_pipelines.py:_other_end_is_gone", "poll.poll(0)"): "no time at all",
+    ("concurrency/current.py:is_idle", "poll(0)"): "no time at all",
     ("io/file_sending.py:send", "os.sendfile(out, file, position, count)"):
         "the socket does not block, or the thread may (uploads.py: current.may_block()); in a process with a hub a "
         "worker's turn has fetched the bytes into memory",
