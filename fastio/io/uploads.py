@@ -15,17 +15,14 @@ from typing import Any
 
 from fastio import counters
 from fastio.concurrency import current
-from fastio.concurrency.pace import Pace
-from fastio.config import KIB, MIB
+from fastio.concurrency.pace import SHARE, Pace
+from fastio.config import KIB
 from fastio.counters import Cause, Reason, Tally
 from fastio.io import file_sending, image_files, syscalls
 
 #: Bytes of a block that is sent where there is no room in the socket's buffer. It is what urllib3 2 sends at a time: a
 #: socket's time-out is for each block, so that a larger one would have less time for a byte.
 BLOCK = 16 * KIB
-
-#: The least that is sent in a turn, in bytes, unless ``yield_bytes`` is less.
-SHARE = MIB
 
 _SOCKET = ("socket", "socket")
 _GREEN_SOCKET = ("eventlet.greenio.base", "GreenSocket")
@@ -144,7 +141,7 @@ class Sent:
         self._sock = sock
         self._mapping = file_sending.is_local(sock)
         self._green = current.is_green()
-        self._pace = Pace(SHARE, fixed=None if self._green else SHARE, counts=self._counts)
+        self._pace = Pace(fixed=None if self._green else SHARE, counts=self._counts)
         self._memory = image_files.InMemory(self._file.fileno())
 
     def _end(self, reason: Cause) -> None:
