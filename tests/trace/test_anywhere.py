@@ -297,7 +297,7 @@ def test_what_may_wait_for_a_disk_is_not_done_in_the_hub(recording, tmp_path):
     assert recording(IN_THE_HUB) == "[] True\n"
     found = traces.read(tmp_path)
     assert {"python", "fastio", "eventlet"} <= set(found[0].head["versions"])
-    assert found[-1].ended
+    assert any(file.ended for file in found)
 
 
 ENDS_AT_ITS_OPEN = """
