@@ -14,9 +14,8 @@ from fastio.config import MIB
 from fastio.counters import Tally
 
 #: The least that one of many images' transfers moves in a turn, in bytes, unless ``yield_bytes`` is less. Each turn
-#: wakes up the client, which then takes all that has come at once. With 256 KiB, eight clients on other machines got
-#: 0.79 of stock's bandwidth over links of 10 Gbit/s, and twenty local ones no more than stock's; with a MiB 1.07 and
-#: 1.9 times as much (``tox -e bench-network``, ``bench-glance``).
+#: wakes up the client, which then takes all that has come at once. With 256 KiB, eight clients on other machines were
+#: slower than with stock (``tox -e bench-network``), and twenty local ones no faster (``bench-glance``).
 SHARE = MIB
 
 #: Seconds after which a transfer goes through the hub although nobody seems to be waiting there. A release of eventlet
@@ -55,7 +54,7 @@ class Pace:
         self._fixed = fixed
         self._begun = False
         self._active = False
-        #: when others could run last
+        #: when it went through the hub last, by time.monotonic()
         self._ran = 0.0
         #: bytes of the share that are left
         self.left = 0
