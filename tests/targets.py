@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import platform
 import sys
+from functools import cache
 from typing import Any
 
 from fastio.patching import distributions, hooks, places, registry
@@ -19,11 +20,16 @@ THIS_PYTHON = f"CPython {platform.python_version()}"
 def import_targets() -> None:
     """Import everything that fastio patches and that is installed."""
     targets = [target for patch in registry.all_patches() for target in patch.targets]
-    for module in {module for target in targets for module in target.modules}:
-        if importlib.util.find_spec(module.partition(".")[0]) is not None:
+    for module in {module for target in targets for module in target.modules} - sys.modules.keys():
+        if _is_installed(module.partition(".")[0]):
             # A driver may not be part of the installed release.
             with contextlib.suppress(ModuleNotFoundError):
                 importlib.import_module(module)
+
+
+@cache
+def _is_installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None
 
 
 def not_installed(patch: Patch, target: Target) -> str:

@@ -10,6 +10,7 @@ Only :mod:`fastio.patching.hooks` looks code up, for the functions that a target
 
 import importlib
 import sys
+import weakref
 from collections.abc import Mapping, Sequence
 from functools import cache
 from types import CodeType, FunctionType
@@ -63,9 +64,16 @@ def _sha256() -> Any:
 
 def digest(code: CodeType, defaults: Defaults) -> str:
     """The fingerprint of a function with this code and these defaults."""
-    hashed = _sha256()()
-    _feed(hashed, code)
-    return with_defaults(hashed, defaults)
+    hashed = _hashed.get(code)
+    if hashed is None:
+        hashed = _sha256()()
+        _feed(hashed, code)
+        _hashed[code] = hashed
+    return with_defaults(hashed.copy(), defaults)
+
+
+#: What has been hashed of code, which does not change: every look at the patches asks for the same.
+_hashed: weakref.WeakKeyDictionary[CodeType, Any] = weakref.WeakKeyDictionary()
 
 
 def with_defaults(hashed: Any, defaults: Defaults) -> str:

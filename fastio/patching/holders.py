@@ -1,8 +1,14 @@
 """Who goes round the patches: holders of a class that ``eventlet.monkey_patch()`` has since replaced."""
 
 import sys
+import weakref
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
+
+#: What was found last, and the ``subprocess`` that it belongs to. All classes of a process have to be looked through
+#: for it, which takes a millisecond, and every target of the class asks. A class that is gone does not come back.
+_last: tuple[ModuleType | None, Callable[[], Any]] = None, lambda: None
 
 
 def native_popen() -> Any:
@@ -10,15 +16,24 @@ def native_popen() -> Any:
 
     eventlet keeps private copies of the module; ours is the one whose methods live in ``sys.modules["subprocess"]``.
     """
+    global _last
     module = sys.modules["subprocess"]
     # It has none yet while eventlet, in another thread, imports a copy of the module in its place.
     popen = getattr(module, "Popen", None)
-    if popen is not None and _is_native(popen, module):
-        return popen
-    for cls in object.__subclasses__():
-        if cls.__name__ == "Popen" and _is_native(cls, module):
-            return cls
-    return None
+    if popen is None:
+        return None
+    if not _is_native(popen, module):
+        of, get = _last
+        popen = get()
+        if of is module and (popen is None or _is_native(popen, module)):
+            return popen
+        popen = _look_for(module)
+    _last = module, (lambda: None) if popen is None else weakref.ref(popen)
+    return popen
+
+
+def _look_for(module: ModuleType) -> Any:
+    return next((cls for cls in object.__subclasses__() if cls.__name__ == "Popen" and _is_native(cls, module)), None)
 
 
 def _is_native(cls: Any, module: ModuleType) -> bool:

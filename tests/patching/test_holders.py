@@ -148,6 +148,46 @@ def test_the_native_popen() -> None:
         assert holders.late_holders() == []
 
 
+@needs_eventlet
+def test_classes_are_looked_through_once(run_python: RunPython) -> None:
+    code = """
+        import gc, json, subprocess, sys, types
+        import eventlet
+        from fastio.patching import holders
+        native, looks, look_for = subprocess.Popen, [], holders._look_for
+        holders._look_for = lambda module: looks.append(module) or look_for(module)
+        def found():
+            return [holders.native_popen() for _ in range(3)], len(looks)
+        assert found() == ([native] * 3, 0)
+        eventlet.monkey_patch()
+        assert subprocess.Popen is not native
+        assert found() == ([native] * 3, 0)
+        holders._last = None, lambda: None
+        assert found() == ([native] * 3, 1)
+        # It is not that of another subprocess, which a tool may have put there.
+        ours, other = sys.modules["subprocess"], types.ModuleType("subprocess")
+        other.Popen = object
+        sys.modules["subprocess"] = other
+        assert found() == ([None] * 3, 2)
+        sys.modules["subprocess"] = ours
+        assert found() == ([native] * 3, 3)
+        # Once nobody has it any more, nobody looks for it again, until there is one in its old place.
+        green, method = subprocess.Popen, vars(native)["_get_handles"]
+        for module in list(sys.modules.values()):
+            for name in [name for name, value in vars(module).items() if value is native and name != "native"]:
+                delattr(module, name)
+        del native
+        gc.collect()
+        assert found() == ([None] * 3, 3)
+        again = type("Popen", (), {"_get_handles": method})
+        subprocess.Popen = again
+        assert found() == ([again] * 3, 3)
+        subprocess.Popen = green
+        assert found() == ([again] * 3, 3)
+        """
+    run_python(code, options=("-W", "ignore"))
+
+
 @pytest.mark.skipif(MONKEY_PATCHED, reason="subprocess.Popen is the green one here")
 def test_a_tool_that_replaces_the_class(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some tools put a subclass into ``subprocess``: the class beneath is patched, and the subclass inherits that."""
