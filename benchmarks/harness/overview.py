@@ -40,7 +40,7 @@ class Row:
 
 
 _STORE = ("image_chunks", "image_hashing")
-_DOWNLOADS = ("glance | *-download", "glance_shipped* | *-download")
+_DOWNLOADS = ("glance | *-download", "glance_33 | *-download", "glance_shipped* | *-download")
 _UPLOADS = ("glance | *-upload", "glance_shipped* | *-upload")
 
 
