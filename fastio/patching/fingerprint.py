@@ -28,6 +28,9 @@ class Defaults(NamedTuple):
 #: Stands for a default that is not a plain value. The writer of the table reads sources and cannot know it.
 NOT_PLAIN = "<object>"
 
+#: The hash of code that was asked for. Code does not change, and every look at the patches asks for the same.
+_hashed: weakref.WeakKeyDictionary[CodeType, Any] = weakref.WeakKeyDictionary()
+
 
 def spell(value: Any) -> str:
     """A plain value as source code has it, ``NOT_PLAIN`` for any other; nothing foreign is called for that."""
@@ -70,10 +73,6 @@ def digest(code: CodeType, defaults: Defaults) -> str:
         _feed(hashed, code)
         _hashed[code] = hashed
     return with_defaults(hashed.copy(), defaults)
-
-
-#: What has been hashed of code, which does not change: every look at the patches asks for the same.
-_hashed: weakref.WeakKeyDictionary[CodeType, Any] = weakref.WeakKeyDictionary()
 
 
 def with_defaults(hashed: Any, defaults: Defaults) -> str:

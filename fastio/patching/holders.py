@@ -6,8 +6,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-#: What was found last, and the ``subprocess`` that it belongs to. All classes of a process have to be looked through
-#: for it, which takes a millisecond, and every target of the class asks. A class that is gone does not come back.
+#: The ``subprocess`` that was asked for last, and a reference to its class. Every target of the class asks, and a look
+#: through all classes of a process takes part of a millisecond. A class that is gone does not come back.
 _last: tuple[ModuleType | None, Callable[[], Any]] = None, lambda: None
 
 
@@ -20,9 +20,7 @@ def native_popen() -> Any:
     module = sys.modules["subprocess"]
     # It has none yet while eventlet, in another thread, imports a copy of the module in its place.
     popen = getattr(module, "Popen", None)
-    if popen is None:
-        return None
-    if not _is_native(popen, module):
+    if popen is None or not _is_native(popen, module):
         of, get = _last
         popen = get()
         if of is module and (popen is None or _is_native(popen, module)):

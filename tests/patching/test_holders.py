@@ -151,7 +151,7 @@ def test_the_native_popen() -> None:
 @needs_eventlet
 def test_classes_are_looked_through_once(run_python: RunPython) -> None:
     code = """
-        import gc, json, subprocess, sys, types
+        import gc, subprocess, sys, types
         import eventlet
         from fastio.patching import holders
         native, looks, look_for = subprocess.Popen, [], holders._look_for
@@ -164,6 +164,10 @@ def test_classes_are_looked_through_once(run_python: RunPython) -> None:
         assert found() == ([native] * 3, 0)
         holders._last = None, lambda: None
         assert found() == ([native] * 3, 1)
+        green = subprocess.Popen
+        del subprocess.Popen
+        assert found() == ([native] * 3, 1)
+        subprocess.Popen = green
         # It is not that of another subprocess, which a tool may have put there.
         ours, other = sys.modules["subprocess"], types.ModuleType("subprocess")
         other.Popen = object
@@ -172,7 +176,7 @@ def test_classes_are_looked_through_once(run_python: RunPython) -> None:
         sys.modules["subprocess"] = ours
         assert found() == ([native] * 3, 3)
         # Once nobody has it any more, nobody looks for it again, until there is one in its old place.
-        green, method = subprocess.Popen, vars(native)["_get_handles"]
+        method = vars(native)["_get_handles"]
         for module in list(sys.modules.values()):
             for name in [name for name, value in vars(module).items() if value is native and name != "native"]:
                 delattr(module, name)
