@@ -61,9 +61,13 @@ class Unbuffered(io.RawIOBase):
         return count
 
     def _drain(self, view: memoryview) -> int:
-        """Either what is in the buffer, or, if that is nothing, one piece from the socket."""
-        data = self._below.read1(len(view))
-        self._drained = len(data) < len(view)
+        """What is in the buffer; if that is nothing, one piece that came into it from the socket."""
+        if not view:
+            return 0
+        # After a read1() that fills the view, more could be in the buffer. A fast peer fills every view.
+        found = self._below.peek(1)
+        data = self._below.read1(min(len(found), len(view)))
+        self._drained = len(data) == len(found)
         view[: len(data)] = data
         return len(data)
 

@@ -43,6 +43,51 @@ def test_the_kernel_gathers(ends: tuple[socket.socket, socket.socket]) -> None:
     assert level(near) == 1
 
 
+class Counting(io.BufferedReader):
+    """Counts the reads of the buffer."""
+
+    buffered = 0
+
+    def read1(self, size: int = -1, /) -> bytes:
+        self.buffered += 1
+        return super().read1(size)
+
+
+@pytest.mark.parametrize("head", [b"", b"head\n"])
+def test_a_fast_peer_does_not_keep_the_buffer_in_use(ends: tuple[socket.socket, socket.socket], head: bytes) -> None:
+    near, far = ends
+    # More than the buffer takes: each view is filled at once.
+    sent = random.Random(1).randbytes(5 * 16 * KIB)
+    far.sendall(head + sent)
+    arrived(near, len(head + sent))
+    with Counting(socket.SocketIO(near, "r"), 8 * KIB) as below:
+        assert below.read(len(head)) == head
+        reader = unbuffered.Gathered(below, readable)
+        view = memoryview(bytearray(16 * KIB))
+        got = b""
+        while len(got) < len(sent):
+            assert reader.readinto(view[:0]) == 0
+            count = reader.readinto(view)
+            got += view[:count]
+    assert (got, below.buffered) == (sent, 1)
+
+
+def test_what_the_buffer_has_comes_before_the_rest(ends: tuple[socket.socket, socket.socket]) -> None:
+    near, far = ends
+    far.sendall(b"first, second, third")
+    arrived(near, 20)
+    with Counting(socket.SocketIO(near, "r"), 8 * KIB) as below:
+        assert below.read(7) == b"first, "
+        far.sendall(b", fourth")
+        reader = unbuffered.Gathered(below, readable)
+        pieces = [bytearray(size) for size in (8, 20, 20)]
+        counts = [reader.readinto(each) for each in pieces]
+    assert [bytes(each[:count]) for each, count in zip(pieces, counts, strict=True)] == [
+        b"second, ", b"third", b", fourth",
+    ]  # fmt: skip
+    assert below.buffered == 2
+
+
 class Timed(socket.SocketIO):
     """Notes the time-out that each read has."""
 
