@@ -101,17 +101,16 @@ def _next(self: Any) -> Any:
 
 def _iter(self: Any) -> Iterator[Any]:
     passed = self._fastio_passed
-    following = iter(self.__wrapped__).__next__
     # Setting the current span for each chunk would cost more than all the rest. What the hub waited for meanwhile is
     # seen at the span that is the current one.
     outer = current.get() or passed.span
-    size = chunks = ns = began = 0
+    size = chunks = ns = 0
     outcome = spans.ABORTED
+    waits, wait_ns = outer.waits, outer.wait_ns
+    began = _monotonic()
     try:
-        while True:
-            waits, wait_ns = outer.waits, outer.wait_ns
-            began = _monotonic()
-            data = following()
+        # A call of __next__() for each chunk, and the exception at its end, would cost more.
+        for data in self.__wrapped__:
             ns += _monotonic() - began
             if outer.waits != waits:
                 passed.waits += outer.waits - waits
@@ -119,7 +118,8 @@ def _iter(self: Any) -> Iterator[Any]:
             size += len(data)
             chunks += 1
             yield data
-    except StopIteration:
+            waits, wait_ns = outer.waits, outer.wait_ns
+            began = _monotonic()
         ns += _monotonic() - began
         outcome = spans.OK
     except GeneratorExit:
@@ -158,13 +158,22 @@ def _class(names: tuple[str, ...]) -> type[Watched]:
     return type("Watched", (Watched,), {"__slots__": (), **{name: _METHODS[name] for name in names}})
 
 
+@functools.lru_cache(maxsize=64)
+def _stand_in(kind: type, read: bool, close: bool) -> type[Watched] | None:
+    """The class of what stands for data of a class; None where it can be neither read nor iterated over."""
+    if not (read or hasattr(kind, "__iter__") or hasattr(kind, "__next__")):
+        return None
+    of_instance = {"read": read, "close": close}
+    return _class(tuple(name for name in _METHODS if of_instance.get(name, hasattr(kind, name))))
+
+
 def watch(data: Any, passed: Passed) -> Any:
     """What stands for ``data``; ``data`` itself where it can be neither read nor iterated over."""
-    if not (hasattr(data, "read") or hasattr(type(data), "__iter__") or hasattr(type(data), "__next__")):
-        return data
-    instance = ("read", "close")
-    has = [name for name in _METHODS if hasattr(data if name in instance else type(data), name)]
-    return _class(tuple(has))(data, passed)
+    kind = type(data)
+    # Of a class whose metaclass compares in its own way, nothing is remembered.
+    found = _stand_in if type(kind).__hash__ is type.__hash__ else _stand_in.__wrapped__
+    cls = found(kind, hasattr(data, "read"), hasattr(data, "close"))
+    return data if cls is None else cls(data, passed)
 
 
 class Body(Watched):
