@@ -39,6 +39,10 @@ IMPORT_METHODS = "[glance-direct,web-download,copy-image]"
 PATIENT_SQLITE = Path(__file__).parent / "patient_sqlite"
 #: The same, and fastio sends files from a mapping to every client.
 MAPPED_FOR_ALL = Path(__file__).parent / "mapped_for_all"
+#: The same, and each request says whether it is recorded.
+TRACE_BY_REQUEST = Path(__file__).parent / "trace_by_request"
+#: A value of ``trace``.
+BY_REQUEST = "by-request"
 #: In PYTHONPATH of a server: a filter for its pipeline.
 CONFIRMED_IDENTITY = Path(__file__).parent / "confirmed_identity"
 #: A request that costs glance little.
@@ -92,14 +96,15 @@ class Glance(Backend):
     #: default; ``flavor``: of the paste pipeline, such as ``caching``, or ``identity``; ``stores``: filesystem stores,
     #: into several of which images can be imported; ``tls``: 1 for HTTPS as well; ``python``: the interpreter of
     #: another environment to run in, into which fastio can be imported if it is to be on; ``trace``: ``on`` to record
-    #: one, also with ``fastio=off``; ``host``: of its URLs, for those who are on other machines; ``mapping``: ``on`` to
-    #: have fastio send files from a mapping to clients of other hosts as well; ``proxied``: 1 for nginx in front of it,
-    #: which takes whole bodies first, and whose URL is then the server's
+    #: one, also with ``fastio=off``; ``by-request``: not of requests with the header ``X-Trace: off``; ``host``: of its
+    #: URLs, for those who are on other machines; ``mapping``: ``on`` to have fastio send files from a mapping to
+    #: clients of other hosts as well; ``proxied``: 1 for nginx in front of it, which takes whole bodies first, and
+    #: whose URL is then the server's
     parameters = {
         "fastio": "off", "disabled": "", "also": "", "workers": 1, "chunk_size": 0, "flavor": "", "stores": 1, "tls": 0,
         "python": "", "trace": "off", "host": HOST, "mapping": "off", "proxied": 0,
     }  # fmt: skip
-    choices = {"fastio": ON_OFF, "trace": ON_OFF, "mapping": ON_OFF}
+    choices = {"fastio": ON_OFF, "trace": (*ON_OFF, BY_REQUEST), "mapping": ON_OFF}
 
     #: where it listens
     http_port: int
@@ -174,7 +179,12 @@ class Glance(Backend):
     @property
     def runs_fastio(self) -> bool:
         """Whether fastio is in the server, be it only to trace it."""
-        return "on" in (self.chosen["fastio"], self.chosen["trace"])
+        return self.chosen["fastio"] == "on" or self.traced
+
+    @property
+    def traced(self) -> bool:
+        """Whether it records a trace."""
+        return self.chosen["trace"] != "off"
 
     @property
     def cache(self) -> Path:
@@ -213,7 +223,7 @@ class Glance(Backend):
             "python": str(self.python()),
             "log": str(self.logs / "glance-api.log"),
             "temporary": str(self.directory / "temporary"),
-            "trace": str(self.traces) if self.chosen["trace"] == "on" else "",
+            "trace": str(self.traces) if self.traced else "",
         }
         if self.chosen["tls"]:
             found["https_url"] = f"https://{self.chosen['host']}:{self._tls_port}"
@@ -228,16 +238,28 @@ class Glance(Backend):
         """Of the server's environment, besides what servers inherit."""
         disabled = self.chosen["disabled"] if self.chosen["fastio"] == "on" else "all"
         # This checkout's fastio, whichever is installed there.
-        site = MAPPED_FOR_ALL if self.chosen["mapping"] == "on" else PATIENT_SQLITE
-        path = [str(site), str(CONFIRMED_IDENTITY), *([str(ROOT)] if self.runs_fastio else [])]
+        path = [str(self._site()), str(CONFIRMED_IDENTITY), *([str(ROOT)] if self.runs_fastio else [])]
         return {
             "PATH": f"{self.python().parent}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": os.pathsep.join(path),
             "OS_GLANCE_CONFIG_DIR": str(self.etc),
             **({"FASTIO_DISABLED": disabled} if disabled and self.runs_fastio else {}),
             **({"FASTIO_ALSO": self.chosen["also"]} if self.chosen["also"] and self.chosen["fastio"] == "on" else {}),
-            **({"FASTIO_TRACE": str(self.traces)} if self.chosen["trace"] == "on" else {}),
+            **({"FASTIO_TRACE": str(self.traces)} if self.traced else {}),
         }
+
+    def _site(self) -> Path:
+        """The directory of its sitecustomize.
+
+        :raises BackendError: if it would need two
+        """
+        wanted = [
+            *([MAPPED_FOR_ALL] if self.chosen["mapping"] == "on" else []),
+            *([TRACE_BY_REQUEST] if self.chosen["trace"] == BY_REQUEST else []),
+        ]
+        if len(wanted) > 1:
+            raise BackendError(f"mapping=on and trace={BY_REQUEST}: it can have one of them")
+        return wanted[0] if wanted else PATIENT_SQLITE
 
     def configuration(self) -> Configuration:
         """What glance-api.conf has at its start."""

@@ -12,7 +12,7 @@ pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 pytest.importorskip("scipy", reason="tables need the extra 'bench'")
 pytest.importorskip("rich", reason="tables need the extra 'bench'")
 
-from benchmarks.backends.glance import MAPPED_FOR_ALL, PATIENT_SQLITE, Glance32
+from benchmarks.backends.glance import MAPPED_FOR_ALL, PATIENT_SQLITE, TRACE_BY_REQUEST, Glance32
 from benchmarks.backends.network import Network
 from benchmarks.harness import results
 from benchmarks.harness.engine import ROOT
@@ -81,9 +81,9 @@ def test_the_table_says_what_the_limit_is() -> None:
     ]
 
 
-@pytest.mark.parametrize("directory", [MAPPED_FOR_ALL, PATIENT_SQLITE], ids=lambda path: path.name)
+@pytest.mark.parametrize("directory", [MAPPED_FOR_ALL, TRACE_BY_REQUEST, PATIENT_SQLITE], ids=lambda path: path.name)
 def test_a_service_may_send_from_a_mapping_to_all(tmp_path: Path, directory: Path) -> None:
-    """And what the other directory does for its database, it does as well."""
+    """And each of the directories does for its database what the last one does."""
     fake = tmp_path / "oslo_db" / "sqlalchemy"
     fake.mkdir(parents=True)
     for each in (fake.parent, fake):

@@ -5,15 +5,18 @@ import http.server
 import json
 import os
 import pathlib
+import subprocess
+import sys
 import threading
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 
 pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 pytest.importorskip("scipy", reason="tables need the extra 'bench'")
 
-from benchmarks.backends.base import HOST
+from benchmarks.backends.base import HOST, ROOT, BackendError
+from benchmarks.backends.glance import BY_REQUEST, TRACE_BY_REQUEST, Glance32
 from benchmarks.harness.results import VariantResult
 from benchmarks.harness.tables import EMPTY
 from benchmarks.harness.worker import SURROUNDINGS_VARIABLE
@@ -47,34 +50,22 @@ def test_events_that_are_lost_are_no_measurement(monkeypatch: pytest.MonkeyPatch
     assert recorder.active is None
 
 
-def test_each_traced_server_is_compared_with_its_untraced_one() -> None:
-    for case in [case for case in bench_trace.CASES if case.name.endswith("-downloads")]:
-        titles = [variant.title for variant in case.all_variants()]
-        assert titles == list(bench_trace.SERVERS)
-        for variant in case.all_variants():
-            assert variant.against in titles
-            assert "traced" not in variant.against
-            server = variant.parameters["server"]
-            assert not server or case.beside[server] == (case.backend, bench_trace.SERVERS[variant.title])
-
-
-def test_pairs_are_of_a_server_and_the_same_one_with_a_trace() -> None:
+def test_pairs_are_of_one_server_that_is_traced_or_not_by_request() -> None:
     found = [case for case in bench_trace.CASES if case.name.endswith("-pairs")]
     assert len(found) == 2
     for case in found:
-        for variant in case.all_variants():
-            traced, untraced = (variant.parameters[name] for name in ("server", "without"))
-            chosen = case.beside[untraced][1] if untraced else {}
-            assert case.beside[traced] == (case.backend, {**chosen, "trace": "on"})
+        assert case.backend_parameters == {"trace": BY_REQUEST}
+        assert case.beside == {"fastio": (case.backend, {"trace": BY_REQUEST, "fastio": "on"})}
+        assert [variant.parameters["server"] for variant in case.all_variants()] == ["", "fastio"]
 
 
 class _Server(http.server.BaseHTTPRequestHandler):
     content = b"x" * 1000
-    #: the ports that were asked
-    log: ClassVar[list[Any]] = []
+    #: of each request, whether it was to be recorded
+    log: ClassVar[list[bool]] = []
 
     def do_GET(self) -> None:
-        self.log.append(self.connection.getsockname()[1])
+        self.log.append(self.headers["X-Trace"] != "off")
         self.send_response(200)
         self.send_header("Content-Length", str(len(self.content)))
         self.end_headers()
@@ -85,30 +76,65 @@ class _Server(http.server.BaseHTTPRequestHandler):
 
 
 def test_the_downloads_of_a_pair_are_made_in_turn(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
-    monkeypatch.setattr(trace, "PAUSE", 0.0)
     monkeypatch.setattr(trace, "_is_right", lambda parameters: True)
     monkeypatch.setattr(_Server, "log", [])
-    servers = [http.server.ThreadingHTTPServer((HOST, 0), _Server) for _ in range(2)]
-    for each in servers:
-        threading.Thread(target=each.serve_forever, daemon=True).start()
+    processors = os.sched_getaffinity(0)
+    server = http.server.ThreadingHTTPServer((HOST, 0), _Server)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        plain, traced = (
-            {"access": {"backend": "glance", "url": f"http://{HOST}:{each.server_port}", "images": str(tmp_path)},
-             "pids": [os.getpid()]}
-            for each in servers
-        )  # fmt: skip
-        told = {**plain, "beside": {"traced": traced}, "prepared": {"images": {"": "a", "traced": "b"}, "failed": {}}}
+        told = {
+            "access": {"backend": "glance", "url": f"http://{HOST}:{server.server_port}", "images": str(tmp_path)},
+            "pids": [], "prepared": {"images": {"": "a"}, "failed": {}},
+        }  # fmt: skip
         monkeypatch.setenv(SURROUNDINGS_VARIABLE, json.dumps(told))
-        found = trace.pairs({"server": "traced", "without": "", "pairs": 3, "size": 1000, "seconds": 0})
+        found = trace.pairs({"server": "", "pairs": 4, "size": 1000})
     finally:
-        for each in servers:
-            each.shutdown()
-            each.server_close()
-    first, second = (each.server_port for each in servers)
-    # One of each before it counts.
-    assert _Server.log == [second, first, first, second, second, first, first, second]
-    assert (found["verified"], found["downloads"], found["bytes"]) == (True, 6, 6000)
+        server.shutdown()
+        server.server_close()
+    block = trace.BLOCK + 1
+    blocks = [_Server.log[start : start + block] for start in range(0, 8 * block, block)]
+    assert all(len(set(each)) == 1 for each in blocks)
+    pairs = [(first[0], second[0]) for first, second in zip(blocks[::2], blocks[1::2], strict=True)]
+    assert sorted(pairs) == [(False, True)] * 2 + [(True, False)] * 2
+    assert (found["verified"], found["downloads"], found["bytes"]) == (True, 8 * block, 8 * block * 1000)
     assert found["times"] > 0
+    assert os.sched_getaffinity(0) == processors
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one processor")
+def test_client_and_server_are_apart() -> None:
+    before = os.sched_getaffinity(0)
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        with trace._apart([child.pid]):
+            client, server = os.sched_getaffinity(0), os.sched_getaffinity(child.pid)
+    finally:
+        child.kill()
+        child.wait()
+    assert (len(client), len(server), client & server) == (1, 1, set())
+    assert os.sched_getaffinity(0) == before
+
+
+def test_a_request_says_whether_it_is_recorded() -> None:
+    program = (
+        "from fastio.trace import recorder, wsgi\n"
+        "recorder.active = kept = object.__new__(recorder.Recorder)\n"
+        "seen = []\n"
+        "wsgi._Request = lambda environ, *names: type('', (), {'run': lambda self, *_: seen.append(True)})()\n"
+        "application = wsgi.traced(lambda environ, start: seen.append(False), 'glance-api')\n"
+        "for header in (None, 'off', 'off', 'on', None):\n"
+        "    application({} if header is None else {'HTTP_X_TRACE': header}, None)\n"
+        "print(seen, recorder.active is kept)\n"
+    )
+    environment = {"PYTHONPATH": f"{TRACE_BY_REQUEST}:{ROOT}"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "[True, False, False, True, True] True\n", done.stderr
+
+
+def test_a_server_has_one_sitecustomize() -> None:
+    assert Glance32(trace=BY_REQUEST)._site() == TRACE_BY_REQUEST
+    with pytest.raises(BackendError, match=f"mapping=on and trace={BY_REQUEST}"):
+        Glance32(trace=BY_REQUEST, fastio="on", mapping="on")._site()
 
 
 def pairs(*times: float) -> VariantResult:
@@ -155,16 +181,6 @@ def test_what_may_be_and_what_is() -> None:
 
     rows = {"spans": events(2.9), "points": events(3.1), "chunks": events(9.0)}
     costs = samples.case(rows, name="events", unit="us", value="event_us")
-    steady, slower = [1.0, 1.001, 0.999, 1.0, 1.0], [1.05, 1.051, 1.049, 1.05, 1.05]
-    noisy = [0.9, 1.1, 1.0, 0.8, 1.2]
-    downloads = [
-        samples.case(
-            {"stock": samples.variant(steady), "stock, traced": samples.variant(traced, against="stock")}, name=name
-        )
-        for name, traced in (("same", steady), ("slower", slower), ("unclear", noisy))
-    ]
-    (table,) = tables.judgement(samples.result(costs, *downloads))
-    assert [(row[0], row[-1]) for row in table.rows] == [
-        ("us of an event: spans", "yes"), ("us of an event: points", "no"), ("same: stock, traced", "yes"),
-        ("slower: stock, traced", "no"), ("unclear: stock, traced", EMPTY),
-    ]  # fmt: skip
+    (table,) = tables.judgement(samples.result(costs))
+    found = [(row[0], row[-1]) for row in table.rows]
+    assert found == [("us of an event: spans", "yes"), ("us of an event: points", "no")]

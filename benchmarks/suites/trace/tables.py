@@ -45,13 +45,9 @@ def _judged(case: CaseResult) -> Iterator[list[str]]:
         if title in ("spans", "points", "requests"):
             found = statistics.median(figures)
             yield [f"us of an event: {title}", str(EVENT), number(found), EVENT.met(found)]
-        elif title.endswith(", traced") and case.figures(case.against(title)):
-            yield _judged_share(f"{case.name}: {title}", statistics.ratio(figures, case.figures(case.against(title))))
         elif case.value == "times":
-            yield _judged_share(f"{case.name}: {title}, traced", kept(figures))
-
-
-def _judged_share(title: str, share: statistics.Interval) -> list[str]:
-    # A value that cannot be distinguished from the bound is not judged.
-    shown = f"{share.ratio:.4f} ({share.low:.4f}–{share.high:.4f})"
-    return [title, f"{DOWNLOADS} x untraced", shown, DOWNLOADS.met(share.low, share.high)]
+            share = kept(figures)
+            shown = f"{share.ratio:.4f} ({share.low:.4f}–{share.high:.4f})"
+            # A value that cannot be distinguished from the bound is not judged.
+            met = DOWNLOADS.met(share.low, share.high)
+            yield [f"{case.name}: {title}, traced", f"{DOWNLOADS} x untraced", shown, met]

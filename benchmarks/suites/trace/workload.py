@@ -4,25 +4,26 @@ Parameters:
 
 ``count``
     spans that are recorded, chunks that pass, or waits
-``seconds``
-    downloads follow one another for so long, on a new connection each
 ``size``
     bytes of an image
 ``server``
     as in :mod:`benchmarks.suites.glance.workload`
-``without``, ``pairs``
-    the server that the other one is compared with, and how often
+``pairs``
+    how often the two are compared
 
-Results: ``event_us``, microseconds of CPU, the writer's included, for each event, chunk or wait; of downloads
-``downloads`` and ``server_ms``, milliseconds of the server's CPU for each; of pairs ``times``, how many times as long a
-download takes from ``server`` as from the other one, the median of the pairs.
+Results: ``event_us``, microseconds of CPU, the writer's included, for each event, chunk or wait. Of pairs: ``times``,
+how many times as long downloads take with a trace as without, and ``cost_us``, how many microseconds longer one takes,
+both the median; ``server_ms``, milliseconds of the server's CPU for a download.
 """
 
+import contextlib
 import http.client
 import math
+import os
+import random
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ from benchmarks.suites.glance import workload as service
 #: Of what is recorded before there is a pause, and its seconds: more than the writer's interval.
 BURST = 1000
 PAUSE = 0.3
+#: Downloads of a pair's side that count: few, since the machine's speed drifts within tenths of a second.
+BLOCK = 2
 
 
 class LostEvents(Exception):
@@ -179,19 +182,6 @@ def waits(parameters: Mapping[str, Any], traced: bool) -> dict[str, Any]:
             fastio.unpatch()
 
 
-def downloads(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """One image, again and again, to the end of the time."""
-    source, pids = service.server(parameters)
-    path = _path(parameters)
-    _download(source.port, path)
-    with service.measured(parameters, (source.port, source.cheap), pids) as figures:
-        done = _downloaded(source.port, path, parameters.get("seconds", 0))
-        figures["bytes"] = sum(done)
-    verified = set(done) == {parameters["size"]} and _is_right(parameters)
-    server_ms = figures["server_cpu_seconds"] / len(done) * 1e3
-    return {**figures, "verified": verified, "downloads": len(done), "server_ms": server_ms}
-
-
 def _path(parameters: Mapping[str, Any]) -> str:
     return f"/v2/images/{surroundings()['prepared']['images'][parameters.get('server') or '']}/file"
 
@@ -204,12 +194,12 @@ def _is_right(parameters: Mapping[str, Any]) -> bool:
     return bool(service.downloaded_sha512(source.place(image)) == told["multihash"])
 
 
-def _download(port: int, path: str) -> int:
-    """One download, on a connection of its own; returns its bytes."""
+def _download(port: int, path: str, traced: bool = True) -> int:
+    """One download, on a connection of its own; returns its bytes. ``traced`` counts if the server lets it choose."""
     room = bytearray(MIB)
     connection = http.client.HTTPConnection(HOST, port, timeout=service.PATIENCE)
     try:
-        connection.request("GET", path)
+        connection.request("GET", path, headers={} if traced else {"X-Trace": "off"})
         answer = connection.getresponse()
         received = 0
         while count := answer.readinto(room):
@@ -219,42 +209,53 @@ def _download(port: int, path: str) -> int:
     return received
 
 
-def _downloaded(port: int, path: str, seconds: float) -> list[int]:
-    """The bytes of downloads one after the other, for so long, but of one at least."""
-    done: list[int] = []
-    deadline = time.monotonic() + seconds
-    while not done or time.monotonic() < deadline:
-        done.append(_download(port, path))
-    return done
-
-
 def pairs(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Downloads from two servers in turn, so that both see the same drift of the machine."""
-    both = [parameters, {**parameters, "server": parameters["without"]}]
-    servers = [service.server(each) for each in both]
-    ports, paths = [source.port for source, _ in servers], [_path(each) for each in both]
-    for port, path in zip(ports, paths, strict=True):
-        _download(port, path)
-    source = servers[0][0]
+    """Downloads with and without a trace in turn, from the same process: both see the same drift of the machine.
+
+    Client and server each have a processor of their own, where there are two. Else the times have two modes, by where
+    the kernel puts the two. The first download of each block does not count, because what a server does after the last
+    byte of one falls into the next. What the writer does falls into both.
+    """
+    source, pids = service.server(parameters)
+    path = _path(parameters)
     done: list[int] = []
     times: list[float] = []
-    with service.measured(
-        parameters, (source.port, source.cheap), [pid for _, pids in servers for pid in pids]
-    ) as figures:
-        for number in range(parameters["pairs"]):
-            took = [0.0, 0.0]
-            # Each is first as often as the other.
-            for which in (0, 1) if number % 2 else (1, 0):
-                # What the writer of the other one has left to do is not to fall into this one's time.
-                time.sleep(PAUSE)
+    longer: list[float] = []
+    # Each is first as often as the other, but not in turn: else the turns and the writer's interval may keep in step.
+    firsts = [number % 2 == 0 for number in range(parameters["pairs"])]
+    random.shuffle(firsts)
+    with _apart(pids), service.measured(parameters, (source.port, source.cheap), pids) as figures:
+        for first in firsts:
+            took = {}
+            for traced in (first, not first):
+                done.append(_download(source.port, path, traced))
                 began = time.perf_counter()
-                found = _downloaded(ports[which], paths[which], parameters.get("seconds", 0))
-                took[which] = (time.perf_counter() - began) / len(found)
-                done += found
-            times.append(math.log(took[0] / took[1]))
+                done += [_download(source.port, path, traced) for _ in range(BLOCK)]
+                took[traced] = time.perf_counter() - began
+            times.append(math.log(took[True] / took[False]))
+            longer.append((took[True] - took[False]) / BLOCK)
         figures["bytes"] = sum(done)
-    verified = set(done) == {parameters["size"]} and all(map(_is_right, both))
-    return {**figures, "verified": verified, "downloads": len(done), "times": math.exp(statistics.median(times))}
+    return {
+        **figures, "verified": set(done) == {parameters["size"]} and _is_right(parameters), "downloads": len(done),
+        "times": math.exp(statistics.median(times)), "cost_us": statistics.median(longer) * 1e6,
+        "server_ms": figures["server_cpu_seconds"] / len(done) * 1e3,
+    }  # fmt: skip
+
+
+@contextlib.contextmanager
+def _apart(pids: Sequence[int]) -> Iterator[None]:
+    """This thread on one processor, and all threads of these processes on another, if there are two."""
+    before = os.sched_getaffinity(0)
+    if len(before) > 1:
+        first, second, *_ = sorted(before)
+        os.sched_setaffinity(0, {first})
+        for pid in pids:
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                os.sched_setaffinity(int(thread), {second})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
@@ -265,7 +266,6 @@ VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "chunks-traced": lambda parameters: chunks(parameters, True),
     "waits": lambda parameters: waits(parameters, False),
     "waits-traced": lambda parameters: waits(parameters, True),
-    "downloads": downloads,
     "pairs": pairs,
     "prepare": service.prepare,
 }

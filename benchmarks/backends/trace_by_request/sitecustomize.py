@@ -1,0 +1,36 @@
+"""For a service that fastio traces: a request with the header ``X-Trace: off`` is not recorded.
+
+So one process shows what a trace costs. Two processes of the same service differ from each other by more than that: by
+where their memory lies, and in what order their dictionaries are.
+"""
+
+import runpy
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import wrapt
+
+
+def _by_request(module: Any) -> None:
+    traced, recorder = module.traced, module.recorder
+
+    def by_request(application: Any, *args: Any, **kwargs: Any) -> Callable[..., Iterable[bytes]]:
+        recorded = traced(application, *args, **kwargs)
+        kept = None
+
+        def choose(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+            nonlocal kept
+            # A worker has one of its own from its first event on.
+            kept = recorder.active or kept
+            recorder.active = None if environ.get("HTTP_X_TRACE") == "off" else kept
+            return recorded(environ, start_response)
+
+        return choose
+
+    module.traced = by_request
+
+
+wrapt.register_post_import_hook(_by_request, "fastio.trace.wsgi")
+# There is one module of this name, and a service with such a database needs that of the other directory too.
+runpy.run_path(str(Path(__file__).parents[1] / "patient_sqlite" / "sitecustomize.py"))
