@@ -26,6 +26,8 @@ from fastio.io import lowwater, unbuffered
 
 #: Bytes that :func:`stream_large` reads at a time: as many as glanceclient.
 LARGE = 1024 * 1024
+#: More than a head of glibc's.
+_PAGE = 4096
 
 
 def _enlarge(manager: PoolManager, size: int) -> None:
@@ -202,6 +204,7 @@ def _stream(found: Callable[[], Any], counts: Tally, joined: bool, amt: Any, dec
 def _pieces(raw: Any, original: Any, size: int, counts: Tally, joined: bool) -> Iterator[bytes]:
     """The rest of a body in pieces of ``size`` bytes, or of a multiple if they may be ``joined``."""
     original.fp = file = unbuffered.Pieces(unbuffered.Whole(_below(original, counts, arrived=True), size))
+    _keep_memory()
     rest = b""
     while raw.length_remaining:
         file.at_once = True
@@ -222,6 +225,17 @@ def _pieces(raw: Any, original: Any, size: int, counts: Tally, joined: bool) -> 
                 yield data[start : start + size]
     if rest:
         yield rest
+
+
+def _keep_memory() -> None:
+    """Have glibc take memory for what is read from its heap, which has it again once it is freed.
+
+    From 128 KiB on, glibc asks the kernel for each block anew, until a block of this size has been freed. Of what is
+    read here, none may be: it is cut to what has arrived. The kernel's pages cost more than all else, as each has a
+    fault of its own.
+    """
+    # Of a size that no other block here has. The kernel clears what is used of it, which is nothing.
+    bytes(LARGE + _PAGE)
 
 
 def _why_not_unbuffered(original: Any) -> Cause | None:

@@ -3,7 +3,10 @@
 import gzip
 import io
 import pathlib
+import platform
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +25,7 @@ import openstackclient.api.object_store_v1  # noqa: E402, F401
 
 import fastio  # noqa: E402
 import tests.green_ssl  # noqa: E402, F401
+from benchmarks.harness.engine import ROOT  # noqa: E402
 from fastio.io import unbuffered  # noqa: E402
 from tests.conftest import MONKEY_PATCHED  # noqa: E402
 from tests.patches.cloud import OBJECT, Cloud  # noqa: E402
@@ -336,3 +340,27 @@ def test_it_is_read_from_the_socket(images: dict[str, Image], monkeypatch: pytes
     with image_api(images) as server, fastio.patched(SDK, strict=True):
         Cloud(server).object_store.get_object(OBJECT, container="a", outfile=io.BytesIO())
     assert reads and max(reads) >= 1_000_000
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is glibc that asks the kernel for each block anew")
+def test_pieces_that_are_cut_do_not_cost_new_memory() -> None:
+    """In a process of its own, since it depends on what was freed before."""
+    program = (
+        "import io, resource\n"
+        "from fastio.io import http_bodies\n"
+        "class Arrived(io.RawIOBase):\n"
+        "    readable = lambda self: True\n"
+        "    def readinto(self, view):\n"
+        "        view[:len(piece)] = piece\n"
+        "        return len(piece)\n"
+        "piece = b'x' * (http_bodies.LARGE * 3 // 4)\n"
+        "file = io.BufferedReader(Arrived(), 1)\n"
+        "http_bodies._keep_memory()\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "for _ in range(100):\n"
+        "    file.read1(http_bodies.LARGE)\n"
+        "print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) // 100)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    # Anew, these would be the 192 pages of a piece.
+    assert int(done.stdout) < 50, done.stderr
