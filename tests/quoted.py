@@ -27,6 +27,7 @@ _SLOW_UPLOADS = "slow_uploads | glance-33, as it is shipped: "
 _UPLOADS = "uploads | Goals | requests.put() of a file, "
 _LINK = "network | What limits * | glance-32-1Gbit"
 _FAST_LINK = "network_10gbit | What limits * | glance-32-10Gbit"
+_HTTPS_LINK = "network_https | What limits * | glance-32-10Gbit"
 _DISK = "disk_swift | Goals | "
 _TRUE = 'processutils.execute("true"), median'
 _RBD = "rbd: get of 256 MiB | native-fastio | x *"
@@ -45,6 +46,7 @@ QUOTED: dict[str, dict[str, list[str]]] = {
     },
     "What gets slower, and what changes": {
         "0.896": [f"{_FAST_LINK}, tls-fastio-8w | x stock*"],
+        "0.881": [f"{_HTTPS_LINK}, tls-fastio-8w | x stock*"],
         "0.905": [f"{_MANY32}100 downloads* | fastio | x *"],
         "0.978": [f"{_MANY32_AGAIN}100 downloads* | fastio | x *"],
         "1.05": [f"min {_MANY32_AGAIN}[!1]* | fastio | x *", f"stores_rbd | {_RBD}"],
@@ -70,7 +72,12 @@ QUOTED: dict[str, dict[str, list[str]]] = {
         "1.67": ["peers | *input to a child | uvloop | x *"],
     },
     "Offered load": {
-        "1.27": ["offered_load | glance-33-shipped* | fastio | x *"],
+        "1.27": [
+            "offered_load | glance-33-shipped* | fastio | x *",
+            "offered_load_quiet | glance-33-shipped* | fastio | x *",
+        ],
+        "90.3": ["offered_load_quiet | glance-33-shipped* | fastio | operations_per_second"],
+        "71.2": ["offered_load_quiet | glance-33-shipped* | stock | operations_per_second"],
         "93.8": ["offered_load | glance-33-shipped* | stock | operations_per_second"],
         "1.05": ["offered_load_again | glance-33-shipped* | fastio | x *"],
         "1.16": ["offered_load_glance32 | glance-32* | fastio | x *"],
@@ -238,8 +245,8 @@ QUOTED: dict[str, dict[str, list[str]]] = {
         "0.783": [f"{_FAST_LINK}, fastio-sendfile-8w | x stock's CPU*"],
         "0.955": [f"{_FAST_LINK}, tls-fastio-1w | x stock*"],
         "0.896": [f"{_FAST_LINK}, tls-fastio-8w | x stock*"],
-        "6.17": [f"{_FAST_LINK}, tls-fastio-8w | machine CPU s/GiB"],
-        "5.65": [f"{_FAST_LINK}, tls-stock-8w | machine CPU s/GiB"],
+        "1.09": [f"{_HTTPS_LINK}, tls-fastio-1w | x stock*"],
+        "0.881": [f"{_HTTPS_LINK}, tls-fastio-8w | x stock*"],
     },
     "Slow clients": {
         "9.74": [f"{_SLOW}4 clients* | fastio | p99_ms"],
@@ -380,11 +387,13 @@ QUOTED: dict[str, dict[str, list[str]]] = {
         "1.36": [f"{_DISK}size-256MiB: transfer from Swift, ms, swift-wide-fastio | reached"],
     },
     "How much, and at what cost": {
-        "1.8": ["trace | What tracing may cost | us of an event: points | is"],
-        "2.3": ["trace | What tracing may cost | us of an event: spans | is"],
-        "3.3": ["trace | What tracing may cost | us of an event: requests | is"],
-        "0.99": ["min trace | What tracing may cost | *downloads* | is"],
-        "1.02": ["max trace | What tracing may cost | *downloads* | is"],
+        "0.9913": ["trace | What tracing may cost | glance-32-pairs: fastio, traced | is"],
+        "0.9902": ["trace | What tracing may cost | glance-33-pairs: fastio, traced | is"],
+        "0.9779": ["trace | What tracing may cost | glance-32-pairs: stock, traced | is"],
+        "0.9743": ["trace | What tracing may cost | glance-33-pairs: stock, traced | is"],
+        "3.34": ["trace_events | What tracing may cost | us of an event: points | is"],
+        "3.86": ["trace_events | What tracing may cost | us of an event: spans | is"],
+        "5.61": ["trace_events | What tracing may cost | us of an event: requests | is"],
     },
     "The workload matrix": {
         "0.9": [f"{_FEWER}reads: MiB/s, one-core* | goal"],
