@@ -171,8 +171,8 @@ def watch(data: Any, passed: Passed) -> Any:
     """What stands for ``data``; ``data`` itself where it can be neither read nor iterated over."""
     kind = type(data)
     # Of a class whose metaclass compares in its own way, nothing is remembered.
-    found = _stand_in if type(kind).__hash__ is type.__hash__ else _stand_in.__wrapped__
-    cls = found(kind, hasattr(data, "read"), hasattr(data, "close"))
+    found: Any = _stand_in if type(kind).__hash__ is type.__hash__ else _stand_in.__wrapped__
+    cls: type[Watched] | None = found(kind, hasattr(data, "read"), hasattr(data, "close"))
     return data if cls is None else cls(data, passed)
 
 
