@@ -4,7 +4,9 @@ import json
 import os
 import ssl
 import sys
+import urllib.error
 import urllib.request
+import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from configparser import RawConfigParser
@@ -17,7 +19,7 @@ pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 
 from benchmarks.backends import SERVICES, backend
 from benchmarks.backends.base import Backend, BackendError, Unavailable
-from benchmarks.backends.glance import AS_SHIPPED, UWSGI
+from benchmarks.backends.glance import AS_SHIPPED, BY_REQUEST, UWSGI
 from benchmarks.backends.glance_api import Api, sha512
 from benchmarks.backends.glance_environments import ENVIRONMENTS
 from benchmarks.harness import servers
@@ -63,6 +65,26 @@ def test_it_serves_images_and_leaves_nothing(usable: Usable, tmp_path: Path, nam
     assert not any(map(alive, pids))
     assert processes_of(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_request_says_whether_it_is_recorded(usable: Usable, tmp_path: Path, name: str) -> None:
+    recorded, not_recorded = (str(uuid.uuid4()) for _ in range(2))
+
+    def in_trace(identifier: str) -> int:
+        """The requests for an image."""
+        lines = [line for file in Path(access["trace"]).glob("*.jsonl") for line in file.read_text().splitlines()]
+        return sum(line.startswith('["B"') and f"/v2/images/{identifier}" in line for line in lines)
+
+    with usable(name)(tmp_path, trace=BY_REQUEST) as running:
+        access = running.access()
+        for identifier in (not_recorded, recorded, not_recorded, not_recorded, recorded):
+            headers = {"X-Trace": "off"} if identifier == not_recorded else {}
+            request = urllib.request.Request(f"{access['url']}/v2/images/{identifier}", headers=headers)
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                urllib.request.urlopen(request, timeout=60)
+        running.wait(lambda: in_trace(recorded) == 2, "the trace")
+        assert in_trace(not_recorded) == 0
 
 
 @pytest.mark.parametrize("name", SERVICES)

@@ -16,7 +16,8 @@ pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 pytest.importorskip("scipy", reason="tables need the extra 'bench'")
 
 from benchmarks.backends.base import HOST, ROOT, BackendError
-from benchmarks.backends.glance import BY_REQUEST, TRACE_BY_REQUEST, Glance32
+from benchmarks.backends.glance import BY_REQUEST, TRACE_BY_REQUEST, Glance, Glance32, Glance33
+from benchmarks.harness.engine import Options
 from benchmarks.harness.results import VariantResult
 from benchmarks.harness.tables import EMPTY
 from benchmarks.harness.worker import SURROUNDINGS_VARIABLE
@@ -184,3 +185,13 @@ def test_what_may_be_and_what_is() -> None:
     (table,) = tables.judgement(samples.result(costs))
     found = [(row[0], row[-1]) for row in table.rows]
     assert found == [("us of an event: spans", "yes"), ("us of an event: points", "no")]
+
+
+@pytest.mark.parametrize("release", [Glance32, Glance33], ids=lambda release: release.name)
+def test_a_smoke_run(release: type[Glance]) -> None:
+    if reason := release.available():
+        pytest.skip(reason)
+    (case,) = (each for each in bench_trace.CASES if each.name == f"{release.name}-pairs")
+    for row in measured(case, Options(quick=True)).variants.values():
+        (run,) = row.measured()
+        assert run["times"] > 0 and run["downloads"] == 2 * (trace.BLOCK + 1)
