@@ -251,7 +251,9 @@ def _apart(pids: Sequence[int]) -> Iterator[None]:
         os.sched_setaffinity(0, {first})
         for pid in pids:
             for thread in os.listdir(f"/proc/{pid}/task"):
-                os.sched_setaffinity(int(thread), {second})
+                # It may have ended meanwhile.
+                with contextlib.suppress(ProcessLookupError):
+                    os.sched_setaffinity(int(thread), {second})
     try:
         yield
     finally:
