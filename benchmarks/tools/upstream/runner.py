@@ -21,6 +21,7 @@ from typing import Any
 from benchmarks.backends.glance_environments import ENVIRONMENTS
 
 from . import environment
+from .sources import linked
 from .suites import Suite
 from .worker import DUMP_SIGNAL
 
@@ -149,7 +150,7 @@ class Runner:
                     "match": self._match, "only": None if only is None else list(only), "done": list(run.tests),
                 }  # fmt: skip
                 before = len(run.tests)
-                finished = worker.run(self._python, job, directory, suite.env, run, progress)
+                finished = worker.run(self._python, job, directory, suite, run, progress)
                 if finished:
                     break
                 barren = barren + 1 if len(run.tests) == before else 0
@@ -195,21 +196,22 @@ class _Worker:
         self._log = scratch / "log"
 
     def run(
-        self, python: Path, job: dict[str, Any], directory: Path | None, env: dict[str, str], run: Run,
-        progress: Progress,
-    ) -> bool:  # fmt: skip
+        self, python: Path, job: dict[str, Any], directory: Path | None, suite: Suite, run: Run, progress: Progress
+    ) -> bool:
         """Run the job, adding to ``run``; return whether the worker came to its end."""
         own = [self._scratch / "cwd", self._scratch / "tmp", self._events, self._trace]
         for place in own[:2]:
             place.mkdir()
         for place in own[2:]:
             place.touch()
+        if directory and suite.writes:
+            linked(own[0], {each.name: each for each in directory.iterdir()})
         job_file = self._scratch / "job.json"
         job_file.write_text(json.dumps({**job, "events": str(self._events), "trace": str(self._trace)}))
         with open(self._log, "wb") as log:
             process = self._launcher.start(
-                [str(python), str(WORKER), str(job_file)], directory or self._scratch / "cwd",
-                {**_without_proxies(clean_environment()), "TMPDIR": str(self._scratch / "tmp"), **env},
+                [str(python), str(WORKER), str(job_file)], own[0] if suite.writes or not directory else directory,
+                {**_without_proxies(clean_environment()), "TMPDIR": str(own[1]), **suite.env},
                 readable=[job_file, *([directory] if directory else [])], writable=own,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
