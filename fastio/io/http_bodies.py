@@ -26,7 +26,7 @@ from fastio.io import lowwater, unbuffered
 
 #: Bytes that :func:`stream_large` reads at a time: as many as glanceclient.
 LARGE = 1024 * 1024
-#: More than a head of glibc's.
+#: Bytes that are more than what glibc and Python add to a block.
 _PAGE = 4096
 
 
@@ -228,13 +228,13 @@ def _pieces(raw: Any, original: Any, size: int, counts: Tally, joined: bool) -> 
 
 
 def _keep_memory() -> None:
-    """Have glibc take memory for what is read from its heap, which has it again once it is freed.
+    """Have glibc take the memory for each piece from its heap, which uses it again for the next one.
 
-    From 128 KiB on, glibc asks the kernel for each block anew, until a block of this size has been freed. Of what is
-    read here, none may be: it is cut to what has arrived. The kernel's pages cost more than all else, as each has a
-    fault of its own.
+    glibc asks the kernel for each block of 128 KiB or more anew, until one of that size or more has been freed. Here
+    each block is cut to what has arrived before it is freed, so one of the full size may never be. Every page from the
+    kernel costs a page fault, and all of them together cost more CPU time than the rest of a download.
     """
-    # Of a size that no other block here has. The kernel clears what is used of it, which is nothing.
+    # It is freed at once. Nobody writes to it, so it costs no page.
     bytes(LARGE + _PAGE)
 
 

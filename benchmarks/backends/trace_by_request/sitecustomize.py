@@ -1,7 +1,6 @@
 """For a service that fastio traces: a request with the header ``X-Trace: off`` is not recorded.
 
-So one process shows what a trace costs. Two processes of the same service differ from each other by more than that: by
-where their memory lies, and in what order their dictionaries are.
+So one process shows what a trace costs. Two processes of the same service differ from each other by more than that.
 """
 
 import runpy
@@ -21,7 +20,7 @@ def _by_request(module: Any) -> None:
 
         def choose(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
             nonlocal kept
-            # A worker has one of its own from its first event on.
+            # A forked worker has a recorder of its own, which is not its parent's.
             kept = recorder.active or kept
             recorder.active = None if environ.get("HTTP_X_TRACE") == "off" else kept
             return recorded(environ, start_response)

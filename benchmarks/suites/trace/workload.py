@@ -36,7 +36,7 @@ from benchmarks.suites.glance import workload as service
 #: Of what is recorded before there is a pause, and its seconds: more than the writer's interval.
 BURST = 1000
 PAUSE = 0.3
-#: Downloads of a pair's side that count: few, since the machine's speed drifts within tenths of a second.
+#: Downloads that count on each side of a pair: few, since the machine's speed drifts within tenths of a second.
 BLOCK = 2
 
 
@@ -194,8 +194,8 @@ def _is_right(parameters: Mapping[str, Any]) -> bool:
     return bool(service.downloaded_sha512(source.place(image)) == told["multihash"])
 
 
-def _download(port: int, path: str, traced: bool = True) -> int:
-    """One download, on a connection of its own; returns its bytes. ``traced`` counts if the server lets it choose."""
+def _download(port: int, path: str, traced: bool) -> int:
+    """One download, on a connection of its own; returns its bytes. Unless ``traced``, it asks not to be recorded."""
     room = bytearray(MIB)
     connection = http.client.HTTPConnection(HOST, port, timeout=service.PATIENCE)
     try:
@@ -221,7 +221,7 @@ def pairs(parameters: Mapping[str, Any]) -> dict[str, Any]:
     done: list[int] = []
     times: list[float] = []
     longer: list[float] = []
-    # Each is first as often as the other, but not in turn: else the turns and the writer's interval may keep in step.
+    # Each side is first as often as the other, but at random: turns could keep in step with the writer's interval.
     firsts = [number % 2 == 0 for number in range(parameters["pairs"])]
     random.shuffle(firsts)
     with _apart(pids), service.measured(parameters, (source.port, source.cheap), pids) as figures:

@@ -50,7 +50,8 @@ class Suite:
     never_hang: tuple[str, ...] = ()
     #: finds what the suite needs and returns the directory to run in (also first on the path), or None for a fresh one
     find: Callable[[], Path | None] = lambda: None
-    #: whether the tests write where they run: that is then a fresh directory, with links to what ``find`` has returned
+    #: whether the tests write into the directory that they run in: if so, it is a fresh one with links to what is in
+    #: that of ``find``
     writes: bool = False
     #: an environment of :mod:`benchmarks.backends.glance_environments` whose Python runs it, instead of this one
     environment: str = ""
@@ -238,7 +239,7 @@ def glance_suites(environment: str, release: str) -> tuple[Suite, ...]:
         "prelude": "glance.tests",
         "environment": environment,
         "find": find_glance_tests(environment),
-        # Their log, run_tests.log.
+        # run_tests.log
         "writes": True,
         "exchanges": False,
     }
