@@ -204,13 +204,14 @@ class _Worker:
             place.mkdir()
         for place in own[2:]:
             place.touch()
-        if directory and suite.writes:
+        # Tests write where they run, as glance's do their log, and in a sandbox they may write nowhere else.
+        if directory:
             linked(own[0], {each.name: each for each in directory.iterdir()})
         job_file = self._scratch / "job.json"
         job_file.write_text(json.dumps({**job, "events": str(self._events), "trace": str(self._trace)}))
         with open(self._log, "wb") as log:
             process = self._launcher.start(
-                [str(python), str(WORKER), str(job_file)], own[0] if suite.writes or not directory else directory,
+                [str(python), str(WORKER), str(job_file)], own[0],
                 {**_without_proxies(clean_environment()), "TMPDIR": str(own[1]), **suite.env},
                 readable=[job_file, *([directory] if directory else [])], writable=own,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,

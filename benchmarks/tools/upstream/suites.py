@@ -48,11 +48,9 @@ class Suite:
     at_most: int | None = None
     #: parts of names of tests that may not hang when patched
     never_hang: tuple[str, ...] = ()
-    #: finds what the suite needs and returns the directory to run in (also first on the path), or None for a fresh one
+    #: finds what the suite needs and returns a directory or None; it is first on the path, and the tests run where
+    #: there are links to all that is in it
     find: Callable[[], Path | None] = lambda: None
-    #: whether the tests write into the directory that they run in: if so, it is a fresh one with links to what is in
-    #: that of ``find``
-    writes: bool = False
     #: an environment of :mod:`benchmarks.backends.glance_environments` whose Python runs it, instead of this one
     environment: str = ""
     #: whether something must have gone through a child process's pipes
@@ -239,8 +237,6 @@ def glance_suites(environment: str, release: str) -> tuple[Suite, ...]:
         "prelude": "glance.tests",
         "environment": environment,
         "find": find_glance_tests(environment),
-        # run_tests.log
-        "writes": True,
         "exchanges": False,
     }
     return (
