@@ -628,6 +628,36 @@ def test_an_imposter_is_not_asked(run: Callable[..., Program], private: Path) ->
             asking.ask(without.pid)
 
 
+def test_a_process_is_asked_before_others(run: Callable[..., Program], private: Path) -> None:
+    """The others, of whom there may be many on one host, are not disturbed."""
+    with contextlib.ExitStack() as stack:
+        others = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(8)]
+
+        def listen(number: int) -> None:
+            others[number].bind(str(private / f"fastio-1-{number}-1.sock"))
+            others[number].listen()
+            others[number].setblocking(False)
+
+        # Some are older, and some are newer: the kernel names them in one order or the other.
+        for number in range(4):
+            listen(number)
+        program = run(run_dir=private)
+        until(lambda: list(private.glob(f"*-{program.pid}-*.sock")), "the socket")
+        for number in range(4, 8):
+            listen(number)
+        assert asking.ask(program.pid, 100)["metrics"]["pid"] == program.pid
+        assert os.getpid() not in {pid for other in others for pid in askers(other)}
+
+
+def askers(listening: socket.socket) -> Iterator[int]:
+    """Who has connected; another run of the tests may have, too."""
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            with listening.accept()[0] as asker:
+                credentials = asker.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, asking.CREDENTIALS.size)
+                yield asking.CREDENTIALS.unpack(credentials)[0]
+
+
 def test_another_user_gets_no_answer(private: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel keeps others from the socket; should its mode be changed, the process does."""
     from fastio.watching import answers

@@ -59,13 +59,15 @@ def _user(pid: int) -> int:
 
 
 def _sockets(pid: int) -> Iterator[str]:
-    """The paths of all sockets of fastio's that the process can see, as seen from here."""
+    """The paths of all sockets of fastio's that the process can see, as seen from here; what may be its own first."""
     try:
         with open(f"/proc/{pid}/net/unix", encoding="utf-8", errors="surrogateescape") as file:
             paths = [line.split(maxsplit=7)[-1].rstrip("\n") for line in file]
     except OSError:
         return
-    for path in paths:
+    # A name has the pid that its process has in its own container. Where that is the pid here, too, nobody else is
+    # disturbed.
+    for path in sorted(paths, key=lambda path: f"-{pid}-" not in os.path.basename(path)):
         directory, name = os.path.split(path)
         if directory.startswith("/") and name.startswith(PREFIX) and name.endswith(END):
             yield path if os.path.exists(path) else f"/proc/{pid}/root{path}"
