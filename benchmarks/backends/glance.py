@@ -36,11 +36,11 @@ AS_SHIPPED: Mapping[str, Any] = {"workers": 4, "threads": 1, "listen": 4096}
 #: How images come into several stores.
 IMPORT_METHODS = "[glance-direct,web-download,copy-image]"
 #: In PYTHONPATH of a server: many clients may write to its database.
-PATIENT_SQLITE = Path(__file__).parent / "patient_sqlite"
+PATIENT_SQLITE = Path(__file__).parent / "site" / "patient_sqlite"
 #: The same, and fastio sends files from a mapping to every client.
-MAPPED_FOR_ALL = Path(__file__).parent / "mapped_for_all"
+MAPPED_FOR_ALL = Path(__file__).parent / "site" / "mapped_for_all"
 #: The same, and each request says whether it is recorded.
-TRACE_BY_REQUEST = Path(__file__).parent / "trace_by_request"
+TRACE_BY_REQUEST = Path(__file__).parent / "site" / "trace_by_request"
 #: A value of ``trace``.
 BY_REQUEST = "by-request"
 #: In PYTHONPATH of a server: a filter for its pipeline.
