@@ -35,12 +35,12 @@ UWSGI = ROOT / "doc" / "source" / "examples" / "uwsgi.ini"
 AS_SHIPPED: Mapping[str, Any] = {"workers": 4, "threads": 1, "listen": 4096}
 #: How images come into several stores.
 IMPORT_METHODS = "[glance-direct,web-download,copy-image]"
-#: In PYTHONPATH of a server: many clients may write to its database.
-PATIENT_SQLITE = Path(__file__).parent / "site" / "patient_sqlite"
-#: The same, and fastio sends files from a mapping to every client.
-MAPPED_FOR_ALL = Path(__file__).parent / "site" / "mapped_for_all"
-#: The same, and each request says whether it is recorded.
-TRACE_BY_REQUEST = Path(__file__).parent / "site" / "trace_by_request"
+#: In PYTHONPATH of a server: many clients may write to its database, and what else the variable says.
+SITE = Path(__file__).parent / "site"
+#: Names what a server has at its start: fastio sends files from a mapping to every client; each request says whether
+#: it is recorded.
+SITE_VARIABLE = "BENCHMARK_SITE"
+MAPPED_FOR_ALL, TRACE_BY_REQUEST = "mapped_for_all", "trace_by_request"
 #: A value of ``trace``.
 BY_REQUEST = "by-request"
 #: In PYTHONPATH of a server: a filter for its pipeline.
@@ -238,28 +238,21 @@ class Glance(Backend):
         """Of the server's environment, besides what servers inherit."""
         disabled = self.chosen["disabled"] if self.chosen["fastio"] == "on" else "all"
         # This checkout's fastio, whichever is installed there.
-        path = [str(self._site()), str(CONFIRMED_IDENTITY), *([str(ROOT)] if self.runs_fastio else [])]
+        path = [str(SITE), str(CONFIRMED_IDENTITY), *([str(ROOT)] if self.runs_fastio else [])]
         return {
             "PATH": f"{self.python().parent}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": os.pathsep.join(path),
+            SITE_VARIABLE: self.site(),
             "OS_GLANCE_CONFIG_DIR": str(self.etc),
             **({"FASTIO_DISABLED": disabled} if disabled and self.runs_fastio else {}),
             **({"FASTIO_ALSO": self.chosen["also"]} if self.chosen["also"] and self.chosen["fastio"] == "on" else {}),
             **({"FASTIO_TRACE": str(self.traces)} if self.traced else {}),
         }
 
-    def _site(self) -> Path:
-        """The directory of its sitecustomize.
-
-        :raises BackendError: if it would need two
-        """
-        wanted = [
-            *([MAPPED_FOR_ALL] if self.chosen["mapping"] == "on" else []),
-            *([TRACE_BY_REQUEST] if self.chosen["trace"] == BY_REQUEST else []),
-        ]
-        if len(wanted) > 1:
-            raise BackendError(f"mapping=on and trace={BY_REQUEST}: it can have one of them")
-        return wanted[0] if wanted else PATIENT_SQLITE
+    def site(self) -> str:
+        """What it has at its start, as :data:`SITE_VARIABLE` says it."""
+        wanted = {MAPPED_FOR_ALL: self.chosen["mapping"] == "on", TRACE_BY_REQUEST: self.chosen["trace"] == BY_REQUEST}
+        return " ".join(name for name in wanted if wanted[name])
 
     def configuration(self) -> Configuration:
         """What glance-api.conf has at its start."""

@@ -25,7 +25,7 @@ from typing import Any
 from packaging.version import Version
 
 from benchmarks.backends.base import BackendError
-from benchmarks.backends.glance import PATIENT_SQLITE, Configuration
+from benchmarks.backends.glance import SITE, Configuration
 from benchmarks.backends.glance_api import Api, sha512
 from benchmarks.backends.glance_service import Service, merged
 from benchmarks.tools import soak
@@ -99,7 +99,7 @@ class Packaged(Service):
 
     def variables(self) -> dict[str, str]:
         given = dict(each.split("=", 1) for text in self._options.get("Environment", ()) for each in shlex.split(text))
-        return {"PATH": PATH, "HOME": "/var/lib/glance", "PYTHONPATH": str(PATIENT_SQLITE), **given}
+        return {"PATH": PATH, "HOME": "/var/lib/glance", "PYTHONPATH": str(SITE), **given}
 
 
 def installed(distribution: str) -> str:

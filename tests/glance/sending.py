@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.backends.base import ROOT
-from benchmarks.backends.glance import PATIENT_SQLITE, Configuration
+from benchmarks.backends.glance import SITE, Configuration
 from benchmarks.backends.glance_api import Api
 from benchmarks.backends.glance_service import KINDS, Service, merged
 from tests.eventually import until
@@ -80,7 +80,7 @@ def start_sending(
     """
     own: Configuration = {**NOTIFICATIONS, "paste_deploy": {"config_file": ini(usable(release)().paste(), directory)}}
     config = merged(own, config or {})
-    environment = {"PYTHONPATH": f"{ROOT}{os.pathsep}{PATIENT_SQLITE}"}
+    environment = {"PYTHONPATH": f"{ROOT}{os.pathsep}{SITE}"}
     service = serve(release, fastio=KINDS[kind], flavor=flavor, config=config, environment=environment, **options)
     return Sending(service, source)
 

@@ -16,7 +16,7 @@ import pytest
 import fastio
 from benchmarks.backends import glance_logs as logs
 from benchmarks.backends.base import HOST, ROOT, BackendError
-from benchmarks.backends.glance import PATIENT_SQLITE
+from benchmarks.backends.glance import SITE
 from benchmarks.backends.glance_api import Api, sha512
 from benchmarks.backends.glance_service import Service
 from tests.backends.conftest import alive
@@ -49,7 +49,7 @@ AS_USER = (
     "--inh-caps=+dac_override", "--ambient-caps=+dac_override",
 )  # fmt: skip
 #: PYTHONPATH of the services: what tests need in them
-PATHS = f"{PATIENT_SQLITE}{os.pathsep}{ROOT}"
+PATHS = f"{SITE}{os.pathsep}{ROOT}"
 MIB = 1 << 20
 #: The head of fastio's section in a report.
 SECTION = re.compile(r"^=+ +fastio +=+$", re.MULTILINE)

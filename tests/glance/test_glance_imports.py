@@ -16,7 +16,7 @@ import pytest
 
 import fastio
 from benchmarks.backends.base import HOST, ROOT
-from benchmarks.backends.glance import CONFIRMED_IDENTITY, PATIENT_SQLITE
+from benchmarks.backends.glance import CONFIRMED_IDENTITY, SITE
 from benchmarks.backends.glance_api import Api
 from benchmarks.backends.glance_service import KINDS, RELEASES, Service
 from fastio.io.hashing_once import SEGMENT
@@ -103,7 +103,7 @@ def start(
         return Importer(serve(
             request.param, fastio=KINDS[kind], stores=len(STORES), flavor="keystone",
             config={"paste_deploy": {"config_file": paste}, **config},
-            environment={"PYTHONPATH": os.pathsep.join(map(str, (ROOT, PATIENT_SQLITE, CONFIRMED_IDENTITY)))},
+            environment={"PYTHONPATH": os.pathsep.join(map(str, (ROOT, SITE, CONFIRMED_IDENTITY)))},
         ), source)  # fmt: skip
 
     return started

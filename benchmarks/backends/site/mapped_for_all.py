@@ -3,8 +3,6 @@
 So what this costs can be compared with sendfile() for a client elsewhere.
 """
 
-import runpy
-from pathlib import Path
 from typing import Any
 
 import wrapt
@@ -15,5 +13,3 @@ def _for_all(module: Any) -> None:
 
 
 wrapt.register_post_import_hook(_for_all, "fastio.io.file_sending")
-# There is one module of this name, and a service with such a database needs that of the other directory too.
-runpy.run_path(str(Path(__file__).parents[1] / "patient_sqlite" / "sitecustomize.py"))

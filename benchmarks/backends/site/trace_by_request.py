@@ -3,9 +3,7 @@
 So one process shows what a trace costs. Two processes of the same service differ from each other by more than that.
 """
 
-import runpy
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import wrapt
@@ -31,5 +29,3 @@ def _by_request(module: Any) -> None:
 
 
 wrapt.register_post_import_hook(_by_request, "fastio.trace.wsgi")
-# There is one module of this name, and a service with such a database needs that of the other directory too.
-runpy.run_path(str(Path(__file__).parents[1] / "patient_sqlite" / "sitecustomize.py"))
