@@ -150,7 +150,7 @@ class Runner:
                     "match": self._match, "only": None if only is None else list(only), "done": list(run.tests),
                 }  # fmt: skip
                 before = len(run.tests)
-                finished = worker.run(self._python, job, directory, suite, run, progress)
+                finished = worker.run(self._python, job, directory, suite.env, run, progress)
                 if finished:
                     break
                 barren = barren + 1 if len(run.tests) == before else 0
@@ -196,24 +196,26 @@ class _Worker:
         self._log = scratch / "log"
 
     def run(
-        self, python: Path, job: dict[str, Any], directory: Path | None, suite: Suite, run: Run, progress: Progress
-    ) -> bool:
+        self, python: Path, job: dict[str, Any], directory: Path | None, env: dict[str, str], run: Run,
+        progress: Progress,
+    ) -> bool:  # fmt: skip
         """Run the job, adding to ``run``; return whether the worker came to its end."""
-        own = [self._scratch / "cwd", self._scratch / "tmp", self._events, self._trace]
-        for place in own[:2]:
+        cwd, temporary = self._scratch / "cwd", self._scratch / "tmp"
+        for place in (cwd, temporary):
             place.mkdir()
-        for place in own[2:]:
+        for place in (self._events, self._trace):
             place.touch()
-        # Tests write where they run, as glance's do their log, and in a sandbox they may write nowhere else.
+        # Tests write where they run: those of glance a log, for one. In a sandbox, all other places are read-only.
         if directory:
-            linked(own[0], {each.name: each for each in directory.iterdir()})
+            linked(cwd, {each.name: each for each in directory.iterdir()})
         job_file = self._scratch / "job.json"
         job_file.write_text(json.dumps({**job, "events": str(self._events), "trace": str(self._trace)}))
         with open(self._log, "wb") as log:
             process = self._launcher.start(
-                [str(python), str(WORKER), str(job_file)], own[0],
-                {**_without_proxies(clean_environment()), "TMPDIR": str(own[1]), **suite.env},
-                readable=[job_file, *([directory] if directory else [])], writable=own,
+                [str(python), str(WORKER), str(job_file)], cwd,
+                {**_without_proxies(clean_environment()), "TMPDIR": str(temporary), **env},
+                readable=[job_file, *([directory] if directory else [])],
+                writable=[cwd, temporary, self._events, self._trace],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
         try:

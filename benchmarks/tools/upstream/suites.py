@@ -48,8 +48,8 @@ class Suite:
     at_most: int | None = None
     #: parts of names of tests that may not hang when patched
     never_hang: tuple[str, ...] = ()
-    #: finds what the suite needs and returns a directory or None; it is first on the path, and the tests run where
-    #: there are links to all that is in it
+    #: finds what the suite needs. If it returns a directory, that is first on the path, and the tests run in a fresh
+    #: one with links to what is in it
     find: Callable[[], Path | None] = lambda: None
     #: an environment of :mod:`benchmarks.backends.glance_environments` whose Python runs it, instead of this one
     environment: str = ""
