@@ -59,14 +59,14 @@ def _user(pid: int) -> int:
 
 
 def _sockets(pid: int) -> Iterator[str]:
-    """The paths of all sockets of fastio's that the process can see, as seen from here; what may be its own first."""
+    """The paths of all sockets of fastio's that the process can see, as seen from here; first those with its pid."""
     try:
         with open(f"/proc/{pid}/net/unix", encoding="utf-8", errors="surrogateescape") as file:
             paths = [line.split(maxsplit=7)[-1].rstrip("\n") for line in file]
     except OSError:
         return
-    # A name has the pid that its process has in its own container. Where that is the pid here, too, nobody else is
-    # disturbed.
+    # The name has the process's pid, as its own container numbers it. Outside containers this is the pid that is asked
+    # for, so no other process is disturbed.
     for path in sorted(paths, key=lambda path: f"-{pid}-" not in os.path.basename(path)):
         directory, name = os.path.split(path)
         if directory.startswith("/") and name.startswith(PREFIX) and name.endswith(END):
