@@ -66,6 +66,18 @@ def test_the_files_that_are_named_are_there() -> None:
         assert names and [name for name in names if not (ROOT / name).exists()] == []
 
 
+def test_the_places_in_the_checkout_that_pages_name_are_there() -> None:
+    pages = [path for path in (ROOT / "doc" / "source").rglob("*.rst") if "generated" not in path.parts]
+    named = {
+        (page.name, place)
+        for page in (ROOT / "README.rst", *pages)
+        for place in re.findall(r"``((?:benchmarks|fastio|tests)/[\w./-]+)``", page.read_text(encoding="utf-8"))
+        # Not one that stands for any of its kind.
+        if not re.search(r"/[A-Z]+$", place)
+    }
+    assert len(named) > 10 and [each for each in sorted(named) if not (ROOT / each[1]).exists()] == []
+
+
 def test_security_speaks_of_each_part_that_touches_something() -> None:
     parts = section(SECURITY, "What each part may touch")
     for part in ("fastio run", "fastio trace report", "fastio validate", "site_fingerprints", "--children"):
