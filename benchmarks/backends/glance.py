@@ -35,12 +35,14 @@ UWSGI = ROOT / "doc" / "source" / "examples" / "uwsgi.ini"
 AS_SHIPPED: Mapping[str, Any] = {"workers": 4, "threads": 1, "listen": 4096}
 #: How images come into several stores.
 IMPORT_METHODS = "[glance-direct,web-download,copy-image]"
-#: In PYTHONPATH of a server: many clients may write to its database, and what else the variable says.
+#: In PYTHONPATH of a server: its ``sitecustomize`` lets many clients write to the database, and imports the modules
+#: beside it that the variable names.
 SITE = Path(__file__).parent / "site"
-#: Names what a server has at its start: fastio sends files from a mapping to every client; each request says whether
-#: it is recorded.
 SITE_VARIABLE = "BENCHMARK_SITE"
-MAPPED_FOR_ALL, TRACE_BY_REQUEST = "mapped_for_all", "trace_by_request"
+#: A module there: fastio sends files from a mapping to every client.
+MAPPED_FOR_ALL = "mapped_for_all"
+#: Another one: each request says whether it is recorded.
+TRACE_BY_REQUEST = "trace_by_request"
 #: A value of ``trace``.
 BY_REQUEST = "by-request"
 #: In PYTHONPATH of a server: a filter for its pipeline.
@@ -250,7 +252,7 @@ class Glance(Backend):
         }
 
     def site(self) -> str:
-        """What it has at its start, as :data:`SITE_VARIABLE` says it."""
+        """The modules in :data:`SITE` that it is to import, with spaces between them."""
         wanted = {MAPPED_FOR_ALL: self.chosen["mapping"] == "on", TRACE_BY_REQUEST: self.chosen["trace"] == BY_REQUEST}
         return " ".join(name for name in wanted if wanted[name])
 

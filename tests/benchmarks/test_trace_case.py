@@ -16,7 +16,7 @@ pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 pytest.importorskip("scipy", reason="tables need the extra 'bench'")
 
 from benchmarks.backends.base import HOST, ROOT
-from benchmarks.backends.glance import BY_REQUEST, SITE, SITE_VARIABLE, TRACE_BY_REQUEST, Glance, Glance32, Glance33
+from benchmarks.backends.glance import BY_REQUEST, SITE, SITE_VARIABLE, Glance, Glance32, Glance33
 from benchmarks.harness.engine import Options
 from benchmarks.harness.results import VariantResult
 from benchmarks.harness.tables import EMPTY
@@ -127,7 +127,7 @@ def test_a_request_says_whether_it_is_recorded() -> None:
         "    application({} if header is None else {'HTTP_X_TRACE': header}, None)\n"
         "print(seen, recorder.active is kept)\n"
     )
-    environment = {"PYTHONPATH": f"{SITE}:{ROOT}", SITE_VARIABLE: TRACE_BY_REQUEST}
+    environment = {"PYTHONPATH": f"{SITE}:{ROOT}", SITE_VARIABLE: Glance32(trace=BY_REQUEST).site()}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
     assert done.stdout == "[True, False, False, True, True] True\n", done.stderr
 

@@ -1,6 +1,6 @@
-"""What a server of the benchmarks runs at its start: the modules beside this one that it is to have.
+"""Imports, at the start of a benchmark's server, the modules beside this one that change it.
 
-All have ``patient_sqlite``. ``BENCHMARK_SITE`` names the others, with spaces between them.
+Every server has ``patient_sqlite``. ``BENCHMARK_SITE`` names the others, with spaces between them.
 """
 
 import importlib
