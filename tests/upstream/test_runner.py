@@ -299,6 +299,14 @@ def by_pytest(directory: pathlib.Path, *modules: str) -> Suite:
     return Suite("made-up", (), pytest=("-c", "/dev/null", "--rootdir", ".", *modules), find=lambda: directory)
 
 
+def test_a_test_named_after_its_file_has_the_same_name_in_each_run(python, tmp_path) -> None:
+    (tmp_path / "made_up.py").write_text(
+        "import pytest\n@pytest.mark.parametrize('path', [__file__])\ndef test_file(path):\n    pass\n"
+    )
+    runs = [Runner(python, SHORT).run(by_pytest(tmp_path, "made_up.py"), patched=False) for _ in range(2)]
+    assert [list(run.tests) for run in runs] == [[f"made_up.py::test_file[{tmp_path}/made_up.py]"]] * 2
+
+
 def test_every_outcome_that_pytest_tells(python, tmp_path) -> None:
     """Also of what is collected with a module that cannot be."""
     (tmp_path / "made_up.py").write_text(textwrap.dedent(FOR_PYTEST))

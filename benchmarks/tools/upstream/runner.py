@@ -201,18 +201,21 @@ class _Worker:
     ) -> bool:  # fmt: skip
         """Run the job, adding to ``run``; return whether the worker came to its end."""
         cwd, temporary = self._scratch / "cwd", self._scratch / "tmp"
-        for place in (cwd, temporary):
-            place.mkdir()
-        for place in (self._events, self._trace):
-            place.touch()
-        # Tests write where they run: those of glance a log, for one. In a sandbox, all other places are read-only.
-        if directory:
-            linked(cwd, {each.name: each for each in directory.iterdir()})
+        for own in (cwd, temporary):
+            own.mkdir()
+        for own in (self._events, self._trace):
+            own.touch()
+        if directory and job["pytest"]:
+            # pytest collects what is there, and a test's id may have its file's path: it is to be the same in each run.
+            place = directory
+        else:
+            # Tests write where they run: those of glance a log, for one. In a sandbox, all other places are read-only.
+            place = linked(cwd, {each.name: each for each in directory.iterdir()} if directory else {})
         job_file = self._scratch / "job.json"
         job_file.write_text(json.dumps({**job, "events": str(self._events), "trace": str(self._trace)}))
         with open(self._log, "wb") as log:
             process = self._launcher.start(
-                [str(python), str(WORKER), str(job_file)], cwd,
+                [str(python), str(WORKER), str(job_file)], place,
                 {**_without_proxies(clean_environment()), "TMPDIR": str(temporary), **env},
                 readable=[job_file, *([directory] if directory else [])],
                 writable=[cwd, temporary, self._events, self._trace],

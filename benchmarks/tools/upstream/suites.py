@@ -49,7 +49,7 @@ class Suite:
     #: parts of names of tests that may not hang when patched
     never_hang: tuple[str, ...] = ()
     #: finds what the suite needs. If it returns a directory, that is first on the path, and the tests run in a fresh
-    #: one with links to what is in it
+    #: one with links to what is in it; those that pytest finds run in it
     find: Callable[[], Path | None] = lambda: None
     #: an environment of :mod:`benchmarks.backends.glance_environments` whose Python runs it, instead of this one
     environment: str = ""
