@@ -36,7 +36,7 @@ QUIET = {
     ".venv/bin/python": "",
     ".venv/bin/tox": 'echo "tox $*" >> asked',
 }
-ENVIRONMENTS = ["tests-benchmarks", "plain", "bench-smoke", "fuzz", "orders", "distributions", "stores", "load", "soak"]
+ENVIRONMENTS = ["tests-benchmarks", "plain", "bench-smoke", "fuzz", "orders", "distributions", "stores", "load", "glance"]
 
 
 # Empty is the default.
