@@ -1,6 +1,6 @@
 """The recipes of doc/source/operators/recipes.rst, as far as their programs are installed here.
 
-``RECIPES_REQUIRED=1``, as ``tox -e recipes`` has it, takes none of them as missing.
+``RECIPES_REQUIRED=1``, as ``tox -e package`` has it, takes none of them as missing.
 """
 
 import configparser

@@ -93,7 +93,6 @@ def covers(command: list[str], path: str) -> bool:
         ("tests", "tests/**/test_*.py", 2, tuple(f"tests/{name}/" for name in OTHERS)),
         # What io and its like do is the same there.
         ("plain", "tests/**/test_*.py", 1, tuple(f"tests/{name}/" for name in NOT_PLAIN)),
-        ("bench-smoke", "benchmarks/suites/*/bench_*.py", 1, ("none",)),
     ],
 )
 def test_the_parts_are_all_of_it(environment: str, files: str, times: int, left_out: tuple[str, ...]) -> None:

@@ -52,7 +52,7 @@ def judged() -> list[list[str]]:
 
 
 def test_the_change_that_is_judged_first_can_be() -> None:
-    """tox -e validate-tests judges it."""
+    """``VALIDATE_TESTS=1`` judges it."""
     for needed in ("psutil", "rich", "scipy"):
         pytest.importorskip(needed, reason="fastio validate needs the extra 'bench'")
     from benchmarks.validate import __main__ as validate

@@ -15,7 +15,7 @@ from fastio.counters import Tally
 
 #: The least that one of many images' transfers moves in a turn, in bytes, unless ``yield_bytes`` is less. Each turn
 #: wakes up the client, which then takes all that has come at once. With 256 KiB, eight clients on other machines were
-#: slower than with stock (``tox -e bench-network``), and twenty local ones no faster (``bench-glance``).
+#: slower than with stock (``tox -e bench -- network``), and twenty local ones no faster (``bench -- glance``).
 SHARE = MIB
 
 #: Seconds after which a transfer goes through the hub although nobody seems to be waiting there. A release of eventlet

@@ -4,7 +4,7 @@
 same host this saves nothing, because somebody has to copy the pages. The receiver copies one small page after the
 other, and none is in its processor's cache. If the bytes are sent from a mapping of the file, the sender copies them
 once into the socket's large buffers, and these are still in the cache when the receiver reads them. Measured by
-``tox -e bench-glance``.
+``tox -e bench -- glance``.
 """
 
 import errno

@@ -41,7 +41,7 @@ def test_the_glance_of_ones_own():
     variable, _, python = line.removeprefix("export ").partition("=")
     tox = (ROOT / "tox.ini").read_text(encoding="utf-8")
     assert f"{variable} = {python.replace('.tox', '{work_dir}')}\n" in tox
-    prefix = ".tox/bench-glance/bin/python -m benchmarks.backends "
+    prefix = ".tox/bench/bin/python -m benchmarks.backends "
     (command,) = [line.strip().removeprefix(prefix) for line in PAGE if line.strip().startswith(prefix)]
     assert command == "up glance-32 -p fastio=on"
     _parser().parse_args(command.split())

@@ -1,6 +1,6 @@
 """The hosts of an Ansible inventory: what is taken from it, what is wrong with one, and a worker on each of them.
 
-With ansible-core, which ``tox -e recipes`` has, it reads the inventories itself. Elsewhere a command in its place gives
+With ansible-core, which ``tox -e package`` has, it reads the inventories itself. Elsewhere a command in its place gives
 what it would.
 """
 

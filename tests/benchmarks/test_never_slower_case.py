@@ -336,7 +336,7 @@ def test_a_smoke_run(name: str, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("cache")
 @pytest.mark.parametrize("name", [name for name in CASES if name not in SERVICES])
 def test_every_operation(name: str, tmp_path: Path) -> None:
-    pytest.importorskip("glance_store", reason="takes minutes: tox -e never-slower runs it")
+    pytest.importorskip("glance_store", reason="takes minutes: tox -e bench -- never_slower --quick runs it")
     quick(name, tmp_path)
 
 

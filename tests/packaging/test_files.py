@@ -88,7 +88,7 @@ def test_the_schedule_runs_what_there_is() -> None:
     # "on" is a word for "true" in YAML.
     (schedule,) = newest[True]["schedule"]
     assert re.fullmatch(r"\d+ \d+ \* \* \*", schedule["cron"])
-    assert sorted(environments_of(newest)) == ["distributions", "matrix", "newest", "newest-debian"]
+    assert sorted(environments_of(newest)) == ["distributions", "matrix", "releases"]
     assert all(f"testenv:{name}" in parser("tox.ini") for name in environments_of(newest))
 
 

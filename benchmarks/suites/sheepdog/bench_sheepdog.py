@@ -31,7 +31,7 @@ def of_2016() -> list[Variant]:
     """The rows of 2016; skipped, with the reason, where there is no interpreter for them."""
     python = os.environ.get(PYTHON27, "")
     if not python:
-        skip = f"no environment of 2016: {PYTHON27} is not set (tox -e python27 makes one, with python2.7)"
+        skip = f"no Python of 2016: {PYTHON27} is not set (python -m benchmarks.suites.sheepdog.python27 makes one)"
     elif shutil.which(python) is None:
         skip = f"{PYTHON27} is {python!r}: there is no such program"
     else:

@@ -2,7 +2,7 @@
 
 ``pytest benchmarks/suites/sheepdog_driver/bench_sheepdog_driver.py`` measures all of it in about three minutes. The
 rows of the old driver are measured if glance_store 1.0.1 is available; see :mod:`benchmarks.backends.old_sheepdog`.
-``tox -e bench-sheepdog-driver`` installs it.
+``tox -e bench -- sheepdog_driver`` installs it.
 """
 
 from benchmarks.harness.engine import Case, Variant

@@ -1,0 +1,60 @@
+"""Run benchmark suites: ``python -m benchmarks SUITE … [pytest's options]``, or ``tox -e bench -- SUITE …``.
+
+``all`` stands for every suite. The glance environments that a suite needs are made first, where ``BENCHMARK_GLANCE32``
+and ``BENCHMARK_GLANCE33`` name interpreters that do not exist yet. Each suite writes ``results/SUITE.json``.
+"""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.backends.glance_environments import ENVIRONMENTS, set_up
+from benchmarks.harness.environments import SetupError
+from fastio.errors import meant
+
+SUITES = Path(__file__).parent / "suites"
+#: The environments of the suites that run glance-api.
+GLANCE = {
+    "glance_client": ("glance32",),
+    "network": ("glance32",),
+    "slow_clients": ("glance33",),
+    **dict.fromkeys(
+        ("concurrency", "disk_uploads", "glance", "imports", "never_slower", "offered_load", "trace"),
+        ("glance32", "glance33"),
+    ),
+}
+
+
+def names() -> list[str]:
+    """The suites, sorted."""
+    return sorted(file.parent.name for file in SUITES.glob("*/bench_*.py"))
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = [word.startswith("-") for word in arguments]
+    count = options.index(True) if True in options else len(arguments)
+    chosen, known = list(arguments[:count]), names()
+    if not chosen:
+        print(f"{__doc__}\nSuites: {', '.join(known)}", file=sys.stderr)
+        return 2
+    for name in chosen:
+        if name not in (*known, "all"):
+            print(f"no suite {name!r}{meant(name, known)}; suites: all, {', '.join(known)}", file=sys.stderr)
+            return 2
+    chosen = known if "all" in chosen else chosen
+    try:
+        for name in sorted({environment for suite in chosen for environment in GLANCE.get(suite, ())}):
+            python = Path(ENVIRONMENTS[name].python())
+            if python.is_absolute() and not python.exists():
+                set_up(ENVIRONMENTS[name], python.parent.parent)
+    except SetupError as error:
+        print(error, file=sys.stderr)
+        return 1
+    pytest = [sys.executable, "-m", "pytest", "-q", "-rsfE", "--benchmark-quiet", "-o", "python_files=bench_*.py"]
+    command = [*pytest, *(str(SUITES / name) for name in chosen), *arguments[count:]]
+    return subprocess.run(command).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
