@@ -21,7 +21,7 @@ from fastio.config import parse_size
 from fastio.terminal import Terminal
 
 #: The engine limits each run; what is around the runs must end, too.
-pytest_plugins = ["benchmarks.tools.watchdog.plugin"]
+pytest_plugins = ["benchmarks.tools.limits"]
 
 
 class _Clock:

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
-from benchmarks.tools.watchdog import LIMIT, VARIABLE
+from benchmarks.tools.limits import LIMIT, VARIABLE
 
 #: Starting processes is slow by Hypothesis' standards, and how slow is the machine's business.
 _COMMON: dict[str, Any] = {

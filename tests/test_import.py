@@ -81,10 +81,7 @@ SLOW = {
 
 
 def test_patch_loads_few_modules(run_python: RunPython) -> None:
-    """What takes its time is what it imports; eventlet and glance_store may be there, and are not imported.
-
-    ``python -m benchmarks.tools.getting_in`` measures the time itself.
-    """
+    """What takes its time is what it imports; eventlet and glance_store may be there, and are not imported."""
     found = loaded(run_python, "import fastio; fastio.patch()")
     assert found & SLOW == set()
     assert len({name for name in found if name.partition(".")[0] != "fastio"}) <= 60
