@@ -16,7 +16,6 @@ from fastio import checkout, cli, config
 from fastio import expected as gains
 from fastio.counters import CAUSES
 from fastio.patching import registry
-from fastio.renames import RENAMED
 from fastio.report import MEANING
 from fastio.tables import EMPTY, Table
 
@@ -97,7 +96,6 @@ def _folded(patch: registry.Patch) -> str:
     lines += [":requires: " + (", ".join(of_all) or "nothing beyond CPython")]
     lines += [":replaces: " + ", ".join(f"``{target.key}``" for target in patch.targets)]
     lines += [f":not needed: in {_not_needed(patch)}"] if _not_needed(patch) else []
-    lines += [f":formerly: ``{old}``" for old, new in RENAMED.items() if new == patch.name]
     lines += [f":changes: {patch.changes}"] if patch.changes else []
     lines += [] if patch.default else [f":in the default: no; ask for it with ``also={patch.name}``"]
     return documentation.folded(patch.name, "\n".join(lines))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import fastio
-from fastio import checkout, config, renames, terminal
+from fastio import checkout, config, terminal
 from fastio.arguments import Parser
 from fastio.errors import FastioError, UnknownPatchError
 from fastio.patching import modules, registry
@@ -125,13 +125,13 @@ def _completion(parser: argparse.ArgumentParser, commands: Any, shell: str) -> s
              "on_error": (config.REFUSE, config.UNPATCHED)}  # fmt: skip
     for each in ("status", "run"):
         for action in commands.choices[each]._actions:
-            # For the shell only: the commands also take the former names of patches, and several of them.
+            # For the shell only: the commands take several of them as well.
             action.choices = words.get(action.dest, action.choices)
     return shtab.complete(parser, shell=shell)
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    if arguments.patch and renames.current(arguments.patch) not in registry.names():
+    if arguments.patch and arguments.patch not in registry.names():
         raise UnknownPatchError(arguments.patch, registry.names())
     if arguments.pid is not None:
         return _status_of(arguments)
@@ -164,7 +164,7 @@ def _status_of(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps({**report.to_dict(), "metrics": found["metrics"]}, indent=2))
     else:
-        counts = metrics.from_dict(found["metrics"]).table(renames.current(arguments.patch or ""))
+        counts = metrics.from_dict(found["metrics"]).table(arguments.patch or "")
         print(text, counts.text(terminal.width()), sep="\n\n")
     return 1 if report.problems() else 0
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from fastio import renames
 from fastio.errors import SettingError, meant
 
 KIB = 1 << 10
@@ -116,7 +115,7 @@ def _parse_names(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         value = value.split(",")
     names = tuple(name.strip() if isinstance(name, str) else _no_name(name) for name in value)
-    return tuple(renames.current(name) for name in names if name)
+    return tuple(name for name in names if name)
 
 
 def _no_name(value: Any) -> str:

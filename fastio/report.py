@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fastio import renames
 from fastio.config import SETTINGS, Settings, format_size
 
 if TYPE_CHECKING:
@@ -100,9 +99,8 @@ class Report(NamedTuple):
 
     def outcome(self, name: str, target: str | None = None) -> Outcome:
         """Return the outcome of the patch ``name`` at ``target``, by default at its first target."""
-        wanted = renames.current(name)
         for entry in self.entries:
-            if entry.name == wanted and target in (None, entry.target):
+            if entry.name == name and target in (None, entry.target):
                 return entry.outcome
         raise KeyError(name if target is None else f"{name} {target}")
 
@@ -160,8 +158,7 @@ class Report(NamedTuple):
 
     def only(self, patch: str) -> Report:
         """The report on the one patch of this name."""
-        wanted = renames.current(patch)
-        return self._replace(entries=[entry for entry in self.entries if entry.name == wanted])
+        return self._replace(entries=[entry for entry in self.entries if entry.name == patch])
 
     def counts(self) -> str:
         """How many patches there are, by what became of them: ``30 in effect, 5 absent``."""

@@ -36,7 +36,6 @@ LAYERS = (
         "layout",
         "log",
         "page",
-        "renames",
         "report",
         "tables",
         "terminal",

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import fastio
-from fastio import expected, matrix, renames, terminal
+from fastio import expected, matrix, terminal
 from fastio.counters import CAUSES
 from fastio.tables import Table
 from fastio.watching import metrics
@@ -270,12 +270,6 @@ def test_a_shell_completes_what_is_typed(shell: tuple[str, ...], begin: str) -> 
     typed = ("fastio sta\t", "fastio status --patch wai\t", "fastio run --disabled green_sen\t")
     called = at_a_prompt(shell, setup, *typed)
     assert called == ["set up", "status", "status --patch wait", "run --disabled green_sendall"]
-
-
-def test_names_of_patches_that_are_completed_are_not_all_that_is_taken() -> None:
-    """Such as the former name of one."""
-    command = [sys.executable, "-S", "-m", "fastio", "status", "--patch", next(iter(renames.RENAMED))]
-    assert subprocess.run(command, stdout=subprocess.DEVNULL, timeout=100, cwd=ROOT).returncode == 0
 
 
 def test_completion_says_what_it_needs() -> None:

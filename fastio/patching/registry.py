@@ -16,7 +16,6 @@ from enum import IntEnum
 from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fastio import renames
 from fastio.config import PROFILES, SAFE
 from fastio.errors import UnknownPatchError
 
@@ -457,8 +456,7 @@ def select(
         wanted = [wanted]
     if isinstance(wanted, bytes) or wanted is not None and not isinstance(wanted, Iterable):
         raise TypeError(f"names: a name of a patch or several of them, not {wanted!r}")
-    if wanted is not None:
-        wanted = [renames.current(name) if isinstance(name, str) else name for name in wanted]
+    wanted = None if wanted is None else list(wanted)
     for name in (*(wanted or ()), *also):
         if name not in names():
             raise UnknownPatchError(name, names())
