@@ -135,7 +135,6 @@ OWN_LIBRARIES = {
     "cli.py": {"shtab"},
     "drivers": {"oslo_utils"},
     "io/http_bodies.py": {"requests", "urllib3"},
-    "trace/analysis/sending.py": {"google", "opentelemetry", "requests"},
     "trace/recorder.py": {"orjson"},
     "trace/spans.py": {"greenlet"},
     "watching/telemetry.py": {"opentelemetry"},

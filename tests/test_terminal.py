@@ -162,7 +162,7 @@ def test_a_pipe_of_ours_that_breaks_is_one() -> None:
         (["status"], {"FASTIO_DISABLED": "zzz"}, "is not allowed; allowed: "),
         (["check", "--way", "threds"], {}, "did you mean 'threads'?"),
         (["fingerprint", "shw"], {}, "did you mean 'show'?"),
-        (["trace", "report", "--htlm", "x"], {}, "did you mean '--html'?"),
+        (["trace", "report", "--jsno", "x"], {}, "did you mean '--json'?"),
     ],
 )
 def test_what_may_be_meant(arguments: list[str], env: dict[str, str], said: str) -> None:
@@ -216,7 +216,7 @@ def test_completion() -> None:
     assert complete(scripts["bash"], "fastio", "sta") == ["status"]
     assert complete(scripts["bash"], "fastio", "status", "--pa") == ["--patch"]
     assert "--chunk-size" in complete(scripts["bash"], "fastio", "run", "--ch")
-    assert complete(scripts["bash"], "fastio", "trace", "report", "--perf") == ["--perfetto"]
+    assert complete(scripts["bash"], "fastio", "trace", "report", "--req") == ["--request"]
     assert complete(scripts["bash"], "fastio", "check", "--config-f") == ["--config-file"]
     assert complete(scripts["bash"], "fastio", "fingerprint", "add", "--li") == ["--like"]
     assert complete(scripts["bash"], "fastio", "status", "--patch", "wai") == ["wait"]

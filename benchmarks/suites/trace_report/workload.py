@@ -1,4 +1,4 @@
-"""``fastio trace report`` of a trace of several hosts: reading, clocks, states, errors, and the page.
+"""``fastio trace report`` of a trace of several hosts: reading, clocks, states, errors, and the tables.
 
 Parameters:
 
@@ -26,12 +26,11 @@ def report(parameters: Mapping[str, Any]) -> dict[str, Any]:
         world.write(Path(directory), files=3)
         del world
         with measure() as measured:
-            from fastio import page
             from fastio.trace.analysis import views
             from fastio.trace.analysis.analysis import analyse
 
             analysis = analyse([directory])
-            text = page.html(views.title(analysis), views.sections(analysis), lead=views.lead(analysis))
+            text = "\n".join(table.text(80) for table in views.tables(analysis))
     ok = sum(each.outcome == "ok" for each in analysis.kinds()["download"])
     verified = analysis.sound and ok == requests and "download" in text
     memory = _resident() / MIB

@@ -99,14 +99,13 @@ class Analysis:
         }  # fmt: skip
 
 
-def analyse(paths: Iterable[str | Path], own_rules: Path | None = None) -> Analysis:
+def analyse(paths: Iterable[str | Path]) -> Analysis:
     """Read and analyse the files in these directories.
 
-    :param own_rules: a TOML file like ``rules.toml``, whose rows come first
-    :raises TraceError: if there is nothing to read, the rules are wrong, or a library is missing
+    :raises TraceError: if there is nothing to read, or a library is missing
     """
     paths = list(paths)
-    known = rules.load(own_rules)
+    known = rules.load()
     trace = reading.read(paths)
     sent = messages.messages(trace)
     alignment = clocks.align(trace, sent)

@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fastio import page
-from fastio.tables import EMPTY, number
+from fastio.tables import EMPTY, Table, number
 from fastio.trace.analysis import commands
 from fastio.trace.analysis.analysis import Analysis
 from fastio.trace.analysis.model import Span
@@ -73,25 +72,23 @@ def _command(span: Span, inside: bool) -> Work:
     return Work(commands.program(span), which, where, *times, outcome, commands.why(span), moved, True, inside)
 
 
-def slowest(found: Sequence[Work], most: int) -> list[page.Part]:
+def slowest(found: Sequence[Work], most: int) -> list[Table]:
     """Those that took longest, of all whose end is known."""
     ended = [work for work in found if work.outcome != TRUNCATED]
     shown = sorted(ended, key=lambda work: (-work.duration, work.start))[:most]
-    if not shown:
-        return [page.Text(f"Nothing has ended: {_counted(found)}.")]
     rows = [
         [work.what, work.which, _ms(work.duration), work.outcome, work.why or EMPTY, _megabytes(work), work.where]
         for work in shown
     ]
     head = ["what", "which", "ms", "outcome", "why", "MB", "where"]
-    return [page.Table(f"The slowest {len(shown)} of {_counted(ended)}", head, rows)]
+    return [Table(f"The slowest {len(shown)} of {_counted(ended)}", head, rows)]
 
 
-def failures(found: Sequence[Work], most: int) -> list[page.Part]:
+def failures(found: Sequence[Work], most: int) -> list[Table]:
     """Those that failed or were aborted, by the reason, and the latest of them one by one."""
     bad = [work for work in found if work.failed]
     if not bad:
-        return [page.Text(f"Nothing failed: {_counted(found)}.", "good")]
+        return [Table(f"Nothing failed: {_counted(found)}", [], [])]
     reasons = Counter((work.what, work.outcome, work.why) for work in bad)
     kinds = [[*map(str, key), str(times)] for key, times in reasons.most_common(most)]
     first = bad[0].start
@@ -109,8 +106,8 @@ def failures(found: Sequence[Work], most: int) -> list[page.Part]:
     ]
     notes = [f"and {len(bad) - len(rows)} before them"] if len(bad) > len(rows) else []
     return [
-        page.Table(f"Failed: {_counted(bad)}, of {_counted(found)}", ["what", "outcome", "why", "times"], kinds),
-        page.Table(
+        Table(f"Failed: {_counted(bad)}, of {_counted(found)}", ["what", "outcome", "why", "times"], kinds),
+        Table(
             "The latest, from the first failure on",
             ["what", "which", "at s", "ms", "outcome", "why", "where"],
             rows,
@@ -119,11 +116,11 @@ def failures(found: Sequence[Work], most: int) -> list[page.Part]:
     ]
 
 
-def waterfall(found: Sequence[Work], most: int) -> list[page.Part]:
+def waterfall(found: Sequence[Work], most: int) -> list[Table]:
     """When each ran; a command that is part of a request is in that request's own waterfall."""
     outer = [work for work in found if not work.inside]
     if not outer:
-        return [page.Text("Nothing ran: no requests and no commands.")]
+        return [Table("Nothing ran: no requests and no commands", [], [])]
     shown = outer[:most]
     first, last = shown[0].start, max(work.start + work.duration for work in shown)
     rows = [
@@ -138,10 +135,10 @@ def waterfall(found: Sequence[Work], most: int) -> list[page.Part]:
     notes = [f"the whole bar is {_ms(last - first)} ms"]
     notes += [f"and {len(outer) - len(shown)} after them: --most shows more"] if len(outer) > len(shown) else []
     head = ["at ms", "when", "ms", "what", "which", "outcome", "where"]
-    return [page.Table(f"Waterfall of {_counted(shown)}", head, rows, notes)]
+    return [Table(f"Waterfall of {_counted(shown)}", head, rows, notes)]
 
 
-def waterfall_of(request: Request) -> list[page.Part]:
+def waterfall_of(request: Request) -> list[Table]:
     """When each span of a request ran."""
     depth = depths(request)
     whole = request.duration
@@ -161,7 +158,7 @@ def waterfall_of(request: Request) -> list[page.Part]:
             ]
         )
     head = ["at ms", "when", "ms", "what", "program", "outcome", "where"]
-    return [page.Table(f"Waterfall of {request.title}: {request.outcome}, {_ms(whole)} ms", head, rows)]
+    return [Table(f"Waterfall of {request.title}: {request.outcome}, {_ms(whole)} ms", head, rows)]
 
 
 def _bar(start: int, duration: int, whole: int) -> str:

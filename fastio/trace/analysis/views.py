@@ -1,11 +1,10 @@
-"""The report: sections of text, tables and plots for :mod:`fastio.page`, which makes HTML and markdown of them."""
+"""The report as tables for a terminal."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
-from fastio import page
-from fastio.tables import EMPTY, number
-from fastio.trace.analysis import charts, commands, components
+from fastio.tables import EMPTY, Table, number
+from fastio.trace.analysis import commands, components
 from fastio.trace.analysis.analysis import (
     OUTCOMES,
     PERCENTILES,
@@ -22,62 +21,46 @@ from fastio.trace.analysis.requests import ABORTED, FAILED, OK, TRUNCATED, Reque
 MOST = 20
 
 
-def title(analysis: Analysis) -> str:
-    return f"Trace of {', '.join(sorted({process.component for process in analysis.trace.processes}))}"
-
-
-def lead(analysis: Analysis) -> list[page.Part]:
-    """What comes first: how many requests there were, and how they ended."""
+def lead(analysis: Analysis) -> list[tuple[str, str]]:
+    """Lines that come first, each with its style: how many requests there were, and how they ended."""
     outcomes = Counter(each.outcome for each in analysis.requests)
     counts = analysis.trace.counts
-    bad = outcomes[FAILED] + outcomes[ABORTED]
     said = ", ".join(f"{outcomes[each]} {each}" for each in OUTCOMES if outcomes[each])
     ran, failed = len(analysis.commands), sum(map(commands.failed, analysis.commands))
     about = [f"{count(len(analysis.requests), 'request')}: {said}"] if analysis.requests else []
     about += [f"{count(ran, 'command')}: {ran - failed} ok, {failed} failed"] if ran else []
     text = "; ".join(about) or "no requests and no commands"
-    tone = "" if not about else "bad" if bad or failed else "good"
-    notes = [
-        f"{count(counts['events'], 'event')} of {count(counts['processes'], 'process', 'processes')} on "
-        f"{count(counts['hosts'], 'host')}, in {count(counts['files'], 'file')}",
+    bad = outcomes[FAILED] + outcomes[ABORTED] + failed
+    lines = [
+        (text, "" if not about else "bad" if bad else "good"),
+        (
+            f"  * {count(counts['events'], 'event')} of {count(counts['processes'], 'process', 'processes')} on "
+            f"{count(counts['hosts'], 'host')}, in {count(counts['files'], 'file')}",
+            "",
+        ),
     ]
     if counts["lost events"]:
-        notes.append(f"{counts['lost events']} events were lost while recording: what is missing may be among them")
+        lines.append((f"  * {counts['lost events']} events were lost while recording", "warning"))
     if not analysis.sound:
-        notes.append("not all of the data is sound: see the last section")
-    return [page.Text(text, tone), page.Notes(notes)]
+        lines.append(("  * not all of the data is sound: see the last tables", "warning"))
+    return lines
 
 
-def sections(analysis: Analysis, chosen: str | None = None) -> list[page.Section]:
-    """All sections that have something to show.
+def tables(analysis: Analysis, chosen: str | None = None) -> list[Table]:
+    """All tables that have rows.
 
     :param chosen: the id of a request, whose time line comes first
     """
-    found = []
-    if chosen is not None:
-        found.append(page.Section("Time line", [timeline(each) for each in analysis.request(chosen)]))
-    found += [
-        page.Section("Requests", _requests(analysis)),
-        page.Section("Where the time went", _components(analysis)),
-        page.Section("States", _states(analysis)),
-        page.Section("Commands", _commands(analysis)),
-        page.Section("Errors", _errors(analysis)),
-        page.Section("Resources", _resources(analysis)),
-        page.Section("Clocks", _clocks(analysis)),
-        page.Section("The data", _data(analysis)),
-    ]
-    return [each for each in found if each.parts]
-
-
-def tables(sections_: Iterable[page.Section]) -> list[page.Table]:
-    """The tables in sections, for a terminal."""
-    return [part for section in sections_ for part in section.parts if isinstance(part, page.Table) and part.rows]
+    found = [timeline(each) for each in analysis.request(chosen)] if chosen is not None else []
+    for part in (_requests, _components, _states, _commands, _errors, _resources, _clocks, _data):
+        found += part(analysis)
+    return [each for each in found if each.rows]
 
 
 # Requests.
 
 
-def _requests(analysis: Analysis) -> list[page.Part]:
+def _requests(analysis: Analysis) -> list[Table]:
     head = ["kind", "requests", *OUTCOMES, "success", "other attempts", "retries within", *_percentile_heads(), "MB/s"]
     rows = [_rates(name, own) for name, own in analysis.kinds().items()]
     by_level: dict[int, list[Request]] = {}
@@ -88,14 +71,14 @@ def _requests(analysis: Analysis) -> list[page.Part]:
         "success: the part of those whose end is known; other attempts: the same again, for the same global id, after "
         "one that failed; retries within: something within a request again after an error; times of those that are ok",
     ]
-    parts: list[page.Part] = [
-        page.Table("Requests by kind", head, rows, notes),
-        page.Table("Requests by how many were in flight", ["in flight", *head[1:]], levels),
+    parts = [
+        Table("Requests by kind", head, rows, notes),
+        Table("Requests by how many were in flight", ["in flight", *head[1:]], levels),
     ]
     unexpected = Counter(f"{each.kind.name}: {what}" for each in analysis.requests for what in each.unexpected)
     if unexpected:
         rows = [[what, str(count)] for what, count in unexpected.most_common(MOST)]
-        parts.append(page.Table("Events that the states do not allow for", ["event", "times"], rows))
+        parts.append(Table("Events that the states do not allow for", ["event", "times"], rows))
     return parts
 
 
@@ -134,62 +117,35 @@ def _ms(ns: float) -> str:
 # Components.
 
 
-def _components(analysis: Analysis) -> list[page.Part]:
-    times = {kind: component_times(own) for kind, own in analysis.kinds().items()}
-    total: Counter[str] = Counter()
-    for by_level in times.values():
-        for _, of_level in by_level.values():
-            total.update(of_level)
-    names = [name for name, _ in total.most_common()]
-    parts = [part for kind, by_level in times.items() for part in _components_of(kind, by_level, names)]
-    notes = [
-        "each moment of a request counts for the span that began last; hub: waiting in eventlet's hub; input: waiting "
-        "for the data of an upload; client: the client itself, the network and the server's queue of connections",
-    ]
-    return [*parts, page.Notes(notes)] if parts else []
+def _components(analysis: Analysis) -> list[Table]:
+    parts = [_components_of(kind, component_times(own)) for kind, own in analysis.kinds().items()]
+    if parts:
+        parts[-1].notes.append(
+            "each moment of a request counts for the span that began last; hub: waiting in eventlet's hub; input: "
+            "waiting for the data of an upload; client: the client, the network and the server's queue of connections"
+        )
+    return parts
 
 
-def _components_of(
-    kind: str, by_level: Mapping[int, tuple[int, Counter[str]]], all_names: Sequence[str]
-) -> list[page.Part]:
+def _components_of(kind: str, by_level: dict[int, tuple[int, Counter[str]]]) -> Table:
     total: Counter[str] = Counter()
     for _, times in by_level.values():
         total.update(times)
     names = [name for name, _ in total.most_common()]
-    if not names:
-        return []
-    bars, rows, text = [], [], []
+    rows = []
     for level, (count, times) in by_level.items():
-        label = components.level_name(level)
-        bars.append((label, {name: times[name] / count / 1e6 for name in names}))
         whole = sum(times.values()) or 1
-        rows.append([label, str(count), *(f"{_ms(times[name] / count)} ({times[name] / whole:.0%})" for name in names)])
-        name, most = times.most_common(1)[0] if times else (EMPTY, 0)
-        text.append(f"{label} in flight: {_ms(whole / count)} ms, of which {most / whole:.0%} in {name}")
-    axes = "in flight", "mean time of a request, ms"
+        cells = (f"{_ms(times[name] / count)} ({times[name] / whole:.0%})" for name in names)
+        rows.append([components.level_name(level), str(count), *cells])
     caption = f"Time by component, {kind}: mean ms, by the requests in flight"
-    return [
-        page.Plot(_finding(kind, by_level, total), charts.stacked(bars, names, "ms", all_names, axes), text),
-        page.Table(caption, ["in flight", "requests", *names], rows),
-    ]
-
-
-def _finding(kind: str, by_level: Mapping[int, tuple[int, Counter[str]]], total: Counter[str]) -> str:
-    """Where most of the time goes, and what becomes of it with more requests in flight."""
-    name, most = total.most_common(1)[0]
-    means = [
-        f"{_ms(sum(times.values()) / count)} ms with {components.level_name(level)} in flight"
-        for level, (count, times) in by_level.items()
-    ]
-    ends = dict.fromkeys([means[0], means[-1]])
-    return f"{kind}: {most / total.total():.0%} of the time is {name}; a request takes {' and '.join(ends)}"
+    return Table(caption, ["in flight", "requests", *names], rows if names else [])
 
 
 # States.
 
 
-def _states(analysis: Analysis) -> list[page.Part]:
-    parts: list[page.Part] = []
+def _states(analysis: Analysis) -> list[Table]:
+    parts = []
     for kind, own in analysis.kinds().items():
         whole = [each for each in own if each.outcome != TRUNCATED]
         times = state_times(whole)
@@ -205,14 +161,14 @@ def _states(analysis: Analysis) -> list[page.Part]:
             if state not in times
         ]
         head = ["state", "requests", *_percentile_heads(), "of all time", "ended badly in it"]
-        parts.append(page.Table(f"States of {kind}", head, rows))
+        parts.append(Table(f"States of {kind}", head, rows))
     return parts
 
 
 # Commands.
 
 
-def _commands(analysis: Analysis) -> list[page.Part]:
+def _commands(analysis: Analysis) -> list[Table]:
     """The programs that were run, and how they ended."""
     rows = []
     for program, own in analysis.programs().items():
@@ -221,7 +177,7 @@ def _commands(analysis: Analysis) -> list[page.Part]:
         times = [span.duration for span in own if span.whole]
         rows.append([program, str(len(own)), str(sum(map(commands.failed, own))), ends, *_percentile_cells(times)])
     head = ["program", "commands", "failed", "exit statuses but 0", *_percentile_heads()]
-    return [page.Table("Commands by program", head, rows)] if rows else []
+    return [Table("Commands by program", head, rows)] if rows else []
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
@@ -231,28 +187,24 @@ def count(number: int, noun: str, plural: str = "") -> str:
 # Errors.
 
 
-def _errors(analysis: Analysis) -> list[page.Part]:
-    if not analysis.groups:
-        failed = sum(map(commands.failed, analysis.commands))
-        return [page.Text(f"No errors, but {count(failed, 'command')} failed, see above." if failed else "No errors.")]
+def _errors(analysis: Analysis) -> list[Table]:
     causes = Counter(analysis.causes.values())
     rows = [
         [g.component, g.template, g.category, str(g.count), str(g.recovered or EMPTY), g.request or EMPTY]
         for g in analysis.groups
     ]
     head = ["component", "message", "category", "count", "recovered", "such as in"]
-    parts: list[page.Part] = []
-    if causes:
-        why = [[category, str(count)] for category, count in causes.most_common()]
-        parts.append(page.Table("Why requests failed or were aborted", ["category", "requests"], why))
-    parts.append(page.Table("Errors by component and message", head, rows))
-    return parts
+    why = [[category, str(count)] for category, count in causes.most_common()]
+    return [
+        Table("Why requests failed or were aborted", ["category", "requests"], why),
+        Table("Errors by component and message", head, rows),
+    ]
 
 
 # Resources.
 
 
-def _resources(analysis: Analysis) -> list[page.Part]:
+def _resources(analysis: Analysis) -> list[Table]:
     rows = [
         [
             use.process.title,
@@ -263,13 +215,13 @@ def _resources(analysis: Analysis) -> list[page.Part]:
     ]
     notes = ["idle, middle: medians of the samples without and with requests in the process; peak: the most"]
     head = ["process", "", "idle", "middle", "peak"]
-    return [page.Table("Resources", head, rows, notes)] if rows else []
+    return [Table("Resources", head, rows, notes)] if rows else []
 
 
 # Clocks and the data.
 
 
-def _clocks(analysis: Analysis) -> list[page.Part]:
+def _clocks(analysis: Analysis) -> list[Table]:
     alignment = analysis.alignment
     if len(alignment.corrections) < 2:
         return []
@@ -281,8 +233,7 @@ def _clocks(analysis: Analysis) -> list[page.Part]:
         f"true none by more than {_ms(alignment.residual)} ms",
         "between: what the messages allow; open: they do not say, and the wall clock is believed as far as they let it",
     ]
-    parts: list[page.Part] = [page.Table("Corrections of the clocks", head, rows, notes)]
-    return parts
+    return [Table("Corrections of the clocks", head, rows, notes)]
 
 
 def _clock(each: Correction) -> list[str]:
@@ -299,26 +250,25 @@ def _clock(each: Correction) -> list[str]:
     ]
 
 
-def _data(analysis: Analysis) -> list[page.Part]:
+def _data(analysis: Analysis) -> list[Table]:
     counts = analysis.trace.counts
     rows = [[name, str(count)] for name, count in counts.items() if count]
-    parts: list[page.Part] = [page.Table("What was read", ["", "number"], rows)]
+    parts = [Table("What was read", ["", "number"], rows)]
     wrong = [
-        ("Files", [str(each) for each in analysis.trace.problems]),
-        ("Impossible on one clock", [str(each) for each in analysis.impossible]),
-        ("Messages that no clocks make possible", [str(each) for each in analysis.alignment.contradictions]),
+        ("Files", analysis.trace.problems),
+        ("Impossible on one clock", analysis.impossible),
+        ("Messages that no clocks make possible", analysis.alignment.contradictions),
     ]
-    for name, lines in wrong:
-        if lines:
-            more = [f"and {len(lines) - MOST} more"] if len(lines) > MOST else []
-            parts += [page.Text(f"{name}: {len(lines)}"), page.Notes([*lines[:MOST], *more])]
+    for name, found in wrong:
+        more = [f"and {len(found) - MOST} more"] if len(found) > MOST else []
+        parts.append(Table(f"{name}: {len(found)}", ["problem"], [[str(each)] for each in found[:MOST]], more))
     return parts
 
 
 # One request.
 
 
-def timeline(request: Request) -> page.Table:
+def timeline(request: Request) -> Table:
     """All spans of a request and its states, in the order of time."""
     entries: list[tuple[int, int, list[str]]] = []
     for stay in request.stays:
@@ -334,7 +284,7 @@ def timeline(request: Request) -> page.Table:
     status = f", status {request.status}" if request.status else ""
     notes = [f"{request.concurrency:.1f} requests in flight on average; ended in state {request.state!r}"]
     notes += [f"unexpected: {each}" for each in request.unexpected]
-    return page.Table(f"{request.title}: {request.outcome}{status}, {_ms(request.duration)} ms", head, rows, notes)
+    return Table(f"{request.title}: {request.outcome}{status}, {_ms(request.duration)} ms", head, rows, notes)
 
 
 def depths(request: Request) -> dict[int, int]:

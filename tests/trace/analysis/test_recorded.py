@@ -1,10 +1,6 @@
 """What the recorder writes is what the analysis reads: requests of a WSGI application, recorded and reported."""
 
-import os
 import pathlib
-import socket
-import sys
-import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,7 +9,6 @@ import pytest
 pytest.importorskip("drain3", reason="drain3 is not installed")
 
 from fastio.trace import recorder, spans
-from fastio.trace.analysis import otlp
 from fastio.trace.analysis.analysis import Analysis, analyse
 from fastio.trace.recorder import Limits
 from fastio.trace.wsgi import traced
@@ -80,20 +75,3 @@ def test_requests_that_end_in_every_way(reported: Callable[[], Analysis], tmp_pa
     assert failed.state == "store: adding"
     assert sorted(analysis.causes.values()) == ["client gone", "disk full"]
     assert not any(SECRET in group.template for group in analysis.groups)
-
-
-def test_the_export_says_which_process_and_which_machine_it_was(reported: Callable[[], Analysis]) -> None:
-    """By the names that OpenTelemetry's conventions have for them."""
-    spans.begin("test.work").end()
-    (made,) = otlp.export(reported())["resourceSpans"]
-    found = {each["key"]: each["value"] for each in made["resource"]["attributes"]}
-    assert uuid.UUID(found["service.instance.id"]["stringValue"]).version == 5
-    assert {name: found[name] for name in (
-        "host.name", "os.type", "process.pid", "process.runtime.name", "process.runtime.version",
-    )} == {
-        "host.name": {"stringValue": socket.gethostname()},
-        "os.type": {"stringValue": "linux"},
-        "process.pid": {"intValue": str(os.getpid())},
-        "process.runtime.name": {"stringValue": sys.implementation.name},
-        "process.runtime.version": {"stringValue": ".".join(map(str, sys.version_info[:3]))},
-    }  # fmt: skip

@@ -8,7 +8,6 @@ pytest.importorskip("drain3", reason="drain3 is not installed")
 from benchmarks.tools.synthetic import BEGIN, HOSTS, MS, SECOND, Host, Process, World
 from fastio.trace.analysis import components
 from fastio.trace.analysis.analysis import analyse, component_times, percentile, state_times
-from fastio.trace.analysis.model import TraceError
 
 PATH = "/v2/images/0b1c/file"
 
@@ -262,56 +261,3 @@ def test_impossible_events_of_one_clock_are_told(tmp_path):
         "glance.request (span 1 of glance-api 1 on api) ends before it begins: by 1.000 ms",
     ]
     assert not analysis.sound
-
-
-OWN = r"""
-[[machine]]
-name = "walk"
-transitions = [["begin *.request", "new", "walking"], ["end *.request", "walking", "done"]]
-
-[[kind]]
-name = "stroll"
-method = "GET"
-path = '/v2/images/.*'
-machine = "walk"
-
-[[category]]
-name = "bad weather"
-patterns = ['rain']
-"""
-
-
-def test_rules_of_ones_own_come_first(tmp_path):
-    rules = tmp_path / "own.toml"
-    rules.write_text(OWN)
-    process = Process(Host("api"), 1, "glance-api")
-    span = process.begin(BEGIN, "glance.request", method="GET", path=PATH)
-    process.end(BEGIN + MS, span, "glance.request", outcome="error", error="Weather: heavy RAIN, 404")
-    process.write(tmp_path)
-    analysis = analyse([tmp_path], rules)
-    [request] = analysis.requests
-    assert request.kind.name == "stroll"
-    assert [(stay.state, stay.duration) for stay in request.stays] == [("walking", MS)]
-    assert analysis.groups[0].category == "bad weather"
-
-
-@pytest.mark.parametrize("text, said", [
-    ("[[kind]", "not TOML"),
-    ("[[sort]]\nname='x'", r"sort: allowed are \[\[machine\]\]"),
-    ("[[kind]]\nname='x'", "machine is missing"),
-    ("[[kind]]\nname='x'\nmachine='y'", "machine 'y': known are download"),
-    ("[[kind]]\nname='x'\nmachine='plain'\npath='('", "no regular expression"),
-    ("[[kind]]\nname='x'\nmachine='plain'\nroute='a'", "route: known are machine, method, name, path"),
-    ("[[kind]]\nname=1\nmachine='plain'", "name = 1: a text is needed"),
-    ("[[category]]\nname='x'\npatterns='y'", "a list is needed"),
-    ("[[machine]]\nname='x'\ntransitions=[['a', 'b']]", r"a transition is \[event, from, to\]"),
-    ("[[machine]]\nname='x'\ntransitions=[['start a', 'b', 'c']]", "an event is 'begin NAME'"),
-])  # fmt: skip
-def test_wrong_rules_are_an_error_that_names_file_and_place(tmp_path, text, said):
-    rules = tmp_path / "own.toml"
-    rules.write_text(text)
-    process = Process(Host("api"), 1, "glance-api")
-    process.begin(BEGIN, "glance.request")
-    process.write(tmp_path)
-    with pytest.raises(TraceError, match=f"rules: .*own.toml.*{said}"):
-        analyse([tmp_path], rules)
