@@ -27,9 +27,9 @@ from fastio.config import format_size
 #: Seconds for the start and the end of a case's backends. Each step has a limit of its own.
 _SURROUNDINGS = 600.0
 
-#: What each run's record has beside its figures: where the operations of a load were kept, what limited it, the
-#: pairs of a run that compares by itself, and what a profiler has seen.
-KEPT = ("records", "bottleneck", "pairs", "stacks")
+#: What each run's record has beside its figures: where the operations of a load were kept, what limited it, and the
+#: pairs of a run that compares by itself.
+KEPT = ("records", "bottleneck", "pairs")
 
 
 class CaseError(ValueError):
@@ -164,7 +164,6 @@ class Options:
     :param quick: one run of each variant, no warm-up, with the case's ``quick`` parameters: does it work at all?
     :param seed: of the order in which the variants run
     :param busy: processes that use the processors meanwhile
-    :param under: a command that runs each run's command, which is added to it, and prints its result: a profiler
     """
 
     rounds: int | None = None
@@ -172,7 +171,6 @@ class Options:
     quick: bool = False
     seed: int = 0
     busy: int = 0
-    under: Sequence[str] = ()
 
     def parameters(self, case: Case, variant: Variant) -> dict[str, Any]:
         """What the variant is given. A ``size`` of its own, which is for slow variants, is never made larger."""
@@ -337,7 +335,7 @@ def _run_case(case: Case, result: Result, options: Options, path: Path | None, p
     for title, variant in variants.items():
         recorded.variants[title] = VariantResult(
             name=variant.name,
-            command=[*options.under, *_command(case, variant, options.parameters(case, variant))],
+            command=_command(case, variant, options.parameters(case, variant)),
             parameters=options.parameters(case, variant),
             rounds=options.rounds_of(case, variant),
             usual_rounds=options.rounds_of(case, Variant(variant.name)),

@@ -21,7 +21,6 @@ from fastio.tables import Table
 #: First word of the suite -> module.
 OTHERS = {
     "validate": "benchmarks.validate.measured",
-    "repeat": "benchmarks.validate.repeat",
     "load": "benchmarks.load.report",
     "workload": "benchmarks.load.workloads",
 }

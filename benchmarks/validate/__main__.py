@@ -16,7 +16,7 @@ from fastio import terminal
 from fastio.arguments import Parser
 from fastio.config import parse_size
 
-from . import annotations, installers, isolation, projects
+from . import installers, isolation, projects
 from .candidates import ALLOWED
 from .errors import ValidateError
 from .outcome import Outcome
@@ -58,11 +58,6 @@ def _parser() -> argparse.ArgumentParser:
     candidate.add_argument("--candidate", default="", metavar="WHAT", help=f"{ALLOWED}; without one it is fastio alone")
     candidate.add_argument("--git", nargs=2, metavar=("CLONE", "REF"),
                            help="instead: what a ref of this clone changes; REF or a range BASE..REF")  # fmt: skip
-    parser.add_argument("--bisect", action="store_true",
-                        help="look for the first bad commit, if the candidate is a series of commits and fails: of "
-                        "--git, or in a file of git format-patch --stdout")  # fmt: skip
-    parser.add_argument("--finding", default="", metavar="TEXT",
-                        help="with --bisect: look for the first commit with a finding that has this text")  # fmt: skip
     parser.add_argument("--stock", default="", metavar="VERSION", help="the release to compare with (the newest)")
     parser.add_argument("--no-fastio", action="store_true", help="leave out the release with fastio")
     parser.add_argument(
@@ -72,9 +67,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--benchmarks", default="", metavar="LIST", help="SUITE, SUITE/CASE, default, all or none (default)"
     )  # fmt: skip
-    parser.add_argument("--profile", default="", metavar="LIST",
-                        help="run these benchmarks again under py-spy, a profiler, and show in which functions the "
-                        "time goes: slower (all that are), SUITE or SUITE/CASE, or none (none)")  # fmt: skip
     parser.add_argument("--rounds", type=count, metavar="N", help="measured runs of each row (the benchmark's own)")
     parser.add_argument("--size", type=_size, metavar="SIZE", help="payload, such as 16MiB (the benchmark's own)")
     parser.add_argument("--installer", default="", choices=installers.INSTALLERS, help="uv if it is there")
@@ -86,11 +78,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--refresh", action="store_true", help="make the environments anew, with the newest releases")
     parser.add_argument("--results", type=Path, default=ROOT / "results", metavar="DIR",
                         help="for the reports (results in the checkout)")  # fmt: skip
-    parser.add_argument("--annotations", default="", choices=annotations.READERS,
-                        help="also print what is found as this CI system's annotations of a change")  # fmt: skip
-    parser.add_argument("--history", type=Path, metavar="FILE",
-                        help="keep the verdict in this file, and say what has changed since the last one of the same "
-                        "project and candidate")  # fmt: skip
     parser.add_argument("--fresh", action="store_true", help="do not go on with an interrupted validation")
     add_options(parser)
     return parser

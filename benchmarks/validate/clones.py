@@ -75,36 +75,6 @@ def find(clone: str, ref: str, release: str = "") -> tuple[Change, bytes]:
     return Change(clone, ref, base, base_commit, commit, found.count(base_commit, commit)), diff
 
 
-def commits(change: Change) -> list[tuple[str, str]]:
-    """The commits of a change, the first one first: the hash and the subject of each.
-
-    :raises ValidateError: if they do not follow one on the other from what they build on
-    """
-    found = _Clone(change.clone, change.ref)
-    own = f"{change.base_commit}..{change.commit}"
-    form = ("--no-show-signature", "--encoding=UTF-8", "--format=%H %P%x00%s%x00")
-    listed = found.git("log", "--reverse", "--topo-order", "--first-parent", *form, own, "--")
-    fields = listed.decode(errors="replace").split("\0")
-    made, last = [], change.base_commit
-    for ids, subject in zip(fields[::2], fields[1::2], strict=False):
-        commit, *parents = ids.split()
-        if parents != [last]:
-            what = f"{commit[:12]} is a merge" if len(parents) > 1 else f"{commit[:12]} does not build on {last[:12]}"
-            raise ValidateError(
-                f"{found}: its commits do not follow one on the other from {change.base} on: {what}; give a range of "
-                "commits without merges, BASE..REF"
-            )
-        made.append((commit, subject))
-        last = commit
-    return made
-
-
-def diffs(change: Change, found: list[tuple[str, str]]) -> list[bytes]:
-    """What the first of these commits of a change changes, the first two, and so on."""
-    clone = _Clone(change.clone, change.ref)
-    return [clone.git(*_DIFF, change.base_commit, commit) for commit, _ in found]
-
-
 def _range(ref: str) -> tuple[str, str, str]:
     """Its two ends, where git takes HEAD for an empty one, and the dots; without any there is only an end."""
     dots = "..." if "..." in ref else ".." if ".." in ref else ""

@@ -5,19 +5,17 @@ stock either, or is flaky, counts as skipped, with a message that says so.
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from benchmarks.tools.upstream.compare import SEVERITY
 from benchmarks.tools.upstream.runner import Outcome as TestOutcome
 
-from . import findings, tables
-from .bisection import Key
+from . import tables
 from .measurements import Row
 from .outcome import Outcome, PythonOutcome
 from .suites import WORDS, Compared
-from .variants import CANDIDATE
 
 #: Outcomes that JUnit calls an error and not a failure: the test has not come to its end.
 _ERRORS = ("error", "hang", "crash")
@@ -45,9 +43,8 @@ def xml(outcome: Outcome) -> str:
     """The document."""
     root = ElementTree.Element("testsuites", name=_clean(tables.title(outcome)))
     everything: list[_Case] = []
-    since = {finding.key: finding.since for finding in findings.of(outcome) if finding.since}
     for each in outcome.pythons:
-        for name, cases in _suites(each, since):
+        for name, cases in _suites(each):
             properties = {
                 "verdict": tables.headline(outcome), "project": outcome.project.name, "python": each.python.version,
                 "machine": tables.machine_line(outcome), "environments": "\n".join(tables.environments(outcome)),
@@ -63,38 +60,23 @@ def xml(outcome: Outcome) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
-def _suites(each: PythonOutcome, since: Mapping[Key, str]) -> Iterator[tuple[str, list[_Case]]]:
-    """The suites with their cases.
-
-    :param since: the commits that have brought what speaks against the candidate
-    """
+def _suites(each: PythonOutcome) -> Iterator[tuple[str, list[_Case]]]:
+    """The suites with their cases."""
     for compared in each.suites:
-        cases = [
-            _since(case, key, since) if compared.variant == CANDIDATE else case
-            for key, case in _tests(compared, each.python.version)
-        ]
-        yield f"{compared.name}.{compared.variant}", cases
+        yield f"{compared.name}.{compared.variant}", list(_tests(compared))
     for variant in each.variants[1:]:
         rows = [row for row in each.rows if row.variant == variant.name]
         if rows:
-            own = since if variant.name == CANDIDATE else {}
-            made = [_since(_benchmark(each, row), (each.python.version, row.mode, row.case), own) for row in rows]
-            yield f"benchmarks.{variant.name}", made
+            yield f"benchmarks.{variant.name}", [_benchmark(each, row) for row in rows]
 
 
-def _since(case: _Case, key: Key, since: Mapping[Key, str]) -> _Case:
-    """The case with the commit that has brought what it says."""
-    return replace(case, message=f"{case.message}, since {since[key]}") if key in since and case.kind else case
-
-
-def _tests(compared: Compared, python: str) -> Iterator[tuple[Key, _Case]]:
+def _tests(compared: Compared) -> Iterator[_Case]:
     comparison = compared.comparison
-    whole = python, compared.name, compared.name
     if comparison.unavailable:
-        yield whole, _Case(compared.name, "the suite", kind="skipped", message=f"not run: {comparison.unavailable}")
+        yield _Case(compared.name, "the suite", kind="skipped", message=f"not run: {comparison.unavailable}")
     for fault in comparison.faults:
         first = fault.partition("\n")[0]
-        yield whole, _Case(compared.name, first, kind="error", message=first, type="suite", detail=fault)
+        yield _Case(compared.name, first, kind="error", message=first, type="suite", detail=fault)
     judged = {each.test: each for each in comparison.differences}
     ran = comparison.patched.tests if comparison.patched is not None else {}
     for test in dict.fromkeys([*ran, *judged]):
@@ -112,7 +94,7 @@ def _tests(compared: Compared, python: str) -> Iterator[tuple[Key, _Case]]:
         elif now.outcome not in _PASSING:
             why = f"{verdict}: {outcomes}" if verdict else f"{outcomes}, as in stock"
             case = _Case(classname, name, now.seconds, "skipped", why)
-        yield (python, compared.name, test), case
+        yield case
 
 
 def _named(test: str, suite: str) -> tuple[str, str]:

@@ -8,12 +8,9 @@ from benchmarks.harness.results import Result
 from benchmarks.tools.pythons import Python
 from benchmarks.tools.upstream.report import suite_to_dict
 
-from .bisection import Bisection
 from .candidates import Candidate
-from .changes import Changes
 from .isolation import Isolation
 from .measurements import Row
-from .profiling import Asked, Profile
 from .projects import Project
 from .suites import WORDS, Compared
 from .variants import Variant
@@ -29,8 +26,6 @@ class PythonOutcome:
     suites: list[Compared] = field(default_factory=list)
     benchmarks: Result | None = None
     rows: list[Row] = field(default_factory=list)
-    #: of the rows that were to be profiled
-    profiles: list[Profile] = field(default_factory=list)
 
     @property
     def place(self) -> str:
@@ -58,21 +53,6 @@ class Outcome:
     pythons: list[PythonOutcome] = field(default_factory=list)
     #: the machine that it was begun on, if it was interrupted and gone on with
     begun: dict[str, Any] = field(default_factory=dict)
-    #: the first bad commit, if it was asked for
-    bisection: Bisection | None = None
-    #: since the last verdict, if a history of them is kept
-    changes: Changes | None = None
-    #: the rows that are to be profiled
-    profiled: Asked = Asked(False)
-
-    def files(self) -> dict[str, str]:
-        """The files beside the reports, by their names: the profiles."""
-        return {
-            name: text
-            for each in self.pythons
-            for profile in each.profiles
-            for name, text in profile.files(each.place).items()
-        }
 
     def failures(self) -> list[str]:
         """Why this fails, a line each; empty if nothing newly fails."""
@@ -97,8 +77,6 @@ class Outcome:
             "version": 1,
             "fastio": fastio.__version__,
             "project": self.project.name,
-            # Its earlier name.
-            "target": self.project.name,
             "candidate": None if self.candidate is None else asdict(self.candidate),
             "command": self.command,
             "machine": self.machine,
@@ -106,8 +84,6 @@ class Outcome:
             "started": self.started,
             "isolation": self.isolation.to_dict(),
             "failures": self.failures(),
-            "bisection": None if self.bisection is None else self.bisection.to_dict(),
-            "changes": None if self.changes is None else self.changes.to_dict(),
             "pythons": [_python(each) for each in self.pythons],
         }
 
@@ -126,7 +102,6 @@ def _python(each: PythonOutcome) -> dict[str, Any]:
         ],
         "suites": [_suite(compared) for compared in each.suites],
         "rows": [asdict(row) for row in each.rows],
-        "profiles": [profile.to_dict(each.place) for profile in each.profiles],
         "benchmarks": None if each.benchmarks is None else asdict(each.benchmarks),
         "failures": each.failures(),
     }

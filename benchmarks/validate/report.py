@@ -10,7 +10,7 @@ from fastio import page
 from fastio.page import Code, Folded, Notes, Part, Plot, Section, Text
 from fastio.tables import Table
 
-from . import flames, tables
+from . import tables
 from .outcome import Outcome, PythonOutcome
 
 #: A comment that lists more is not read; the report has all of them.
@@ -25,7 +25,6 @@ def html(outcome: Outcome, plots: Sequence[Plot]) -> str:
     shown: list[Part] = [Folded("Every run", plots)] if plots else []
     sections = [
         *map(_section, tables.found(outcome)),
-        Section("Where the time goes", _flames(outcome)),
         Section("What the tests say", _folded(tables.tracebacks(outcome))),
         Section("The benchmarks' figures", shown + [part for each in outcome.pythons for part in _cases(each)]),
         Section("How this was made", [
@@ -56,8 +55,6 @@ def _lead(outcome: Outcome, failures: Sequence[str]) -> list[Part]:
             [
                 *tables.environments(outcome),
                 *tables.verdicts(outcome),
-                *tables.profiled(outcome),
-                *tables.compared_with_others(outcome),
                 *failures,
             ]
         ),
@@ -88,15 +85,6 @@ def _cases(each: PythonOutcome) -> list[Part]:
     shown = map(cases.table, each.benchmarks.cases)
     parts = [Table(table.title, table.head, table.rows, table.notes) for table in shown]
     return [Folded(f"Each benchmark in full, Python {each.python.version}", parts)]
-
-
-def _flames(outcome: Outcome) -> list[Part]:
-    return [
-        flames.plot(f"{profile}, Python {each.python.version}", profile)
-        for each in outcome.pythons
-        for profile in each.profiles
-        if not profile.reason
-    ]
 
 
 def _packages(outcome: Outcome) -> list[tuple[str, str]]:

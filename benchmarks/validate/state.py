@@ -23,7 +23,7 @@ class State(Kept):
         """
         self._directory = directory
         if fresh or (directory / _FINISHED).exists():
-            shutil.rmtree(directory)
+            shutil.rmtree(directory, ignore_errors=True)
         #: whether an interrupted validation is gone on with
         self.resumed = directory.is_dir() and any(directory.rglob("*.json"))
         directory.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import subprocess
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -126,15 +125,11 @@ def _place(project: str, variant: Variant) -> Path | None:
 class Runners:
     """Runs suites in variants' environments."""
 
-    def __init__(
-        self, limit: float, match: str, isolation: Isolation, only: Mapping[str, Collection[str] | None] | None = None
-    ) -> None:
+    def __init__(self, limit: float, match: str, isolation: Isolation) -> None:
         """
         :param limit: seconds that a test may take
         :param match: run only tests with this in their id
-        :param only: suite -> the tests of it that are run; None is all
         """
-        self._only = only or {}
         self._limit = limit
         self._match = match
         self._isolation = isolation
@@ -153,4 +148,4 @@ class Runners:
     def run(self, name: str, side: Variant, **options: Any) -> Run:
         launcher = self._isolation.launcher(side)
         runner = Runner(side.environment.python, self._limit, match=self._match, launcher=launcher)
-        return runner.run(suite_for(name, side), side.patched, **{"only": self._only.get(name), **options})
+        return runner.run(suite_for(name, side), side.patched, **options)

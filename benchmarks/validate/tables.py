@@ -8,7 +8,6 @@ from packaging.utils import canonicalize_name
 
 from benchmarks.harness.compare import differing
 from benchmarks.harness.machine import STABLE
-from benchmarks.harness.profiled import RATE
 from benchmarks.harness.tables import EMPTY, number
 from benchmarks.tools.upstream import compare
 from benchmarks.tools.upstream.report import (
@@ -24,7 +23,6 @@ from fastio.tables import Table
 
 from .measurements import Row
 from .outcome import Outcome, PythonOutcome
-from .profiling import Profile
 from .suites import MOST_CONFIRMED, WORDS, Compared
 from .variants import Variant
 
@@ -32,8 +30,6 @@ from .variants import Variant
 FEW_FILES = 5
 #: Characters of what a test says.
 MOST_SAID = 110
-#: Functions of a profile that a table names.
-MOST_FUNCTIONS = 10
 #: As a traceback ends.
 _EXCEPTION = re.compile(r"[\w.]+(Error|Exception|Expired)\b")
 
@@ -41,7 +37,6 @@ _EXCEPTION = re.compile(r"[\w.]+(Error|Exception|Expired)\b")
 def found(outcome: Outcome) -> list[Table]:
     """All tables that have rows, in the order in which they are read."""
     made = [variants(outcome), suites(outcome), differences(outcome), benchmarks(outcome)]
-    made += [*profiles(outcome), bisection(outcome)]
     return [table for table in made if table.rows]
 
 
@@ -58,25 +53,6 @@ def variants(outcome: Outcome) -> Table:
 
 def _files(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= FEW_FILES else f"{len(names)} files"
-
-
-def bisection(outcome: Outcome) -> Table:
-    """A line for each commit, with what it has brought."""
-    head = ["commit", "subject", "with those before it", "what it has brought"]
-    found = outcome.bisection
-    if found is None:
-        return Table("The commits", head, [])
-    verdicts = {found.commits[last - 1]: verdict for last, verdict, _ in found.judged}
-    rows = []
-    for commit in found.commits:
-        brought = [line for each in found.culprits if commit in each.commits for line in each.brought.values()]
-        lines = [line.splitlines()[0] for line in brought]
-        rows.append([commit.id[:12], commit.subject, verdicts.get(commit, EMPTY), "; ".join(lines)])
-    notes = ["A binary search: not every commit is judged. Only what speaks against the whole is run again."]
-    notes += [
-        f"{found.commits[last - 1].id[:12]}: {verdict}: {reason}" for last, verdict, reason in found.judged if reason
-    ]
-    return Table("The commits", head, rows, notes)
 
 
 def suites(outcome: Outcome) -> Table:
@@ -182,75 +158,6 @@ def _pair(row: Row, heading: str) -> str:
     return f"{number(before)} → {number(after)}"
 
 
-def profiles(outcome: Outcome) -> Iterator[Table]:
-    """A table for each profile: the functions that have grown most."""
-    for each in outcome.pythons:
-        for profile in each.profiles:
-            if not profile.reason:
-                yield _grown(f"Functions that grew: {profile}, Python {each.python.version}", profile)
-
-
-def _grown(title: str, profile: Profile) -> Table:
-    head = ["function", "self s", "self %", "total s", "total %", "self grew by s"]
-    whole = (sum(profile.before.values()), sum(profile.after.values()))
-    functions = [each for each in profile.functions() if each.grown()]
-    rows = [
-        [
-            each.name, _seconds(profile, each.own), _shares(each.own, whole), _seconds(profile, each.total),
-            _shares(each.total, whole), f"{profile.seconds(each.own[1] - each.own[0]):+.3f}",
-        ]
-        for each in functions[:MOST_FUNCTIONS]
-    ]  # fmt: skip
-    whose = "the server" if profile.server else "the benchmark's process and its children"
-    notes = [
-        f"Stock → {profile.variant}, of one run: {_seconds(profile, whole)} s of all threads of {whose}, waiting "
-        "included. Self is in the function itself and in C functions that it calls; total is with all Python functions "
-        "that it calls.",
-        f"{profile.runs} runs of each under py-spy, which takes {RATE} samples a second: a sample is "
-        f"{profile.seconds(1):.3f} s here, and a few of them are chance.",
-    ]
-    if len(functions) > MOST_FUNCTIONS:
-        notes.append(f"… and {len(functions) - MOST_FUNCTIONS} more, in raw.json")
-    return Table(title, head, rows, notes)
-
-
-def _seconds(profile: Profile, samples: tuple[int, int]) -> str:
-    return " → ".join(f"{profile.seconds(each):.3f}" for each in samples)
-
-
-def _shares(samples: tuple[int, int], whole: tuple[int, int]) -> str:
-    return " → ".join(f"{each / of:.1%}" for each, of in zip(samples, whole, strict=True))
-
-
-def profiled(outcome: Outcome) -> list[str]:
-    """What became of the profiles that were asked for, in lines; none if none were."""
-    if not outcome.profiled:
-        return []
-    found, none = [], dict[str, list[str]]()
-    for each in outcome.pythons:
-        for profile in each.profiles:
-            name = f"{profile} with Python {each.python.version}"
-            if profile.reason:
-                none.setdefault(profile.reason, []).append(name)
-            else:
-                found.append(f"profile: {name}: {_most_grown(profile)}")
-    found += [f"profile: there is none of {', '.join(names)}: {reason}" for reason, names in none.items()]
-    return found or [f"profile: there is none: {_nothing_profiled(outcome)}"]
-
-
-def _nothing_profiled(outcome: Outcome) -> str:
-    if outcome.profiled.cases:
-        return f"nothing was measured of {', '.join(sorted(outcome.profiled.cases))}"
-    return "no benchmark is slower"
-
-
-def _most_grown(profile: Profile) -> str:
-    grown = [each for each in profile.functions() if each.grown()]
-    if not grown:
-        return "no function grew"
-    return f"{grown[0].name} grew most by itself, {_seconds(profile, grown[0].own)} s"
-
-
 def tracebacks(outcome: Outcome) -> Iterator[tuple[str, str]]:
     """What each test that newly fails says: a heading and the text."""
     for each in outcome.pythons:
@@ -312,12 +219,6 @@ def verdicts(outcome: Outcome) -> list[str]:
         for each in outcome.pythons
         for variant in each.variants[1:]
     ]
-
-
-def compared_with_others(outcome: Outcome) -> list[str]:
-    """What has changed since the last verdict, and the first bad commit, if that was asked for, in lines."""
-    changed = outcome.changes.lines() if outcome.changes else []
-    return changed + (outcome.bisection.lines() if outcome.bisection else [])
 
 
 def _tests(each: PythonOutcome, variant: str) -> str:

@@ -78,7 +78,7 @@ def test_a_result_is_printed_with_what_its_suite_says_of_it(path, capsys):
 def test_the_suites_that_say_more_than_figures_do_so_of_what_is_kept():
     said = {result.suite for result in map(results.read, KEPT) if Suite(result.suite).judgement(result)}
     declared = {name for name in SUITES if (ROOT / "benchmarks" / "suites" / name / "tables.py").exists()}
-    assert {name.split()[0] for name in said} == declared | {"repeat", "validate"}
+    assert {name.split()[0] for name in said} == declared | {"validate"}
 
 
 PLOTS = {"concurrency": "concurrency_glance32", "glance_client": "glance_client", "workload_matrix": "workload_matrix"}

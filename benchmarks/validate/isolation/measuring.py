@@ -46,7 +46,6 @@ def run(
         return result
     job = {
         "cases": todo, "modes": list(modes), "rounds": options.rounds, "size": options.size, "place": place,
-        "under": list(options.under),
         "variants": [(each.name, str(each.environment.directory), each.version) for each in variants],
     }  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="validate-", ignore_cleanup_errors=True) as scratch:
@@ -109,7 +108,7 @@ def main(arguments: Sequence[str]) -> None:
     os.dup2(2, 1)
     job: dict[str, Any] = json.loads(arguments[0])
     variants = [Variant(name, Environment(Path(place)), version, None) for name, place, version in job["variants"]]
-    options = Options(rounds=job["rounds"], size=job["size"], under=job["under"])
+    options = Options(rounds=job["rounds"], size=job["size"])
     for number, (suite, name) in enumerate(job["cases"]):
         state = State(Path(tempfile.gettempdir(), f"case-{number}"))
         chosen = [(suite, case) for case in projects.cases_of(suite) if case.name == name]

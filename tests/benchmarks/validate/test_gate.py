@@ -99,9 +99,7 @@ def test_what_the_command_reads_is_where_the_others_put_it():
     assert Path(options.git[0]) == workspace / clone["path"] and clone["fetch-depth"] == 0
     (judging,) = [step for step in github_steps() if "working-directory" in step]
     assert judging["working-directory"] == fastio["path"]
-    (upload,) = [step["with"] for step in github_steps() if "upload-sarif" in step.get("uses", "")]
-    assert workspace / upload["sarif_file"] == options.results
-    assert options.annotations == "github"
+    assert options.results == workspace / "validate"
 
 
 def test_what_is_kept_is_what_is_written():

@@ -1,8 +1,6 @@
-"""The verdict as other programs read it: JUnit XML, SARIF and GitHub's annotations say what the exit status says."""
+"""The verdict as JUnit XML: it says what the exit status says."""
 
-import json
 import re
-from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import pytest
@@ -12,7 +10,7 @@ from benchmarks.tools.upstream.compare import Comparison, differences
 from benchmarks.tools.upstream.runner import Outcome as Became
 from benchmarks.tools.upstream.runner import Run
 from benchmarks.tools.upstream.suites import Suite
-from benchmarks.validate import annotations, findings, junit, measurements, projects, sarif
+from benchmarks.validate import junit, measurements, projects
 from benchmarks.validate.environments import Environment
 from benchmarks.validate.isolation import Isolation
 from benchmarks.validate.outcome import Outcome, PythonOutcome
@@ -94,44 +92,12 @@ def outcome(tmp_path):
     )  # fmt: skip
 
 
-def errors(outcome):
-    return [str(each) for each in findings.of(outcome) if each.rule.level == findings.ERROR]
-
-
-def test_the_errors_are_what_the_validation_fails_for(outcome):
-    assert errors(outcome) == outcome.failures()
-    assert len(outcome.failures()) == 5
-    assert {each.rule for each in findings.of(outcome)} == set(findings.RULES) - {findings.NOT_MEASURED}
-
-
 def test_a_validation_that_measured_nothing_fails(outcome):
     (each,) = outcome.pythons
     absent = samples.case({"eventlet-stock": SPREAD, "eventlet-candidate": samples.variant([], skipped="why")})
     each.benchmarks = samples.result(absent)
     each.rows = measurements.rows(each.benchmarks)
-    assert errors(outcome) == outcome.failures()
-    assert findings.NOT_MEASURED in {found.rule for found in findings.of(outcome)}
-
-
-def places(outcome):
-    return {each.subject.rpartition(".")[2]: (each.file, each.line) for each in findings.of(outcome)}
-
-
-def test_a_finding_is_shown_where_the_change_is(outcome):
-    found = places(outcome)
-    assert found["test_breaks"] == (CHANGED, 34)
-    assert found["test_hangs"] == ("eventlet/hubs/hub.py", 90)
-    assert found["input/slow"] == (CHANGED, 1)
-    outcome.pythons[0].variants[1].changed.clear()
-    found = places(outcome)
-    assert found["test_breaks"] == ("eventlet/hubs/hub.py", 56)
-    assert found["input/slow"] == ("eventlet/__init__.py", 1)
-
-
-def test_a_module_of_the_standard_library_is_below_lib(outcome):
-    outcome.project = projects.CPYTHON
-    outcome.pythons[0].variants[1].changed[:] = ["cpython-candidate/subprocess.py"]
-    assert places(outcome)["input/slow"] == ("Lib/subprocess.py", 1)
+    assert any("skipped: why, as was every benchmark, which shows nothing" in line for line in outcome.failures())
 
 
 def junit_of(outcome):
@@ -197,87 +163,3 @@ def test_junit_has_what_a_test_says_although_xml_cannot_hold_it(outcome):
     (failure,) = junit_of(outcome).findall("testsuite/testcase[@name='test_breaks']/failure")
     assert failure.text is not None
     assert failure.text.endswith("AssertionError: <b>\\x1b[31m\\x00\\ud800 & 100%, [::1]\n")
-
-
-def sarif_of(outcome):
-    document = json.loads(sarif.log(outcome))
-    assert document["version"] == "2.1.0" and document["$schema"].endswith("/sarif-schema-2.1.0.json")
-    (run,) = document["runs"]
-    return run
-
-
-def test_sarif_has_what_its_standard_requires(outcome):
-    run = sarif_of(outcome)
-    driver = run["tool"]["driver"]
-    assert driver["name"] == "fastio validate" and driver["version"]
-    levels = {rule["id"]: rule["defaultConfiguration"]["level"] for rule in driver["rules"]}
-    assert len(levels) == len(driver["rules"]) and set(levels.values()) == {"error", "warning", "note"}
-    assert all(rule["shortDescription"]["text"].endswith(".") for rule in driver["rules"])
-    (invocation,) = run["invocations"]
-    assert invocation["executionSuccessful"] is True and invocation["exitCode"] == 1
-    assert invocation["startTimeUtc"] == "2026-11-23T19:17:15Z"
-    assert invocation["commandLine"] == "fastio validate eventlet --candidate 'my change.diff'"
-    assert run["automationDetails"]["id"] == "fastio-validate/eventlet/"
-    for each in run["results"]:
-        assert driver["rules"][each["ruleIndex"]]["id"] == each["ruleId"]
-        assert each["level"] == levels[each["ruleId"]]
-        assert each["message"]["text"]
-        # GitHub refuses results without a place, and places outside of the repository.
-        (location,) = each["locations"]
-        artifact = location["physicalLocation"]["artifactLocation"]
-        assert artifact["uriBaseId"] in run["originalUriBaseIds"]
-        assert re.fullmatch(r"[A-Za-z0-9_%./-]+", artifact["uri"]) and not artifact["uri"].startswith("/")
-        assert location["physicalLocation"]["region"]["startLine"] >= 1
-    assert unquote(run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]) == CHANGED
-    # What shares a line is not the same.
-    fingerprints = [each["partialFingerprints"]["primaryLocationLineHash"] for each in run["results"]]
-    assert len(set(fingerprints)) == len(fingerprints)
-
-
-def test_sarif_has_every_finding_and_what_the_test_says(outcome):
-    results = sarif_of(outcome)["results"]
-    assert len(results) == len(findings.of(outcome))
-    texts = [each["message"]["text"] for each in results if each["level"] == "error"]
-    for text, failure in zip(texts, outcome.failures(), strict=True):
-        assert text.startswith(failure)
-    assert "AssertionError" in texts[0]
-    # The same again is the same alert.
-    assert sarif_of(outcome)["results"] == results
-
-
-def test_nothing_that_fails(outcome):
-    outcome.pythons[0].suites.clear()
-    outcome.pythons[0].rows.clear()
-    run = sarif_of(outcome)
-    assert run["results"] == [] and run["invocations"][0]["exitCode"] == 0
-    assert junit_of(outcome).attrib["tests"] == "0"
-    assert list(annotations.github(findings.of(outcome))) == []
-
-
-_COMMAND = re.compile(r"::(error|warning|notice)(?: ([^:]*))?::(.*)")
-
-
-def test_annotations(outcome):
-    found = findings.of(outcome)
-    lines = list(annotations.github(found))
-    assert len(lines) == len(found)
-    read = [_COMMAND.fullmatch(line) for line in lines]
-    assert all(read), "a line is no workflow command, or is more than one line"
-    words = [each[1] for each in read if each]
-    assert words == sorted(words, key=["error", "warning", "notice"].index)
-    place = dict(pair.split("=") for pair in re.findall(r"[^,]+", read[0][2] if read[0] else ""))
-    assert place == {
-        "file": CHANGED, "line": "34",
-        "title": findings.NEWLY_FAILS.text.rstrip(".").replace(",", "%2C"),
-    }  # fmt: skip
-    (fault,) = [line for line in lines if "cannot be run to" in line]
-    assert fault.endswith("cannot be run to its end: exit 1%0Ano")
-
-
-def test_annotations_that_github_would_not_show(outcome):
-    found = findings.of(outcome)[:1] * (annotations.MOST + 5)
-    lines = list(annotations.github(found))
-    assert len(lines) == annotations.MOST
-    assert lines[-1] == "::error::and 6 more, in the report"
-    assert len(list(annotations.github(found[: annotations.MOST]))) == annotations.MOST
-    assert "more" not in list(annotations.github(found[: annotations.MOST]))[-1]
