@@ -11,7 +11,8 @@ code that the function has.
 import ast
 import hashlib
 import linecache
-from collections.abc import Collection, Iterator
+import operator
+from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
@@ -22,6 +23,11 @@ from fastio.patching.fingerprint import defaults as current_defaults
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 #: Fields of nodes that do not change what a function does, or that only some versions of Python have.
 _IGNORED = frozenset({"annotation", "returns", "type_comment", "type_params", "kind", "ctx"})
+#: Arithmetic that the defaults of arguments are written with.
+_ARITHMETIC: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.USub: operator.neg, ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv, ast.Div: operator.truediv, ast.LShift: operator.lshift, ast.Pow: operator.pow,
+}  # fmt: skip
 
 
 class Source(NamedTuple):
@@ -103,12 +109,33 @@ def _defaults(arguments: ast.arguments) -> Defaults:
 
 
 def _default(expression: ast.expr) -> str:
-    """What :func:`fastio.patching.fingerprint.spell` makes of the value, if the source alone tells it."""
+    """What :func:`fastio.patching.fingerprint.spell` makes of the value, if literals and their arithmetic tell it."""
     try:
-        # Names have no meaning here, so that nothing but literals and their arithmetic can be evaluated.
-        return spell(eval(compile(ast.Expression(expression), "", "eval"), {"__builtins__": {}}))
-    except Exception:
+        return spell(_value(expression))
+    except (ValueError, TypeError, ArithmeticError, RecursionError):
         return NOT_PLAIN
+
+
+def _value(expression: ast.expr) -> Any:
+    """The value of an expression that is no more than that. Nothing of a source that is only read is evaluated.
+
+    :raises ValueError: for anything else, and for large numbers
+    """
+    if isinstance(expression, ast.Constant):
+        return expression.value
+    if isinstance(expression, ast.Tuple):
+        return tuple(map(_value, expression.elts))
+    if isinstance(expression, ast.UnaryOp):
+        calculate, numbers = _ARITHMETIC.get(type(expression.op)), [_value(expression.operand)]
+    elif isinstance(expression, ast.BinOp):
+        calculate, numbers = _ARITHMETIC.get(type(expression.op)), [_value(expression.left), _value(expression.right)]
+    else:
+        raise ValueError(ast.dump(expression))
+    if calculate is None or any(type(number) not in (int, float) or abs(number) > 1 << 64 for number in numbers):
+        raise ValueError(ast.dump(expression))
+    if isinstance(expression, ast.BinOp) and isinstance(expression.op, (ast.LShift, ast.Pow)) and numbers[1] > 64:
+        raise ValueError(ast.dump(expression))
+    return calculate(*numbers)
 
 
 def _function(node: Function) -> str:

@@ -70,6 +70,36 @@ def test_what_the_code_does_not_do_does_not_count(old: str, new: str) -> None:
     assert tree(SOURCE.replace(old, new, 1)) == tree(SOURCE)
 
 
+@pytest.mark.parametrize(
+    ("default", "value"),
+    [("2 - 1", "1"), ("-1", "-1"), ("64 * 1024", "65536"), ("1 << 20", "1048576"), ("(1, (2, 'x'))", "(1, (2, 'x'))"),
+     ("b'x'", "b'x'"), ("...", "Ellipsis"), ("1.5", "1.5"),
+     *((text, "<object>") for text in (
+        "[]", "name", "f()", "1 << 9999", "9 ** 9 ** 9", "'x' * 9", "1 / 0", "(*'ab',)", "0 if 1 else 2",
+     ))],
+)  # fmt: skip
+def test_defaults_that_are_read(default: str, value: str) -> None:
+    found = dict(syntax.functions(f"def f(a={default}): pass", "x.py", {"f"}))["f"]
+    assert list(found.defaults.positional) == [value]
+
+
+#: Reaches os.system() without a name that is looked up.
+MALICIOUS = (
+    "[each for each in ().__class__.__base__.__subclasses__() if each.__name__ == '_wrap_close'][0]"
+    ".__init__.__globals__['system']('touch {}')"
+)
+
+
+def test_a_default_is_not_evaluated(tmp_path: pathlib.Path) -> None:
+    call = MALICIOUS.format(tmp_path / "made")
+    eval(call, {})
+    assert (tmp_path / "made").exists()
+    (tmp_path / "made").unlink()
+    found = dict(syntax.functions(f"def f(a={call}, *, b={call}): pass", "x.py", {"f"}))["f"]
+    assert found.defaults == (("<object>",), {"b": "<object>"})
+    assert not (tmp_path / "made").exists()
+
+
 def test_a_function_that_was_made_of_its_file(module: Any) -> None:
     assert of(module().f) == tree(SOURCE) == of(module("\n\n" + SOURCE).f)
     assert of(module(SOURCE.replace("b=1", "b=2")).f) != tree(SOURCE)
