@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -17,14 +18,17 @@ if TYPE_CHECKING:
 
 #: Seconds between two looks at a child where the kernel cannot tell of its end.
 _LOOKS = 0.01
+#: Seconds after which a greenlet is resumed again that something else has resumed in its place.
+_AGAIN = 0.05
 
 
 class HubSelector:
     """A :class:`fastio.concurrency.waiting.Selector` that lets other greenlets run while it waits.
 
-    The listeners stay with the hub from one wait to the next, where ``trampoline()`` adds and
-    removes one each time (two ``epoll_ctl`` and their bookkeeping). The hub may call several of
-    them in one turn, so each only notes what it has to say and switches at most once.
+    The listeners stay with the hub from one wait to the next, where ``trampoline()`` adds and removes one each time
+    (two ``epoll_ctl`` and their bookkeeping). The hub may call several of them in one turn; each switches to the
+    greenlet only while that waits here. A signal handler that yields may consume such a switch. Readiness is reported
+    again in the next turn of the hub, and a time-out or an error is repeated until :meth:`wait` has returned.
     """
 
     def __init__(self) -> None:
@@ -34,8 +38,11 @@ class HubSelector:
             # It looks at nothing else then, and raises what this release raises.
             hubs.trampoline(-1, read=True)
         self._listeners: dict[int, Any] = {}
+        #: device and inode of each descriptor when its listener was added
+        self._files: dict[int, tuple[int, int] | None] = {}
         self._ready: set[int] = set()
         self._thrown: tuple[Any, ...] | None = None
+        self._timer: Any = None
         self._waiting = False
 
     def __enter__(self) -> HubSelector:
@@ -53,41 +60,67 @@ class HubSelector:
 
     def _watch(self, event: str, fd: int) -> None:
         self._listeners[fd] = self._hub.add(event, fd, self._on_ready, self._on_error, lambda: None)
+        self._files[fd] = _identify(fd)
 
     def forget(self, fd: int) -> None:
         self._ready.discard(fd)
+        self._files.pop(fd, None)
         self._hub.remove(self._listeners.pop(fd))
 
     def wait(self, timeout: float | None) -> list[int]:
-        timer = None
+        """Return the ready descriptors, or an empty list after ``timeout`` seconds.
+
+        :raises OSError: a descriptor was closed elsewhere; upstream, which registers it for each wait, raises the same
+        """
+        self._watch_again()
         if timeout is not None:
-            timer = self._hub.schedule_call_global(timeout, self._resume)
+            self._timer = self._hub.schedule_call_global(timeout, self._resume)
         self._ready.clear()
+        self._waiting = True
         try:
             if self._thrown is None:
-                self._waiting = True
                 self._hub.switch()
         finally:
             self._waiting = False
-            if timer is not None:
-                timer.cancel()
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
         if self._thrown is not None:
             thrown, self._thrown = self._thrown, None
             raise thrown[0] if len(thrown) == 1 else thrown[1]
         return [fd for fd in self._listeners if fd in self._ready]
 
+    def _watch_again(self) -> None:
+        """Register anew what was closed elsewhere, or whose number another file has by now: epoll has dropped it."""
+        for fd in [fd for fd, file in self._files.items() if _identify(fd) != file]:
+            event = self._listeners[fd].evtype
+            self.forget(fd)
+            self._watch(event, fd)
+
     def _on_ready(self, fd: int) -> None:
         self._ready.add(fd)
-        self._resume()
+        if self._waiting:
+            self._greenlet.switch()
 
     def _on_error(self, *exception: Any) -> None:
         self._thrown = exception
         self._resume()
 
     def _resume(self) -> None:
+        """Switch to the greenlet, and again later until it has left :meth:`wait`."""
         if self._waiting:
-            self._waiting = False
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self._hub.schedule_call_global(_AGAIN, self._resume)
             self._greenlet.switch()
+
+
+def _identify(fd: int) -> tuple[int, int] | None:
+    try:
+        status = os.fstat(fd)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 class _TimeIsOver(Exception):
