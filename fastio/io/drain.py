@@ -7,6 +7,10 @@ from posix import read as _read  # os.read may have been replaced by a green one
 from fastio import counters
 from fastio.io import pipes, scratch, syscalls
 
+#: Bytes that a reader asks for at the least, as the standard library does. The kernel discards what a read leaves of a
+#: packet (``O_DIRECT``, ``SOCK_SEQPACKET``).
+LEAST = 32768
+
 
 class Drain:
     """One output of a child.

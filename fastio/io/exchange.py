@@ -6,7 +6,7 @@ from typing import Protocol
 from fastio import counters
 from fastio.concurrency.pace import Pace
 from fastio.concurrency.waiting import Selector
-from fastio.io.drain import Drain
+from fastio.io.drain import LEAST, Drain
 from fastio.io.feed import Feed
 
 
@@ -91,7 +91,7 @@ def _move_some(stream: Drain | Feed, pace: Pace) -> bool:
     pace.renew()
     while pace.left > 0:
         try:
-            pace.moved(stream.move(pace.left))
+            pace.moved(stream.move(max(pace.left, LEAST)))
         except BlockingIOError:
             return False
         except BrokenPipeError:

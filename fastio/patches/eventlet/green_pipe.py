@@ -3,13 +3,15 @@
 Upstream's ``readall`` reads 8 KiB at a time into a list. Its ``readinto`` reads into a temporary object and copies it.
 A reader or writer whose peer keeps up never lets other greenlets run. With this patch, ``readall`` reads large chunks
 from a larger pipe into one growing result, and ``readinto`` reads in place. Each file yields after its share of
-``yield_bytes``. In the hub's own greenlet, which cannot yield, nothing does.
+``yield_bytes``. In the hub's own greenlet, which cannot yield, nothing does. On a regular file
+or a block device, which greenlets share by its position, the patch never yields and splits no write, as upstream.
 
 The methods are plain replacements of upstream's, with no function in between. So a ``read(1)`` costs little more than
 its call.
 """
 
 import os
+import stat
 from collections.abc import Callable
 from posix import read as _read  # the functions of os may have been replaced by green ones
 from posix import write as _write
@@ -21,7 +23,7 @@ from fastio.concurrency.pace import Pace
 from fastio.config import Settings
 from fastio.counters import Reason
 from fastio.io import pipes, syscalls
-from fastio.io.drain import Drain
+from fastio.io.drain import LEAST, Drain
 from fastio.patches.subprocess import _popen
 from fastio.patching.registry import Layer, Patch, Target
 
@@ -38,9 +40,15 @@ def _begin(file: Any) -> Pace:
     return pace
 
 
+def _is_stream(fd: int) -> bool:
+    """Whether the file is a pipe, socket or character device, and none that greenlets share by its position."""
+    mode = os.fstat(fd).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode)
+
+
 def _yield(file: Any, pace: Pace) -> None:
-    """Let others run: ``file`` has moved its share without waiting."""
-    if pace.yield_to_hub() and file._closed:
+    """Let others run: ``file`` has moved its share without waiting. A regular file never yields, as with upstream."""
+    if _is_stream(file._fileno) and pace.yield_to_hub() and file._closed:
         from eventlet.hubs import IOClosed
 
         # The number of the descriptor may belong to another file by now.
@@ -118,15 +126,17 @@ def make_readall(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     def readall(self: Any) -> bytes:
         if not hook.active:
             return wrapped(self)
+        if not _is_stream(self._fileno):
+            return wrapped(self)
         settings = config.effective()
-        drain = Drain(self._fileno, settings.chunk_size, _pipe_size(self, settings))
+        drain = Drain(self._fileno, max(settings.chunk_size, LEAST), _pipe_size(self, settings))
         # Not that of the file, of which single reads may have left little.
         with Pace(budget.FLOOR) as pace:
             while True:
                 if pace.left <= 0:
                     _yield(self, pace)
                 try:
-                    pace.left -= drain.move(pace.left)
+                    pace.left -= drain.move(max(pace.left, LEAST))
                 except BlockingIOError:
                     _wait_to_read(self, pace)
                 except OSError as e:
@@ -191,7 +201,7 @@ def make_write(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
             return wrapped(self, data)
         size = len(view)
         chunk = size
-        if size >= _MUCH:
+        if size >= _MUCH and _is_stream(self._fileno):
             chunk = config.effective().chunk_size
             _grow(self)
         offset = 0

@@ -15,7 +15,7 @@ from fastio.concurrency.pace import Pace
 from fastio.concurrency.waiting import Waiter
 from fastio.config import Settings
 from fastio.counters import Reason, Tally
-from fastio.io.drain import Drain
+from fastio.io.drain import LEAST, Drain
 from fastio.io.exchange import exchange
 from fastio.io.feed import Feed
 from fastio.patches.subprocess._dialects import Dialect, dialect_of
@@ -145,7 +145,7 @@ def communicate(
     pipe_size = 0 if has_pipes_of_chosen_size(popen) else settings.pipe_size
     for stream, chunks in ((popen.stdout, stdout), (popen.stderr, stderr)):
         if stream and chunks is not None and not stream.closed:
-            drain = Drain(stream.fileno(), settings.chunk_size, pipe_size)
+            drain = Drain(stream.fileno(), max(settings.chunk_size, LEAST), pipe_size)
             talk.files[drain.fd] = stream
             talk.outputs.append((drain, chunks))
     sends_rest = resumes or dialect.resumes_input
