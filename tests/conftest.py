@@ -2,17 +2,10 @@
 
 The suite is run twice: with ``TEST_EVENTLET=1`` everything is monkey patched before anything else is imported.
 ``TEST_DISABLED`` names the patches that are switched off in all tests, because they are not for the releases here.
-``TEST_DENIED`` is a system call and an error, such as ``pwritev2:EPERM``: the call fails so in all tests.
 """
 
 import os
 from collections.abc import Generator
-
-if os.environ.get("TEST_DENIED"):
-    from benchmarks.tools.denied import filters
-
-    # Before there is a thread: the filter holds for this one, and for those that it starts.
-    filters.deny(os.environ["TEST_DENIED"])
 
 if os.environ.get("TEST_EVENTLET", "0") == "1":
     import gc
@@ -69,8 +62,6 @@ NATIVELY_ONLY = (
     "trace/analysis/test_requests.py", "trace/test_anywhere.py",
 )  # fmt: skip
 collect_ignore = [*NATIVELY_ONLY] if MONKEY_PATCHED else []
-#: The system call that is forbidden in the whole run, empty if none is.
-DENIED = os.environ.get("TEST_DENIED", "").partition(":")[0]
 HAS_EVENTLET = importlib.util.find_spec("eventlet") is not None
 HAS_OSLO = importlib.util.find_spec("oslo_concurrency") is not None
 
@@ -95,20 +86,10 @@ SETTINGS_VARIANTS: dict[str, dict[str, Any]] = {
     "largest": {"chunk_size": "256MiB", "pipe_size": "1GiB", "yield_bytes": "256MiB"},
 }
 
-if DENIED:
-    # The settings decide how much is moved at a time, and not by which call.
-    SETTINGS_VARIANTS = {"defaults": {}}
-
 #: Decorator: run the test, which uses the ``patched`` fixture, with each of the variants.
 every_settings = pytest.mark.parametrize(
     "fastio_settings", list(SETTINGS_VARIANTS.values()), ids=list(SETTINGS_VARIANTS)
 )
-
-#: Decorator: the test is about waiting without looking at the child again and again.
-needs_pidfd = pytest.mark.needs_syscall("pidfd_open", "waitid")
-
-#: Decorator: the test is about how much a pipe holds.
-needs_pipe_sizes = pytest.mark.needs_syscall("F_SETPIPE_SZ", "F_GETPIPE_SZ")
 
 #: Decorator: ``fastio.patch()`` without names applies every patch in the test, those outside of the default as well.
 everything = pytest.mark.also(*registry.outside_the_default())
@@ -131,9 +112,6 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "no_fast_path(reason): the test uses `patched` but is meant not to reach the fast path"
     )
     config.addinivalue_line("markers", "also(*names): patches outside of the default that the environment asks for")
-    config.addinivalue_line(
-        "markers", "needs_syscall(*names): the test is about these calls, and left out if one is denied"
-    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -149,11 +127,6 @@ def _only_fresh(item: pytest.Item) -> bool:
         return False
     needed = set(item._fixtureinfo.argnames) - set(item.callspec.params if hasattr(item, "callspec") else ())
     return "run_python" in needed and needed <= {"run_python", "tmp_path"}
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    if DENIED and any(DENIED in marker.args for marker in item.iter_markers("needs_syscall")):
-        pytest.skip(f"{DENIED} is denied in this run")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -231,8 +204,7 @@ def patched(
 
 def require_fast_path(node: pytest.Item) -> None:
     """Fail unless the counters that ``node`` asks for by its markers have moved since they were reset."""
-    if DENIED or node.get_closest_marker("no_fast_path"):
-        # Where a call is denied upstream's may do the work.
+    if node.get_closest_marker("no_fast_path"):
         return
     marker = node.get_closest_marker("fast_path")
     counts = counters.snapshot()

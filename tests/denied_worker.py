@@ -1,7 +1,7 @@
 """Small programs with a system call forbidden: ``python -m tests.denied_worker WORLD PATCHED``.
 
 WORLD is ``native`` or ``green``, which is monkey patched; PATCHED is ``stock`` or ``patched``. Each line of stdin is
-what ``benchmarks.tools.denied.filters`` takes, or ``nothing``; it prints what was seen. A filter cannot be taken back,
+what ``tests.filters`` takes, or ``nothing``; it prints what was seen. A filter cannot be taken back,
 so each has a process of its own, which is forked: it has what this one has imported, and a hub of its own.
 """
 
@@ -16,8 +16,7 @@ import traceback
 import types
 import warnings
 
-from benchmarks.tools.denied import filters
-from tests import programs
+from tests import filters, programs
 
 warnings.simplefilter("ignore")
 

@@ -70,11 +70,6 @@ def supported() -> bool:
     return sys.platform == "linux" and os.uname().machine in _ARCHITECTURES and sys.maxsize > 2**32
 
 
-def name_of(denial: str) -> str:
-    """The call that ``denial`` is about; empty where nothing is forbidden."""
-    return denial.partition(":")[0]
-
-
 def deny(denial: str) -> None:
     """Forbid what ``denial`` says, a call and an error such as ``pwritev2:EPERM``.
 

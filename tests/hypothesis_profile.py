@@ -8,8 +8,6 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
-from benchmarks.tools.limits import LIMIT, VARIABLE
-
 #: Starting processes is slow by Hypothesis' standards, and how slow is the machine's business.
 _COMMON: dict[str, Any] = {
     "deadline": None,
@@ -23,4 +21,4 @@ _PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
 settings.load_profile(_PROFILE)
 if _PROFILE == "thorough":
     # Twenty times as many examples take twenty times as long.
-    os.environ.setdefault(VARIABLE, str(LIMIT * 20))
+    os.environ.setdefault("TEST_LIMIT", str(20 * 120))

@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 import fastio
-from benchmarks.tools.denied import __main__ as command
-from benchmarks.tools.denied import filters
+from tests import filters
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
 
 pytestmark = [
@@ -72,7 +71,7 @@ def test_it_comes_out_as_with_upstream(ask: Ask, world: str, denial: str) -> Non
 def test_a_call_is_forbidden_to_children_too(ask: Ask) -> None:
     code = """
 import subprocess, sys
-from benchmarks.tools.denied import filters
+from tests import filters
 filters.deny(sys.argv[1])
 subprocess.run([sys.executable, "-c", "import os; os.memfd_create('it')"], check=True)
 """
@@ -86,22 +85,3 @@ subprocess.run([sys.executable, "-c", "import os; os.memfd_create('it')"], check
 def test_what_can_not_be_forbidden(denial: str) -> None:
     with pytest.raises(ValueError, match="is no CALL:ERROR"):
         filters.deny(denial)
-
-
-@needs_eventlet
-def test_the_tests_of_a_call_are_left_out_where_it_is_denied(capfd: pytest.CaptureFixture[str]) -> None:
-    tests = "tests/patches/test_green_wait.py::test_in_the_hub_itself_only_what_needs_no_wait_works"
-    assert command.main(["waitid:EPERM", "--tests", tests, "tests/io/test_syscalls.py"]) == 0
-    said = capfd.readouterr().out.splitlines()
-    assert sorted(line.split()[:2] for line in said[:-1]) == [["waitid:EPERM", "eventlet"], ["waitid:EPERM", "native"]]
-    assert all(" passed, 1 skipped" in line for line in said[:-1])
-    assert said[-1] == "2 of 2 runs pass"
-
-
-def test_a_run_that_fails(capfd: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
-    file = tmp_path / "test_natively.py"
-    file.write_text("import os\n\ndef test_natively():\n    assert os.environ['TEST_EVENTLET'] == '0'\n")
-    assert command.main(["readv:ENOSYS", "--jobs", "1", "--tests", str(file)]) == 1
-    said = capfd.readouterr().out
-    assert "AssertionError" in said
-    assert said.splitlines()[-1] == "1 of 2 runs pass"

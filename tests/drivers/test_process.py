@@ -233,7 +233,6 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     counting.kill()
 
 
-@pytest.mark.needs_syscall("FIONREAD")
 def test_who_reads_without_waiting_yields(turns: list[int]) -> None:
     with Child(["head", "-c", str(MIB), "/dev/zero"]) as child:
         pipes.grow(child._fd, MIB)

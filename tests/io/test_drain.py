@@ -15,7 +15,6 @@ from fastio.io import drain as drain_module
 from fastio.io import pipes
 from fastio.io.drain import Drain
 from tests.child import MIB, data
-from tests.conftest import needs_pipe_sizes
 
 Pipe = Callable[..., tuple[int, int]]
 
@@ -66,7 +65,6 @@ def test_what_was_taken_does_not_change(pipe: Pipe) -> None:
     assert taken == data(1, 50_000) and drain.take() == data(2, 50_000)
 
 
-@needs_pipe_sizes
 def test_a_short_answer_leaves_the_pipe_as_it_is(pipe: Pipe) -> None:
     reader, writer = pipe()
     drain = Drain(reader, MIB, MIB)
@@ -76,7 +74,6 @@ def test_a_short_answer_leaves_the_pipe_as_it_is(pipe: Pipe) -> None:
     assert pipes.capacity(reader) == pipes.DEFAULT_CAPACITY
 
 
-@needs_pipe_sizes
 def test_a_long_one_gets_a_larger_pipe(pipe: Pipe) -> None:
     reader, writer = pipe()
     drain = Drain(reader, MIB, 256 * 1024)

@@ -14,7 +14,7 @@ from fastio.io.drain import LEAST, Drain
 from fastio.io.exchange import exchange
 from fastio.io.feed import Feed
 from tests.child import BIG, MIB, data
-from tests.conftest import MONKEY_PATCHED, needs_pipe_sizes
+from tests.conftest import MONKEY_PATCHED
 
 Pipe = Callable[..., tuple[int, int]]
 
@@ -123,7 +123,6 @@ def test_three_streams_at_once(pipe: Pipe, blocking: bool, chunk_size: int, shar
     assert counters.waits > 0
 
 
-@needs_pipe_sizes
 @pytest.mark.parametrize("direction", ["out", "in"])
 def test_no_turn_moves_more_than_its_share(pipe: Pipe, direction: str) -> None:
     reader, writer = pipe()

@@ -11,7 +11,6 @@ from fastio import counters
 from fastio.io import pipes
 from fastio.io.feed import Feed
 from tests.child import BIG, MIB, data
-from tests.conftest import needs_pipe_sizes
 from tests.descriptors import descriptors
 from tests.io.conftest import refuse_nowait, refuse_proc
 
@@ -76,7 +75,6 @@ def test_no_more_than_the_limit(pipe: Pipe, method: str, limit: int) -> None:
     assert read_all(reader) == data(1, 20_000)[: feed.offset]
 
 
-@needs_pipe_sizes
 def test_a_full_pipe_does_not_block(pipe: Pipe, method: str) -> None:
     if method == "PIPE_BUF":
         pytest.skip("the only one that may block, and says so")
@@ -166,7 +164,6 @@ def test_other_errors_are_raised(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) ->
     assert caught.value.errno == errno.EIO
 
 
-@needs_pipe_sizes
 def test_little_input_leaves_the_pipe_as_it_is(pipe: Pipe, method: str) -> None:
     reader, _, _ = make(pipe, method, data(1, pipes.DEFAULT_CAPACITY))
     assert pipes.capacity(reader) == pipes.DEFAULT_CAPACITY

@@ -30,7 +30,6 @@ def test_large_chunks_of_large_messages_have_one() -> None:
     assert lowwater.mark(64 * KIB, 64 * MIB) == 0
 
 
-@pytest.mark.needs_syscall("FIONREAD", "SO_RCVLOWAT")
 def test_the_reader_is_woken_once_the_mark_is_reached(ends: tuple[socket.socket, socket.socket]) -> None:
     near, far = ends
 
@@ -79,7 +78,6 @@ def test_near_the_end_there_is_no_mark(ends: tuple[socket.socket, socket.socket]
     assert lowwater.read(near, lambda size: b"%d" % level(near), MIB, MIB + lowwater.MOST) == b"1"
 
 
-@pytest.mark.needs_syscall("SO_RCVLOWAT")
 def test_the_mark_is_taken_back_after_an_error(ends: tuple[socket.socket, socket.socket]) -> None:
     near, _ = ends
 
@@ -92,7 +90,6 @@ def test_the_mark_is_taken_back_after_an_error(ends: tuple[socket.socket, socket
     assert level(near) == 1
 
 
-@pytest.mark.needs_syscall("SO_RCVLOWAT")
 def test_somebody_elses_mark_comes_back(ends: tuple[socket.socket, socket.socket]) -> None:
     near, _ = ends
     near.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 7)

@@ -14,9 +14,6 @@ import pytest
 from fastio.concurrency.budget import Budget
 from fastio.io import pipes
 from tests.child import MIB
-from tests.conftest import needs_pipe_sizes
-
-pytestmark = needs_pipe_sizes
 
 Pipe = Callable[..., tuple[int, int]]
 

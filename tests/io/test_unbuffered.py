@@ -100,7 +100,6 @@ class Timed(socket.SocketIO):
         return super().readinto(view)
 
 
-@pytest.mark.needs_syscall("FIONREAD", "SO_RCVLOWAT")
 @pytest.mark.parametrize("timeout", [None, 600.0, 0.02])
 def test_time_outs(ends: tuple[socket.socket, socket.socket], timeout: float | None) -> None:
     near, far = ends
@@ -303,7 +302,6 @@ def arrive(far: socket.socket, near: socket.socket, size: int) -> None:
     arrived(near, size)
 
 
-@pytest.mark.needs_syscall("FIONREAD")
 def test_records_that_have_arrived(ends: tuple[socket.socket, socket.socket]) -> None:
     near, far = ends
     with near.makefile("rb") as below:
@@ -317,7 +315,6 @@ def test_records_that_have_arrived(ends: tuple[socket.socket, socket.socket]) ->
         assert file.readinto(view) == 0
 
 
-@pytest.mark.needs_syscall("FIONREAD")
 @pytest.mark.parametrize("error", [ssl.SSLError("bad record"), ConnectionResetError(), ssl.SSLEOFError()])
 def test_an_error_comes_after_what_came_before_it(ends: tuple[socket.socket, socket.socket], error: Exception) -> None:
     near, far = ends

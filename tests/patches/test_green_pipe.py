@@ -21,7 +21,7 @@ from fastio import counters
 from fastio.concurrency import budget
 from fastio.io import pipes
 from tests.child import BIG, MIB, command, data, dump, out
-from tests.conftest import MONKEY_PATCHED, SETTINGS_VARIANTS, needs_pipe_sizes
+from tests.conftest import MONKEY_PATCHED, SETTINGS_VARIANTS
 from tests.descriptors import recycled, unread
 from tests.outcome import as_upstream, outcome
 from tests.stores.images import Ticker
@@ -552,7 +552,6 @@ def test_a_subclass_with_a_read_of_its_own(patched: Any) -> None:
     os.close(writer)
 
 
-@needs_pipe_sizes
 @pytest.mark.skipif(MONKEY_PATCHED, reason="after monkey_patch() upstream asks the hub before it moves anything")
 @pytest.mark.parametrize("how", ["write", "read", "readinto", "readall", "lines"])
 def test_in_the_hub_itself_nothing_yields(hub: Any, pipe: Any, how: str) -> None:
@@ -643,7 +642,6 @@ def test_the_budget_is_empty_afterwards(patched: Any, hub: Any, green: Any) -> N
     assert budget.shared.active() == 0
 
 
-@needs_pipe_sizes
 def test_large_pipes_only_for_those_who_carry_much(patched: Any, pipe: Any) -> None:
     reader, writer = pipe(bufsize=0)
     for _ in range(100):
@@ -656,7 +654,6 @@ def test_large_pipes_only_for_those_who_carry_much(patched: Any, pipe: Any) -> N
     assert pipes.capacity(reader.fileno()) == MIB
 
 
-@needs_pipe_sizes
 def test_few_reads_per_mib(patched: Any, hub: Any, tmp_path: pathlib.Path, green: Any) -> None:
     path = tmp_path / "data"
     path.write_bytes(os.urandom(MIB) * 32)

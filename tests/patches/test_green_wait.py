@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from tests.child import Gate, command
-from tests.conftest import needs_pidfd
 from tests.descriptors import descriptors, forgotten
 from tests.outcome import until
 from tests.patches.conftest import timers
@@ -42,7 +41,6 @@ def test_many_children_end_in_their_own_order(patched: Any, hub: Any, green: Any
         gate.close()
 
 
-@needs_pidfd
 def test_the_check_interval_is_accepted(patched: Any, hub: Any, green: Any, gate: Gate) -> None:
     assert green.Popen(command("exit:3")).wait(None, 0.001) == 3
     assert green.Popen(command("exit:3")).wait(timeout=NEVER, check_interval=5) == 3
@@ -78,7 +76,6 @@ class Stop(Exception):
     pass
 
 
-@needs_pidfd
 @pytest.mark.parametrize("timeout", [None, NEVER])
 def test_an_exception_thrown_into_a_waiting_greenlet(
     patched: Any, hub: Any, green: Any, gate: Gate, timeout: Any
@@ -107,7 +104,6 @@ def test_no_timer_is_left(patched: Any, hub: Any, green: Any) -> None:
     assert timers(hub) <= before
 
 
-@needs_pidfd
 def test_its_descriptor_has_a_number_that_the_hub_knows(patched: Any, hub: Any, green: Any, gate: Gate) -> None:
     """A file was closed while a greenlet waited for it, and nobody has told the hub."""
     popen = green.Popen(command(gate.wait, "exit:3"), pass_fds=gate.fds)
@@ -125,7 +121,6 @@ def test_its_descriptor_has_a_number_that_the_hub_knows(patched: Any, hub: Any, 
         assert waiter.wait() == 3
 
 
-@pytest.mark.needs_syscall("waitid")
 def test_in_the_hub_itself_only_what_needs_no_wait_works(patched: Any, hub: Any, green: Any, gate: Gate) -> None:
     gone = green.Popen(command("exit:3"))
     os.waitid(os.P_PID, gone.pid, os.WEXITED | os.WNOWAIT)

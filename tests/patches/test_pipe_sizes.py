@@ -13,9 +13,9 @@ import pytest
 from fastio import counters
 from fastio.io import pipes
 from tests.child import MIB, PIPES, Gate, command, data, dump
-from tests.conftest import MONKEY_PATCHED, needs_pipe_sizes
+from tests.conftest import MONKEY_PATCHED
 
-pytestmark = [pytest.mark.fast_path("bytes_in"), needs_pipe_sizes]
+pytestmark = pytest.mark.fast_path("bytes_in")
 
 
 def kept(popen: Any, *names: str) -> list[int]:

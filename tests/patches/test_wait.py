@@ -17,7 +17,7 @@ import pytest
 
 from fastio.concurrency import child_exit
 from tests.child import Gate, command, data, err, out
-from tests.conftest import MONKEY_PATCHED, needs_pidfd
+from tests.conftest import MONKEY_PATCHED
 from tests.descriptors import descriptors
 from tests.outcome import as_upstream, describe
 from tests.targets import not_needed
@@ -59,14 +59,12 @@ def counting(sp: ModuleType, opens: Gate | None = None, at: int = 0) -> type:
     return Popen
 
 
-@needs_pidfd
 def test_a_waiting_parent_looks_twice_at_most(patched: Any, sp: ModuleType) -> None:
     popen = counting(sp)(command("sleep:0.5", "exit:3"))
     assert popen.wait(timeout=NEVER) == 3
     assert popen.looks <= 2
 
 
-@needs_pidfd
 def test_a_timeout_looks_twice_at_most(patched: Any, sp: ModuleType, gate: Gate) -> None:
     popen = counting(sp)(command(gate.wait, "exit:3"), pass_fds=gate.fds)
     with pytest.raises(sp.TimeoutExpired) as caught:
@@ -88,7 +86,6 @@ def test_the_counting_popen_counts(sp: ModuleType, is_green: bool, gate: Gate) -
     assert popen.looks > 5
 
 
-@pytest.mark.needs_syscall("waitid")
 @pytest.mark.parametrize("timeout", [None, NEVER, 0.001, 1e10, float("inf"), threading.TIMEOUT_MAX, 2_000_000])
 @pytest.mark.parametrize("end, returncode", [("exit:0", 0), ("exit:255", 255), ("kill:9", -9), ("kill:15", -15)])
 def test_every_end(patched: Any, sp: ModuleType, end: str, returncode: int, timeout: float | None) -> None:
@@ -126,7 +123,6 @@ def test_nonsense_is_as_upstream(sp: ModuleType, timeout: Any) -> None:
     as_upstream(go)
 
 
-@needs_pidfd
 def test_a_child_that_closes_its_outputs_first(patched: Any, sp: ModuleType, gate: Gate) -> None:
     popen = counting(sp)(
         command(out(1, 100), "close:1", "close:2", "sleep:0.5", "exit:4"), pass_fds=gate.fds, stdout=-1, stderr=-1
