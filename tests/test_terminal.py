@@ -176,7 +176,7 @@ def test_what_may_be_meant(arguments: list[str], env: dict[str, str], said: str)
 
 def test_the_benchmarks_programs_say_what_may_be_meant() -> None:
     """Each of them has the parser that does; this is one of them. Python 2.7 has no fastio."""
-    command = [sys.executable, "-m", "benchmarks.tools.newest", "--acept"]
+    command = [sys.executable, "-m", "benchmarks.tools.fingerprints", "--acept"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, cwd=ROOT)
     assert (done.returncode, done.stdout) == (2, "")
     assert "did you mean '--accept'?" in done.stderr

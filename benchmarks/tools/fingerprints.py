@@ -1,43 +1,57 @@
-"""Writes ``fastio/patching/fingerprints.json``: the code of upstream's releases that fastio knows.
+"""Compares code of upstream's releases with what fastio knows, and adds what somebody has read to the table.
 
-    python -m benchmarks.tools.fingerprints --python python3.10 python3.11 --eventlet 0.40.4 0.41.3 --oslo 7.6.1 \\
-        --glance-store 5.6.0 5.7.0
+    python -m benchmarks.tools.fingerprints                             # this standard library, and what is installed
+    python -m benchmarks.tools.fingerprints eventlet==0.41.4 glance     # releases from PyPI, without one the newest
 
-The functions are those that the patches declare. Each interpreter hashes its own standard library, the given releases
-of the libraries that are patched (downloaded with pip; an option for each folder of ``fastio.patches``) and further
-versions of the standard library of its minor version given by ``--stdlib VERSION=DIRECTORY``: the bytecode that it
-makes of them, and their sources, which are the same whichever interpreter reads them. A new release is added
-only after somebody has read what changed in it; the file is merged, never started anew, unless ``--fresh`` is given.
+Each prints a table of the functions whose code nobody has read, and how each differs from the known release before.
+The exit status is 1 if there are any, if functions are gone, or if a patch is not made for a release as new as this.
+
+``--accept`` adds to ``fastio/patching/fingerprints.json`` what nobody has to read: releases without new code, other
+bytecode of known source, and functions that keep to the contracts of all patches that rely on them. It refuses the
+others and says why. A function that is given by its name is added as well: somebody has read it. Each Python adds the
+bytecode that it makes; ``--stdlib VERSION=DIRECTORY`` reads another standard library of its minor version. Foreign code
+is compiled, and never run. :mod:`benchmarks.tools.debian` runs this inside of Debian's suites.
 """
 
-import argparse
+import difflib
+import importlib.metadata
 import json
 import os
 import pathlib
 import platform
+import re
 import subprocess
 import sys
 import sysconfig
 import tempfile
 import textwrap
 import tokenize
+import urllib.request
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
 from packaging.requirements import Requirement as PEP508
+from packaging.version import Version
 
-from benchmarks.tools import known
+from fastio import terminal
 from fastio.arguments import Parser
-from fastio.patching import registry, syntax
+from fastio.patching import catalogue, contracts, registry, syntax
 from fastio.patching.catalogue import CPYTHON, PYTHON, SOURCE
 from fastio.patching.fingerprint import Defaults, digest
 from fastio.patching.registry import Requirement
+from fastio.tables import Table
 
 TABLE = pathlib.Path(__file__).resolve().parents[2] / "fastio" / "patching" / "fingerprints.json"
-#: ``{key: {minor version of Python, or SOURCE: {fingerprint: releases}}}``
-Table = dict[str, dict[str, dict[str, str]]]
+#: A module of a release of CPython.
+UPSTREAM = "https://raw.githubusercontent.com/python/cpython/v{}/Lib/{}"
+#: Lines of a difference that are shown.
+LONGEST = 40
+
+
+# What patches declare
 
 
 class Wanted(NamedTuple):
@@ -105,6 +119,20 @@ def without_defaults() -> frozenset[str]:
     return frozenset(target.keys[0] for target in targets if target.without_defaults)
 
 
+def refusals(distribution: str, version: str) -> list[str]:
+    """The requirements on ``distribution`` that ``version`` is too new for, with the patches that have them."""
+    patches: dict[str, list[str]] = {}
+    for patch in registry.all_patches():
+        for requirement in {each for target in patch.targets for each in patch.requirements(target)}:
+            outside = requirement.distribution == distribution and not requirement.accepts(version)
+            if outside and reaches(requirement, version):
+                patches.setdefault(str(requirement), []).append(patch.name)
+    return [f"{requirement} ({', '.join(names)})" for requirement, names in patches.items()]
+
+
+# Functions and their fingerprints
+
+
 class Function(NamedTuple):
     """A function of a release."""
 
@@ -123,11 +151,10 @@ def functions(root: pathlib.Path, wanted: Mapping[str, Sequence[str]], optimize:
     """
     for module, names in wanted.items():
         place = root.joinpath(*module.split("."))
-        path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
-        if not path.exists():
-            # What is a package now was one module in earlier releases.
-            path = place.parent.with_suffix(".py")
-        if not path.exists():
+        # What is a package now was one module in earlier releases.
+        paths = (place / "__init__.py", place.with_suffix(".py"), place.parent.with_suffix(".py"))
+        path = next((path for path in paths if path.exists()), None)
+        if path is None:
             continue
         with tokenize.open(path) as file:
             text = file.read()
@@ -151,99 +178,332 @@ def hashes(root: pathlib.Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[
             yield key, SOURCE, syntax.fingerprint(source.tree, defaults)
 
 
-def download(distribution: str, version: str, into: pathlib.Path) -> pathlib.Path | None:
-    """An unpacked wheel, or None where pip has none; kept in ``FINGERPRINT_CACHE``, if that names a directory."""
-    if cache := os.environ.get("FINGERPRINT_CACHE"):
-        into = pathlib.Path(cache, f"{distribution}-{version}")
-        if (into / "unpacked").exists():
-            return into / "unpacked"
-        into.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:", "-d", str(into)]
-    if subprocess.run([*command, f"{distribution}=={version}"]).returncode:
-        return None
-    (wheel,) = into.glob("*.whl")
-    zipfile.ZipFile(wheel).extractall(into / "unpacked")
-    return into / "unpacked"
+def why_to_read(function: Function) -> str:
+    """Why somebody has to read a function that is not known; empty if it keeps to the contracts of all patches."""
+    source = function.source._replace(defaults=function.defaults)
+    reasons: dict[str, list[str]] = {}
+    for patch in registry.all_patches():
+        for target in patch.targets:
+            if function.key not in target.keys_for(None):
+                continue
+            stub = contracts.stubs(target.contract).get(registry.last_name(function.key))
+            reason = contracts.violation_of_source(stub, source) if stub else "its code has to be known"
+            if reason and patch.name not in reasons.setdefault(reason, []):
+                reasons[reason].append(patch.name)
+    return "; ".join(f"{reason} ({', '.join(names)})" for reason, names in reasons.items())
 
 
-def collect(arguments: argparse.Namespace) -> dict[str, list[tuple[str, str, str]]]:
-    """``{key: [(PYTHON or SOURCE, fingerprint, release)]}``, as the running interpreter has them."""
-    found: dict[str, list[tuple[str, str, str]]] = {}
+# A release beside the table
 
-    def add(root: pathlib.Path, wanted: Mapping[str, Sequence[str]], release: str) -> None:
-        for key, kind, value in hashes(root, wanted):
-            found.setdefault(key, []).append((kind, value, release))
-        for function in functions(root, wanted):
-            known.add(function.key, function.text, release)
 
-    def add_stdlib(root: pathlib.Path, version: str) -> None:
-        add(root, wanted_of(CPYTHON, version), f"{CPYTHON} {version}")
+@dataclass(frozen=True)
+class New:
+    """A function whose code nobody has read."""
 
-    add_stdlib(pathlib.Path(sysconfig.get_path("stdlib")), platform.python_version())
-    for spec in arguments.stdlib:
-        version, _, directory = spec.partition("=")
-        if version.rpartition(".")[0] == PYTHON:
-            add_stdlib(pathlib.Path(directory), version)
-    for folder, distribution in distributions().items():
-        for version in getattr(arguments, folder):
-            with tempfile.TemporaryDirectory() as directory:
-                root = download(distribution, version, pathlib.Path(directory))
-                if root is not None:
-                    add(root, wanted_of(distribution, version), f"{distribution} {version}")
-    return found
+    key: str
+    release: str
+    #: the known release that it is compared with, and a unified diff
+    before: str
+    difference: Sequence[str]
+    #: why it has to be read; empty if it keeps to all contracts
+    reason: str
+
+    @property
+    def changed(self) -> int:
+        """How many lines were taken away or are new."""
+        return sum(line[0] in "+-" for line in self.difference[2:])
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What became of a release in comparison with those that are known."""
+
+    release: str
+    #: whether the table names this very release
+    listed: bool = False
+    #: functions whose code is known
+    known: Sequence[str] = ()
+    new: Sequence[New] = ()
+    #: functions that the release known before this one has and this one has not
+    gone: Sequence[str] = ()
+    #: requirements of patches that the version does not meet
+    refused: Sequence[str] = ()
+    #: ``{key: (PYTHON or SOURCE, fingerprint)}``
+    prints: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
+
+    @property
+    def packaged(self) -> bool:
+        """Whether it is a revision of a distribution, which is no news without code of its own."""
+        return "+" in self.release
+
+    @property
+    def unknown(self) -> bool:
+        """Whether there is something to read or to decide."""
+        return bool(self.new or self.gone or self.refused)
+
+    def __str__(self) -> str:
+        lines = [f"{self.release}: functions that are known: {len(self.known)}, new: {len(self.new)}"]
+        lines += [f"  gone: {key}" for key in self.gone]
+        lines += [f"  not for this version: {text}" for text in self.refused]
+        if not self.listed and not self.unknown and not self.packaged and self.known:
+            lines.append("  nothing is new, but the table does not have this release")
+        return "\n".join(lines)
+
+
+def examine(
+    distribution: str, version: str, root: pathlib.Path, wanted: Mapping[str, Sequence[str]] | None = None
+) -> Finding:
+    """Compare the functions of the modules below ``root`` with the table.
+
+    :param wanted: by module; what patches declare by default
+    :raises SyntaxError: if a module is not for the running Python
+    """
+    if wanted is None:
+        # A release candidate has the functions of its release.
+        wanted = wanted_of(distribution, version if distribution == CPYTHON else Version(version).base_version)
+    release = f"{distribution} {version}"
+    prints: dict[str, list[tuple[str, str]]] = {}
+    for key, kind, value in hashes(root, wanted):
+        # Of another Python's standard library the bytecode is nothing that anyone has.
+        if kind == SOURCE or distribution != CPYTHON or version.startswith(f"{PYTHON}."):
+            prints.setdefault(key, []).append((kind, value))
+    sources = {key: catalogue.table().get(key, {}).get(SOURCE, {}) for key in _keys(wanted)}
+    unknown: dict[str, list[Function]] = {}
+    for function in functions(root, wanted):
+        if syntax.fingerprint(function.source.tree, function.defaults) not in sources[function.key]:
+            unknown.setdefault(function.key, []).append(function)
+    before = _before(distribution, version, sources)
+    return Finding(
+        release,
+        listed=any(release in releases(text) for hashes in sources.values() for text in hashes.values()),
+        known=[key for key in prints if key not in unknown],
+        new=[_new(release, found, before.get(key, "")) for key, found in unknown.items()],
+        gone=[key for key, known in before.items() if known == max(before.values(), key=_number) and key not in prints],
+        refused=[] if distribution == CPYTHON else refusals(distribution, version),
+        prints=prints,
+    )
+
+
+def _keys(wanted: Mapping[str, Sequence[str]]) -> list[str]:
+    return [f"{module}:{name}" for module, names in wanted.items() for name in names]
 
 
 def releases(text: str) -> list[str]:
+    """Those that a fingerprint in the table stands for."""
     return [release for release in text.split(", ") if release]
 
 
-def option(name: str) -> str:
-    return "--" + name.replace("_", "-")
+def _number(release: str) -> Version:
+    return Version(release.rpartition(" ")[2])
 
 
-def main() -> None:
-    parser = Parser(description=__doc__.splitlines()[0])
-    parser.add_argument("--python", nargs="*", default=[], help="interpreters to run; by default only this one")
-    parser.add_argument("--stdlib", nargs="*", default=[], metavar="VERSION=DIRECTORY")
-    for folder in distributions():
-        parser.add_argument(option(folder), nargs="*", default=[], metavar="VERSION")
-    parser.add_argument("--fresh", action="store_true", help="forget what the table holds")
-    arguments = parser.parse_args()
-    if arguments.fresh:
-        TABLE.write_text("{}\n")
-    if arguments.python:
-        rest = [word for name in ("stdlib", *distributions()) for word in (option(name), *getattr(arguments, name))]
-        for python in arguments.python:
-            subprocess.run([python, "-m", "benchmarks.tools.fingerprints", *rest], check=True)
-        return
-    merge(collect(arguments))
+def _before(distribution: str, version: str, sources: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """The last release up to ``version`` that each function is known in; nothing of those that came later."""
+    found = {}
+    for key, prints in sources.items():
+        known = {release for text in prints.values() for release in releases(text)}
+        of_this = [each for each in known if each.rpartition(" ")[0] == distribution]
+        if earlier := [each for each in of_this if _number(each) <= Version(version)]:
+            found[key] = max(earlier, key=_number)
+    return found
 
 
-def merge(found: Mapping[str, Sequence[tuple[str, str, str]]]) -> None:
-    """Write what :func:`collect` has found into the table, beside what is there, and the texts that go with it."""
+def _new(release: str, functions: Sequence[Function], before: str) -> New:
+    """The function that differs the most from known code, of several new ones with the same name."""
+    reasons = "; ".join(dict.fromkeys(filter(None, map(why_to_read, functions))))
+    old = [each.text for each in of_release(functions[0].key, before)] or [""]
+    found = []
+    for function in functions:
+        names = f"{function.key} ({before or 'nothing'})", f"{function.key} ({release})"
+        ways = [
+            difflib.unified_diff(text.splitlines(), function.text.splitlines(), *names, n=1, lineterm="")
+            for text in old
+        ]
+        found.append(
+            min((New(function.key, release, before, list(way), reasons) for way in ways), key=lambda new: new.changed)
+        )
+    return max(found, key=lambda new: new.changed)
+
+
+def of_release(key: str, release: str) -> list[Function]:
+    """The functions of this name as a release has them that may have to be fetched; empty where it cannot be had."""
+    distribution, _, version = release.rpartition(" ")
+    module, _, name = key.partition(":")
+    # A revision of a distribution is nothing that PyPI has.
+    root = fetched(distribution, version.partition("+")[0], module) if release else None
+    return list(functions(root, {module: [name]})) if root is not None else []
+
+
+@cache
+def _directory() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory()
+
+
+@cache
+def fetched(distribution: str, version: str, module: str = "") -> pathlib.Path | None:
+    """An unpacked wheel, or the module of CPython; None where it cannot be had.
+
+    Kept in ``FINGERPRINT_CACHE``, if that names a directory.
+    """
+    into = pathlib.Path(os.environ.get("FINGERPRINT_CACHE") or _directory().name, f"{distribution}-{version}")
+    root = into / "unpacked"
+    if distribution == CPYTHON:
+        path = pathlib.Path(*module.split(".")).with_suffix(".py")
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with urllib.request.urlopen(UPSTREAM.format(version, path.as_posix()), timeout=60) as answer:
+                (root / path).write_bytes(answer.read())
+        except OSError as error:
+            print(f"{distribution} {version}: {error}", file=sys.stderr)
+            return None
+    elif not root.exists():
+        asked = f"{distribution}=={version}" if version else distribution
+        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:", "-d"]
+        if subprocess.run([*command, str(into), asked]).returncode:
+            return None
+        (wheel,) = into.glob("*.whl")
+        zipfile.ZipFile(wheel).extractall(root)
+    return root
+
+
+# What is looked at
+
+
+def installed() -> Iterator[Finding]:
+    """What became of the standard library, and of all that is installed here."""
+    version = platform.python_version()
+    stdlib = pathlib.Path(sysconfig.get_path("stdlib"))
+    yield examine(CPYTHON, revision(stdlib, f"libpython{PYTHON}-minimal", version), stdlib)
+    for name in distributions().values():
+        try:
+            found = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            print(f"{name}: not installed")
+            continue
+        root = pathlib.Path(str(found.locate_file("")))
+        package = f"python3-{name.removeprefix('python-').replace('_', '-').lower()}"
+        yield examine(name, revision(root, package, found.version), root)
+
+
+def revision(root: pathlib.Path, package: str, version: str) -> str:
+    """Debian's version of what is in its own directories, else ``version``."""
+    if not root.is_relative_to("/usr/lib"):
+        return version
+    command = ["dpkg-query", "--show", "--showformat=${Version}", package]
+    try:
+        found = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+    except FileNotFoundError:
+        return version
+    return plain(found) if found else version
+
+
+def plain(version: str) -> str:
+    """Debian's version as PEP 440 has it, the revision as a local one: ``0.39.1+2.deb13u1`` of ``0.39.1-2+deb13u1``."""
+    upstream, rest = re.findall(r"^(?:\d+:)?([^-+]+)(.*)$", version)[0]
+    return f"{upstream.replace('~', '')}+{'.'.join(re.findall(r'[a-z0-9]+', rest.lower()))}".removesuffix("+")
+
+
+def on_pypi(asked: Sequence[str]) -> Iterator[Finding]:
+    """What became of these releases, such as ``eventlet==0.41.4``; of the newest if no version is given."""
+    for each in asked:
+        name, _, version = each.partition("==")
+        root = fetched(name, version)
+        if root is None:
+            yield Finding(each, refused=["PyPI does not have it"])
+            continue
+        (found,) = importlib.metadata.distributions(path=[str(root)]) if not version else (None,)
+        yield examine(name, found.version if found else version, root)
+
+
+def findings(asked: Sequence[str], stdlib: Sequence[str]) -> Iterator[Finding]:
+    """What became of what the command line names."""
+    for each in stdlib:
+        version, _, directory = each.partition("=")
+        if version.startswith(f"{PYTHON}."):
+            yield examine(CPYTHON, version, pathlib.Path(directory))
+    yield from on_pypi(asked)
+    if not (asked or stdlib):
+        yield from installed()
+
+
+# The table
+
+
+def accept(findings: Sequence[Finding], read: Collection[str]) -> list[New]:
+    """Write what is equal in what matters, and what was ``read``, into the table; returns what is left to read."""
     table = json.loads(TABLE.read_text()) if TABLE.exists() else {}
-    for key, entries in found.items():
-        for kind, value, release in entries:
-            prints = table.setdefault(key, {}).setdefault(kind, {})
-            names = releases(prints.get(value, ""))
-            if release not in names:
-                prints[value] = ", ".join([*names, release])
-    table = looked_up(table)
-    TABLE.write_text(json.dumps(table, indent=1, sort_keys=True) + "\n")
-    known.write(table)
+    for finding in findings:
+        taken = [each.key for each in finding.new if not each.reason or each.key in read]
+        if finding.packaged and not taken:
+            # A revision of what is known has its name in the table only where it has code of its own.
+            continue
+        for key in [*finding.known, *taken]:
+            for kind, value in finding.prints[key]:
+                prints = table.setdefault(key, {}).setdefault(kind, {})
+                names = releases(prints.get(value, ""))
+                prints[value] = ", ".join(names if finding.release in names else [*names, finding.release])
+    TABLE.write_text(json.dumps(looked_up(table), indent=1, sort_keys=True) + "\n")
+    return [each for finding in findings for each in finding.new if each.reason and each.key not in read]
 
 
-def looked_up(table: Table) -> Table:
+def looked_up(table: Mapping[str, Mapping[str, Mapping[str, str]]]) -> dict[str, dict[str, dict[str, str]]]:
     """``table`` without what no patch declares any more, and without releases from before a patch's range."""
-    kept: Table = {}
+    kept: dict[str, dict[str, dict[str, str]]] = {}
     for key, pythons in table.items():
         for python, prints in pythons.items():
             for value, text in prints.items():
-                names = [release for release in releases(text) if is_wanted(key, release)]
-                if names:
+                if names := [release for release in releases(text) if is_wanted(key, release)]:
                     kept.setdefault(key, {}).setdefault(python, {})[value] = ", ".join(names)
     return kept
 
 
+def overview(new: Sequence[New]) -> Table:
+    """What is new, function by function."""
+    head = ["function", "new in", "compared with", "lines that differ", "taken over by --accept"]
+    rows = []
+    for each in new:
+        taken = f"no: {each.reason}" if each.reason else "yes"
+        rows.append([each.key, each.release, each.before, str(each.changed), taken])
+    return Table("Functions whose code is new", head, rows)
+
+
+def differences(new: Sequence[New]) -> str:
+    """How each differs from what it is compared with; long ones are cut."""
+    shown = []
+    for each in new:
+        rest = len(each.difference) - LONGEST
+        shown += [*each.difference[:LONGEST], *([f"… {rest} more lines"] if rest > 0 else []), ""]
+    return "\n".join(shown)
+
+
+@terminal.command
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = Parser(prog="python -m benchmarks.tools.fingerprints", description=__doc__.splitlines()[0])
+    parser.add_argument("releases", nargs="*", metavar="RELEASE", help="on PyPI, instead of what is installed")
+    parser.add_argument("--stdlib", nargs="+", default=[], metavar="VERSION=DIRECTORY", help="of this Python's minor")
+    parser.add_argument("--accept", nargs="*", metavar="FUNCTION", help="take over what is equal in what matters")
+    arguments = parser.parse_args(argv)
+    found = list(findings(arguments.releases, arguments.stdlib))
+    print("\n".join(map(str, found)))
+    new = [each for finding in found for each in finding.new]
+    if names := set(arguments.accept or ()) - {each.key for each in new}:
+        parser.error(f"--accept: not new: {', '.join(sorted(names))}")
+    if new:
+        table, details = overview(new), differences(new)
+        print(f"\n{table.text(terminal.width())}\n\n{details}")
+        # The page of a run of GitHub Actions.
+        if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+            with open(summary, "a", encoding="utf-8") as file:
+                file.write(f"{table.markdown()}\n\n```diff\n{details}\n```\n")
+    if arguments.accept is not None:
+        left = accept(found, arguments.accept)
+        print(f"taken over: {len(new) - len(left)} of {len(new)} functions")
+        new = left
+    unknown = new or any(finding.gone or finding.refused for finding in found)
+    if unknown:
+        print('doc/source/contributor.rst, "A new upstream release", says what to do')
+    return bool(unknown)
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -15,7 +15,7 @@ from benchmarks.harness.suites import Suite
 from benchmarks.load import analysis, live, plan, report, workloads
 from benchmarks.load.bottleneck import Bottleneck, Share
 from benchmarks.load.usage import Machine, Process, Usage
-from benchmarks.tools import newest, platforms, pythons
+from benchmarks.tools import fingerprints, platforms, pythons
 from benchmarks.tools.upstream import report as upstream
 from benchmarks.tools.upstream.compare import Comparison, Difference
 from benchmarks.tools.upstream.runner import Outcome, Run
@@ -55,8 +55,8 @@ def test_platforms_and_distributions() -> None:
 
 def test_new_code() -> None:
     name = "glance_store._drivers.filesystem:Store.a_function_with_a_long_name"
-    new = newest.New(name, "glance_store 9.0.0", "glance_store 5.7.0", ["-a", "+b"], "it reads without a limit")
-    widths.check(newest.table([new]))
+    new = fingerprints.New(name, "glance_store 9.0.0", "glance_store 5.7.0", ["-a", "+b"], "it reads without a limit")
+    widths.check(fingerprints.overview([new]))
 
 
 @pytest.fixture

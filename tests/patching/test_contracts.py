@@ -13,9 +13,7 @@ from typing import Any
 import pytest
 
 import fastio
-from benchmarks.tools import known
 from fastio.patching import catalogue, contracts, holders, hooks, registry, syntax
-from fastio.patching.fingerprint import Defaults
 from fastio.patching.registry import Target
 from fastio.report import Outcome
 from tests.conftest import everything
@@ -128,28 +126,6 @@ def test_known_code_keeps_to_the_contracts(patch: registry.Patch, target: Target
         if stub is not None:
             assert source is not None
             assert contracts.violation(stub, hooks._original(function), source.node) == ""
-
-
-@pytest.mark.parametrize(("patch", "target"), TARGETS, ids=lambda value: getattr(value, "key", None) or value.name)
-def test_all_known_releases_keep_to_the_contracts(patch: registry.Patch, target: Target) -> None:
-    """Also those of libraries that are not installed here."""
-    ranges = {requirement.distribution: requirement for requirement in patch.requirements(target)}
-    for key in target.keys_for(None):
-        name = registry.last_name(key)
-        stub = contracts.stubs(target.contract).get(name)
-        for release, texts in known.texts()[key].items() if stub else ():
-            distribution, _, version = release.rpartition(" ")
-            if distribution in ranges and not ranges[distribution].accepts(version):
-                continue
-            if distribution == catalogue.CPYTHON and key not in target.keys_for(tuple(map(int, version.split(".")))):
-                continue
-            # The standard library has others of the same names for Windows.
-            here = [text for text in texts if "_winapi." not in text and "_readerthread" not in text]
-            sources = [dict(syntax.functions(text, "library.py", {name}))[name] for text in here]
-            if target.without_defaults:
-                sources = [source._replace(defaults=Defaults()) for source in sources]
-            for source in sources:
-                assert contracts.violation_of_source(stub, source) == "", (key, release)
 
 
 def test_only_what_is_replaced_has_to_be_known() -> None:
