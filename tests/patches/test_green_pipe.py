@@ -280,7 +280,6 @@ def again(function: Callable[[], Any]) -> Any:
 @pytest.mark.parametrize("fastio_settings", [{"yield_bytes": "64KiB"}, {"yield_bytes": "4KiB"}], ids=str)
 @pytest.mark.parametrize("bufsize", [0, -1])
 @pytest.mark.parametrize("style", ["read", "readinto"])
-@needs_pipe_sizes
 def test_no_byte_is_lost_where_an_exception_arrives(patched: Any, hub: Any, style: str, bufsize: int) -> None:
     # The pipe has all of it at once: a reader that never waits yields.
     descriptor, writer = large_pipe()
@@ -311,7 +310,6 @@ def test_no_byte_is_lost_where_an_exception_arrives(patched: Any, hub: Any, styl
 @pytest.mark.fast_path("bytes_out")
 @pytest.mark.parametrize("fastio_settings", [{"yield_bytes": "64KiB"}], ids=str)
 @pytest.mark.parametrize("bufsize", [0, -1, 3_000])
-@needs_pipe_sizes
 def test_no_byte_is_sent_twice_where_an_exception_arrives(patched: Any, hub: Any, bufsize: int) -> None:
     # The pipe takes all of each write at once: no write can be half done when Stop arrives.
     reader, descriptor = large_pipe()
@@ -752,7 +750,6 @@ def test_a_large_record_is_appended_by_one_write(patched: Any, tmp_path: pathlib
     assert counters.io.writes - writes == 1
 
 
-@needs_pipe_sizes
 @pytest.mark.parametrize("fastio_settings", [{"yield_bytes": "4KiB", "chunk_size": "4KiB"}, {}], ids=str)
 def test_no_part_of_a_packet_is_discarded(patched: Any, hub: Any) -> None:
     """The kernel drops what a read leaves of a packet, so no read asks for less than upstream's."""
