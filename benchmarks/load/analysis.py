@@ -16,11 +16,8 @@ import numpy
 from benchmarks.harness import statistics
 from benchmarks.load import Wrong, files, records
 from benchmarks.load import plan as plans
+from benchmarks.load.content import WRONG
 from benchmarks.load.plan import Plan, PlanError
-
-SUMMARY = "run.json"
-FORMAT = "fastio-load-run"
-VERSION = 1
 
 #: Seconds of a segment.
 SEGMENT = 1.0
@@ -59,6 +56,8 @@ class Operations:
     bytes: numpy.ndarray
     status: numpy.ndarray
     failed: numpy.ndarray
+    #: other bytes came than were written; it has failed as well
+    wrong: numpy.ndarray
     #: when it was to start; NaN in a closed loop
     due: numpy.ndarray
 
@@ -101,8 +100,6 @@ class Run:
     doubts: list[str] = field(default_factory=list)
     #: what went wrong -> how often
     errors: dict[str, int] = field(default_factory=dict)
-    #: seconds after which it was steady, and so ended
-    steady: float | None = None
 
 
 class Window(NamedTuple):
@@ -123,7 +120,9 @@ def read(directory: Path) -> Run:
 
     :raises RunError: if there is none, or it has no operations
     """
-    summary = files.read(directory / SUMMARY, "run of a load", FORMAT, VERSION, RunError)
+    summary = files.read(
+        directory / records.SUMMARY, "run of a load", records.RUN_FORMAT, records.RUN_VERSION, RunError
+    )
     doubts: list[str] = []
     errors: dict[str, int] = {}
     try:
@@ -143,15 +142,14 @@ def read(directory: Path) -> Run:
     columns["start"] = start = columns["start"] - started
     for moment in ("sent", "first_byte", "end"):
         columns[moment] = numpy.where(columns[moment] < 0, numpy.nan, start + columns[moment])
-    return Run(
-        directory, plan, started, summary["workers"], Operations(**columns), doubts, errors, summary.get("steady")
-    )
+    return Run(directory, plan, started, summary["workers"], Operations(**columns), doubts, errors)
 
 
 #: An operation as it was recorded, in a small fraction of the memory that objects would take.
 _ROW = numpy.dtype([
     ("kind", "U8"), ("number", "q"), ("user", "q"), ("start", "d"), ("sent", "d"), ("first_byte", "d"), ("end", "d"),
-    ("bytes", "q"), ("status", "q"), ("failed", "?"), ("late", "d"),
+    ("bytes", "q"), ("status", "q"), ("failed", "?"),
+    ("wrong", "?"), ("late", "d"),
 ])  # fmt: skip
 
 
@@ -160,7 +158,7 @@ def _rows(
 ) -> Iterator[tuple[Any, ...]]:
     """The operations of all workers; what is wrong is added to ``doubts`` and ``errors``."""
     for worker in workers:
-        path = directory / f"worker-{worker['worker']}.csv.gz"
+        path = directory / records.file_name(worker["worker"])
         if worker["lost"]:
             doubts.append(f"worker {worker['worker']} was lost: what it did is missing, or some of it")
         if worker.get("exceptions"):
@@ -170,7 +168,8 @@ def _rows(
         reader = records.Reader(path)
         for record in reader:
             user, start = worker["worker"] << 32 | record.user, record.start - worker["clock_offset"]
-            yield (record.operation, record.number, user, start, *record[4:9], bool(record.error), record.late)
+            wrong = record.error.startswith(WRONG)
+            yield (record.operation, record.number, user, start, *record[4:9], bool(record.error), wrong, record.late)
             if record.error:
                 _count(errors, record.error)
         if reader.truncated:

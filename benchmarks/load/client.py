@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.load import Failed
@@ -27,10 +27,7 @@ class LoadFailed(Failed):
     """The load was not carried out; the message is what the generator said."""
 
 
-def carry_out(
-    plan: Plan, directory: Path, stop: threading.Event | None = None, longest: float = 0,
-    show: Callable[[str], None] | None = None,
-) -> Path:  # fmt: skip
+def carry_out(plan: Plan, directory: Path, stop: threading.Event | None = None, longest: float = 0) -> Path:
     """Carry out a plan; its records are then in ``directory``, which is made.
 
     With worker processes, or with workers elsewhere, if the environment says so: ``FASTIO_LOAD_PROCESSES`` and the
@@ -38,10 +35,9 @@ def carry_out(
 
     :param stop: ends it when it is set
     :param longest: seconds after which it is ended in any case; 0: never
-    :param show: is called from a thread, each second, with a line on what was done so far
     :raises LoadFailed: if it could not be done, or was ended
     """
-    with Generator(directory, show) as generator:
+    with Generator(directory) as generator:
         return generator.carry_out(plan, stop, longest)
 
 
@@ -49,30 +45,18 @@ class Generator:
     """A load generator that gets ready, which takes a second or two, while others do; for one plan.
 
     :param directory: where the records will be
-    :param show: as for :func:`carry_out`
     :param environment: wins over this process's
     """
 
-    def __init__(
-        self, directory: Path, show: Callable[[str], None] | None = None, environment: Mapping[str, str] | None = None
-    ) -> None:
-        self._directory = directory
-        self._showing = None
-        # Not on the standard error, which is to have nothing but why it has failed.
-        if show is None:
-            tell = os.open(os.devnull, os.O_WRONLY)
-        else:
-            lines, tell = os.pipe()
-            self._showing = threading.Thread(target=_pass_on, args=[lines, show], daemon=True)
-            self._showing.start()
+    def __init__(self, directory: Path, environment: Mapping[str, str] | None = None) -> None:
+        # It has another current directory, from which it can be imported.
+        self._directory = directory.absolute()
         paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.load", "run", "-", "--output", str(directory), "--tell", str(tell)],
-            cwd=ROOT, text=True, pass_fds=[tell],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **(environment or {})},
+            [sys.executable, "-m", "benchmarks.load", "run", "-", "--output", str(self._directory), "--quiet"],
+            cwd=ROOT, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **(environment or {})},
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         )  # fmt: skip
-        os.close(tell)
 
     def carry_out(self, plan: Plan, stop: threading.Event | None = None, longest: float = 0) -> Path:
         """As the function :func:`carry_out`."""
@@ -114,13 +98,3 @@ class Generator:
             if stream is not None:
                 with contextlib.suppress(BrokenPipeError):
                     stream.close()
-        # Nothing is shown of it afterwards.
-        if self._showing is not None:
-            self._showing.join(GRACE)
-
-
-def _pass_on(lines: int, show: Callable[[str], None]) -> None:
-    """Show each line of a pipe, until its end."""
-    with open(lines) as file:
-        for line in file:
-            show(line.strip())

@@ -124,5 +124,5 @@ class Check:
     def problem(self) -> str:
         """What was wrong, when all has been added; empty if nothing was."""
         if self.seen != self._size != UNKNOWN_SIZE:
-            return f"{self.seen} bytes instead of {self._size}"
+            return f"{WRONG}: {self.seen} bytes instead of {self._size}"
         return "" if self._wrong is None else f"{WRONG} in the piece from byte {self._wrong} on"

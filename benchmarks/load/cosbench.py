@@ -1,101 +1,216 @@
 """COSBench's workload files (XML), so that workloads that exist can be run here.
 
 Storages are swift, s3 and mock; operations read, write, delete and list; works of all types that COSBench has (init,
-prepare, normal, cleanup, dispose, delay). What is not supported is an error that names the file, the line, the element,
-the value and what is allowed, rather than something else than the file says.
+prepare, normal, cleanup, dispose, delay). The tables below have all attributes and all keys of a ``config``. Those that
+have no effect here are read with a notice. Everything else is an error that names the file, the line, the element, the
+value and what is allowed.
 
-What is different: objects' content is always checked (``hashCheck`` changes nothing), S3's buckets are addressed by
-path, and with a ``division`` the objects are divided among turns, not among threads.
+Differences to COSBench: content is always checked, S3's buckets are addressed by path, and with a ``division`` the
+objects are divided among turns, not among threads.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from xml.parsers import expat
 
 from benchmarks.load import Wrong
-from benchmarks.load.plan import Names, Operation, Plan, PlanError
+from benchmarks.load.plan import DIVISIONS, KINDS, Names, Operation, Plan, PlanError
 from benchmarks.load.selectors import selector
-from benchmarks.load.workload import KINDS, Stage, Work, Workload
+from benchmarks.load.workload import KINDS as WORKS
+from benchmarks.load.workload import Stage, Work, Workload
 
-#: COSBench's names of what has none.
-CONTAINER_PREFIX, OBJECT_PREFIX = "mycontainers", "myobjects"
-OPERATIONS = ("read", "write", "delete", "list")
 STORAGES = ("swift", "s3", "mock")
 AUTHS = ("none", "swauth", "keystone", "mock")
-#: Failures that a work may have if it does not say so, in a million: COSBench's.
+#: Failures that a work may have if its file does not say how many, in a million: COSBench's.
 TOLERATED = {"normal": 200_000}
 #: Seconds that preparing and cleaning up may take.
 LONGEST = 3600.0
 #: The seconds in which COSBench's storages must answer.
 PATIENCE = 30.0
 
-_NUMBERED = ("containers", "objects")
-_AFFIXES = ("cprefix", "csuffix", "oprefix", "osuffix")
-_CONFIG = (*_NUMBERED, *_AFFIXES, "sizes", "content", "chunked", "hashCheck", "hashcheck", "name")
-_ATTRIBUTES = {
-    "workload": ("name", "description", "config", "trigger"),
-    "workflow": ("config",),
-    "workstage": ("name", "closuredelay", "config", "trigger"),
-    "work": ("name", "type", "workers", "interval", "division", "runtime", "rampup", "rampdown", "afr", "totalOps",
-             "totalBytes", "driver", "config"),
-    "operation": ("type", "ratio", "division", "config", "id"),
-    "storage": ("type", "config"),
-    "auth": ("type", "config"),
-}  # fmt: skip
-_CHILDREN = {
-    "workload": ("storage", "auth", "workflow"),
-    "workflow": ("workstage",),
-    "workstage": ("storage", "auth", "work"),
-    "work": ("storage", "auth", "operation"),
-}
-
 
 class WorkloadError(Wrong):
     """A file that is no workload, or one that cannot be run here."""
 
 
+Reader = Callable[[str], Any]
+
+
+def _no_effect(text: str) -> Any:
+    """What nothing here depends on; it is read with a notice."""
+    return text
+
+
+def _number(least: int, most: int | None = None, kind: type = float) -> Reader:
+    def read(text: str) -> Any:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = least - 1
+        if not least <= value < float("inf") or (most is not None and value > most):
+            words = "whole number" if kind is int else "number"
+            raise ValueError(f"is not a {words} from {least} " + ("on" if most is None else f"to {most}"))
+        return value
+
+    return read
+
+
+def _whole(least: int, most: int | None = None) -> Reader:
+    return _number(least, most, int)
+
+
+def _one_of(*allowed: str) -> Reader:
+    def read(text: str) -> str:
+        if text.strip().lower() not in allowed:
+            raise ValueError(f"is not supported; allowed: {', '.join(filter(None, allowed)) or 'nothing'}")
+        return text.strip().lower()
+
+    return read
+
+
+def _url(text: str) -> str:
+    if not re.match(r"https?://[^/]", text):
+        raise ValueError("is not a URL, such as http://127.0.0.1:8080")
+    return text
+
+
+def _keystone(text: str) -> str:
+    if not _url(text).rstrip("/").endswith("/v3"):
+        raise ValueError("is not supported; allowed: Keystone's third version, http://HOST:PORT/v3")
+    return text
+
+
+def _numbers(text: str) -> str:
+    selector(text)
+    return text
+
+
+#: Element -> the elements that it may have.
+CHILDREN = {
+    "": ("workload",),
+    "workload": ("storage", "auth", "workflow"),
+    "workflow": ("workstage",),
+    "workstage": ("storage", "auth", "work"),
+    "work": ("storage", "auth", "operation"),
+}
+#: Element -> its attributes.
+ATTRIBUTES: Mapping[str, Mapping[str, Reader]] = {
+    "workload": {"name": str, "description": str, "config": str, "trigger": _one_of("")},
+    "workflow": {"config": str},
+    "workstage": {"name": str, "closuredelay": _whole(0), "config": str, "trigger": _one_of("")},
+    "work": {
+        "name": str, "type": _one_of(*WORKS), "workers": _whole(1), "interval": _whole(1), "runtime": _whole(0),
+        "division": _one_of(*DIVISIONS), "rampup": _whole(0), "rampdown": _whole(0), "afr": _whole(0, 10**6),
+        "totalOps": _whole(0), "totalBytes": _one_of("", "0"), "driver": _no_effect, "config": str,
+    },
+    "operation": {
+        "type": str, "ratio": _whole(0, 100), "division": _one_of(*DIVISIONS), "config": str, "id": str,
+    },
+    "storage": {"type": _one_of(*STORAGES), "config": str},
+    "auth": {"type": _one_of(*AUTHS), "config": str},
+}  # fmt: skip
+
+_FLAG = _one_of("false", "true")
+_ANYWHERE = {"retry": _no_effect, "hashCheck": _no_effect, "hashcheck": _no_effect, "caching": _no_effect}
+_OBJECTS: Mapping[str, Reader] = {
+    "containers": _numbers, "objects": _numbers, "cprefix": str, "csuffix": str, "oprefix": str, "osuffix": str,
+    "sizes": str, "content": _one_of("", "random"), "chunked": _one_of("", "false"), "name": str, **_ANYWHERE,
+}  # fmt: skip
+#: What has a ``config`` -> its keys.
+CONFIGS: Mapping[str, Mapping[str, Reader]] = {
+    **dict.fromkeys(("read", "write", "delete"), _OBJECTS),
+    **dict.fromkeys(("init", "dispose"), {**_OBJECTS, "objects": str}),
+    "list": {**_OBJECTS, "objects": _no_effect},
+    "prepare": {**_OBJECTS, "createContainer": _FLAG},
+    "cleanup": {**_OBJECTS, "deleteContainer": _FLAG},
+    "swift": {"timeout": _number(1), "token": str, "storage_url": _url, "policy": str, **_ANYWHERE},
+    "s3": {
+        "accesskey": str, "secretkey": str, "endpoint": _url, "timeout": _number(1), "region": str,
+        "path_style_access": _one_of("", "true"), "proxyhost": _one_of(""), "proxyport": _one_of(""), **_ANYWHERE,
+    },
+    "mock": {
+        "size": _number(0), "delay": _number(0), "errors": _number(0, 1), "timeout": _number(1),
+        "printing": _no_effect, "doStats": _no_effect, "profiling": _no_effect, **_ANYWHERE,
+    },
+    "swauth": {
+        "username": str, "password": str, "auth_url": _url, "url": _url, "timeout": _no_effect, **_ANYWHERE,
+    },
+    "keystone": {
+        "username": str, "password": str, "auth_url": _keystone, "url": _keystone, "timeout": _no_effect,
+        "tenant_name": str, "domain": str, "service": _no_effect, "region": _no_effect, **_ANYWHERE,
+    },
+}  # fmt: skip
+
+
 class _Element:
     """An element of the file, which knows where it is."""
 
-    def __init__(self, path: Path, tag: str, attributes: Mapping[str, str], line: int) -> None:
-        self.path, self.tag, self.attributes, self.line = path, tag, attributes, line
+    def __init__(self, path: Path, tag: str, line: int, notices: list[str]) -> None:
+        self.path, self.tag, self.line, self.notices = path, tag, line, notices
         self.children: list[_Element] = []
+        self.values: dict[str, Any] = {}
+        self._name = ""
+
+    def read(self, attributes: Mapping[str, str]) -> None:
+        self._name = attributes.get("name") or attributes.get("type") or ""
+        for name, text in attributes.items():
+            if name not in ATTRIBUTES[self.tag]:
+                known = ", ".join(ATTRIBUTES[self.tag])
+                raise self.error(f"attribute {name}={text!r} is not known; allowed: {known}")
+            self.values[name] = self._value(ATTRIBUTES[self.tag][name], f"{name}={text!r}", text)
+
+    def _value(self, reader: Reader, what: str, text: str) -> Any:
+        try:
+            value = reader(text)
+        except ValueError as error:
+            # Of a selector, whose message has its text.
+            own = f": {error}" if str(error).startswith("'") else f" {error}"
+            raise self.error(f"{what}{own}") from error
+        if reader is _no_effect and text:
+            notice = f": {what} has no effect here"
+            if not any(each.endswith(notice) for each in self.notices):
+                self.notices.append(f"{self._where()}{notice}")
+        return value
+
+    def _where(self) -> str:
+        return f"{self.path}:{self.line}: {self.tag}" + (f" {self._name!r}" if self._name else "")
 
     def error(self, message: str) -> WorkloadError:
-        name = self.attributes.get("name") or self.attributes.get("type")
-        return WorkloadError(f"{self.path}:{self.line}: {self.tag}{f' {name!r}' if name else ''}: {message}")
+        return WorkloadError(f"{self._where()}: {message}")
 
     def all(self, tag: str) -> list[_Element]:
         return [child for child in self.children if child.tag == tag]
 
-    def number(self, name: str, default: int, least: int = 0, most: int | None = None) -> int:
-        text = self.attributes.get(name)
-        if text is None:
-            return default
-        if not re.fullmatch(r"\d+", text.strip()) or int(text) < least or (most is not None and int(text) > most):
-            allowed = f"from {least} on" if most is None else f"from {least} to {most}"
-            raise self.error(f"{name}={text!r} is not a whole number {allowed}")
-        return int(text)
+    def own(self, tag: str) -> _Element | None:
+        found = self.all(tag)
+        if len(found) > 1:
+            raise found[1].error(f"{self.tag} has one already")
+        return found[0] if found else None
 
-    def one_of(self, name: str, allowed: Collection[str], default: str) -> str:
-        text = self.attributes.get(name, default)
-        if text not in allowed:
-            raise self.error(f"{name}={text!r} is not supported; allowed: {', '.join(allowed)}")
-        return text
-
-    def config(self) -> dict[str, str]:
-        """``key=value;key=value``."""
-        found = {}
-        for entry in filter(str.strip, self.attributes.get("config", "").split(";")):
+    def texts(self, inherited: Mapping[str, str] | None = None) -> dict[str, str]:
+        """``key=value;key=value``, beside what is inherited."""
+        found = dict(inherited or {})
+        for entry in filter(str.strip, self.values.get("config", "").split(";")):
             key, equals, value = entry.partition("=")
             if not equals:
                 raise self.error(f"config: {entry.strip()!r} is not key=value")
             found[key.strip()] = value.strip()
         return found
+
+    def config(self, kind: str, inherited: Mapping[str, str] | None = None, needed: tuple[str, ...] = ()) -> Any:
+        """The values of :data:`CONFIGS`."""
+        texts, known = self.texts(inherited), CONFIGS[kind]
+        for key in needed:
+            if key not in texts:
+                raise self.error(f"config: it needs {key}")
+        for key, text in texts.items():
+            if key not in known:
+                raise self.error(f"config: {key}={text} is not supported; allowed: {', '.join(known)}")
+        return {key: self._value(known[key], f"config: {key}={text}", text) for key, text in texts.items()}
 
 
 def read(path: Path | str) -> Workload:
@@ -104,26 +219,32 @@ def read(path: Path | str) -> Workload:
     :raises WorkloadError: if there is none in it, or one that cannot be run here
     :raises OSError: if it cannot be read
     """
-    path = Path(path)
-    return _workload(_parsed(path, path.read_bytes()))
+    root = _parsed(Path(path), Path(path).read_bytes())
+    flow = root.own("workflow")
+    if flow is None:
+        raise root.error("it has no workflow")
+    service = root.own("storage"), root.own("auth")
+    config = flow.texts(root.texts())
+    stages = tuple(_stage(element, config, service) for element in flow.all("workstage"))
+    if not stages:
+        raise flow.error("it has no workstage")
+    name = root.values.get("name") or Path(path).stem
+    return Workload(name, stages, root.values.get("description", ""), tuple(root.notices))
 
 
 def _parsed(path: Path, data: bytes) -> _Element:
     parser = expat.ParserCreate()
-    stack: list[_Element] = []
-    roots: list[_Element] = []
+    top = _Element(path, "", 0, [])
+    stack = [top]
 
     def begin(tag: str, attributes: dict[str, str]) -> None:
-        element = _Element(path, tag, attributes, parser.CurrentLineNumber)
-        allowed = _CHILDREN.get(stack[-1].tag, ()) if stack else ("workload",)
+        element = _Element(path, tag, parser.CurrentLineNumber, top.notices)
+        allowed = CHILDREN.get(stack[-1].tag, ())
         if tag not in allowed:
-            where = f"in {stack[-1].tag}" if stack else "at the top"
+            where = f"in {stack[-1].tag}" if stack[-1].tag else "at the top"
             raise element.error(f"it cannot be {where}; allowed there: {', '.join(allowed) or 'nothing'}")
-        for name in attributes:
-            if name not in _ATTRIBUTES[tag]:
-                known = ", ".join(_ATTRIBUTES[tag])
-                raise element.error(f"attribute {name}={attributes[name]!r} is not known; allowed: {known}")
-        (stack[-1].children if stack else roots).append(element)
+        element.read(attributes)
+        stack[-1].children.append(element)
         stack.append(element)
 
     parser.StartElementHandler = begin
@@ -132,80 +253,44 @@ def _parsed(path: Path, data: bytes) -> _Element:
         parser.Parse(data, True)
     except expat.ExpatError as error:
         raise WorkloadError(f"{path}:{error.lineno}: not XML: {expat.ErrorString(error.code)}") from error
-    return roots[0]
+    return top.children[0]
 
 
-def _workload(root: _Element) -> Workload:
-    _no_trigger(root)
-    flows = root.all("workflow")
-    if len(flows) != 1:
-        raise root.error(f"it has {len(flows)} elements workflow instead of 1")
-    config = root.config() | flows[0].config()
-    stages = tuple(_stage(element, config, _service(root, None)) for element in flows[0].all("workstage"))
-    if not stages:
-        raise flows[0].error("it has no workstage")
-    name = root.attributes.get("name") or root.path.stem
-    return Workload(name, stages, root.attributes.get("description", ""))
-
-
-def _no_trigger(element: _Element) -> None:
-    if element.attributes.get("trigger"):
-        raise element.error(f"trigger={element.attributes['trigger']!r} is not supported; allowed: none")
-
-
-class _Service(NamedTuple):
-    """The storage and the auth that hold for an element."""
-
-    storage: _Element | None
-    auth: _Element | None
-
-
-def _service(element: _Element, outer: _Service | None) -> _Service:
-    own: dict[str, _Element | None] = {}
-    for tag in ("storage", "auth"):
-        found = element.all(tag)
-        if len(found) > 1:
-            raise found[1].error(f"{element.tag} has one already")
-        own[tag] = found[0] if found else getattr(outer, tag, None)
-    return _Service(own["storage"], own["auth"])
+#: The storage and the auth that hold for an element.
+_Service = tuple[_Element | None, _Element | None]
 
 
 def _stage(element: _Element, config: Mapping[str, str], outer: _Service) -> Stage:
-    _no_trigger(element)
-    name = element.attributes.get("name")
+    name = element.values.get("name")
     if not name:
         raise element.error("it needs a name")
-    service = _service(element, outer)
-    inherited = {**config, **element.config()}
-    works = tuple(_work(each, inherited, service) for each in element.all("work"))
+    service = element.own("storage") or outer[0], element.own("auth") or outer[1]
+    works = tuple(_work(each, element.texts(config), service) for each in element.all("work"))
     if not works:
         raise element.error("it has no work")
-    return Stage(name, works, element.number("closuredelay", 0))
+    return Stage(name, works, element.values.get("closuredelay", 0))
 
 
 def _work(element: _Element, config: Mapping[str, str], outer: _Service) -> Work:
-    kind = element.one_of("type", KINDS, "normal")
-    name = element.attributes.get("name") or (kind if kind != "normal" else "")
+    kind = element.values.get("type", "normal")
+    name = element.values.get("name") or (kind if kind != "normal" else "")
     if not name:
         raise element.error("it needs a name")
-    if element.attributes.get("driver"):
-        raise element.error(f"driver={element.attributes['driver']!r} is not supported; allowed: none")
-    if element.number("totalBytes", 0):
-        raise element.error(f"totalBytes={element.attributes['totalBytes']!r} is not supported; use totalOps, runtime")
-    element.number("interval", 5, 1)
-    tolerated = element.number("afr", TOLERATED.get(kind, 0), 0, 10**6) / 1e6
     if kind == "delay":
         return Work(name, kind)
-    if "workers" not in element.attributes:
+    if "workers" not in element.values:
         raise element.error("it needs workers")
-    workers = element.number("workers", 1, 1)
-    protocol, server, patience = _server(element, _service(element, outer))
-    inherited = {**config, **element.config()}
-    common = {"protocol": protocol, "server": server, "users": workers, "prefix": "", "patience": patience}
+    storage, auth = element.own("storage") or outer[0], element.own("auth") or outer[1]
+    if storage is None:
+        raise element.error(f"there is no storage for it; allowed: {', '.join(STORAGES)}")
+    protocol, server, patience = _server(storage, auth)
+    common = {"protocol": protocol, "server": server, "users": element.values["workers"], "prefix": "",
+              "patience": patience}  # fmt: skip
+    tolerated = element.values.get("afr", TOLERATED.get(kind, 0)) / 1e6
     try:
         if kind == "normal":
-            return _normal(element, name, inherited, common, tolerated)
-        return _other(element, name, kind, inherited, common, tolerated)
+            return _normal(element, name, config, common, tolerated)
+        return _other(element, name, kind, config, common, tolerated)
     except PlanError as error:
         raise element.error(str(error)) from error
 
@@ -213,36 +298,35 @@ def _work(element: _Element, config: Mapping[str, str], outer: _Service) -> Work
 def _normal(
     element: _Element, name: str, config: Mapping[str, str], common: Mapping[str, Any], tolerated: float
 ) -> Work:  # fmt: skip
-    operations = [(each, each.number("ratio", 100, 0, 100)) for each in element.all("operation")]
+    operations = [(each, each.values.get("ratio", 100)) for each in element.all("operation")]
     if not operations:
         raise element.error("it has no operation")
     if sum(ratio for _, ratio in operations) != 100:
         ratios = " + ".join(str(ratio) for _, ratio in operations)
         raise element.error(f"the ratios of its operations add up to {ratios}; they must to 100")
-    runtime, total = element.number("runtime", 0), element.number("totalOps", 0)
+    runtime, total, rampup, rampdown = (
+        element.values.get(key, 0) for key in ("runtime", "totalOps", "rampup", "rampdown")
+    )
     if not runtime and not total:
         raise element.error("runtime and totalOps are both 0: it would never end")
-    rampup, rampdown = element.number("rampup", 0), element.number("rampdown", 0)
-    plan = Plan(
-        **common, operations=tuple(_operation(each, ratio, element, config) for each, ratio in operations if ratio),
-        total=total, seconds=rampup + runtime + rampdown if runtime else LONGEST,
-    )  # fmt: skip
+    inherited, division = config, element.values.get("division", "none")
+    chosen = tuple(_operation(each, ratio, inherited, division) for each, ratio in operations if ratio)
+    seconds = rampup + runtime + rampdown if runtime else LONGEST
+    plan = Plan(**common, operations=chosen, total=total, seconds=seconds)
     return Work(name, "normal", plan, warmup=rampup if runtime else 0, counted=runtime, tolerated=tolerated)
 
 
-def _operation(element: _Element, ratio: int, work: _Element, config: Mapping[str, str]) -> Operation:
-    kind = element.one_of("type", OPERATIONS, "")
-    own = {**config, **element.config()}
-    _known(element, own, _CONFIG)
-    if kind == "list" and "objects" in own:
-        raise element.error(f"config: objects={own['objects']} is not supported for list; allowed: containers")
-    outer = work.one_of("division", ("none", "container", "object"), "none")
-    division = element.one_of("division", ("none", "container", "object"), outer)
+def _operation(element: _Element, ratio: int, inherited: Mapping[str, str], division: str) -> Operation:
+    kind = element.values.get("type")
+    if kind not in KINDS:
+        raise element.error(f"type={kind!r} is not supported; allowed: {', '.join(KINDS)}")
+    needed = ("containers", *(["objects"] if kind != "list" else []), *(["sizes"] if kind == "write" else []))
+    own = element.config(kind, inherited, needed)
+    division = element.values.get("division", division)
     try:
         return Operation(
-            kind, ratio, containers=_names(element, own, "containers"),
-            objects=None if kind == "list" else _names(element, own, "objects"),
-            sizes=_needed(element, own, "sizes") if kind == "write" else "",
+            kind, ratio, containers=_names(own, "containers"),
+            objects=None if kind == "list" else _names(own, "objects"), sizes=own["sizes"] if kind == "write" else "",
             division="none" if kind == "list" and division == "object" else division,
         )  # fmt: skip
     except PlanError as error:
@@ -255,149 +339,66 @@ def _other(
     """A work of all objects, or of all containers, of a range."""
     if element.all("operation"):
         raise element.all("operation")[0].error(f"a work of type {kind!r} has no operations of its own")
-    more = {"prepare": ["createContainer"], "cleanup": ["deleteContainer"]}.get(kind, [])
-    _known(element, config, (*_CONFIG, *more))
-    around = bool(more) and _boolean(element, config, more[0], False)
-    containers = _names(element, config, "containers")
-    names = _containers(element, containers) if around or not more else ()
-    if not more:
+    needed = {"prepare": ("containers", "objects", "sizes"), "cleanup": ("containers", "objects")}
+    own = element.config(kind, config, needed.get(kind, ("containers",)))
+    containers = _names(own, "containers")
+    chosen = selector(containers.selector)
+    if chosen.kind != "r":
+        raise element.error(f"config: containers={containers.selector} cannot be scanned; allowed: r(LOW,HIGH)")
+    names = tuple(containers.name(number) for number in range(chosen.low, chosen.high + 1))
+    if kind in ("init", "dispose"):
         # Of the plan only the service counts.
         listing = Operation("list", containers=containers)
         return Work(name, kind, Plan(**common, operations=(listing,), total=1), names, tolerated=tolerated)
-    if config.get("objects", "").replace(" ", "") == "r(0,0)":
-        raise element.error(f"config: objects={config['objects']}: there would be nothing to {kind}")
     operation = Operation(
-        "write" if kind == "prepare" else "delete", containers=containers, objects=_names(element, config, "objects"),
-        sizes=_needed(element, config, "sizes") if kind == "prepare" else "", scan=True,
+        "write" if kind == "prepare" else "delete", containers=containers, objects=_names(own, "objects"),
+        sizes=own["sizes"] if kind == "prepare" else "", scan=True,
     )  # fmt: skip
     plan = Plan(**common, operations=(operation,), total=operation.scanned, seconds=LONGEST)
-    return Work(name, kind, plan, names, tolerated=tolerated)
+    around = own.get("createContainer" if kind == "prepare" else "deleteContainer") == "true"
+    return Work(name, kind, plan, names if around else (), tolerated=tolerated)
 
 
-def _containers(element: _Element, names: Names) -> tuple[str, ...]:
-    chosen = selector(names.selector)
-    if chosen.kind != "r":
-        raise element.error(f"config: containers={names.selector} cannot be scanned; allowed: r(LOW,HIGH)")
-    return tuple(names.name(number) for number in range(chosen.low, chosen.high + 1))
+def _names(config: Mapping[str, Any], what: str) -> Names:
+    """The names of containers or objects, with COSBench's prefix where the file has none."""
+    return Names(config[what], config.get(f"{what[0]}prefix", f"my{what}"), config.get(f"{what[0]}suffix", ""))
 
 
-def _names(element: _Element, config: Mapping[str, str], what: str) -> Names:
-    letter, prefix = ("c", CONTAINER_PREFIX) if what == "containers" else ("o", OBJECT_PREFIX)
-    names = Names(
-        _needed(element, config, what), config.get(f"{letter}prefix", prefix), config.get(f"{letter}suffix", "")
-    )
-    try:
-        selector(names.selector)
-    except ValueError as error:
-        raise element.error(f"config: {what}={names.selector}: {error}") from error
-    return names
-
-
-def _needed(element: _Element, config: Mapping[str, str], key: str) -> str:
-    if key not in config:
-        raise element.error(f"config: it needs {key}")
-    return config[key]
-
-
-def _known(element: _Element, config: Mapping[str, str], known: Collection[str]) -> None:
-    _only(element, config, known)
-    if config.get("content", "random") != "random":
-        raise element.error(f"config: content={config['content']} is not supported; allowed: random")
-    if _boolean(element, config, "chunked", False):
-        raise element.error(f"config: chunked={config['chunked']} is not supported; allowed: false")
-
-
-def _boolean(element: _Element, config: Mapping[str, str], key: str, default: bool) -> bool:
-    text = config.get(key)
-    if text is None:
-        return default
-    if text.lower() not in ("true", "false"):
-        raise element.error(f"config: {key}={text} is not one of true, false")
-    return text.lower() == "true"
-
-
-# --- storages and auths
-
-
-def _server(element: _Element, service: _Service) -> tuple[str, dict[str, Any], float]:
+def _server(storage: _Element, auth: _Element | None) -> tuple[str, dict[str, Any], float]:
     """Protocol, server and patience."""
-    storage = service.storage
-    if storage is None:
-        raise element.error(f"there is no storage for it; allowed: {', '.join(STORAGES)}")
-    protocol = storage.one_of("type", STORAGES, "")
-    if service.auth is not None:
-        service.auth.one_of("type", AUTHS, "none")
-    config = storage.config()
-    server = {"swift": _swift, "s3": _s3, "mock": _mock}[protocol](storage, config, service.auth)
-    return protocol, server, _float(storage, config, "timeout", PATIENCE * 1000, 1) / 1000
+    protocol = storage.values.get("type")
+    needed = {"s3": ("accesskey", "secretkey", "endpoint")}
+    if protocol is None:
+        raise storage.error(f"it needs a type: {', '.join(STORAGES)}")
+    own = storage.config(protocol, needed=needed.get(protocol, ()))
+    server = {"swift": _swift, "s3": _s3, "mock": _mock}[protocol](storage, own, auth)
+    return protocol, server, own.get("timeout", PATIENCE * 1000) / 1000
 
 
-def _only(element: _Element, config: Mapping[str, str], known: Collection[str]) -> None:
-    for key, value in config.items():
-        if key not in known:
-            raise element.error(f"config: {key}={value} is not supported; allowed: {', '.join(known)}")
-
-
-def _float(element: _Element, config: Mapping[str, str], key: str, default: float, least: float = 0) -> float:
-    text = config.get(key)
-    if text is None:
-        return default
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1
-    if not least <= value < float("inf"):
-        raise element.error(f"config: {key}={text} is not a number from {least:g} on")
-    return value
-
-
-def _swift(storage: _Element, config: dict[str, str], auth: _Element | None) -> dict[str, Any]:
-    _only(storage, config, ("timeout", "token", "storage_url", "policy"))
+def _swift(storage: _Element, config: Mapping[str, Any], auth: _Element | None) -> dict[str, Any]:
     server: dict[str, Any] = {"policy": config["policy"]} if "policy" in config else {}
     if "token" in config:
-        return {**server, "token": config["token"], "storage_url": _url(storage, config, "storage_url")}
-    kind = "none" if auth is None else auth.attributes.get("type", "none")
+        if "storage_url" not in config:
+            raise storage.error("config: it needs storage_url")
+        return {**server, "token": config["token"], "storage_url": config["storage_url"]}
+    kind = "none" if auth is None else auth.values.get("type", "none")
     if auth is None or kind not in ("swauth", "keystone"):
-        where = storage if auth is None else auth
-        raise where.error(f"auth type {kind!r} does not log in to swift; allowed: swauth, keystone")
-    own = auth.config()
-    known = ["username", "password", "auth_url", "url", "timeout"]
-    _only(auth, own, [*known, "tenant_name", "service", "domain"] if kind == "keystone" else known)
-    if "auth_url" not in own and "url" in own:
-        own["auth_url"] = own["url"]
-    url, user, key = _url(auth, own, "auth_url"), _needed(auth, own, "username"), _needed(auth, own, "password")
+        raise (auth or storage).error(f"auth type {kind!r} does not log in to swift; allowed: swauth, keystone")
+    url = "auth_url" if "auth_url" in auth.texts() else "url"
+    needed = (url if url in auth.texts() else "auth_url", "username", "password")
+    own = auth.config(kind, needed=(*needed, "tenant_name") if kind == "keystone" else needed)
     if kind == "swauth":
-        return {**server, "auth_v1": url, "user": user, "key": key}
-    if not url.rstrip("/").endswith("/v3"):
-        raise auth.error(
-            f"config: auth_url={url} is not supported; allowed: Keystone's third version, http://HOST:PORT/v3"
-        )
-    project = _needed(auth, own, "tenant_name")
-    return {**server, "auth_v3": url, "user": f"{project}:{user}", "key": key, "domain": own.get("domain", "default")}
+        return {**server, "auth_v1": own[url], "user": own["username"], "key": own["password"]}
+    user = f"{own['tenant_name']}:{own['username']}"
+    domain = own.get("domain", "default")
+    return {**server, "auth_v3": own[url], "user": user, "key": own["password"], "domain": domain}
 
 
-def _s3(storage: _Element, config: dict[str, str], auth: _Element | None) -> dict[str, Any]:
-    _only(storage, config, ("accesskey", "secretkey", "endpoint", "timeout", "path_style_access", "region"))
-    if not _boolean(storage, config, "path_style_access", True):
-        raise storage.error("config: path_style_access=false is not supported; allowed: true")
-    server = {
-        "url": _url(storage, config, "endpoint"), "access_key": _needed(storage, config, "accesskey"),
-        "secret_key": _needed(storage, config, "secretkey"),
-    }  # fmt: skip
-    return server | ({"region": config["region"]} if "region" in config else {})
+def _s3(storage: _Element, config: Mapping[str, Any], auth: _Element | None) -> dict[str, Any]:
+    names = {"endpoint": "url", "accesskey": "access_key", "secretkey": "secret_key", "region": "region"}
+    return {name: config[key] for key, name in names.items() if key in config}
 
 
-def _mock(storage: _Element, config: dict[str, str], auth: _Element | None) -> dict[str, Any]:
-    _only(storage, config, ("size", "delay", "errors", "printing", "doStats", "timeout"))
-    errors = _float(storage, config, "errors", 0)
-    if errors > 1:
-        raise storage.error(f"config: errors={config['errors']} is not a number from 0 to 1")
-    size = _float(storage, config, "size", 1000)
-    return {"size": int(size), "delay": _float(storage, config, "delay", 10) / 1000, "errors": errors}
-
-
-def _url(element: _Element, config: Mapping[str, str], key: str) -> str:
-    url = _needed(element, config, key)
-    if not re.match(r"https?://[^/]", url):
-        raise element.error(f"config: {key}={url} is not a URL, such as http://127.0.0.1:8080")
-    return url
+def _mock(storage: _Element, config: Mapping[str, Any], auth: _Element | None) -> dict[str, Any]:
+    return {"size": int(config.get("size", 1000)), "delay": config.get("delay", 10) / 1000,
+            "errors": config.get("errors", 0)}  # fmt: skip

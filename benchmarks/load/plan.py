@@ -13,8 +13,6 @@ from benchmarks.load.selectors import SelectorError
 FORMAT = "fastio-load-plan"
 #: Grows when an older worker would do something else with a plan than a newer one.
 VERSION = 1
-#: What ``server`` was called at first; plans and runs that have it are still read.
-OLD_SERVER = "target"
 
 KINDS = ("read", "write", "delete", "list")
 SELECTIONS = ("each", "random")
@@ -24,10 +22,6 @@ CONTENTS = ("random", "log")
 #: When operations begin: as soon as a user is free, or at moments that the service has no influence on.
 CLOSED, CONSTANT, POISSON = "closed", "constant", "poisson"
 ARRIVALS = (CLOSED, CONSTANT, POISSON)
-#: What a plan can ask of its run. Times are from when an operation was due, or in a closed loop from its start.
-AT_MOST = ("p50_ms", "p90_ms", "p99_ms", "p99.9_ms", "error_ratio")
-AT_LEAST = ("operations_per_second", "mb_per_second")
-GOALS = (*AT_MOST, *AT_LEAST)
 
 
 class PlanError(Wrong):
@@ -79,7 +73,7 @@ class Operation:
     def __post_init__(self) -> None:
         _one_of("operation", self.kind, KINDS)
         _one_of(f"{self.kind}: selection", self.selection, SELECTIONS)
-        _number(f"{self.kind}: weight", self.weight, 0, more=True)
+        _number(f"{self.kind}: weight", self.weight, 0, more=True, whole=self.containers is not None)
         _number(f"{self.kind}: first", self.first, 0, whole=True)
         _number(f"{self.kind}: count", self.count, 1, whole=True)
         _one_of(f"{self.kind}: division", self.division, DIVISIONS)
@@ -89,26 +83,20 @@ class Operation:
             raise PlanError(f"{self.kind}: objects, sizes, scan and division go with containers, which it has none")
 
     def _check_selectors(self) -> None:
-        if self.weight != int(self.weight):
-            raise PlanError(f"{self.kind}: weight {self.weight!r} is not a whole number, as it is with containers")
         if (self.objects is None) != (self.kind == "list"):
             raise PlanError(f"{self.kind}: " + ("has no objects" if self.kind == "list" else "needs objects"))
         if bool(self.sizes) != (self.kind == "write"):
             raise PlanError(f"{self.kind}: " + ("needs sizes" if self.kind == "write" else "has no sizes"))
-        for what, names in (("containers", self.containers), ("objects", self.objects)):
-            if names is None:
-                continue
+        for what, names in (("containers", self.containers), ("objects", self.objects), ("sizes", self.sizes)):
             try:
-                chosen = selectors.selector(names.selector)
+                if isinstance(names, Names):
+                    chosen = selectors.selector(names.selector)
+                    if self.scan and chosen.kind != "r":
+                        raise SelectorError(f"{names.selector!r} cannot be scanned, only r(LOW,HIGH)")
+                elif names:
+                    selectors.size_selector(names)
             except SelectorError as error:
                 raise PlanError(f"{self.kind}: {what}: {error}") from error
-            if self.scan and chosen.kind != "r":
-                raise PlanError(f"{self.kind}: {what}: {names.selector!r} cannot be scanned, only r(LOW,HIGH)")
-        if self.sizes:
-            try:
-                selectors.size_selector(self.sizes)
-            except SelectorError as error:
-                raise PlanError(f"{self.kind}: sizes: {error}") from error
 
     @property
     def scanned(self) -> int:
@@ -124,7 +112,7 @@ class Plan:
     :param protocol: one of :data:`PROTOCOLS`
     :param server: how the service is reached, see the module of the protocol in :mod:`benchmarks.load.protocols`
     :param operations: those that are mixed
-    :param users: how many do one operation after the other, all at a time
+    :param users: how many do one operation after the other, all of them concurrently
     :param total: operations, of all users together; 0: as many as there is time for
     :param seconds: after which no operation is begun any more; 0: no limit
     :param container: of the objects (a bucket, a directory)
@@ -141,10 +129,7 @@ class Plan:
         ``constant`` and ``poisson``: operations are due at a ``rate`` (an open loop), at equal intervals, or at random
         as from independent clients
     :param rate: operations a second that are due, of all workers together; 0 in a closed loop
-    :param steady: the run ends once the rates and times of its last seconds differ by no more than this part of their
-        mean (:mod:`benchmarks.load.steady`); 0: it does not end for that reason
-    :param steady_seconds: how many seconds these are
-    :param goals: what the run has to reach, by the names of :data:`GOALS`
+    :param labels: what a report shows of the run beside the plan: what the server was, for example
     """
 
     protocol: str
@@ -165,32 +150,23 @@ class Plan:
     think: float = 0
     arrivals: str = CLOSED
     rate: float = 0
-    steady: float = 0
-    steady_seconds: float = 20
-    goals: Mapping[str, float] = field(default_factory=dict)
-    #: What a report says of the run beside the plan: what the server was, say.
     labels: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _one_of("protocol", self.protocol, PROTOCOLS)
         _one_of("content", self.content, CONTENTS)
-        _number("users", self.users, 1, whole=True)
-        _number("total", self.total, 0, whole=True)
-        _number("seconds", self.seconds, 0)
-        _number("size", self.size, 0, whole=True)
-        _number("seed", self.seed, 0, whole=True)
-        _number("patience", self.patience, 0, more=True)
-        _number("think", self.think, 0)
         _one_of("arrivals", self.arrivals, ARRIVALS)
+        _number("users", self.users, 1, whole=True)
+        for name in ("total", "size", "seed"):
+            _number(name, getattr(self, name), 0, whole=True)
+        for name in ("seconds", "think"):
+            _number(name, getattr(self, name), 0)
+        _number("patience", self.patience, 0, more=True)
         _number("rate", self.rate, 0, more=self.open)
-        _number("steady", self.steady, 0)
-        _number("steady_seconds", self.steady_seconds, 0, more=True)
-        self._check_arrivals()
-        if not isinstance(self.goals, Mapping):
-            raise PlanError(f"goals {self.goals!r} is not an object")
-        for name, value in self.goals.items():
-            _one_of("goals", name, GOALS)
-            _number(f"goals: {name}", value, 0)
+        if self.rate and not self.open:
+            raise PlanError(f"rate {self.rate!r} goes with arrivals {CONSTANT} or {POISSON}, not with {CLOSED}")
+        if self.think and self.open:
+            raise PlanError(f"think {self.think!r} goes with arrivals {CLOSED}: otherwise the rate says when to begin")
         if not self.operations:
             raise PlanError("operations: there is none")
         if not self.total and not self.seconds:
@@ -198,29 +174,18 @@ class Plan:
         if len({operation.containers is None for operation in self.operations}) > 1:
             raise PlanError("operations: either all have containers, or none has")
         for operation in self.operations:
-            self._check_division(operation)
+            names = {"container": operation.containers, "object": operation.objects}.get(operation.division)
+            chosen = selectors.selector(names.selector) if names else None
+            if chosen and chosen.kind in "ur" and chosen.width < self.users:
+                raise PlanError(
+                    f"{operation.kind}: {names.selector if names else ''} has {chosen.width} numbers: too few to be "
+                    f"divided among {self.users} workers"
+                )
 
     @property
     def open(self) -> bool:
         """Whether operations are due at a rate, whatever the service does."""
         return self.arrivals != CLOSED
-
-    def _check_arrivals(self) -> None:
-        if self.rate and not self.open:
-            raise PlanError(f"rate {self.rate!r} goes with arrivals {CONSTANT} or {POISSON}, not with {CLOSED}")
-        if self.think and self.open:
-            raise PlanError(f"think {self.think!r} goes with arrivals {CLOSED}: otherwise the rate says when to begin")
-
-    def _check_division(self, operation: Operation) -> None:
-        names = {"container": operation.containers, "object": operation.objects}.get(operation.division)
-        if names is None:
-            return
-        chosen = selectors.selector(names.selector)
-        if chosen.kind in "ur" and chosen.width < self.users:
-            raise PlanError(
-                f"{operation.kind}: {names.selector} has {chosen.width} numbers: too few to be divided among "
-                f"{self.users} workers"
-            )
 
     def name(self, number: int) -> str:
         """Of an object, without its container."""
@@ -238,27 +203,28 @@ def from_dict(data: Any) -> Plan:
     """
     files.check(data, "plan of a load", FORMAT, VERSION, PlanError)
     fields = {name: value for name, value in data.items() if name not in ("format", "version")}
-    if OLD_SERVER in fields:
-        if "server" in fields:
-            raise PlanError(f"plan: {OLD_SERVER!r} is the old name of 'server'; it has both")
-        fields["server"] = fields.pop(OLD_SERVER)
-    _known("plan", fields, Plan)
     operations = fields.get("operations")
     if not isinstance(operations, (list, tuple)):
         raise PlanError(f"operations: {operations!r} is not a list")
-    for each in operations:
-        if not isinstance(each, Mapping):
-            raise PlanError(f"operations: {each!r} is not an object")
-        _known("operation", each, Operation)
     try:
-        return Plan(**{**fields, "operations": tuple(map(_operation, operations))})
+        return _made(Plan, "plan", {**fields, "operations": tuple(map(_operation, operations))})
     except TypeError as error:
         raise PlanError(f"plan: {error}") from error
 
 
-def _operation(data: Mapping[str, Any]) -> Operation:
+def _operation(data: Any) -> Operation:
+    if not isinstance(data, Mapping):
+        raise PlanError(f"operations: {data!r} is not an object")
     names = {key: Names(**data[key]) for key in ("containers", "objects") if data.get(key) is not None}
-    return Operation(**{**data, **names})
+    return _made(Operation, "operation", {**data, **names})
+
+
+def _made(kind: type, what: str, given: Mapping[str, Any]) -> Any:
+    known = [each.name for each in dataclasses.fields(kind)]
+    for name in given:
+        if name not in known:
+            raise PlanError(f"{what}: there is no {name!r}, only {', '.join(known)}")
+    return kind(**given)
 
 
 def read(path: Path | str) -> Plan:
@@ -280,13 +246,6 @@ def parse(source: str, text: str | bytes) -> Plan:
         return from_dict(json.loads(text))
     except ValueError as error:
         raise PlanError(f"{source}: {error}") from error
-
-
-def _known(what: str, given: Mapping[str, Any], kind: type) -> None:
-    known = [each.name for each in dataclasses.fields(kind)]
-    for name in given:
-        if name not in known:
-            raise PlanError(f"{what}: there is no {name!r}, only {', '.join(known)}")
 
 
 def _one_of(what: str, value: Any, allowed: tuple[str, ...]) -> None:

@@ -19,6 +19,10 @@ from benchmarks.load import Wrong, files
 
 FORMAT = "fastio-load-records"
 VERSION = 1
+#: The file of a run that has its plan and what the workers say, beside those of the records.
+SUMMARY = "run.json"
+RUN_FORMAT = "fastio-load-run"
+RUN_VERSION = 1
 
 #: Seconds after which what has been recorded is written out.
 FLUSH_SECONDS = 1.0
@@ -60,8 +64,9 @@ class Record(NamedTuple):
     late: float = NOT_REACHED
 
 
-#: The columns of older files, which were of closed loops.
-_OLDER = Record._fields[:-1]
+def file_name(worker: int) -> str:
+    """The file of records of a worker."""
+    return f"worker-{worker}.csv.gz"
 
 
 class Writer:
@@ -143,14 +148,13 @@ class Reader:
 
     def __iter__(self) -> Iterator[Record]:
         rows = csv.reader(self._lines)
-        columns = tuple(next(rows, Record._fields))
-        if columns not in (Record._fields, _OLDER):
+        if tuple(next(rows, Record._fields)) != Record._fields:
             raise RecordError(f"{self.path}: other columns than {', '.join(Record._fields)}")
         for row in rows:
             try:
                 yield Record(
                     row[0], int(row[1]), int(row[2]), float(row[3]), float(row[4]), float(row[5]), float(row[6]),
-                    int(row[7]), int(row[8]), row[9], *map(float, row[10 : len(columns)]),
+                    int(row[7]), int(row[8]), row[9], float(row[10]),
                 )  # fmt: skip
             except (ValueError, IndexError) as error:
                 raise RecordError(f"{self.path}: line {rows.line_num + 1}: {error}") from error

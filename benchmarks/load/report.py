@@ -1,18 +1,17 @@
 """A run of a load as a result: the same that all suites have, for the same tables, plots and comparison.
 
-Each second of the run is one of its rounds, so what is shown is the median second and its spread, and two runs compare
-by the rank test over their seconds. The seconds of warm-up and tail are there as warm-up.
+Each second of the run that counts is one of its rounds, so what is shown is the median second and its spread, and two
+runs compare by the rank test over their seconds.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.harness import machine, statistics
-from benchmarks.harness.goals import NOT_MET, Bound
+from benchmarks.harness import tables as plain
 from benchmarks.harness.results import CaseResult, Result, VariantResult
 from benchmarks.load import analysis
 from benchmarks.load.analysis import Operations, Run, Window
-from benchmarks.load.plan import AT_LEAST
 from fastio.tables import EMPTY, Table, number
 
 #: Parameters of a plan that say where, not what: two runs may differ in them without a word.
@@ -25,14 +24,14 @@ _PERCENTILES = tuple(f"p{each:g}" for each in analysis.PERCENTILES)
 def figures(run: Run, part: Window | None = None) -> dict[str, Any]:
     """What a run says in one figure each: for a suite, whose rounds are whole runs.
 
-    ``seconds`` and ``bytes`` are of the part that counts; times are in milliseconds. ``verified`` is true if every
-    operation of the run went well, with the right data.
+    ``seconds`` and ``bytes`` are of the part that counts; times are in milliseconds. ``verified`` is true if nothing
+    that was read in the run was wrong, and nothing is missing.
 
     :param part: that counts, if it is not all that every user took part in
     """
     part = part or analysis.window(run.operations)
     return _measures(run.operations, part) | {
-        "verified": not run.operations.failed.any() and not run.doubts,
+        "verified": not run.operations.wrong.any() and not run.doubts,
         "generator_cpu": analysis.generator_cpu(run, part),
         "cut": part.cut,
     }
@@ -54,6 +53,22 @@ def _measures(operations: Operations, part: Window) -> dict[str, Any]:
         for name, figure in analysis.percentiles(counted, phase).items():
             found[f"{phase}_{name}_ms"] = figure
     return found
+
+
+def tables(runs: Sequence[Run]) -> list[Table]:
+    """All runs at one glance, with what they were, and the seconds of each kind of operation."""
+    first = table(runs)
+    first.notes[:0] = [
+        f"{run.directory.name}: " + ", ".join(f"{name} {value}" for name, value in _parameters(run).items())
+        for run in runs
+    ]
+    seconds = result(runs)
+    for case in seconds.cases:
+        # What is in the first table is not repeated in each.
+        case.parameters = {}
+        for row in case.variants.values():
+            row.parameters, row.details = {}, {}
+    return [first, *plain.tables(seconds)]
 
 
 def table(runs: Sequence[Run]) -> Table:
@@ -85,22 +100,6 @@ def _row_from_due(found: Mapping[str, Any]) -> list[str]:
     return [*[EMPTY] * 4, *(number(found.get(f"from_due_{each}_ms")) for each in _PERCENTILES), *[EMPTY] * 3]
 
 
-def goals(runs: Sequence[Run]) -> tuple[Table, bool]:
-    """What the plans of runs ask for and what was reached, and whether that is all of it."""
-    made = Table("Goals", ["", "goal", "reached", "met"], [])
-    for run in runs:
-        found = figures(run)
-        found |= {"error_ratio": 1 - found["success_ratio"], "mb_per_second": found["bytes"] / found["seconds"] / 1e6}
-        phase = "from_due" if run.operations.open else "whole"
-        for name, bound in run.plan.goals.items():
-            reached = found.get(name, found.get(f"{phase}_{name}"))
-            goal = Bound("≥" if name in AT_LEAST else "≤", bound)
-            # Where no operation went well there is no time, and no goal for it is met.
-            met = NOT_MET if reached is None else goal.met(reached)
-            made.rows.append([run.directory.name, f"{name} {goal}", number(reached), met])
-    return made, all(row[-1] != NOT_MET for row in made.rows)
-
-
 def notes(run: Run, part: Window | None = None) -> list[str]:
     """What makes a run doubtful, in words.
 
@@ -116,11 +115,6 @@ def notes(run: Run, part: Window | None = None) -> list[str]:
                 f"{part_late:.1%} of the operations began more than {LATE_SECONDS * 1000:.0f} ms after they were due, "
                 f"the worst {float(late.max()):.3g} s: all {run.plan.users} users were busy"
             )
-    if run.plan.steady:
-        ended = (
-            "it never was steady" if run.steady is None else f"it ended after {run.steady:.3g} s, since it was steady"
-        )
-        found.append(f"{ended}: within {run.plan.steady:.0%} for {run.plan.steady_seconds:g} s")
     if not part.cut:
         found.append("too short for its warm-up and its tail to be cut: all of it counts")
     share = analysis.generator_cpu(run, part)
@@ -140,11 +134,11 @@ def result(runs: Sequence[Run]) -> Result:
     for kind in dict.fromkeys(str(kind) for run in runs for kind in sorted(set(run.operations.kind))):
         able = [run for run in runs if (run.operations.kind == kind).any()]
         if any(run.operations.bytes[run.operations.kind == kind].any() for run in able):
-            made.cases.append(_case(kind, able, f"{kind}: throughput", "MiB/s", "seconds"))
-        made.cases.append(_case(kind, able, f"{kind}: time per operation", "ms", "whole_ms"))
+            made.cases.append(_case(kind, able, "throughput", "MiB/s", "seconds"))
+        made.cases.append(_case(kind, able, "time per operation", "ms", "whole_ms"))
         if all(run.operations.open for run in able):
-            made.cases.append(_case(kind, able, f"{kind}: time from when it was due", "ms", "from_due_ms"))
-        made.cases.append(_case(kind, able, f"{kind}: time to the first byte", "ms", "first_byte_ms"))
+            made.cases.append(_case(kind, able, "time from when it was due", "ms", "from_due_ms"))
+        made.cases.append(_case(kind, able, "time to the first byte", "ms", "first_byte_ms"))
     return made
 
 
@@ -152,11 +146,21 @@ def _case(kind: str, runs: Sequence[Run], title: str, unit: str, value: str) -> 
     # A run by itself has a name that another one, with which it is compared later on, has as well.
     names = [run.directory.name for run in runs] if len(runs) > 1 else ["run"]
     made = CaseResult(
-        name=title.replace(": ", "-").replace(" ", "-"), title=title, workload="load", parameters=_parameters(runs[0]),
-        baseline=names[0], unit=unit, value=value, columns=["operations"], seed=runs[0].plan.seed, complete=True,
+        name=f"{kind}-{title.replace(' ', '-')}", title=f"{kind}: {title}", workload="load",
+        parameters=_parameters(runs[0]), baseline=names[0], unit=unit, value=value, columns=["operations"],
+        seed=runs[0].plan.seed, complete=True,
     )  # fmt: skip
     for name, run in zip(names, runs, strict=True):
-        made.variants[name] = _variant(run, kind, value)
+        own, part = run.operations.only(run.operations.kind == kind), analysis.window(run.operations)
+        row = VariantResult(kind, ["python", "-m", "benchmarks.load", "run"], _parameters(run), 0, 0)
+        for index, segment in enumerate(analysis.segments(own, part.begin, part.end)):
+            found = _of_second(own, segment)
+            # A second in which no operation began has no times.
+            if value in found:
+                row.runs.append({"round": index, "warmup": False, "started": run.started + segment.begin, **found})
+        row.rounds = row.usual_rounds = len(row.runs)
+        row.details = {"doubts": notes(run)}
+        made.variants[name] = row
     return made
 
 
@@ -170,39 +174,12 @@ def _parameters(run: Run) -> dict[str, Any]:
     return {**plan, **run.plan.labels, **shown}
 
 
-def _variant(run: Run, kind: str, value: str) -> VariantResult:
-    own = run.operations.only(run.operations.kind == kind)
-    part = analysis.window(run.operations)
-    made = VariantResult(kind, ["python", "-m", "benchmarks.load", "run"], _parameters(run), 0, 0)
-    for index, segment in enumerate(_all_segments(own, part)):
-        found = _segment_figures(own, segment)
-        warmup = segment.begin < part.begin - 1e-9 or segment.begin + segment.seconds > part.end + 1e-9
-        # A second in which no operation began has no times.
-        if value == "seconds" or value in found:
-            made.runs.append({"round": index, "warmup": warmup, "started": run.started + segment.begin, **found})
-    made.rounds = made.usual_rounds = len(made.measured())
-    made.details = {"doubts": notes(run)}
-    return made
-
-
-def _all_segments(own: Operations, part: Window) -> list[analysis.Segment]:
-    """Seconds, counted from the begin of the part that counts in both directions."""
-    before = int(part.begin / analysis.SEGMENT)
-    begin = part.begin - before * analysis.SEGMENT
-    counted = analysis.segments(own, part.begin, part.end)
-    early = analysis.segments(own, begin, part.begin) if before else []
-    last = counted[-1].begin + counted[-1].seconds
-    end = float(own.end.max()) if len(own) else last
-    late = analysis.segments(own, last, end) if end - last >= analysis.SEGMENT else []
-    return [*early, *counted, *late]
-
-
-def _segment_figures(own: Operations, segment: analysis.Segment) -> dict[str, Any]:
+def _of_second(own: Operations, segment: analysis.Segment) -> dict[str, Any]:
     end = segment.begin + segment.seconds
     begun = own.only((own.begin >= segment.begin) & (own.begin < end))
     found: dict[str, Any] = {
         "seconds": segment.seconds, "bytes": round(segment.bytes), "operations": segment.operations,
-        "verified": not begun.failed.any(),
+        "verified": not begun.wrong.any(),
     }  # fmt: skip
     for phase in ("whole", "from_due", "first_byte"):
         middle = analysis.percentiles(begun, phase)

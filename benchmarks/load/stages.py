@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,8 @@ VERSION = 1
 MARGIN = 180.0
 #: Status of an object that was not there to be deleted, which is as good.
 GONE = 404
+#: Works that have operations.
+OPERATING = ("prepare", "normal", "cleanup")
 
 
 class WorkloadFailed(Failed):
@@ -49,8 +50,6 @@ class Settings:
     :param patterns: of the processes that agents watch
     :param period: seconds between samples
     :param tell: is called with a line on what happens
-    :param show: is called with the name of a work and a line on what it has done so far, from several threads; the line
-        is empty at its end
     """
 
     watched: Watched = field(default_factory=Watched)
@@ -58,7 +57,6 @@ class Settings:
     patterns: Mapping[str, str] = field(default_factory=dict)
     period: float = monitor.PERIOD
     tell: Callable[[str], None] = lambda _: None
-    show: Callable[[str, str], None] = lambda *_: None
 
 
 def carry_out(workload: Workload, output: Path, settings: Settings | None = None) -> None:
@@ -73,27 +71,35 @@ def carry_out(workload: Workload, output: Path, settings: Settings | None = None
     output.mkdir(parents=True, exist_ok=True)
     if any(output.iterdir()):
         raise PlanError(f"{output}: there is something in it already; records are not overwritten")
-    summary = _Summary(workload, output)
+    summary: dict[str, Any] = {
+        "format": FORMAT, "version": VERSION, "name": workload.name, "description": workload.description,
+        "started": time.time(), "finished": None, "stages": [], "failure": "", "doubts": [],
+    }  # fmt: skip
     with (
         agent.monitored(settings.agents, settings.patterns, output, settings.period) as remotes,
         monitor.monitored(settings.watched, output / "samples-local.jsonl.gz", settings.period),
     ):
         for number, stage in enumerate(workload.stages, 1):
-            if summary.failure and not stage.cleans:
-                summary.add(stage, "skipped", [])
-                continue
-            settings.tell(f"{stage.name} …")
-            outcomes = _carry_out(stage, output / f"{number:02d}-{_safe(stage.name)}", settings.show)
-            problems = [f"{each['name']}: {each['problem']}" for each in outcomes if each["problem"]]
-            summary.add(stage, "failed" if problems else "done", outcomes)
-            for problem in problems:
-                settings.tell(f"{stage.name}: {problem}")
-            if not problems:
+            outcomes: list[dict[str, Any]] = []
+            status = "skipped"
+            if stage.cleans or not summary["failure"]:
+                settings.tell(f"{stage.name} …")
+                outcomes = _carry_out(stage, output / f"{number:02d}-{_safe(stage.name)}")
+                problems = [each for each in outcomes if each["problem"]]
+                status = "failed" if problems else "done"
+                for each in problems:
+                    settings.tell(f"{stage.name}: {each['name']}: {each['problem']}")
+                    summary["failure"] = summary["failure"] or (
+                        f"stage {stage.name}, work {each['name']}: {each['problem']}"
+                    )
+            summary["stages"].append({"name": stage.name, "status": status, "works": outcomes})
+            files.write(output / SUMMARY, summary)
+            if status == "done":
                 time.sleep(stage.delay)
-        summary.doubts += [each.problem for each in remotes if each.problem]
-    summary.finish()
-    if summary.failure:
-        raise WorkloadFailed(summary.failure)
+        summary["doubts"] += [each.problem for each in remotes if each.problem]
+    files.write(output / SUMMARY, {**summary, "finished": time.time()})
+    if summary["failure"]:
+        raise WorkloadFailed(summary["failure"])
 
 
 def _check(workload: Workload) -> None:
@@ -103,53 +109,23 @@ def _check(workload: Workload) -> None:
         for work in stage.works:
             if work.plan is not None:
                 protocols.client_class(work.plan.protocol).check(work.plan)
-        if spread and sum(work.kind in ("normal", "prepare", "cleanup") for work in stage.works) > 1:
+        if spread and sum(work.kind in OPERATING for work in stage.works) > 1:
             raise PlanError(
                 f"stage {stage.name}: its works go on at the same time, and {spread[0]} has one place for workers: "
                 "put them in one work, or run it without workers from elsewhere"
             )
 
 
-class _Summary:
-    """What is written to :data:`SUMMARY`, after every stage."""
-
-    def __init__(self, workload: Workload, output: Path) -> None:
-        self._path = output / SUMMARY
-        self._data: dict[str, Any] = {
-            "format": FORMAT, "version": VERSION, "name": workload.name, "description": workload.description,
-            "started": time.time(), "finished": None, "stages": [],
-        }  # fmt: skip
-        self.doubts: list[str] = []
-        #: why the first stage that has failed did
-        self.failure = ""
-
-    def add(self, stage: Stage, status: str, outcomes: Sequence[dict[str, Any]]) -> None:
-        self._data["stages"].append({"name": stage.name, "status": status, "works": list(outcomes)})
-        problems = [
-            f"stage {stage.name}, work {each['name']}: {each['problem']}" for each in outcomes if each["problem"]
-        ]
-        if problems and not self.failure:
-            self.failure = problems[0]
-        self._write()
-
-    def finish(self) -> None:
-        self._data["finished"] = time.time()
-        self._write()
-
-    def _write(self) -> None:
-        files.write(self._path, {**self._data, "failure": self.failure, "doubts": self.doubts})
-
-
 def _safe(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "unnamed"
 
 
-def _carry_out(stage: Stage, directory: Path, show: Callable[[str, str], None]) -> list[dict[str, Any]]:
+def _carry_out(stage: Stage, directory: Path) -> list[dict[str, Any]]:
     """Do all works of a stage; returns what each came to."""
     stop = threading.Event()
     with concurrent.futures.ThreadPoolExecutor(len(stage.works)) as pool:
         jobs = [
-            pool.submit(_outcome, work, directory / f"{number}-{_safe(work.name)}", stop, partial(show, work.name))
+            pool.submit(_outcome, work, directory / f"{number}-{_safe(work.name)}", stop)
             for number, work in enumerate(stage.works, 1)
         ]
         try:
@@ -159,31 +135,27 @@ def _carry_out(stage: Stage, directory: Path, show: Callable[[str, str], None]) 
             raise
 
 
-def _outcome(work: Work, directory: Path, stop: threading.Event, show: Callable[[str], None]) -> dict[str, Any]:
+def _outcome(work: Work, directory: Path, stop: threading.Event) -> dict[str, Any]:
     found: dict[str, Any] = {
         "name": work.name, "kind": work.kind, "directory": "", "started": time.time(), "problem": "",
         "warmup": work.warmup, "counted": work.counted,
     }  # fmt: skip
     try:
-        _do(work, directory, stop, found, show)
+        _do(work, directory, stop, found)
     except (client.LoadFailed, protocols.Refused, PlanError, OSError, http.client.HTTPException) as error:
         found["problem"] = f"{type(error).__name__}: {error}"
-    finally:
-        show("")
     return {**found, "finished": time.time()}
 
 
-def _do(
-    work: Work, directory: Path, stop: threading.Event, found: dict[str, Any], show: Callable[[str], None]
-) -> None:  # fmt: skip
+def _do(work: Work, directory: Path, stop: threading.Event, found: dict[str, Any]) -> None:
     if work.plan is None:
         return
     if work.kind in ("init", "prepare"):
         _containers(work, "make_container")
-    if work.kind in ("prepare", "normal", "cleanup"):
+    if work.kind in OPERATING:
         directory.parent.mkdir(exist_ok=True)
         found["directory"] = str(Path(directory.parent.name, directory.name))
-        client.carry_out(work.plan, directory, stop, work.plan.seconds + work.plan.patience + MARGIN, show)
+        client.carry_out(work.plan, directory, stop, work.plan.seconds + work.plan.patience + MARGIN)
         _judge(work, directory, found)
     if work.kind in ("cleanup", "dispose"):
         _containers(work, "remove_container")

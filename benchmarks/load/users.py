@@ -42,7 +42,6 @@ class Work:
         #: perf_counter() when the first user began
         self._begun: float | None = None
         self._users = 0
-        self._ended = False
         #: set when the users have been started, which Locust does with all of a worker's at once
         self.started = gevent.event.Event()
         #: seconds since the epoch when perf_counter() was 0
@@ -54,17 +53,11 @@ class Work:
         self.started.set()
         return self._users - 1, self._kind(self.plan, self._content, self._shared)
 
-    def end(self) -> None:
-        """Have no user begin another operation."""
-        self._ended = True
-
     def next(self) -> tuple[Step, float | None]:
         """The next operation, and when it was due by perf_counter(), which is None in a closed loop.
 
         In an open loop this waits until then. Raises Locust's StopUser when there is no operation left, or no time.
         """
-        if self._ended:
-            raise StopUser
         now = time.perf_counter()
         if self._begun is None:
             self._begun = now
@@ -78,8 +71,6 @@ class Work:
         due = self._begun + step.due
         if due > now:
             gevent.sleep(due - now)
-            if self._ended:
-                raise StopUser
         return step, due
 
 
@@ -90,14 +81,18 @@ class StorageUser(locust.User):
         return self._work.plan.think
 
     def on_start(self) -> None:
-        self._work: Work = self.environment.work
-        self._number, self._client = self._work.client()
+        # None if this worker cannot take part.
+        self._work: Work = self.environment.work.get()
+        self._number, self._client = self._work.client() if self._work else (0, None)
 
     def on_stop(self) -> None:
-        self._client.close()
+        if self._client is not None:
+            self._client.close()
 
     @locust.task
     def operate(self) -> None:
+        if self._client is None:
+            raise StopUser
         step, due = self._work.next()
         found = Exchange()
         late = NOT_REACHED if due is None else max(0.0, found.start - due)

@@ -54,11 +54,15 @@ class Stage:
 
 @dataclass(frozen=True)
 class Workload:
-    """Stages, in order."""
+    """Stages, in order.
+
+    :param notices: what its file says that has no effect here
+    """
 
     name: str
     stages: tuple[Stage, ...]
     description: str = ""
+    notices: tuple[str, ...] = ()
 
     def cleaning(self) -> Workload:
         """Only the stages that clean up."""

@@ -5,6 +5,8 @@ import urllib.parse
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
+import eventlet
+
 from benchmarks.logserver import markup, paths
 from benchmarks.logserver.inflate import inflate
 from benchmarks.logserver.sources import Chunks, Log, Unreachable
@@ -72,6 +74,8 @@ class Application:
         if as_html or level:
             least = markup.rank(level) if level else 0
             chunks, size = markup.marked(chunks, least, as_html, self._chunk_size), None
+        if size is None:
+            chunks = _turns(chunks)
         headers = [("Content-Type", f"text/{'html' if as_html else 'plain'}; charset=utf-8")]
         if size is not None:
             headers.append(("Content-Length", str(size)))
@@ -80,6 +84,14 @@ class Application:
             log.chunks.close()
             return []
         return Chunks(chunks, lambda _: log.chunks.close())
+
+
+def _turns(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Let other requests run after each piece, also after an empty one, which is not sent."""
+    for piece in pieces:
+        eventlet.sleep(0)
+        if piece:
+            yield piece
 
 
 def _query(text: str, sources: tuple[str, ...]) -> dict[str, str]:

@@ -9,6 +9,8 @@ SEVERITIES = ("DEBUG", "INFO", "AUDIT", "WARNING", "ERROR", "TRACE", "CRITICAL")
 
 #: Bytes of a line that are looked at together; the rest of a longer one follows it as it is.
 LONGEST_LINE = 1 << 20
+#: Lines after which others may run.
+TURN = 1000
 
 _LINE = re.compile(
     rb"(?P<time>\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?)\s+(?:\d+\s+)?"
@@ -17,18 +19,25 @@ _LINE = re.compile(
 _NOT_IN_ANCHOR = re.compile(r"[^0-9]")
 
 
-def lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines with their ends, cut where they are longer than :data:`LONGEST_LINE`."""
-    rest = b""
+def lines(chunks: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Of each chunk the lines that end in it, with their ends; cut where they are longer than :data:`LONGEST_LINE`."""
+    parts: list[bytes] = []
+    size = 0
     for chunk in chunks:
-        *whole, rest = (rest + chunk).split(b"\n")
-        for line in whole:
-            yield line + b"\n"
-        while len(rest) > LONGEST_LINE:
-            yield rest[:LONGEST_LINE]
-            rest = rest[LONGEST_LINE:]
-    if rest:
-        yield rest
+        parts.append(chunk)
+        size += len(chunk)
+        found: list[bytes] = []
+        # What has come of a line is copied when its end comes, not with each chunk.
+        if b"\n" in chunk or size > LONGEST_LINE:
+            *whole, rest = b"".join(parts).split(b"\n")
+            found = [line + b"\n" for line in whole]
+            while len(rest) > LONGEST_LINE:
+                found.append(rest[:LONGEST_LINE])
+                rest = rest[LONGEST_LINE:]
+            parts, size = [rest], len(rest)
+        yield found
+    if size:
+        yield [b"".join(parts)]
 
 
 def rank(severity: str) -> int:
@@ -42,7 +51,8 @@ def marked(chunks: Iterable[bytes], least: int, as_html: bool, chunk_size: int) 
     """The lines that are at least so severe, in chunks of about ``chunk_size`` bytes.
 
     A line without a severity belongs to the one before, as a traceback to its error; what is above the first line with
-    one is always there.
+    one is always there. After each chunk that was read, and after :data:`TURN` lines, there is a piece, an empty one if
+    nothing is to be sent, so the work from one piece to the next is bounded.
 
     :param least: a :func:`rank`
     """
@@ -51,18 +61,24 @@ def marked(chunks: Iterable[bytes], least: int, as_html: bool, chunk_size: int) 
     severity = ""
     if as_html:
         made.append(b"<html><body><pre>\n")
-    for number, line in enumerate(lines(chunks), 1):
-        found = _LINE.match(line)
-        if found:
-            severity = found["severity"].decode()
-        if severity and rank(severity) < least:
-            continue
-        text = _as_html(line, number, severity, found) if as_html else line
-        made.append(text)
-        size += len(text)
-        if size >= chunk_size:
-            yield b"".join(made)
-            made, size = [], 0
+    number = 0
+    for group in lines(chunks):
+        for line in group:
+            number += 1
+            if number % TURN == 0:
+                yield b""
+            found = _LINE.match(line)
+            if found:
+                severity = found["severity"].decode()
+            if severity and rank(severity) < least:
+                continue
+            text = _as_html(line, number, severity, found) if as_html else line
+            made.append(text)
+            size += len(text)
+            if size >= chunk_size:
+                yield b"".join(made)
+                made, size = [], 0
+        yield b""
     if as_html:
         made.append(b"</pre></body></html>\n")
     if made:

@@ -293,15 +293,16 @@ WRONG = [
     ("storage", SWIFT, "auth type 'none' does not log in to swift; allowed: swauth, keystone"),
     ("auth", '<auth type="httpauth" />', "type='httpauth' is not supported; allowed: none, swauth, keystone, mock"),
     ("storage", '<storage type="s3" config="accesskey=a;secretkey=b;endpoint=h:80" />', "endpoint=h:80 is not a URL"),
-    ("storage", '<storage type="s3" config="accesskey=a;proxyhost=p" />', "proxyhost=p is not supported"),
+    ("storage", '<storage type="s3" config="accesskey=a;secretkey=b;endpoint=http://h;proxyhost=p" />',
+     "proxyhost=p is not supported; allowed: nothing"),
+    ("storage", '<storage type="s3" config="accesskey=a;secretkey=b" />', "it needs endpoint"),
     ("storage", '<storage type="mock" config="errors=2" />', "errors=2 is not a number from 0 to 1"),
     ("storage", '<storage type="mock" config="delay=soon" />', "delay=soon is not a number from 0 on"),
     ("storage", '<storage type="mock" config="delay" />', "'delay' is not key=value"),
     ("work", "", "runtime and totalOps are both 0"),
     ("work", 'runtime="x"', "runtime='x' is not a whole number from 0 on"),
     ("work", 'runtime="1" colour="red"', "attribute colour='red' is not known; allowed: name, type"),
-    ("work", 'runtime="1" driver="d1"', "driver='d1' is not supported"),
-    ("work", 'runtime="1" totalBytes="9"', "totalBytes='9' is not supported; use totalOps, runtime"),
+    ("work", 'runtime="1" totalBytes="9"', "totalBytes='9' is not supported; allowed: 0"),
     ("work", 'runtime="1" afr="1000001"', "afr='1000001' is not a whole number from 0 to 1000000"),
     ("work", 'runtime="1" type="mystery"', "type='mystery' is not supported; allowed: init, prepare, normal"),
     ("work", 'runtime="1" division="disk"', "division='disk' is not supported; allowed: none, container, object"),
@@ -318,7 +319,6 @@ WRONG = [
     ("operation", operation(f"{BOTH};sizes=c(1)", "write"), "does not end with one of the units"),
     ("operation", operation(f"{BOTH};content=zero"), "content=zero is not supported; allowed: random"),
     ("operation", operation(f"{BOTH};chunked=true"), "chunked=true is not supported"),
-    ("operation", operation(BOTH, "list"), "objects=c(1) is not supported for list"),
     ("operation", "<thing/>", "thing: it cannot be in work; allowed there: storage, auth, operation"),
     ("operation", "<operation", "not XML"),
 ]  # fmt: skip
@@ -341,8 +341,11 @@ def test_what_can_not_be_run_is_told(tmp_path, part, text, message) -> None:
 @pytest.mark.parametrize(
     ("work", "message"),
     [
-        (PREPARE.format("u(1,2)", ""), "cannot be scanned, only r(LOW,HIGH)"),
-        (PREPARE.format("r(1,2)", ";createContainer=maybe"), "createContainer=maybe is not one of true, false"),
+        (PREPARE.format("u(1,2)", ""), "cannot be scanned; allowed: r(LOW,HIGH)"),
+        (
+            PREPARE.format("r(1,2)", ";createContainer=maybe"),
+            "createContainer=maybe is not supported; allowed: false, true",
+        ),
         ('type="init" config="containers=c(1)"', "containers=c(1) cannot be scanned"),
     ],
 )
@@ -361,7 +364,7 @@ def test_other_files(tmp_path) -> None:
     for text, message in {
         "<a/>": "a: it cannot be at the top; allowed there: workload",
         "": "not XML",
-        '<workload name="w"/>': "it has 0 elements workflow instead of 1",
+        '<workload name="w"/>': "it has no workflow",
         '<workload name="w"><workflow/></workload>': "it has no workstage",
         '<workload name="w"><workflow><workstage name="s"/></workflow></workload>': "it has no work",
         '<workload name="w"><workflow><workstage/></workflow></workload>': "it needs a name",
@@ -377,3 +380,29 @@ def test_ratios_of_nothing_are_left_out(tmp_path) -> None:
     both = operation("containers=c(1);objects=c(1)") + operation("containers=c(1);objects=c(1)", "delete", 'ratio="0"')
     (only,) = work_of(tmp_path, operation=both).plan.operations
     assert only.kind == "read"
+
+
+PUBLIC = """<workload name="s3-sample" description="as files that are published have it">
+<storage type="s3" config="accesskey=a;secretkey=b;proxyhost=;proxyport=;endpoint=http://h:1;retry=9;caching=true" />
+<workflow>
+<workstage name="init"><work type="init" workers="1" config="containers=r(1,2);objects=r(0,0)" /></workstage>
+<workstage name="main"><work name="main" workers="8" interval="10" driver="driver1" runtime="30" totalBytes="0">
+<operation type="read" ratio="80" config="containers=u(1,2);objects=u(1,9);sizes=c(64)KB;hashCheck=True" />
+<operation type="list" ratio="20" config="containers=u(1,2);objects=u(1,9);hashCheck=True" /></work></workstage>
+<workstage name="pause"><work type="delay" workers="1"><operation type="delay" ratio="100" /></work></workstage>
+</workflow></workload>"""
+
+
+def test_what_has_no_effect_is_read_with_a_notice(tmp_path) -> None:
+    path = tmp_path / "public.xml"
+    path.write_text(PUBLIC)
+    found = cosbench.read(path)
+    assert [work.kind for stage in found.stages for work in stage.works] == ["init", "normal", "delay"]
+    assert found.notices == tuple(
+        f"{path}:{where} has no effect here"
+        for where in (
+            "5: work 'main': driver='driver1'", "2: storage 's3': config: retry=9",
+            "2: storage 's3': config: caching=true",
+            "6: operation 'read': config: hashCheck=True", "7: operation 'list': config: objects=u(1,9)",
+        )
+    )  # fmt: skip

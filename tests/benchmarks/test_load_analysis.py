@@ -14,7 +14,7 @@ pytest.importorskip("scipy", reason="the comparison needs the extra 'bench'")
 
 from benchmarks.harness import compare, results, tables
 from benchmarks.load import __main__ as command
-from benchmarks.load import analysis, report
+from benchmarks.load import analysis, records, report
 from benchmarks.load.plan import Operation, Plan
 from benchmarks.load.records import Record, Writer
 from benchmarks.load.sampling import Samples, sampled
@@ -43,9 +43,9 @@ def run_of(directory: Path, *workers: list[Record], cpu: float = 0.1, **fields) 
         samples = [(EPOCH + second, cpu) for second in range(1, 40)]
         about.append({"worker": number, "lost": False, "clock_offset": 0.0, "clock_error": 0.0, "cpu": samples,
                       **fields.get("about", {})})  # fmt: skip
-    summary = {"format": analysis.FORMAT, "version": analysis.VERSION, "plan": plan.to_dict(), "started": EPOCH,
+    summary = {"format": records.RUN_FORMAT, "version": records.RUN_VERSION, "plan": plan.to_dict(), "started": EPOCH,
                "finished": EPOCH, "workers": about}  # fmt: skip
-    (directory / analysis.SUMMARY).write_text(json.dumps(summary))
+    (directory / records.SUMMARY).write_text(json.dumps(summary))
     return directory
 
 
@@ -135,7 +135,8 @@ def test_failures_are_told(tmp_path) -> None:
     operations = [operation(0, n, n + 1, error="status 503: busy" if n % 4 == 0 else "") for n in range(20)]
     found = analysis.read(run_of(tmp_path / "run", operations))
     figures = report.figures(found)
-    assert (figures["failed"], figures["success_ratio"], figures["verified"]) == (5, 0.75, False)
+    # What has failed is not what was wrong.
+    assert (figures["failed"], figures["success_ratio"], figures["verified"]) == (5, 0.75, True)
     assert "5 x status 503: busy" in report.notes(found)
     (row,) = report.table([found]).rows
     assert row[1:4] == ["read", "18", "5"]
@@ -165,47 +166,6 @@ def test_a_stall_shows_in_the_times_from_when_operations_were_due(tmp_path) -> N
     assert "read-time-from-when-it-was-due" in [case.name for case in report.result([found]).cases]
 
 
-@pytest.mark.parametrize(
-    ("goals", "met"),
-    [
-        ({"p50_ms": 20, "p99.9_ms": 1010, "error_ratio": 0, "operations_per_second": 90, "mb_per_second": 0.09}, True),
-        ({"p99_ms": 500}, False),
-        ({"mb_per_second": 0.2}, False),
-    ],
-)
-def test_the_goals_of_a_plan_are_judged(tmp_path, goals, met, capsys) -> None:
-    directory = stalled(tmp_path / "run", goals=goals)
-    assert command.main(["analyze", str(directory)]) == (0 if met else 1)
-    shown = capsys.readouterr().out
-    assert all(name in shown for name in goals) and "Goals" in shown
-
-
-def test_where_nothing_went_well_no_goal_for_times_is_met(tmp_path) -> None:
-    operations = [operation(0, n, n + 1, error="status 503") for n in range(20)]
-    found = analysis.read(run_of(tmp_path / "run", operations, plan={"goals": {"p99_ms": 1e9, "error_ratio": 1}}))
-    table, met = report.goals([found])
-    assert [row[-1] for row in table.rows] == ["no", "yes"] and not met
-
-
-def test_histograms_are_written_for_each_second(tmp_path, capsys) -> None:
-    reader = pytest.importorskip("hdrh.log", reason="histograms need the extra 'load'").HistogramLogReader
-    from hdrh.histogram import HdrHistogram
-
-    path = tmp_path / "run.hlog"
-    assert command.main(["analyze", str(stalled(tmp_path / "run")), "--histograms", str(path)]) == 0
-    merged = HdrHistogram(1, 3600 * 10**6, 3)
-    log, seconds = reader(str(path), merged), 0
-    while (one := log.get_next_interval_histogram()) is not None:
-        merged.add(one)
-        assert one.get_total_count() == 100
-        seconds += 1
-    assert seconds == 4 and merged.get_total_count() == 400
-    assert merged.get_value_at_percentile(99) == pytest.approx(990_000, rel=0.01)
-    other = str(stalled(tmp_path / "other"))
-    assert command.main(["analyze", str(tmp_path / "run"), other, "--histograms", str(path)]) == 2
-    assert "of one run at a time" in capsys.readouterr().err
-
-
 def test_errors_that_are_all_different_take_little_room(tmp_path) -> None:
     operations = [operation(0, n, n + 1, error=f"status 503: request {n}") for n in range(500)]
     found = analysis.read(run_of(tmp_path / "run", operations))
@@ -223,7 +183,7 @@ def test_what_was_not_carried_out_is_told(tmp_path) -> None:
 
 def test_clocks_of_workers(tmp_path) -> None:
     directory = run_of(tmp_path / "run", steady(0, 20), steady(0, 20, begin=100.0))
-    path = directory / analysis.SUMMARY
+    path = directory / records.SUMMARY
     summary = json.loads(path.read_text())
     summary["workers"][1] |= {"clock_offset": 100.0, "clock_error": 0.2}
     path.write_text(json.dumps(summary))
@@ -271,7 +231,7 @@ def test_truncated_records_are_told(tmp_path) -> None:
     [("{", "no run of a load"), ("{}", "no format"), ('{"format": "fastio-load-run", "version": 9}', "version 9")],
 )
 def test_what_is_no_run(tmp_path, content, message) -> None:
-    (tmp_path / analysis.SUMMARY).write_text(content)
+    (tmp_path / records.SUMMARY).write_text(content)
     with pytest.raises(analysis.RunError, match=message):
         analysis.read(tmp_path)
 

@@ -106,13 +106,6 @@ def test_other_files(tmp_path, content, message) -> None:
         Reader(path)
 
 
-def test_records_of_closed_loops_before_there_were_others_can_be_read(tmp_path) -> None:
-    record = Record("read", 1, 2, 3.0, 0.1, 0.2, 0.3, 4, 200, "")
-    path = written(tmp_path / "r.gz", [record])
-    older = gzip.decompress(path.read_bytes()).replace(b",late", b"").replace(b",-1.000000", b"")
-    path.write_bytes(gzip.compress(older))
-    assert list(Reader(path)) == [record]
-
 
 def test_a_broken_line_is_named(tmp_path) -> None:
     path = written(tmp_path / "r.gz", [Record("read", 1, 2, 3.0, 0.1, 0.2, 0.3, 4, 200, "")])

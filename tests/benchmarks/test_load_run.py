@@ -4,7 +4,6 @@ import collections
 import contextlib
 import dataclasses
 import importlib.util
-import io
 import json
 import re
 import signal
@@ -12,9 +11,9 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,12 +25,12 @@ pytest.importorskip("numpy", reason="the analysis needs the extra 'bench'")
 
 from benchmarks.backends import SERVICES
 from benchmarks.backends.base import reserved_port
-from benchmarks.load import analysis, client, live, protocols, report
+from benchmarks.load import analysis, client, protocols, report
 from benchmarks.load.plan import Operation, Plan
 from tests.backends.required import usable
 from tests.benchmarks import object_server
 from tests.conftest import with_services
-from tests.test_terminal import on_a_terminal
+from tests.eventually import until
 
 pytestmark = with_services
 
@@ -75,28 +74,6 @@ def test_one_process(tmp_path) -> None:
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["run.json", "worker-0.csv.gz"]
 
 
-MOCK = Plan(
-    protocol="mock", server={"delay": 0.01, "size": 1000}, operations=(Operation("read"),), users=2, size=1000,
-    seconds=1000,
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("more", [{}, {"arrivals": "constant", "rate": 50}], ids=["closed", "open"])
-@pytest.mark.parametrize("processes", ["0", "2"])
-def test_a_run_ends_when_it_is_steady(tmp_path, monkeypatch, processes, more) -> None:
-    # Whatever this machine does meanwhile, a hundred times the mean is within the limit.
-    monkeypatch.setenv("FASTIO_LOAD_PROCESSES", processes)
-    chosen = dataclasses.replace(MOCK, steady=100, steady_seconds=2, **more)
-    found = read(client.carry_out(chosen, tmp_path / "run"))
-    assert found.steady is not None and found.steady >= 2 and not found.operations.failed.any()
-    assert f"it ended after {found.steady:.3g} s, since it was steady" in " ".join(report.notes(found))
-
-
-def test_a_run_that_never_is_steady_says_so(tmp_path) -> None:
-    found = read(client.carry_out(dataclasses.replace(MOCK, seconds=1, steady=1e-9), tmp_path / "run"))
-    assert found.steady is None and "it never was steady: within 0% for 20 s" in report.notes(found)
-
-
 def test_a_time_instead_of_a_number(tmp_path) -> None:
     started = time.monotonic()
     found, objects = carried_out(tmp_path, plan(total=0, seconds=1.0))
@@ -138,17 +115,6 @@ def test_what_nobody_can_begin_in_time_has_failed(tmp_path) -> None:
     found = analysis.read(directory)
     assert len(found.operations) == 40 and found.operations.failed.any()
     assert any("not begun within 0.5 s: no user was free" in error for error in found.errors)
-
-
-def test_the_goals_of_a_plan_are_the_exit_status(tmp_path) -> None:
-    chosen = dataclasses.replace(
-        plan(total=20), protocol="mock", server={"delay": 0.01, "size": 20_000}, goals={"p50_ms": 5, "error_ratio": 0}
-    )
-    command = start("run", written(tmp_path, chosen), "--output", str(tmp_path / "run"))
-    assert command.communicate(timeout=100) and command.returncode == 1
-    chosen = dataclasses.replace(chosen, goals={"error_ratio": 0})
-    command = start("run", written(tmp_path, chosen), "--output", str(tmp_path / "other"))
-    assert command.communicate(timeout=100) and command.returncode == 0
 
 
 def test_worker_processes(tmp_path, monkeypatch) -> None:
@@ -203,50 +169,31 @@ def test_two_workers_elsewhere(tmp_path) -> None:
         _, said = master.communicate(timeout=120)
         assert master.returncode == 0, said
         assert [worker.wait(60) for worker in workers] == [0, 0]
-    # The workers' last figures are in the summary.
-    (row,) = [line.split() for line in said.splitlines() if line.startswith("read ")]
-    assert row[1:3] == ["100", "0"]
+    # The workers' last figures are in Locust's summary.
+    rows = [line.split() for line in said.splitlines() if line.startswith("read ")]
+    assert rows[0][:4] == ["read", "logs", "100", "0(0.00%)"]
     found = read(tmp_path / "run")
     assert collections.Counter(objects.numbers) == TWICE
     assert len(found.workers) == 2 and len(found.operations) == 100
     assert all(abs(worker["clock_offset"]) <= worker["clock_error"] + 0.001 for worker in found.workers)
 
 
-def test_a_run_on_a_terminal_shows_what_it_has_done(tmp_path) -> None:
-    pytest.importorskip("rich", reason="it comes with the extra 'load'")
-    mock = Plan(protocol="mock", server={"delay": 0.01}, operations=plan().operations, users=2, seconds=3)
-    command = ("run", written(tmp_path, mock), "--output", str(tmp_path / "run"))
-    text = on_a_terminal(80, sys.executable, "-m", "benchmarks.load", *command)
-    lines = [re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", line) for line in re.split("[\r\n]+", text)]
-    live = [line for line in lines if re.match(r"\d+ of 3 s: \d+ operations, 0 failed, [\d.]+/s, ", line)]
-    assert live
-    head = next(index for index, line in enumerate(lines) if line.startswith("operation "))
-    assert lines[head].split()[:3] == ["operation", "operations", "failed"]
-    assert max(map(len, lines[head:])) <= 80
+def test_locusts_page_is_there_while_it_goes_on(tmp_path) -> None:
+    mock = Plan(protocol="mock", server={"secret": "word"}, operations=(Operation("read"),), users=2, seconds=600)
+    with reserved_port() as reserved:
+        port = reserved.getsockname()[1]
+        process = start("run", written(tmp_path, mock), "--output", str(tmp_path / "run"), "--web", str(port))
+        try:
 
+            def page(path: str) -> str:
+                with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}") as answer:
+                    return answer.read().decode()
+                return ""
 
-def test_a_run_in_a_log_is_told_in_lines(monkeypatch) -> None:
-    class Stopped(Exception):
-        pass
-
-    slept: list[float] = []
-
-    def sleep(seconds: float) -> None:
-        slept.append(seconds)
-        if len(slept) > 12:
-            raise Stopped
-
-    total = SimpleNamespace(num_requests=10, num_failures=1, total_content_length=1 << 20,
-                            get_response_time_percentile=lambda part: part * 100)  # fmt: skip
-    stream = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(live, "time", SimpleNamespace(monotonic=lambda: 1000.0 + sum(slept)))
-    with pytest.raises(Stopped):
-        live.Live(plan(), SimpleNamespace(total=total)).go_on(sleep)
-    # At once, and every ten seconds from then on.
-    assert len(stream.getvalue().splitlines()) == 2
-    assert " s: 10 operations, 1 failed, " in stream.getvalue()
-    assert "p50 50.0 ms, p99 99.0 ms" in stream.getvalue()
+            until(lambda: '"num_requests"' in page("stats/requests") and "read" in page("stats/requests"), "requests")
+            assert "Locust" in page("") and "word" not in page("")
+        finally:
+            _end(process)
 
 
 def test_fewer_users_than_workers(tmp_path) -> None:

@@ -1,6 +1,7 @@
 """The parts of the log server: paths, files, gzip and lines, with whatever anybody may send."""
 
 import gzip
+import itertools
 import os
 import socket
 import zlib
@@ -14,7 +15,8 @@ pytest.importorskip("eventlet", reason="the log server needs the extra 'eventlet
 pytest.importorskip("swiftclient", reason="the log server needs the extra 'stores'")
 
 from benchmarks.logserver import markup, paths
-from benchmarks.logserver.inflate import BadGzip, inflate
+from benchmarks.logserver.application import Application, Source
+from benchmarks.logserver.inflate import WINDOW, BadGzip, inflate
 from benchmarks.logserver.paths import BadPath, name_of
 from benchmarks.logserver.sources import Disk, Unreachable
 from tests.descriptors import descriptors
@@ -151,7 +153,7 @@ def test_inflating_gives_what_was_compressed(members, sizes, most, padding) -> N
     data = b"".join(map(gzip.compress, members)) + b"\0" * padding
     found = list(inflate(cut(data, sizes), most))
     assert b"".join(found) == b"".join(members)
-    assert all(0 < len(chunk) <= most for chunk in found)
+    assert all(len(chunk) <= most for chunk in found)
 
 
 @given(CONTENT, SIZES, st.data())
@@ -198,7 +200,7 @@ LINES = st.lists(
 
 @given(st.binary(max_size=2000), SIZES)
 def test_lines_lose_nothing(data, sizes) -> None:
-    found = list(markup.lines(cut(data, sizes)))
+    found = list(itertools.chain(*markup.lines(cut(data, sizes))))
     assert found == data.splitlines(keepends=True) or b"".join(found) == data
     assert all(line.count(b"\n") <= 1 and line.find(b"\n") in (-1, len(line) - 1) for line in found)
 
@@ -210,9 +212,57 @@ def test_without_a_filter_all_is_there(data, sizes, chunk_size) -> None:
 
 def test_a_very_long_line_is_not_kept(monkeypatch) -> None:
     monkeypatch.setattr(markup, "LONGEST_LINE", 10)
-    assert list(markup.lines([b"x" * 25 + b"\nrest"])) != []
-    assert b"".join(markup.lines([b"x" * 7] * 9)) == b"x" * 63
-    assert max(map(len, markup.lines([b"x" * 7] * 9))) <= 10
+    found = list(itertools.chain(*markup.lines([b"x" * 7] * 9)))
+    assert b"".join(found) == b"x" * 63 and max(map(len, found)) <= 10
+    assert b"".join(itertools.chain(*markup.lines([b"x" * 25 + b"\nrest"]))) == b"x" * 25 + b"\nrest"
+
+
+class Counted:
+    """In the place of zlib.decompressobj: counts the bytes that inflaters get, of which they copy those they leave."""
+
+    total = 0
+
+    def __init__(self, wbits: int) -> None:
+        self._own = self._inflater(wbits)
+
+    _inflater = staticmethod(zlib.decompressobj)
+
+    def decompress(self, data: bytes, most: int) -> bytes:
+        Counted.total += len(data)
+        return self._own.decompress(data, most)
+
+    def __getattr__(self, name: str):
+        return getattr(self._own, name)
+
+
+def test_the_work_between_two_pieces_is_bounded(monkeypatch) -> None:
+    """Whatever is in a log: others get their turn, and twice as much takes twice the work."""
+    monkeypatch.setattr(zlib, "decompressobj", Counted)
+    work = []
+    for count in (3000, 6000):
+        monkeypatch.setattr(Counted, "total", 0)
+        data = gzip.compress(b"x") * count
+        most_at_once = before = 0
+        for _ in inflate([data], 1 << 16):
+            before, most_at_once = Counted.total, max(most_at_once, Counted.total - before)
+        # What a window has are members of 21 bytes.
+        assert most_at_once <= WINDOW * (WINDOW // 21 + 2)
+        work.append(Counted.total)
+    assert work[1] < 2.1 * work[0]
+    assert len(list(markup.marked([b"x"] * 500, 0, False, 1 << 16))) > 500
+    hidden = b"2014-10-01 12:00:00.1 7 DEBUG a\n" * 10_000
+    pieces = list(markup.marked([hidden], markup.rank("CRITICAL"), False, 1 << 16))
+    assert len(pieces) > len(hidden.splitlines()) / markup.TURN and not any(pieces)
+
+
+def test_others_run_while_a_log_of_nothing_is_looked_through(tmp_path, monkeypatch) -> None:
+    (tmp_path / "log.gz").write_bytes(gzip.compress(b"2014-10-01 12:00:00.1 7 DEBUG a\n" * 50_000))
+    turns = []
+    monkeypatch.setattr("eventlet.sleep", turns.append)
+    sources: dict[str, Source] = {"disk": Disk(str(tmp_path), 1 << 16)}
+    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/log.gz", "QUERY_STRING": "level=CRITICAL"}
+    assert list(Application(sources, 1 << 16)(environ, lambda *_: None)) == []
+    assert len(turns) > 50 and set(turns) == {0}
 
 
 def test_the_filter() -> None:

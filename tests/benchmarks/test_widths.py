@@ -1,6 +1,5 @@
 """Every table of the benchmarks loses nothing, however narrow the terminal is."""
 
-import dataclasses
 from pathlib import Path
 from types import SimpleNamespace as Some
 from typing import Any
@@ -12,7 +11,7 @@ pytest.importorskip("scipy", reason="tables need the extra 'bench'")
 
 from benchmarks.harness import compare, results, tables
 from benchmarks.harness.suites import Suite
-from benchmarks.load import analysis, live, plan, report, workloads
+from benchmarks.load import analysis, report, workloads
 from benchmarks.load.bottleneck import Bottleneck, Share
 from benchmarks.load.usage import Machine, Process, Usage
 from benchmarks.tools import fingerprints, platforms, pythons
@@ -30,8 +29,6 @@ from tests.benchmarks.test_load_analysis import operation, run_of
 
 KEPT = results.ROOT / "doc" / "source" / "results"
 RESULTS = sorted(KEPT.glob("*.json"))
-#: All that a plan can ask for.
-GOALS = dict.fromkeys(plan.GOALS, 1234.5)
 CANDIDATES = sorted((KEPT / "candidates").glob("*.json"))
 
 
@@ -72,14 +69,6 @@ def run(tmp_path: Path) -> analysis.Run:
 
 def test_loads(run: analysis.Run) -> None:
     widths.check(report.table([run, run]))
-    judged, met = report.goals([dataclasses.replace(run, plan=dataclasses.replace(run.plan, goals=GOALS))])
-    assert len(judged.rows) == len(GOALS) and not met
-    widths.check(judged)
-    entry = Some(num_requests=123_456, num_failures=78, total_content_length=1 << 40,
-                 get_response_time_percentile=lambda part: 12_345.6 * part)  # fmt: skip
-    of: Any = Some(protocol="swift")
-    shown = live.Live(of, Some(entries={("", kind): entry for kind in ("read", "write")}))
-    widths.check(shown.summary())
 
 
 def test_workloads(run: analysis.Run) -> None:

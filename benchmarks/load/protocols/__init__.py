@@ -13,7 +13,7 @@ from benchmarks.load import Failed
 from benchmarks.load.content import Check, Content
 from benchmarks.load.exchange import Connection, Exchange
 from benchmarks.load.plan import Plan, PlanError
-from benchmarks.load.schedule import UNKNOWN_SIZE, Step
+from benchmarks.load.schedule import Step
 
 #: Protocol -> its module and class. A new one adds its line here, and its name to ``plan.PROTOCOLS``.
 CLIENTS = {
@@ -96,7 +96,7 @@ class Client:
             self.connection.exchange("GET", path, headers, into=check.add, found=found)
         finally:
             found.bytes = check.seen
-        return failure(found, 200) or check.problem() or _cut_off(step, found)
+        return failure(found, 200) or _cut_off(found) or check.problem()
 
     def put(self, path: str, step: Step, found: Exchange, headers: Mapping[str, str], *good: int) -> str:
         """Write an object."""
@@ -114,10 +114,10 @@ class Client:
         return failure(found, *good)
 
 
-def _cut_off(step: Step, found: Exchange) -> str:
-    """The failure of an object of unknown size that has fewer bytes than the answer announced."""
+def _cut_off(found: Exchange) -> str:
+    """The failure of an answer that has fewer bytes than it announced."""
     length = found.headers.get("Content-Length", "") if found.headers is not None else ""
-    if step.size == UNKNOWN_SIZE and length.isdecimal() and int(length) != found.bytes:
+    if length.isdecimal() and int(length) != found.bytes:
         return f"{found.bytes} bytes instead of {length}"
     return ""
 

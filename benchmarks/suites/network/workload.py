@@ -29,11 +29,13 @@ requests, ``server_cpu_seconds`` by the clocks of its processes, ``machine_cpu_s
 """
 
 import contextlib
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.backends.base import ROOT
 from benchmarks.backends.glance import Glance32
 from benchmarks.backends.network import SERVER, Network
 from benchmarks.harness.modes import choice
@@ -52,11 +54,23 @@ METHODS: Mapping[str, Mapping[str, str]] = {
 PORT = 5557
 
 
+def distributed(network: Network) -> dict[str, str]:
+    """What a load of the server's machine has to find in its environment."""
+    return {"FASTIO_LOAD_BIND": f"{network.address(SERVER)}:{PORT}", "FASTIO_LOAD_WORKERS": str(len(network.hosts) - 1)}
+
+
+def start_workers(network: Network, environment: Mapping[str, str] | None = None) -> None:
+    """Start a worker on each client's machine, for a master on the server's; they end with the network."""
+    worker = [sys.executable, "-m", "benchmarks.load", "worker", f"{network.address(SERVER)}:{PORT}"]
+    for host in network.hosts[1:]:
+        command = network.command(host, worker)
+        network.spawn(f"worker-{host}", command, {"PYTHONPATH": str(ROOT), **(environment or {})})
+
+
 def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """One run of the load."""
     from benchmarks.load import analysis, client, monitor, usage, workloads
     from benchmarks.load.bottleneck import Limits
-    from benchmarks.load.network import distributed, master, start_workers
     from benchmarks.suites.stores.workload import server_cpu_seconds
 
     network = Network(clients=parameters["workers"], rate=parameters["rate"], delay=parameters["delay"])
@@ -65,9 +79,9 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
         kept = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="samples-")))
         stack.enter_context(network)
         stack.enter_context(network.inside(SERVER))
-        generator = stack.enter_context(client.Generator(directory, environment=distributed(*master(network, PORT))))
+        generator = stack.enter_context(client.Generator(directory, distributed(network)))
         server, plan, trusted = stack.enter_context(_serving(parameters, network.address(SERVER)))
-        start_workers(network, PORT, environment={"SSL_CERT_FILE": trusted} if trusted else {})
+        start_workers(network, {"SSL_CERT_FILE": trusted} if trusted else {})
         pids = server.pids()
         with monitor.monitored(monitor.Watched({"": pids}), kept / "samples-local.jsonl.gz"):
             before = server_cpu_seconds(pids)
