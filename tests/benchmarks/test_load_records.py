@@ -106,7 +106,6 @@ def test_other_files(tmp_path, content, message) -> None:
         Reader(path)
 
 
-
 def test_a_broken_line_is_named(tmp_path) -> None:
     path = written(tmp_path / "r.gz", [Record("read", 1, 2, 3.0, 0.1, 0.2, 0.3, 4, 200, "")])
     path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + b"read,x\n"))

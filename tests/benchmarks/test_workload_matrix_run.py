@@ -44,7 +44,6 @@ from tests.backends.required import usable
 from tests.benchmarks.test_workload_matrix_parts import agent_process
 from tests.conftest import with_services
 from tests.eventually import until
-from tests.test_terminal import on_a_terminal
 
 pytestmark = with_services
 
@@ -119,10 +118,10 @@ def command(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[st
 def test_the_example_without_a_service(tmp_path) -> None:
     (tmp_path / "mock.xml").write_text((EXAMPLES / "mock.xml").read_text().replace("20000", "2000"))
     arguments = ["workload", str(tmp_path / "mock.xml")]
-    ran = command(*arguments, "-o", str(tmp_path / "out"), "--result", str(tmp_path / "r.json"))
+    # A relative directory, of one that is not the checkout.
+    ran = command(*arguments, "-o", "out", "--result", str(tmp_path / "r.json"), cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
-    told = [line for line in ran.stderr.splitlines() if not re.match(LIVE, line)]
-    assert told == ["init …", "main …", "dispose …"]
+    assert ran.stderr.splitlines() == ["init …", "main …", "dispose …"]
     found = workloads.read(tmp_path / "out")
     main = named(found, "main")
     # A hundredth of the operations fail, and all are told.
@@ -130,6 +129,8 @@ def test_the_example_without_a_service(tmp_path) -> None:
     assert set(main.run.errors) == {"error injected"}
     assert len(main.run.operations) == 2000 and sum(main.run.operations.kind == "read") == 1600
     assert main.usage is not None and main.bottleneck is not None and main.usage.machines[0].cpu > 0
+    # What the mock injects is not wrong data.
+    assert main.figures["verified"] is True
     case = results.read(tmp_path / "r.json").case("main-main")
     assert case.figures("run")[0] > 0 and case.variants["run"].details["usage"]["machines"]
     again = command("analyze", str(tmp_path / "out"))
@@ -137,34 +138,6 @@ def test_the_example_without_a_service(tmp_path) -> None:
     assert "error injected" in ran.stdout
     checked = command(*arguments, "--check")
     assert checked.stdout.splitlines() == ["init: init (init)", "main: main (normal)", "dispose: dispose (dispose)"]
-
-
-#: What is said of the work "main" while it goes on.
-LIVE = r"main: \d+( of \d+)? s: \d+ operations, \d+ failed, [\d.]+/s, "
-
-
-def lasting(path: Path, seconds: int = 4) -> str:
-    text = (EXAMPLES / "mock.xml").read_text()
-    path.write_text(re.sub(r'totalOps="\d+"', f'runtime="{seconds}"', text))
-    return str(path)
-
-
-def test_a_workload_on_a_terminal_shows_what_its_works_have_done(tmp_path) -> None:
-    pytest.importorskip("rich", reason="it comes with the extra 'load'")
-    arguments = ["workload", lasting(tmp_path / "mock.xml"), "-o", str(tmp_path / "out")]
-    text = on_a_terminal(80, sys.executable, "-m", "benchmarks.load", *arguments)
-    lines = [re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", line) for line in re.split("[\r\n]+", text)]
-    assert [line for line in lines if re.match(LIVE, line)]
-    assert [line for line in lines if line.endswith("…")] == ["init …", "main …", "dispose …"]
-
-
-def test_a_workload_in_a_pipe_is_told_in_lines(tmp_path) -> None:
-    """The first one comes at once, the next one only after ten seconds, which a busy machine may take."""
-    ran = command("workload", lasting(tmp_path / "mock.xml"), "-o", str(tmp_path / "out"))
-    assert ran.returncode == 0, ran.stderr
-    init, main, *live, dispose = ran.stderr.splitlines()
-    assert (init, main, dispose) == ("init …", "main …", "dispose …")
-    assert live and all(re.match(LIVE, each) for each in live)
 
 
 @pytest.mark.parametrize(
@@ -356,24 +329,13 @@ def test_a_tenth_of_the_connections_is_reset(tmp_path) -> None:
     assert int(main.run.operations.failed.sum()) == path.resets > 0
     assert main.figures["success_ratio"] == pytest.approx(1 - path.resets / path.connections)
     assert set(found.stages.values()) == {"done"}
-    assert main.figures["verified"] is False
     assert sum(main.run.errors.values()) == path.resets
 
 
 # --- the matrix, as the engine runs it
 
 
-def test_what_is_asked_in_the_issue_is_in_the_matrix() -> None:
-    cases = {case.name: case for case in matrix.CASES}
-    swift = [case for case in matrix.CASES if case.name.startswith("swift-")]
-    sizes = [case.parameters["size"] for case in swift]
-    assert len(sizes) >= 8 and min(sizes) == 4096 and max(sizes) == 256 << 20
-    rows = [variant for case in swift for variant in case.all_variants()]
-    assert {row.parameters["workers"] for row in rows} >= {1, 64}
-    assert {row.parameters["reads"] for row in rows} == {100, 80, 50, 0}
-    assert set(matrix.FINDING) <= set(cases)
-    seconds = sum(case.rounds * len(case.all_variants()) * (case.parameters["seconds"] + 3) for case in matrix.CASES)
-    assert seconds < 20 * 60
+def test_every_workload_of_the_matrix_has_a_plan() -> None:
     for case in matrix.CASES:
         for variant in case.all_variants():
             from benchmarks.suites.workload_matrix import workload as workload_matrix
