@@ -16,7 +16,7 @@ from fastio import terminal
 from fastio.arguments import Parser
 from fastio.config import parse_size
 
-from . import installers, isolation, projects
+from . import environments, projects, sandbox
 from .candidates import ALLOWED
 from .errors import ValidateError
 from .outcome import Outcome
@@ -69,18 +69,22 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--rounds", type=count, metavar="N", help="measured runs of each row (the benchmark's own)")
     parser.add_argument("--size", type=_size, metavar="SIZE", help="payload, such as 16MiB (the benchmark's own)")
-    parser.add_argument("--installer", default="", choices=installers.INSTALLERS, help="uv if it is there")
-    parser.add_argument("--isolation", default=isolation.AUTO, choices=isolation.ALLOWED,
+    parser.add_argument("--installer", default="", choices=environments.INSTALLERS, help="uv if it is there")
+    parser.add_argument("--isolation", default=sandbox.AUTO, choices=sandbox.ALLOWED,
                         help="what the compared code runs in; auto: bubblewrap where it works, else none, and the "
                         "verdict says so (%(default)s)")  # fmt: skip
-    parser.add_argument("--cache", type=Path, default=ROOT / "build" / "validate", metavar="DIR",
+    parser.add_argument("--cache", type=_place, default=ROOT / "build" / "validate", metavar="DIR",
                         help="for environments and sdists (build/validate in the checkout)")  # fmt: skip
     parser.add_argument("--refresh", action="store_true", help="make the environments anew, with the newest releases")
-    parser.add_argument("--results", type=Path, default=ROOT / "results", metavar="DIR",
+    parser.add_argument("--results", type=_place, default=ROOT / "results", metavar="DIR",
                         help="for the reports (results in the checkout)")  # fmt: skip
     parser.add_argument("--fresh", action="store_true", help="do not go on with an interrupted validation")
     add_options(parser)
     return parser
+
+
+def _place(text: str) -> Path:
+    return Path(text).absolute()
 
 
 def _size(text: str) -> int:

@@ -77,19 +77,13 @@ def parse(text: str) -> Candidate:
     return Candidate(text, "version", hashlib.sha256(text.encode()).hexdigest())
 
 
-def of_ref(clone: str, ref: str, release: str, cache: Path) -> Candidate:
+def of_ref(clone: str, ref: str, cache: Path) -> Candidate:
     """The candidate that a ref of a clone is: what it changes, as a diff.
 
-    :param release: that stock is; empty for the newest
     :param cache: where the diff is kept
     :raises ValidateError: see :func:`benchmarks.validate.clones.find`
     """
-    change, diff = clones.find(clone, ref, release)
-    return Candidate(str(change), "diff", *keep(diff, cache), change)
-
-
-def keep(diff: bytes, cache: Path) -> tuple[str, str]:
-    """Keep a diff in a file; returns its digest and the file."""
+    change, diff = clones.find(clone, ref)
     digest = hashlib.sha256(diff).hexdigest()
     kept = cache / "changes" / f"{digest[:16]}.diff"
     kept.parent.mkdir(parents=True, exist_ok=True)
@@ -97,7 +91,7 @@ def keep(diff: bytes, cache: Path) -> tuple[str, str]:
     partial = kept.with_name(f"{kept.name}.{os.getpid()}")
     partial.write_bytes(diff)
     os.replace(partial, kept)
-    return digest, str(kept)
+    return Candidate(str(change), "diff", digest, str(kept), change)
 
 
 def _is_version(text: str) -> bool:

@@ -1,28 +1,42 @@
-"""Virtual environments that are made once and kept.
+"""The environments that are compared: made once, and kept.
 
-The first of a project is installed; the others are copies of it in which one thing is changed, so that nothing else
-differs, and no network is needed for them.
+Stock's is installed. The others are copies of it in which one thing is changed, so that nothing else differs, and no
+network is needed for them. A candidate for CPython lies in a directory of its environment, which comes before the
+standard library on the path. That works for what Python does not import before it looks at site-packages, and in its
+children.
 """
 
 import contextlib
 import fcntl
+import hashlib
 import importlib.metadata
+import importlib.util
 import json
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
+from benchmarks.harness.engine import ROOT
 from benchmarks.tools.pythons import Python
+from benchmarks.tools.upstream import environment as hook
+from benchmarks.tools.upstream import sources
+from benchmarks.tools.upstream.runner import clean_environment
 
-from .errors import ValidateError
+from . import diffs
+from .candidates import Candidate
+from .errors import UnusedError, ValidateError
+from .projects import Project, at_release
 
+STOCK, CANDIDATE, FASTIO = "stock", "candidate", "fastio"
+INSTALLERS = ("uv", "pip")
+#: Seconds for installing all of an environment.
+LIMIT = 1800
 _MARKER = "complete.json"
-
 #: Where distributions put files that belong to no package, in an environment.
 _DATA = ("etc",)
 
@@ -51,40 +65,208 @@ class Environment:
         return versions[canonicalize_name(name)]
 
 
+@dataclass(frozen=True)
+class Variant:
+    """One of the things compared: the release, the candidate, or the release with fastio."""
+
+    #: ``stock``, ``candidate`` or ``fastio``
+    name: str
+    environment: Environment
+    #: of the project
+    version: str
+    #: directory with the tests that the project does not install; None if it installs them
+    tests: Path | None
+    #: files of the project's package that are not stock's
+    changed: list[str] = field(default_factory=list)
+
+    @property
+    def patched(self) -> bool:
+        """Whether fastio patches the processes that run in it."""
+        return self.name == FASTIO
+
+
+class Builder:
+    """Makes the variants of one project for one Python, or finds them in the cache."""
+
+    def __init__(
+        self, project: Project, release: str, python: Python, cache: Path, installer: str, say: Callable[[str], None]
+    ) -> None:
+        """
+        :param release: of the project, that stock is and that a diff is applied to; empty for the newest
+        :param cache: where environments and sdists are kept
+        :param installer: one of :func:`installer`
+        """
+        self._project = at_release(project, release)
+        self._python = python
+        self._cache = cache
+        self._installer = installer
+        self._say = say
+        what = json.dumps([self._project.requirements, python.version, python.prefix])
+        key = hashlib.sha256(what.encode()).hexdigest()[:8]
+        self._home = cache / "environments" / f"{project.name}-py{python.version}-{key}"
+
+    def forget(self) -> None:
+        """Drop all environments, so that the newest release is asked for anew."""
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    def stock(self) -> Variant:
+        """The release.
+
+        :raises ValidateError: if it cannot be installed
+        """
+        made = make(self._home / STOCK, lambda made: self._install(made, self._project.requirements), self._python)
+        version = self._version(made)
+        return Variant(STOCK, made, version, self._tests(made, self._source(version)))
+
+    def fastio(self, stock: Variant) -> Variant:
+        """The release with fastio of this checkout, in child processes too."""
+        made = make(self._home / FASTIO, lambda made: copy_packages(stock.environment, made), self._python)
+        # Each time: another checkout may share the cache.
+        hook.install(made.site_packages)
+        return Variant(FASTIO, made, stock.version, stock.tests)
+
+    def candidate(self, stock: Variant, candidate: Candidate) -> Variant:
+        """The candidate.
+
+        :raises ValidateError: if it cannot be applied or installed
+        """
+
+        def fill(made: Environment) -> None:
+            copy_packages(stock.environment, made)
+            if candidate.kind == "diff" and self._project.installed:
+                self._apply(made, stock, candidate)
+            elif candidate.kind in ("diff", "module"):
+                self._place(made, stock, candidate)
+            elif candidate.kind != "stock":
+                self._replace(made, candidate)
+
+        made = make(self._home / f"{CANDIDATE}-{candidate.kind}-{candidate.digest[:12]}", fill, self._python)
+        changed = diffs.changed(stock.environment.site_packages, made.site_packages, self._project.package)
+        source: Path | None = made.directory / "source"
+        if candidate.kind == "version":
+            source = self._source(candidate.text)
+        elif candidate.kind == "path":
+            source = candidate.path
+        elif not (made.directory / "source").is_dir():
+            source = self._source(stock.version)
+        return Variant(CANDIDATE, made, self._version(made), self._tests(made, source), changed)
+
+    def _apply(self, made: Environment, stock: Variant, candidate: Candidate) -> None:
+        """Change what is installed as a diff changes the source of the release."""
+        before = self._source(stock.version)
+        assert before is not None
+        after = made.directory / "source"
+        shutil.copytree(before, after, symlinks=True)
+        name = f"{self._project.name} {stock.version}"
+        parts = [part for part in (self._project.package, self._project.tests) if part]
+        paths = diffs.apply(candidate.path, after, parts, name, called=candidate.text)
+        files = diffs.changed(before, after, self._project.package)
+        if not files:
+            raise UnusedError(
+                f"{candidate.text} changes nothing that {name} installs, only {', '.join(paths)}: "
+                "there is nothing to run"
+            )
+        diffs.overlay(files, before, after, made.site_packages)
+        self._compile([made.site_packages / name for name in files])
+
+    def _place(self, made: Environment, stock: Variant, candidate: Candidate) -> None:
+        """Put modules of the standard library first on the path: the candidate, or what a diff of ``Lib/`` changes."""
+        library = Path(_run([self._python.path, "-I", "-c", "import os; print(os.__file__)"]).strip()).parent
+        modules = [candidate.path]
+        if candidate.kind == "diff":
+            before, after = made.directory / "before", made.directory / "source"
+            for tree in (before, after):
+                (tree / "Lib").mkdir(parents=True)
+                for module in library.glob("*.py"):
+                    shutil.copyfile(module, tree / "Lib" / module.name)
+            # The tests are not what is installed, and every Python has its own.
+            without, called = ("Lib/test/*",), candidate.text
+            diffs.apply(candidate.path, after, ["Lib"], f"Python {stock.version}", without=without, called=called)
+            changed = diffs.changed(before, after, "Lib")
+            if not changed:
+                raise UnusedError(f"{called} changes no module of Lib/, so there is nothing to run")
+            diffs.check_no_links(changed, after)
+            modules = [after / name for name in changed]
+        elif not (library / candidate.path.name).is_file():
+            raise ValidateError(f"--candidate {candidate.text}: the standard library has no {candidate.path.name}")
+        directory = made.site_packages / self._project.package
+        directory.mkdir()
+        for module in modules:
+            shutil.copyfile(module, directory / module.name)
+        self._compile([directory / module.name for module in modules])
+        line = f"import sys; sys.path.insert(0, {str(directory)!r})\n"
+        (made.site_packages / f"{self._project.package}.pth").write_text(line)
+
+    def _replace(self, made: Environment, candidate: Candidate) -> None:
+        """Install another release, an sdist, a wheel or a source tree instead."""
+        if candidate.kind == "sdist":
+            sources.unpack(candidate.path, made.directory / "unpacked").rename(made.directory / "source")
+        extras = f"[{self._project.extras}]" if self._project.extras else ""
+        name = self._project.name
+        wanted = f"{name}{extras}=={candidate.text}" if candidate.kind == "version" else str(candidate.path)
+        install(self._installer, made, ["uninstall", name])
+        self._install(made, [wanted])
+        if not (made.site_packages / self._project.package).is_dir():
+            raise ValidateError(f"{wanted} does not install {self._project.package}: it is no {name}")
+
+    def _install(self, made: Environment, requirements: Sequence[str]) -> None:
+        self._say(f"installing {', '.join(requirements)} for Python {self._python.version}")
+        install(self._installer, made, ["install", *requirements])
+
+    def _compile(self, modules: Sequence[Path]) -> None:
+        """Compile modules as an installer does, without running them: where they run, nothing may be written."""
+        names = [str(module) for module in modules if module.suffix == ".py" and module.is_file()]
+        if names:
+            # Its exit status would tell of a module with wrong syntax, which is for the tests to find.
+            command = [self._python.path, "-I", "-S", "-m", "compileall", "-q", *names]
+            subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
+
+    def _version(self, made: Environment) -> str:
+        return made.version(self._project.name) if self._project.installed else self._python.version
+
+    def _source(self, version: str) -> Path | None:
+        """The source of a release, kept; None for the standard library."""
+        return sources.fetch(self._project.name, version, self._cache) if self._project.installed else None
+
+    def _tests(self, made: Environment, source: Path | None) -> Path | None:
+        """A directory that has a copy of a source tree's tests, and nothing else of it, to be the first on the path.
+
+        Links stay links, which lead to nothing that the sandbox does not show.
+
+        :raises ValidateError: if the directory of the tests is a link itself
+        """
+        part = self._project.tests
+        if not part or source is None:
+            return None
+        if (source / part).is_symlink():
+            raise ValidateError(f"the candidate makes {part} a symbolic link; allowed is a directory")
+        copy = made.directory / "upstream"
+        with _locked(made.directory):
+            if not copy.is_dir():
+                shutil.rmtree(copy.with_suffix(".part"), ignore_errors=True)
+                shutil.copytree(source / part, copy.with_suffix(".part") / part, symlinks=True)
+                copy.with_suffix(".part").rename(copy)
+        return copy
+
+
 def make(directory: Path, fill: Callable[[Environment], None], python: Python) -> Environment:
     """The environment in ``directory``, made and filled unless that was done before, to its end."""
-    environment = Environment(directory)
+    made = Environment(directory)
     directory.parent.mkdir(parents=True, exist_ok=True)
     with _locked(directory):
         if not (directory / _MARKER).exists():
             shutil.rmtree(directory, ignore_errors=True)
-            _step([python.path, "-m", "venv", "--without-pip", str(directory)])
-            fill(environment)
-            versions = _installed(environment)
-            (directory / _MARKER).write_text(json.dumps(dict(sorted(versions.items())), indent=1) + "\n")
-    return environment
-
-
-def compile_modules(python: Python, modules: Sequence[Path]) -> None:
-    """Compile modules of an environment, as an installer does, without running them: where they run, nothing may be
-    able to write beside them.
-    """
-    names = [str(module) for module in modules if module.suffix == ".py" and module.is_file()]
-    if not names:
-        return
-    command = [python.path, "-I", "-S", "-m", "compileall", "-q", *names]
-    # Its exit status would tell of a module with wrong syntax, which is for the tests to find.
-    subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
-
-
-def _installed(environment: Environment) -> dict[str, str]:
-    """What is installed there, read and not run: the start of its Python may run what a candidate has brought."""
-    found = importlib.metadata.distributions(path=[str(environment.site_packages)])
-    return {each.metadata["Name"]: each.version for each in found}
+            _run([python.path, "-I", "-m", "venv", "--without-pip", str(directory)])
+            fill(made)
+            # Read and not run: the start of its Python may run what a candidate has brought.
+            found = importlib.metadata.distributions(path=[str(made.site_packages)])
+            versions = sorted((each.metadata["Name"], each.version) for each in found)
+            (directory / _MARKER).write_text(json.dumps(dict(versions), indent=1) + "\n")
+    return made
 
 
 def copy_packages(source: Environment, to: Environment) -> None:
-    """Give ``to`` all that ``source`` has installed, in files of its own."""
+    """Give ``to`` copies of all that ``source`` has installed."""
     shutil.copytree(source.site_packages, to.site_packages, symlinks=True, dirs_exist_ok=True)
     for script in (source.directory / "bin").iterdir():
         own = to.directory / "bin" / script.name
@@ -100,6 +282,45 @@ def copy_packages(source: Environment, to: Environment) -> None:
             shutil.copytree(source.directory / name, to.directory / name, symlinks=True)
 
 
+def installer(name: str) -> str:
+    """The installer of that name; without a name the faster one that there is.
+
+    :raises ValidateError: if it is not installed
+    """
+    available = {"uv": shutil.which("uv") is not None, "pip": importlib.util.find_spec("pip") is not None}
+    for each in [name] if name else available:
+        if available[each]:
+            return each
+    raise ValidateError(f"{name} is not installed here" if name else "neither uv nor pip is installed here")
+
+
+def install(program: str, made: Environment, arguments: Sequence[str]) -> None:
+    """Have uv or pip install or uninstall something.
+
+    :raises ValidateError: with the installer's last words, if that fails
+    """
+    verb, *names = arguments
+    if program == "pip":
+        python = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(made.python)]
+        _run([*python, verb, "--quiet", *(["--yes"] if verb == "uninstall" else []), *names], LIMIT)
+        return
+    # Links into uv's cache would let a test that writes into a package write into all environments. Compiled as by pip.
+    options = ["--link-mode", "copy", "--compile-bytecode"] if verb == "install" else []
+    command = ["uv", "pip", verb, "--quiet", *options, "--python", str(made.python), *names]
+    try:
+        _run(command, LIMIT)
+    except ValidateError:
+        if verb == "uninstall":
+            raise
+        try:
+            # It finds what it has fetched without a network if it is asked to.
+            _run([*command, "--offline"], LIMIT)
+            return
+        except ValidateError:
+            pass
+        raise
+
+
 @contextlib.contextmanager
 def _locked(directory: Path) -> Iterator[None]:
     """Another validation may want the same environment at the same time."""
@@ -108,9 +329,19 @@ def _locked(directory: Path) -> Iterator[None]:
         yield
 
 
-def _step(command: list[str]) -> str:
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+def _run(command: Sequence[str], limit: float = 300) -> str:
+    """The output of a command that runs in this checkout: Python imports from where it is, which may be the candidate.
+
+    :raises ValidateError: if it fails
+    """
+    try:
+        done = subprocess.run(
+            command, env=clean_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=limit,
+            cwd=ROOT,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise ValidateError(f"no end after {limit} s: {' '.join(command)}") from None
     if done.returncode:
-        print(done.stderr, file=sys.stderr)
-        raise ValidateError(f"{' '.join(command)} failed with exit status {done.returncode}")
+        said = (done.stderr or done.stdout).strip()[-3000:]
+        raise ValidateError(f"{' '.join(command)}\nfailed with exit status {done.returncode}:\n{said}")
     return done.stdout

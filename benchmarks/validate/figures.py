@@ -18,8 +18,8 @@ from fastio.tables import Table
 
 from . import __main__ as command
 from . import measurements
+from .environments import CANDIDATE, FASTIO, STOCK
 from .measurements import Row
-from .variants import CANDIDATE, FASTIO, STOCK
 
 CANDIDATES = Path("doc/source/candidates")
 RESULTS = ROOT / "doc" / "source" / "results"

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import fastio
 from benchmarks.backends import SERVICES
@@ -17,9 +18,8 @@ from benchmarks.harness.results import (
     read,
 )
 
-from . import services
+from .environments import STOCK, Variant
 from .state import State
-from .variants import STOCK, Variant
 
 #: A row whose whole confidence interval is not beyond this share of stock's figure is noise, whatever its p-value:
 #: with many rows chance alone makes one of them look significant.
@@ -79,7 +79,7 @@ class Row:
 def adapt(case: Case, suite: str, variants: Sequence[Variant], modes: Sequence[str]) -> Case | None:
     """A case whose rows are the variants, in those of ``modes`` that it has; None if it has none of them."""
     if case.backend in SERVICES:
-        case = services.serve(case, variants, modes[0])
+        case = _serve(case, variants, modes[0])
         rows = case.all_variants()
     else:
         rows = list(_in_environments(case, variants, modes))
@@ -102,6 +102,29 @@ def _in_environments(case: Case, variants: Sequence[Variant], modes: Sequence[st
                 python = str(variant.environment.python)
                 label, against = f"{mode}-{variant.name}", f"{mode}-{STOCK}"
                 yield dataclasses.replace(row, label=label, python=python, against=against)
+
+
+def _serve(case: Case, variants: Sequence[Variant], mode: str) -> Case:
+    """A case of a service with a server for each variant; the clients are the same for all.
+
+    The first, stock's, is the case's own backend.
+    """
+    (row,) = case.all_variants()
+    stock, *others = variants
+    against = f"{mode}-{stock.name}"
+    rows = [dataclasses.replace(row, label=against)]
+    rows += [
+        dataclasses.replace(row, label=f"{mode}-{variant.name}", against=against, parameters={"server": variant.name})
+        for variant in others
+    ]
+    beside = {variant.name: (case.backend, _parameters(case, variant)) for variant in others}
+    return dataclasses.replace(case, variants=rows, backend_parameters=_parameters(case, stock), beside=beside)
+
+
+def _parameters(case: Case, variant: Variant) -> dict[str, Any]:
+    """Of the backend that runs from the variant's environment."""
+    own = {"python": str(variant.environment.python), "fastio": "on" if variant.patched else "off"}
+    return {**case.backend_parameters, **own}
 
 
 def run(

@@ -9,11 +9,11 @@ from benchmarks.tools.pythons import Python
 from benchmarks.tools.upstream.report import suite_to_dict
 
 from .candidates import Candidate
-from .isolation import Isolation
+from .environments import Variant
 from .measurements import Row
 from .projects import Project
+from .sandbox import Isolation
 from .suites import WORDS, Compared
-from .variants import Variant
 
 
 @dataclass

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from packaging.utils import canonicalize_name
 
+from benchmarks.backends import SERVICES
 from benchmarks.backends.glance_environments import ENVIRONMENTS
 from benchmarks.harness.engine import Case
+from benchmarks.harness.engine import Variant as CaseRow
+from benchmarks.harness.modes import MIB
 from fastio.errors import meant
 
-from . import services
 from .errors import ValidateError
 
+#: Bytes of an image that a service is given, unless the benchmark's own is smaller.
+SIZE = 256 * MIB
 #: What upstream's suites import beside the projects' own requirements.
 _TESTS = ("ddt", "fixtures", "oslotest", "pytest", "requests-mock", "testscenarios", "testtools")
 #: What every workload of the benchmarks imports, and what fastio requires.
@@ -76,8 +81,6 @@ class Project:
             return list(self.suites)
         if names == ["none"]:
             return []
-        # As they were called before.
-        names = [re.sub("^conduct-", "conformance-", name) for name in names]
         return [_known("suite", name, self.suites, self.name) for name in dict.fromkeys(names)]
 
     def choose_cases(self, names: Sequence[str]) -> list[tuple[str, Case]]:
@@ -109,7 +112,28 @@ class Project:
 
 def cases_of(suite: str) -> Sequence[Case]:
     own = importlib.import_module(f"benchmarks.suites.{suite}.bench_{suite}").CASES
-    return [case for each in own for case in services.split(each)]
+    return [case for each in own for case in split(each)]
+
+
+def split(case: Case) -> Iterator[Case]:
+    """A case for each row of the baseline's server, if it is a benchmark of a service; the case itself otherwise."""
+    if case.backend not in SERVICES:
+        yield case
+        return
+    for row in case.all_variants():
+        if row.title.startswith(case.baseline):
+            yield _of_row(case, row, row.title.removeprefix(case.baseline))
+
+
+def _of_row(case: Case, row: CaseRow, what: str) -> Case:
+    parameters = {**case.parameters, **row.parameters}
+    # Where other requests are sent, they are what it is about.
+    about: dict[str, Any] = {"unit": "ms", "value": "p50_ms"} if parameters.get("requests") else {}
+    return replace(
+        case, name=case.name + re.sub(r"[^a-z0-9]+", "-", what), title=parameters["task"] + what,
+        variants=[CaseRow(row.name, skip=row.skip)], parameters={**parameters, "size": min(parameters["size"], SIZE)},
+        baseline="", columns=(), beside={}, **about,
+    )  # fmt: skip
 
 
 def _known(kind: str, name: str, known: Sequence[str], project: str) -> str:

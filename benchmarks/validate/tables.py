@@ -21,10 +21,10 @@ from benchmarks.tools.upstream.runner import Outcome as TestOutcome
 from benchmarks.tools.upstream.runner import Run
 from fastio.tables import Table
 
+from .environments import Variant
 from .measurements import Row
 from .outcome import Outcome, PythonOutcome
 from .suites import MOST_CONFIRMED, WORDS, Compared
-from .variants import Variant
 
 #: Files of a variant that a table names; of more it says how many there are.
 FEW_FILES = 5

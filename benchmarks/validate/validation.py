@@ -16,18 +16,14 @@ from benchmarks.tools.upstream.terminal import Screen
 from fastio import page
 from fastio.page import Plot
 
-from . import candidates, installers, junit, measurements, projects, report, tables
-from .builder import Builder
+from . import candidates, environments, junit, measurements, measuring, projects, report, sandbox, tables
 from .candidates import Candidate
+from .environments import Builder, Variant
 from .errors import ValidateError
-from .isolation import choose, measuring
 from .outcome import Outcome, PythonOutcome
 from .projects import Project
 from .state import State, key
-from .stdlib import StandardLibraryBuilder
-from .suites import MOST_CONFIRMED, Compared, Runners
-from .used import check_used
-from .variants import Variant
+from .suites import MOST_CONFIRMED, Compared, Runners, check_used
 
 
 class Validation:
@@ -54,9 +50,8 @@ class Validation:
         self._pythons: list[Python] = [pythons.find(each) for each in _names(options.python) or [""]]
         self._suites = self._project.choose_suites(_names(options.suite))
         self._cases = self._project.choose_cases(_names(options.benchmarks))
-        self._installer = installers.choose(options.installer)
-        trees = [self._candidate.path] if self._candidate and self._candidate.kind == "path" else []
-        self._isolation = choose(options.isolation, self._pythons, options.cache, trees)
+        self._installer = environments.installer(options.installer)
+        self._isolation = sandbox.choose(options.isolation, self._pythons)
 
     def run(self) -> Outcome:
         """Do all of it, and write the reports.
@@ -100,15 +95,14 @@ class Validation:
                 for python, variants in built
             ],
             "suites": self._suites, "cases": [f"{suite}/{case.name}" for suite, case in self._cases],
-            "options": [options.match, options.limit, options.rounds, options.size, self._isolation.name],
+            "options": [options.match, options.limit, options.rounds, options.size, bool(self._isolation.sandbox)],
         })  # fmt: skip
 
     def _build(self, python: Python) -> list[Variant]:
         """Stock, the candidate and fastio, those of them that are asked for."""
         candidate = self._candidate
         options = self._options
-        make = Builder if self._project.installed else StandardLibraryBuilder
-        builder = make(self._project, options.stock, python, options.cache, self._installer, self._screen.say)
+        builder = Builder(self._project, options.stock, python, options.cache, self._installer, self._screen.say)
         if options.refresh:
             builder.forget()
         stock = builder.stock()
@@ -159,7 +153,7 @@ class Validation:
 def _candidate(options: argparse.Namespace) -> Candidate | None:
     if options.git:
         clone, ref = options.git
-        return candidates.of_ref(clone, ref, options.stock, options.cache)
+        return candidates.of_ref(clone, ref, options.cache)
     return candidates.parse(options.candidate) if options.candidate else None
 
 

@@ -21,8 +21,8 @@ from benchmarks.tools.upstream.runner import Outcome, Run
 from benchmarks.validate import measurements, projects
 from benchmarks.validate import outcome as validation
 from benchmarks.validate import tables as validated
-from benchmarks.validate.isolation import Isolation
 from benchmarks.validate.outcome import PythonOutcome
+from benchmarks.validate.sandbox import Isolation
 from benchmarks.validate.suites import CONFORMANCE, Compared
 from tests import widths
 from tests.benchmarks.test_load_analysis import operation, run_of
@@ -103,7 +103,7 @@ def test_validations(path: Path) -> None:
     ]
     python = PythonOutcome(pythons.find(""), variants, judged, result, measurements.rows(result))
     project = projects.find("glance_store")
-    made = validated.found(validation.Outcome(project, None, [], {}, "", Isolation("none"), [python]))
+    made = validated.found(validation.Outcome(project, None, [], {}, "", Isolation(), [python]))
     assert [table.title for table in made] == [
         "What was compared", "Suites", "Tests whose outcome differs", "Benchmarks"
     ]  # fmt: skip

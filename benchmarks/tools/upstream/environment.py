@@ -30,11 +30,11 @@ if os.environ.get({CHILDREN_VARIABLE!r}) == "1":
 def create(directory: Path, base: str = sys.executable) -> Path:
     """Make the environment in ``directory``, on top of that of the interpreter ``base``; returns its interpreter."""
     subprocess.run(
-        [base, "-m", "venv", "--without-pip", str(directory)],
+        [base, "-I", "-m", "venv", "--without-pip", str(directory)],
         check=True, timeout=300, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     found = subprocess.run(
-        [base, "-c", "import json, site; print(json.dumps(site.getsitepackages()))"],
+        [base, "-I", "-c", "import json, site; print(json.dumps(site.getsitepackages()))"],
         check=True, timeout=300, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
     )  # fmt: skip
     site_packages = next(directory.glob("lib/python*/site-packages"))

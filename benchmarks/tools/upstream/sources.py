@@ -41,8 +41,8 @@ def _download(project: str, version: str, directory: Path) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-binary", project, "--no-deps"]
     try:
         subprocess.run(
-            [*command, "--dest", str(directory), f"{project}=={version}"],
-            check=True, timeout=DOWNLOAD_LIMIT, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            [*command, "--dest", str(directory.resolve()), f"{project}=={version}"],
+            check=True, timeout=DOWNLOAD_LIMIT, stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd=directory,
         )  # fmt: skip
     except subprocess.CalledProcessError as error:
         raise Unavailable(f"no sdist of {project} {version}: {error.stderr.strip()[-500:]}") from None

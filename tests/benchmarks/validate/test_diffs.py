@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from benchmarks.validate import diffs, trees
+from benchmarks.validate import diffs
 from benchmarks.validate.errors import ValidateError
 
 if shutil.which("git") is None:
@@ -109,14 +109,14 @@ def test_what_is_installed_follows(tree, save, tmp_path):
     installed = write(tmp_path / "site-packages", {**BEFORE, "project/_version.py": "made at build time\n"})
     after = shutil.copytree(tree, tmp_path / "after")
     apply(save(diff_of(BEFORE, AFTER)), after)
-    names = trees.changed(tree, after, "project")
+    names = diffs.changed(tree, after, "project")
     assert names == ["project/gone.py", "project/module.py", "project/new.py"]
-    trees.overlay(names, tree, after, installed)
-    assert trees.changed(installed, after, "project") == ["project/_version.py"]
+    diffs.overlay(names, tree, after, installed)
+    assert diffs.changed(installed, after, "project") == ["project/_version.py"]
 
 
 def test_what_is_installed_is_something_else(tree, tmp_path):
     after = write(shutil.copytree(tree, tmp_path / "after"), {"project/module.py": "2\n"})
     installed = write(tmp_path / "site-packages", {**BEFORE, "project/module.py": "built\n"})
     with pytest.raises(ValidateError, match="project/module.py of the sdist is not what the release installs"):
-        trees.overlay(["project/module.py"], tree, after, installed)
+        diffs.overlay(["project/module.py"], tree, after, installed)

@@ -1,13 +1,17 @@
 """Environments are made once, to their end, and copies differ from their source in nothing but their place."""
 
 import subprocess
+import sysconfig
+from pathlib import Path
 
 import pytest
 
+from benchmarks.harness.engine import ROOT
 from benchmarks.tools import pythons
-from benchmarks.validate import environments, installers
+from benchmarks.validate import candidates, environments, projects
+from benchmarks.validate.environments import Environment
 from benchmarks.validate.errors import ValidateError
-from tests.benchmarks.validate.test_diffs import write
+from tests.benchmarks.validate.test_diffs import diff_of, write
 
 
 def fill(made):
@@ -55,9 +59,56 @@ def test_a_copy(tmp_path):
 
 
 def test_an_installer_that_is_not_there(monkeypatch):
-    monkeypatch.setattr(installers.shutil, "which", lambda name: None)
+    monkeypatch.setattr(environments.shutil, "which", lambda name: None)
     with pytest.raises(ValidateError, match="uv is not installed here"):
-        installers.choose("uv")
-    monkeypatch.setattr(installers.importlib.util, "find_spec", lambda name: None)
+        environments.installer("uv")
+    monkeypatch.setattr(environments.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ValidateError, match="neither uv nor pip is installed here"):
-        installers.choose("")
+        environments.installer("")
+
+
+@pytest.mark.parametrize("program", environments.INSTALLERS)
+def test_nothing_is_imported_from_where_the_command_is_started(tmp_path, monkeypatch, program):
+    """It may be the candidate's tree, and an installer runs outside of the sandbox."""
+    asked = []
+    monkeypatch.setattr(environments.subprocess, "run", lambda command, **options: asked.append(options) or Done())
+    monkeypatch.chdir(tmp_path)
+    environments.install(program, Environment(tmp_path), ["install", "eventlet"])
+    assert [each["cwd"] for each in asked] == [ROOT]
+
+
+class Done:
+    returncode, stdout = 0, ""
+
+
+LIBRARY = Path(sysconfig.get_path("stdlib"))
+SUBPROCESS = (LIBRARY / "subprocess.py").read_text()
+MARKED = SUBPROCESS + "\nCANDIDATE = True\n"
+
+
+@pytest.fixture
+def builder(tmp_path, monkeypatch):
+    """Of CPython: nothing is installed but what its suites import."""
+    monkeypatch.setattr(environments, "install", lambda *_: None)
+    return environments.Builder(projects.CPYTHON, "", pythons.find(""), tmp_path / "cache", "pip", print)
+
+
+def has_candidate(variant, *options):
+    command = [variant.environment.python, *options, "-c", "import subprocess; print(hasattr(subprocess, 'CANDIDATE'))"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout == "True\n"
+
+
+def test_candidates_for_the_standard_library(builder, tmp_path):
+    before = {"Lib/subprocess.py": SUBPROCESS, "Lib/test/test_subprocess.py": "not that one\n", "Misc/NEWS": "news\n"}
+    after = {"Lib/subprocess.py": MARKED, "Lib/test/test_subprocess.py": "nor that\n", "Misc/NEWS": "newer\n"}
+    write(tmp_path, {"my.diff": diff_of(before, after), "subprocess.py": MARKED, "no_such_module.py": ""})
+    stock = builder.stock()
+    assert not has_candidate(stock)
+    for name in ("my.diff", "subprocess.py"):
+        candidate = builder.candidate(stock, candidates.parse(str(tmp_path / name)))
+        assert candidate.changed == ["cpython-candidate/subprocess.py"]
+        assert has_candidate(candidate) and has_candidate(candidate, "-I")
+    with pytest.raises(ValidateError, match="the standard library has no no_such_module.py"):
+        builder.candidate(stock, candidates.parse(str(tmp_path / "no_such_module.py")))
+    with pytest.raises(ValidateError, match="--stock 3.12.1: what cpython is compared with is the Python of --python"):
+        projects.at_release(projects.CPYTHON, "3.12.1")

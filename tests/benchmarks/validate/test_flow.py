@@ -17,9 +17,7 @@ from benchmarks.tools.upstream import sources
 from benchmarks.tools.upstream.runner import Outcome as Became
 from benchmarks.tools.upstream.suites import Suite
 from benchmarks.validate import __main__ as command
-from benchmarks.validate import installers, projects, repeat, suites, validation
-from benchmarks.validate.isolation import bubblewrap
-from benchmarks.validate.isolation.bubblewrap import Refused
+from benchmarks.validate import environments, projects, repeat, sandbox, suites, validation
 from benchmarks.validate.suites import Runners
 from tests.benchmarks.validate.test_clones import Repository
 from tests.benchmarks.validate.test_diffs import diff_of, write
@@ -70,9 +68,9 @@ class Installer:
     def __init__(self):
         self.installed = []
 
-    def install(self, python, requirements):
-        self.installed.append(list(requirements))
-        site_packages = next(python.parents[1].glob("lib/python*/site-packages"))
+    def __call__(self, program, made, arguments):
+        self.installed.append(arguments)
+        site_packages = made.site_packages
         write(site_packages, {name: text for name, text in SOURCE.items() if name.startswith("madeup/")})
         info = {"METADATA": "Metadata-Version: 2.1\nName: madeup\nVersion: 1.0\n", "RECORD": ""}
         write(site_packages / "madeup-1.0.dist-info", info)
@@ -81,7 +79,7 @@ class Installer:
 @pytest.fixture
 def installer(monkeypatch):
     made = Installer()
-    monkeypatch.setattr(installers, "choose", lambda name: made)
+    monkeypatch.setattr(environments, "install", made)
     return made
 
 
@@ -97,8 +95,7 @@ def validate(tmp_path, monkeypatch, installer):
     )  # fmt: skip
     monkeypatch.setitem(projects.PROJECTS, "madeup", project)
     monkeypatch.setitem(suites.CONFORMANCE, "madeup", Suite("madeup", ("checks.counting_test",)))
-    # Where it would be: what lies elsewhere is not seen in a sandbox.
-    source = write(tmp_path / "cache" / "sources" / "madeup-1.0", SOURCE)
+    source = write(tmp_path / "source", SOURCE)
     monkeypatch.setattr(sources, "fetch", lambda project, version, cache: source)
     # The suite's directory is that of the release's tests, as eventlet's is.
     monkeypatch.setattr(suites, "_CONFORMANCE", None)
@@ -176,10 +173,8 @@ def test_the_verdict_says_that_there_was_no_sandbox(validate, tmp_path, capsys):
 
 def test_a_hostile_candidate_is_held_back(validate, tmp_path, capsys):
     """It passes all tests if it could do what it wants, and fails one for each thing that it could not."""
-    try:
-        bubblewrap.make([pythons.find("")], tmp_path / "tried", [])
-    except Refused as refused:
-        pytest.skip(str(refused))
+    if reason := sandbox.choose("auto", [pythons.find("")]).reason:
+        pytest.skip(reason)
     (tmp_path / "secret").write_text("the password")
     (tmp_path / "secret").chmod(0o644)
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -312,7 +307,7 @@ def test_a_ref_of_a_clone(validate, repository, tmp_path, capsys):
     commit = repository.commit(changed("madeup/counting.py", "return sum(numbers)", "return sum(numbers[:-1])"))
     assert validate(repository) == 1
     said = capsys.readouterr().out
-    assert f"the candidate is topic of {repository.path} (1 commit since main, " in said
+    assert f"the candidate is topic of {repository.path} (since main, " in said
     assert f"topic@{commit[:12]} against madeup 1.0: FAILED" in said
     directory = results(tmp_path)
     assert directory.name.startswith(f"validate-madeup-topic_{commit[:12]}-")

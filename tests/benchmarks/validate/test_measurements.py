@@ -7,8 +7,7 @@ import pytest
 
 from benchmarks.harness.engine import Case
 from benchmarks.validate import measurements
-from benchmarks.validate.environments import Environment
-from benchmarks.validate.variants import Variant
+from benchmarks.validate.environments import Environment, Variant
 from tests.benchmarks import samples
 
 #: Seconds of seven runs, with a spread as a shared machine has it.

@@ -44,7 +44,6 @@ def test_an_unknown_project():
 def test_choosing():
     assert projects.EVENTLET.choose_suites(["none"]) == []
     assert projects.EVENTLET.choose_suites(["eventlet"]) == ["eventlet"]
-    assert projects.EVENTLET.choose_suites(["conduct-green", "conformance-green"]) == ["conformance-green"]
     assert projects.EVENTLET.choose_suites([]) == projects.EVENTLET.choose_suites(["all"])
     assert projects.EVENTLET.choose_cases(["none"]) == []
     assert {suite for suite, _ in projects.EVENTLET.choose_cases(["wsgi"])} == {"wsgi"}

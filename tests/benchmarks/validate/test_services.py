@@ -11,10 +11,9 @@ from benchmarks.tools.upstream.sides import Sides
 from benchmarks.tools.upstream.sources import Unavailable
 from benchmarks.tools.upstream.terminal import Screen
 from benchmarks.validate import __main__ as command
-from benchmarks.validate import measurements, projects, services, suites
-from benchmarks.validate.environments import Environment
-from benchmarks.validate.isolation import Isolation
-from benchmarks.validate.variants import Variant
+from benchmarks.validate import measurements, projects, suites
+from benchmarks.validate.environments import Environment, Variant
+from benchmarks.validate.sandbox import Isolation
 
 GLANCE_32 = projects.GLANCE.older[1]
 
@@ -25,16 +24,16 @@ def variant(name: str, home: Path = Path("/environments")) -> Variant:
 
 def test_each_row_of_stock_is_a_case():
     (download,) = [case for case in bench_glance.CASES if case.name == "glance-33-download"]
-    parts = {case.name: case for case in services.split(download)}
+    parts = {case.name: case for case in projects.split(download)}
     assert list(parts) == [f"glance-33-download{what}" for what in ("", "-1-requests", "-5-requests", "-20-requests")]
     alone, beside = parts["glance-33-download"], parts["glance-33-download-5-requests"]
     assert (alone.unit, alone.value, alone.parameters["clients"]) == ("MB/s", "seconds", 1)
     assert (beside.unit, beside.value, beside.parameters["clients"]) == ("ms", "p50_ms", 5)
     assert beside.parameters["requests"] and not alone.parameters["requests"]
     (upload,) = [case for case in bench_glance.CASES if case.name == "glance-33-upload"]
-    sizes = {case.name: case.parameters["size"] for case in services.split(upload)}
-    assert sizes["glance-33-upload"] == services.SIZE
-    assert sizes["glance-33-upload-20-requests"] == bench_glance.UPLOAD_SIZES[20] < services.SIZE
+    sizes = {case.name: case.parameters["size"] for case in projects.split(upload)}
+    assert sizes["glance-33-upload"] == projects.SIZE
+    assert sizes["glance-33-upload-20-requests"] == bench_glance.UPLOAD_SIZES[20] < projects.SIZE
     assert "glance-33-upload-chunked" in sizes
 
 
@@ -116,7 +115,7 @@ def test_the_tests_of_a_client_are_those_of_the_variant(tmp_path):
 def test_a_suite_that_lacks_something_is_a_fault_and_no_end(tmp_path):
     for name in ("stock", "candidate"):
         (tmp_path / name / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
-    made = Sides(suites.Runners(15, "", Isolation("none")), Screen(plain=True), jobs=1)
+    made = Sides(suites.Runners(15, "", Isolation()), Screen(plain=True), jobs=1)
     stock, candidate = (variant(name, tmp_path) for name in ("stock", "candidate"))
     (compared,) = made.compare(["glance-33-unit"], stock, [candidate])
     assert "packaged without its tests' data" in compared.failures()[0]

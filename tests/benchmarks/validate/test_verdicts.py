@@ -11,11 +11,10 @@ from benchmarks.tools.upstream.runner import Outcome as Became
 from benchmarks.tools.upstream.runner import Run
 from benchmarks.tools.upstream.suites import Suite
 from benchmarks.validate import junit, measurements, projects
-from benchmarks.validate.environments import Environment
-from benchmarks.validate.isolation import Isolation
+from benchmarks.validate.environments import Environment, Variant
 from benchmarks.validate.outcome import Outcome, PythonOutcome
+from benchmarks.validate.sandbox import Isolation
 from benchmarks.validate.suites import Compared
-from benchmarks.validate.variants import Variant
 from tests.benchmarks import samples
 from tests.benchmarks.validate.test_measurements import SPREAD, times
 
@@ -88,7 +87,7 @@ def outcome(tmp_path):
     made.rows = measurements.rows(result)
     command = ["eventlet", "--candidate", "my change.diff"]
     return Outcome(
-        projects.EVENTLET, None, command, dict(samples.MACHINE), "2026-11-23T20:17:15+01:00", Isolation("none"), [made]
+        projects.EVENTLET, None, command, dict(samples.MACHINE), "2026-11-23T20:17:15+01:00", Isolation(), [made]
     )  # fmt: skip
 
 

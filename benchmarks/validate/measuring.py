@@ -18,11 +18,12 @@ from benchmarks.harness import results
 from benchmarks.harness.engine import ROOT, Case, Options
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.tools.upstream.runner import Launcher, clean_environment
-from benchmarks.validate import measurements, projects
-from benchmarks.validate.environments import Environment
-from benchmarks.validate.errors import ValidateError
-from benchmarks.validate.state import State
-from benchmarks.validate.variants import Variant
+from benchmarks.tools.upstream.terminal import harmless
+
+from . import measurements, projects
+from .environments import Environment, Variant
+from .errors import ValidateError
+from .state import State
 
 #: Characters of a line that is shown: what is printed in the sandbox may be anything.
 MOST_SHOWN = 300
@@ -52,7 +53,7 @@ def run(
         own = Path(scratch, "own")
         own.mkdir()
         process = launcher.start(
-            [sys.executable, "-m", "benchmarks.validate.isolation.measuring", json.dumps(job)], ROOT / "benchmarks",
+            [sys.executable, "-m", "benchmarks.validate.measuring", json.dumps(job)], ROOT,
             {**clean_environment(), "TMPDIR": str(own), "PYTHONPATH": str(ROOT)}, readable=[], writable=[own],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
@@ -74,7 +75,7 @@ def run(
 
 
 class _Said(threading.Thread):
-    """Shows what is written in the sandbox: no more of it than can be printed, so that no terminal takes orders."""
+    """Shows what is written in the sandbox."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         super().__init__(daemon=True)
@@ -85,10 +86,9 @@ class _Said(threading.Thread):
 
     def run(self) -> None:
         while line := self._pipe.readline(MOST_SHOWN):
-            ended = line.endswith(b"\n")
-            text = "".join(each if each.isprintable() else "?" for each in line.decode(errors="replace").rstrip("\n"))
+            text = harmless(line.decode(errors="replace").rstrip("\n"))
             self.last = text.strip() or self.last
-            sys.stderr.write(text + "\n" * ended)
+            sys.stderr.write(text + "\n" * line.endswith(b"\n"))
             sys.stderr.flush()
 
 

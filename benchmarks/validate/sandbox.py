@@ -1,0 +1,331 @@
+"""What the code of a candidate can reach: a sandbox of bubblewrap's, or all that the user of the validation can reach.
+
+A process in the sandbox sees the system's programs and libraries, this checkout's code, the interpreters and its own
+environment, all read-only, and an own ``/tmp`` and ``/dev/shm``. It can write only to these and to a directory of its
+run. Links lead to nothing else. Processes, IPC, host name and network are its own, too; of the network there is only
+loopback. The kernel's keyrings are out of reach. Where root validates, it runs as a user that nobody else is; elsewhere
+in a user namespace.
+
+In it are the suites, the benchmarks with their servers, and the look at what is imported: all variants alike. Outside
+are git and the installer, and with it the build of a candidate that has to be built.
+"""
+
+import contextlib
+import getpass
+import os
+import platform
+import pwd
+import resource
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness.engine import ROOT
+from benchmarks.harness.worker import CACHE_VARIABLE
+from benchmarks.tools.pythons import Python
+from benchmarks.tools.upstream.runner import Launcher
+
+from .environments import CANDIDATE, FASTIO, STOCK, Variant
+from .errors import ValidateError
+
+AUTO, BUBBLEWRAP, NONE = "auto", "bubblewrap", "none"
+ALLOWED = (AUTO, BUBBLEWRAP, NONE)
+#: User ids where root validates, one for each variant so that none uses up another one's processes, and one for all.
+UIDS = {STOCK: 59_990, CANDIDATE: 59_991, FASTIO: 59_992, "": 59_993}
+USER = HOST = "isolated"
+#: Seconds for a trial.
+TRIAL_LIMIT = 60
+#: Bytes of ``/tmp`` and of ``/dev/shm``.
+TEMPORARY = 2 << 30
+#: What each process may use, by the options of prlimit(1); the number of processes is that of a user.
+LIMITS = {"as": 8 << 30, "nproc": 4096, "fsize": 2 << 30, "cpu": 3600, "core": 0}
+
+#: Of the system; a link stays one.
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+#: Of ``/etc``: what programs need, and nothing that somebody has configured for this machine.
+_ETC = (
+    "alternatives", "ca-certificates", "crypto-policies", "debian_version", "gai.conf", "host.conf", "ld.so.cache",
+    "ld.so.conf", "ld.so.conf.d", "localtime", "magic", "mime.types", "os-release", "pki/tls/certs", "protocols",
+    "services", "ssl/certs", "ssl/openssl.cnf", "timezone",
+)  # fmt: skip
+#: Of this checkout.
+_CODE = ("benchmarks", "fastio", "doc/source/examples")
+#: Of the installation of a Python, or of a virtual environment.
+_INSTALLATION = ("bin", "lib", "lib64", "pyvenv.cfg")
+#: What a process inherits of the environment, beside what it is given for itself. Anything else may be a secret.
+_KEPT = frozenset({"EVENTLET_TESTS", "LANG", "LANGUAGE", "PATH", "TERM", "TEST_EVENTLET", "TZ"})
+#: What steers Python has been left out before, or is given on purpose.
+_KEPT_PREFIXES = ("FASTIO_", "LC_", "PYTHON")
+#: Machine -> AUDIT_ARCH of seccomp(2), and the numbers of add_key, request_key and keyctl.
+_KEYRING_CALLS = {"x86_64": (0xC000003E, 248, 249, 250), "aarch64": (0xC00000B7, 217, 218, 219)}
+
+
+class Refused(Exception):
+    """There can be no sandbox here; the message says why."""
+
+
+class Isolation:
+    """How the code of the variants runs: in a sandbox, or as this user for a ``reason``."""
+
+    def __init__(self, sandbox: "Bubblewrap | None" = None, reason: str = "") -> None:
+        self.sandbox = sandbox
+        self.reason = reason
+
+    def launcher(self, *variants: Variant) -> Launcher:
+        """Starts processes that run code of these variants, and of no other."""
+        return SandboxLauncher(self.sandbox, *variants) if self.sandbox else Launcher()
+
+    def line(self, candidate: bool, installed: bool) -> str:
+        """What a reader of the verdict has to know, in one line.
+
+        :param candidate: whether there is one, beside stock and fastio
+        :param installed: whether the installer was given it
+        """
+        whose = "the candidate's code" if candidate else "what is compared"
+        user = f"this user ({user_name()}) with this network"
+        if self.sandbox is None:
+            return f"isolation: none, so {whose} ran as {user}: {self.reason}"
+        outside = f"; outside, as {user}: the candidate's build and installation" if candidate and installed else ""
+        what = "no network, no keyrings, files read-only but their own"
+        return f"isolation: {self.sandbox.version}, for all variants: {what}{outside}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        used, version = (BUBBLEWRAP, self.sandbox.version) if self.sandbox else (NONE, "")
+        return {"used": used, "version": version, "reason": self.reason}
+
+
+def choose(asked: str, pythons: Sequence[Python]) -> Isolation:
+    """The isolation that is asked for.
+
+    :param asked: one of :data:`ALLOWED`
+    :param pythons: that the environments are made of
+    :raises ValidateError: if it is ``bubblewrap``, and that is not possible here, or if a Python cannot be shown
+        without more than itself
+    """
+    if asked == NONE:
+        return Isolation(reason="--isolation none was asked for")
+    try:
+        return Isolation(Bubblewrap(pythons))
+    except Refused as refused:
+        if asked == AUTO:
+            return Isolation(reason=str(refused))
+        raise ValidateError(
+            f"--isolation {asked}: {refused}; allowed are {', '.join(ALLOWED)}: auto does without it where it has to, "
+            "and the verdict says so"
+        ) from None
+
+
+def user_name() -> str:
+    """Who runs the validation."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+class Bubblewrap:
+    """bwrap(1), and what all of its sandboxes have in common."""
+
+    def __init__(self, pythons: Sequence[Python]) -> None:
+        """
+        :raises Refused: if bubblewrap is not installed, or this kernel, container or user may not use it
+        :raises ValidateError: as :func:`choose`
+        """
+        if shutil.which("bwrap") is None:
+            raise Refused("bwrap is not installed (apt-get install bubblewrap)")
+        if platform.machine() not in _KEYRING_CALLS:
+            raise Refused(f"on {platform.machine()} keyrings cannot be kept from it")
+        executables = [sys.executable, *(python.path for python in pythons)]
+        prefixes = {Path(sys.prefix), Path(sys.base_prefix), *(Path(python.prefix) for python in pythons)}
+        prefixes |= {_prefix(Path(os.path.realpath(each))) for each in executables}
+        packages = {Path(each) for each in sys.path if Path(each).name in ("site-packages", "dist-packages")}
+        self._code = [*(ROOT / part for part in _CODE), *(part for each in sorted(prefixes) for part in _parts(each))]
+        self._code += sorted(each for each in packages if each.is_dir() and not any(map(each.is_relative_to, _SYSTEM)))
+        done = self._try(["bwrap", "--version"])
+        #: as in ``bubblewrap 0.8.0``
+        self.version = done.stdout.strip() or "bubblewrap"
+        with self.command(["true"], UIDS[""], Path("/")) as (command, descriptors):
+            done = self._try(command, pass_fds=descriptors)
+        if done.returncode:
+            said = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
+            raise Refused(f"bwrap can make no sandbox here: {said[0]}")
+
+    @staticmethod
+    def _try(command: Sequence[str], **options: Any) -> "subprocess.CompletedProcess[str]":
+        try:
+            return subprocess.run(
+                command, env=environment(dict(os.environ)), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                timeout=TRIAL_LIMIT, cwd="/", **options,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise Refused(f"{command[0]} does not run: {error}") from None
+
+    @contextlib.contextmanager
+    def command(
+        self, command: Sequence[str], uid: int, directory: Path, readable: Sequence[Path] = (),
+        writable: Sequence[Path] = (),
+    ) -> Iterator[tuple[list[str], list[int]]]:  # fmt: skip
+        """The command that runs a command in a sandbox, and the descriptors that it needs.
+
+        :param uid: of the process
+        :param directory: that it runs in
+        """
+        user = ["--unshare-user", "--uid", str(uid), "--gid", str(uid)]
+        become: list[str] = []
+        if os.getuid() == 0:
+            # What it takes to become another user is lost with that.
+            user = ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+            become = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", "--inh-caps=-all", "--"]
+        seen = [*self._code, *readable]
+        files = {
+            "hosts": f"127.0.0.1 localhost {HOST}\n::1 localhost\n",
+            "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n",
+            # Nobody answers there, at once.
+            "resolv.conf": "nameserver 127.0.0.1\n",
+            "passwd": f"root:x:0:0::/:/bin/false\n{USER}:x:{uid}:{uid}::/tmp:/bin/sh\n",
+            "group": f"root:x:0:\n{USER}:x:{uid}:\n",
+        }
+        with contextlib.ExitStack() as stack:
+            descriptors = {name: _memory(stack, text.encode()) for name, text in files.items()}
+            filtering = _memory(stack, _no_keyrings(*_KEYRING_CALLS[platform.machine()]))
+            own = [part for name, fd in descriptors.items()
+                   for part in ("--perms", "0644", "--ro-bind-data", str(fd), f"/etc/{name}")]  # fmt: skip
+            yield [
+                "prlimit", *_limits(), "choom", "-n", "1000", "--", "bwrap", "--die-with-parent", "--new-session",
+                "--unshare-pid", "--unshare-ipc", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try",
+                "--hostname", HOST, *user, *_system(), *own, *_parents([*seen, *writable]),
+                *_each("--ro-bind", seen), *_each("--bind", writable), "--remount-ro", "/",
+                "--seccomp", str(filtering), "--chdir", str(directory), "--", *become, *command,
+            ], [*descriptors.values(), filtering]  # fmt: skip
+
+
+class SandboxLauncher(Launcher):
+    """Starts each process in a sandbox of its own, which has the environments of some variants."""
+
+    def __init__(self, sandboxes: Bubblewrap, *variants: Variant) -> None:
+        self._sandboxes = sandboxes
+        self._uid = UIDS[variants[0].name if len(variants) == 1 else ""]
+        self._environments = [each.environment.directory for each in variants]
+
+    def start(
+        self, command: Sequence[str], directory: Path, env: dict[str, str], *, readable: Sequence[Path],
+        writable: Sequence[Path], **options: Any,
+    ) -> subprocess.Popen[bytes]:  # fmt: skip
+        if os.getuid() == 0:
+            for place in writable:
+                os.chown(place, self._uid, self._uid, follow_symlinks=False)
+        seen = [*self._environments, *readable]
+        with self._sandboxes.command(command, self._uid, directory, seen, writable) as (whole, descriptors):
+            return subprocess.Popen(
+                whole, cwd="/", env=environment(env), start_new_session=True, pass_fds=descriptors, umask=0o022,
+                **options,
+            )  # fmt: skip
+
+    def signal(self, process: subprocess.Popen[bytes], number: int) -> None:
+        # The process is bwrap; its child is the first one in the sandbox, and the child of that the command.
+        pid = process.pid
+        for _ in range(2):
+            try:
+                pid = int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+            except (OSError, IndexError):
+                return
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def environment(env: dict[str, str]) -> dict[str, str]:
+    """What a process in a sandbox is given of an environment: what steers it, and what is not this process's own."""
+    kept = {
+        name: value for name, value in env.items()
+        if name in _KEPT or name.startswith(_KEPT_PREFIXES) or os.environ.get(name) != value
+    }  # fmt: skip
+    own = kept.setdefault("TMPDIR", "/tmp")
+    return {**kept, "HOME": "/tmp", "USER": USER, "LOGNAME": USER, CACHE_VARIABLE: own}
+
+
+def _prefix(executable: Path) -> Path:
+    """Where a Python is installed.
+
+    :raises ValidateError: if it is not: what lies beside it may be anything
+    """
+    if executable.parent.name != "bin":
+        raise ValidateError(
+            f"--python {executable}: allowed in the sandbox is a Python that is installed as PREFIX/bin/python (make "
+            f"install): all of {executable.parent} would be shown to the candidate; --isolation none does without it"
+        )
+    return executable.parents[1]
+
+
+def _parts(prefix: Path) -> list[Path]:
+    """What processes need of a Python's installation, beside what the system has.
+
+    :raises ValidateError: if it is in a home directory itself
+    """
+    if any(map(prefix.is_relative_to, _SYSTEM)):
+        return []
+    homes = {Path(each.pw_dir) for each in pwd.getpwall()} | {Path.home()}
+    if any(home.is_relative_to(prefix) for home in homes):
+        raise ValidateError(
+            f"--python: {prefix} has home directories in it, which the candidate would see; allowed in the sandbox is "
+            "a Python that is installed in a separate directory; --isolation none does without it"
+        )
+    return [prefix / part for part in _INSTALLATION if (prefix / part).exists()]
+
+
+def _limits() -> Iterator[str]:
+    for name, most in LIMITS.items():
+        _, hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))
+        yield f"--{name}={most if hard == resource.RLIM_INFINITY else min(most, hard)}"
+
+
+def _system() -> Iterator[str]:
+    for name in _SYSTEM:
+        if os.path.islink(name):
+            yield from ("--symlink", os.readlink(name), name)
+        elif os.path.isdir(name):
+            yield from ("--ro-bind", name, name)
+    yield from ("--proc", "/proc", "--dev", "/dev")
+    for place in ("/dev/shm", "/tmp"):
+        yield from ("--perms", "1777", "--size", str(TEMPORARY), "--tmpfs", place)
+    yield from _parents([Path("/etc", name) for name in _ETC])
+    for name in _ETC:
+        yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
+
+
+def _parents(paths: Sequence[Path]) -> Iterator[str]:
+    """The directories above, which bwrap would make for its caller alone."""
+    found = {parent for path in paths for parent in path.parents}
+    for parent in sorted(found, key=lambda path: len(path.parts)):
+        yield from ("--perms", "0755", "--dir", str(parent))
+
+
+def _each(option: str, paths: Sequence[Path]) -> Iterator[str]:
+    for path in dict.fromkeys(paths):
+        yield from (option, str(path), str(path))
+
+
+def _memory(stack: contextlib.ExitStack, data: bytes) -> int:
+    """A descriptor that data can be read from."""
+    descriptor = os.memfd_create("sandbox")
+    stack.callback(os.close, descriptor)
+    os.pwrite(descriptor, data, 0)
+    return descriptor
+
+
+def _no_keyrings(architecture: int, *numbers: int) -> bytes:
+    """A filter of seccomp's: these system calls, and all of other architectures, are not there (ENOSYS)."""
+    load, equal, at_least, end = 0x20, 0x15, 0x35, 0x06
+    refuse = len(numbers) + 1
+    steps = [
+        (load, 0, 0, 4), (equal, 1, 0, architecture), (end, 0, 0, 0x50000 | 38), (load, 0, 0, 0),
+        # x32 has the same architecture.
+        (at_least, refuse, 0, 0x40000000),
+        *((equal, refuse - 1 - place, 0, each) for place, each in enumerate(numbers)),
+        (end, 0, 0, 0x7FFF0000), (end, 0, 0, 0x50000 | 38),
+    ]  # fmt: skip
+    return b"".join(struct.pack("HBBI", *step) for step in steps)
