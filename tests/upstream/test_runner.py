@@ -350,18 +350,69 @@ def test_a_module_that_ends_the_process_is_an_error(python, make_suite) -> None:
         Runner(python, LIMIT).run(make_suite("import os\nos.write(2, b'last words')\nos._exit(0)"), patched=False)
 
 
-WRITES = """
-    import json, sys
-    with open(json.load(open(sys.argv[1]))["events"], "a") as file:
-        file.write({text})
+FORGES = """
+    import json, os, unittest
+
+    class Forges(unittest.TestCase):
+        def test_fails(self):
+            for fd in map(int, os.listdir("/proc/self/fd")):
+                if fd >= 100:
+                    try:
+                        {write}
+                    except OSError:
+                        pass
+            self.fail()
 """
+END = {"event": "end", "id": "x", "outcome": "pass", "seconds": 0, "detail": "", "exchanges": 0, "taken": {}}
 
 
-@pytest.mark.parametrize(("text", "message"), [("'nonsense\\n'", "no event"), ("'x' * 3000", "more than 2000 charac")])
-def test_what_is_no_event_is_a_fault(python, make_suite, monkeypatch, text, message):
+@pytest.mark.parametrize(
+    ("write", "message"),
+    [
+        (f"os.write(fd, json.dumps({END}).encode() + b'\\n')", "no event: ValueError: not by the worker"),
+        ("os.write(fd, b'[]\\n')", "no event"),
+        ("os.write(fd, b'x' * 3000)", "more than 2000 characters"),
+        ("[os.write(fd, b'\\n') for _ in range(10_000)]", "no event"),
+    ],
+)
+def test_what_a_test_writes_is_no_event(python, make_suite, monkeypatch, write, message):
     monkeypatch.setattr(runner, "LONGEST_EVENT", 2000)
     with pytest.raises(SuiteError, match=message):
-        Runner(python, LIMIT).run(make_suite(WRITES.format(text=text)), patched=False)
+        Runner(python, LIMIT).run(make_suite(FORGES.format(write=write)), patched=False)
+
+
+LOADED = {"event": "loaded", "chosen": ["a", "b"]}
+
+
+def event(kind: str, **fields: Any) -> dict[str, Any]:
+    return {**(END if kind == "end" else {"event": kind}), **fields}
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [[]], [{}], [{"event": "nothing"}], [{"event": ["end"]}], ["end"], [END], [LOADED, {"event": "start"}],
+        [LOADED, event("start", id="c")], [LOADED, event("start", id="a"), event("start", id="b")],
+        [event("loaded", chosen=[1])], [event("loaded", chosen=["a\n::stop-commands::x"])],
+        [LOADED, event("end", id=None)], [LOADED, event("end", id="a\33[2J")], [LOADED, event("end", outcome="great")],
+        [LOADED, event("end", id="a"), event("end", id="a")], [LOADED, event("end", taken={"wait": "many"})],
+        [LOADED, event("finish", status=None)], [LOADED, LOADED, *[event("end", id="f (x)")] * 3000],
+    ],
+    ids=str,
+)  # fmt: skip
+def test_events_that_no_worker_writes(tmp_path, events) -> None:
+    path = tmp_path / "events"
+    path.write_text("".join(f"word {json.dumps(each)}\n" for each in events))
+    read, run = runner._Events("word", 0), Run(False)
+    with pytest.raises(SuiteError, match="no event"), open(path) as file:
+        while read.read(file, run):
+            pass
+    assert not read.finished
+
+
+def test_what_tests_say_gives_no_orders() -> None:
+    text = "a::b\n  ::stop-commands::x\n##[group]\n##vso[task]\n\33[31mred\r\0"
+    assert terminal.harmless(text) == ("a::b\n\\  ::stop-commands::x\n##\\[group]\n##\\vso[task]\n\\x1b[31mred\\r\\x00")
 
 
 def test_stock_is_stock_and_patched_is_patched(python, make_suite) -> None:

@@ -6,6 +6,7 @@ A hanging or crashing test costs its worker, and a new one goes on with the rest
 import contextlib
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -13,10 +14,10 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TextIO
 
 from benchmarks.backends.glance_environments import ENVIRONMENTS
 
@@ -44,6 +45,9 @@ BARREN = 2
 
 #: Characters of an event. The longest one names all tests of a suite.
 LONGEST_EVENT = 16 << 20
+
+#: What a worker may say of a test.
+ENDS = ("pass", "xfail", "skip", "xpass", "fail", "error")
 
 #: What faulthandler writes first when a test's time is up.
 _TIMED_OUT = "Timeout ("
@@ -194,6 +198,7 @@ class _Worker:
         self._events = scratch / "events"
         self._trace = scratch / "trace"
         self._log = scratch / "log"
+        self._word = secrets.token_hex(16)
 
     def run(
         self, python: Path, job: dict[str, Any], directory: Path | None, env: dict[str, str], run: Run,
@@ -211,17 +216,20 @@ class _Worker:
         else:
             # Tests write where they run: those of glance a log, for one. In a sandbox, all other places are read-only.
             place = linked(cwd, {each.name: each for each in directory.iterdir()} if directory else {})
-        job_file = self._scratch / "job.json"
-        job_file.write_text(json.dumps({**job, "events": str(self._events), "trace": str(self._trace)}))
         with open(self._log, "wb") as log:
             process = self._launcher.start(
-                [str(python), str(WORKER), str(job_file)], place,
+                [str(python), str(WORKER)], place,
                 {**_without_proxies(clean_environment()), "TMPDIR": str(temporary), **env},
-                readable=[job_file, *([directory] if directory else [])],
+                readable=[directory] if directory else [],
                 writable=[cwd, temporary, self._events, self._trace],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                stdin=subprocess.PIPE, stdout=log, stderr=log,
             )  # fmt: skip
+        told = {**job, "events": str(self._events), "trace": str(self._trace), "word": self._word}
         try:
+            assert process.stdin is not None
+            # One that has ended before it has read says why in its log.
+            with contextlib.suppress(OSError), process.stdin:
+                process.stdin.write(json.dumps(told).encode())
             return self._follow(process, run, progress)
         finally:
             # Also what the tests left running in the worker's session.
@@ -230,48 +238,39 @@ class _Worker:
             process.wait()
 
     def _follow(self, process: subprocess.Popen[bytes], run: Run, progress: Progress) -> bool:
-        total, exchanges, running, loaded, finished = 0, 0, "", False, False
-        taken: dict[str, int] = {}
-        since = time.monotonic()
+        """Add what the worker does to ``run``; returns whether it came to its end.
+
+        :raises SuiteError: if what it writes is no sequence of events
+        """
+        events = _Events(self._word, len(run.tests))
         dumped = killed = False
-        with open(self._events, encoding="utf-8") as events:
+        with open(self._events, encoding="utf-8", errors="replace") as file:
             while True:
                 ended = process.poll() is not None
-                for event in _lines(events):
-                    since, dumped = time.monotonic(), False
-                    kind = event["event"]
-                    if kind == "loaded":
-                        total, loaded = len(run.tests) + len(event["chosen"]), True
-                    elif kind == "start":
-                        running = event["id"]
-                    elif kind == "end":
-                        running = ""
-                        run.tests[event["id"]] = Outcome(event["outcome"], event["seconds"], event["detail"])
-                        exchanges = max(exchanges, event["exchanges"])
-                        taken = {name: max(calls, taken.get(name, 0)) for name, calls in event["taken"].items()}
-                    elif kind == "finish":
-                        run.status, finished = event["status"], True
-                    progress(len(run.tests), total)
+                while events.read(file, run):
+                    dumped = False
+                    progress(len(run.tests), events.total)
                 if ended:
                     break
-                quiet = time.monotonic() - since
-                if not dumped and running and quiet > self._limit - LEAD:
+                quiet = time.monotonic() - events.since
+                if not dumped and events.running and quiet > self._limit - LEAD:
                     dumped = True
                     self._launcher.signal(process, DUMP_SIGNAL)
-                if not killed and quiet > (self._limit if loaded else LOAD_LIMIT) + GRACE:
+                if not killed and quiet > (LOAD_LIMIT if events.chosen is None else self._limit) + GRACE:
                     killed = True
                     process.kill()
                 time.sleep(LOOK)
-        run.exchanges += exchanges
-        for name, calls in taken.items():
+        run.exchanges += events.exchanges
+        for name, calls in events.taken.items():
             run.taken[name] = run.taken.get(name, 0) + calls
-        if running:
+        if events.running:
             trace = _tail(self._trace, 12_000)
             hung = killed or _TIMED_OUT in trace
             detail = f"exit status {process.returncode}\n{trace}"
-            run.tests[running] = Outcome("hang" if hung else "crash", time.monotonic() - since, detail)
-            progress(len(run.tests), total)
-        return finished
+            seconds = time.monotonic() - events.since
+            run.tests[events.running] = Outcome("hang" if hung else "crash", seconds, detail)
+            progress(len(run.tests), events.total)
+        return events.finished
 
     def log_end(self) -> str:
         return _tail(self._log, 3000) + _tail(self._trace, 3000)
@@ -284,23 +283,96 @@ def _tail(path: Path, characters: int) -> str:
         return file.read(4 * characters).decode(errors="replace")[-characters:]
 
 
-def _lines(file: Any) -> Iterator[dict[str, Any]]:
-    """The complete lines that have been added to ``file`` since the last call.
+class _Events:
+    """What a worker writes: the tests that it has chosen, then the start and the end of each, then its own end.
 
-    :raises SuiteError: if they are no events: what runs in a worker can write there, too
+    All of it may have been written by the code that is tested, so it is checked, and it is no more than the tests need.
     """
-    while True:
+
+    #: event -> its fields, and of which type each is
+    FIELDS: ClassVar[dict[str, dict[str, Any]]] = {
+        "loaded": {"chosen": list},
+        "start": {"id": str},
+        "end": {"id": str, "outcome": str, "seconds": (int, float), "detail": str, "exchanges": int, "taken": dict},
+        "finish": {"status": (dict, type(None))},
+    }
+
+    def __init__(self, word: str, done: int) -> None:
+        """
+        :param word: that each line begins with
+        :param done: tests that other workers have run
+        """
+        self._word = word + " "
+        self._left = 1
+        self.total = done
+        #: those that have not ended; None until they are known
+        self.chosen: set[str] | None = None
+        self.running = ""
+        self.finished = False
+        #: when the last event came
+        self.since = time.monotonic()
+        self.exchanges = 0
+        self.taken: dict[str, int] = {}
+
+    def read(self, file: TextIO, run: Run) -> bool:
+        """Take the next event, if its line is complete; returns whether there was one.
+
+        :raises SuiteError: if it is none
+        """
         position = file.tell()
         line = file.readline(LONGEST_EVENT)
         if len(line) == LONGEST_EVENT:
             raise SuiteError(f"a worker wrote an event of more than {LONGEST_EVENT} characters")
         if not line.endswith("\n"):
             file.seek(position)
-            return
+            return False
+        self._left -= 1
         try:
-            yield json.loads(line)
-        except ValueError as error:
-            raise SuiteError(f"a worker wrote what is no event: {error}") from None
+            if self._left < 0 or self.finished or not line.startswith(self._word):
+                raise ValueError("not by the worker" if self._left >= 0 else "more than its tests need")
+            event = json.loads(line.removeprefix(self._word))
+            fields = self.FIELDS[event["event"]]
+            if not all(isinstance(event[name], kind) for name, kind in fields.items()):
+                raise TypeError(f"not {fields}")
+            getattr(self, f"_{event['event']}")(event, run)
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            shown = line.removeprefix(self._word)[:200]
+            raise SuiteError(f"a worker wrote what is no event: {type(error).__name__}: {error}: {shown!r}") from None
+        self.since = time.monotonic()
+        return True
+
+    def _loaded(self, event: dict[str, Any], run: Run) -> None:
+        names = event["chosen"]
+        if not all(isinstance(name, str) and name.isprintable() for name in names):
+            raise ValueError("a test's name is no line of text")
+        self.chosen = set(names)
+        self.total += len(names)
+        # Fixtures of modules and classes end as well.
+        self._left = 4 * len(names) + 1000
+
+    def _start(self, event: dict[str, Any], run: Run) -> None:
+        if self.running or event["id"] not in (self.chosen or ()):
+            raise ValueError("this test was not to start")
+        self.running = event["id"]
+
+    def _end(self, event: dict[str, Any], run: Run) -> None:
+        test = event["id"]
+        if self.chosen is None or event["outcome"] not in ENDS or not test.isprintable():
+            raise ValueError("no end of a test")
+        if test in run.tests and test not in self.chosen and not test.endswith(")"):
+            raise ValueError("this test has ended before")
+        if not all(isinstance(calls, int) for calls in event["taken"].values()):
+            raise TypeError("no numbers of calls")
+        self.running = "" if self.running == test else self.running
+        self.chosen.discard(test)
+        run.tests[test] = Outcome(event["outcome"], event["seconds"], event["detail"])
+        self.exchanges = max(self.exchanges, event["exchanges"])
+        self.taken = {name: max(calls, self.taken.get(name, 0)) for name, calls in event["taken"].items()}
+
+    def _finish(self, event: dict[str, Any], run: Run) -> None:
+        if self.running or self.chosen is None or self.chosen:
+            raise ValueError("not all tests have ended")
+        run.status, self.finished = event["status"], True
 
 
 def clean_environment() -> dict[str, str]:

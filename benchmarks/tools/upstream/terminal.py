@@ -19,7 +19,7 @@ PLAIN_INTERVAL = 10.0
 
 def harmless(text: str) -> str:
     """Text of a test's with nothing in it that a terminal or a CI system would take for an order."""
-    shown = "".join(each if each.isprintable() or each == "\n" else ascii(each)[1:-1] for each in text)
+    shown = "".join(each if each.isprintable() or each in "\n\t" else ascii(each)[1:-1] for each in text)
     return _ORDER.sub(r"\\", shown)
 
 

@@ -1,8 +1,9 @@
-"""Runs one suite's tests in this process and tells each outcome as a line of JSON.
+"""Runs one suite's tests in this process and reports each outcome as a line of JSON.
 
-Started by path, as ``python worker.py job.json``, so that neither this directory nor the project's ``tests`` package is
-importable: upstream has a ``tests`` package of its own. Only the standard library is imported before the prelude,
-because what is imported before ``eventlet.monkey_patch()`` is part of what the suites see.
+Started by path, so that neither this directory nor the project's ``tests`` package is importable: upstream has a
+``tests`` package, too. Its job comes on stdin. Only the standard library is imported before the prelude, because what
+is imported before ``eventlet.monkey_patch()`` is part of what the suites see. Each event begins with a word that only
+the job has: what tests write to the stream is none.
 """
 
 from __future__ import annotations
@@ -49,17 +50,19 @@ def open_own(path: str) -> int:
 class Events:
     """The stream of events, silent in forked children."""
 
-    def __init__(self, path: str, patches: Iterable[str] = ()) -> None:
+    def __init__(self, path: str, word: str, patches: Iterable[str] = ()) -> None:
         """
-        :param patches: those whose calls are told with each test
+        :param word: that each event begins with
+        :param patches: those whose calls are reported with each test
         """
         self._fd = open_own(path)
+        self._word = word.encode()
         self._pid = _getpid()
         self._patches = patches
 
     def emit(self, event: str, **fields: Any) -> None:
         if _getpid() == self._pid:
-            _write(self._fd, json.dumps({"event": event, **fields}).encode() + b"\n")
+            _write(self._fd, self._word + b" " + json.dumps({"event": event, **fields}).encode() + b"\n")
 
     def end(self, key: str, outcome: str, detail: str, seconds: float) -> None:
         """Tell what became of a test."""
@@ -169,7 +172,7 @@ class Result(unittest.TestResult):
             # unittest puts an object of its own in a fixture's place, with an id such as "setUpClass (module.Class)"
             self.fixtures[test.id().partition("(")[2].rstrip(")")] = (outcome, f"{test.id()}: {detail}")
             if outcome != "skip":
-                self._events.end(test.id(), outcome, detail, 0.0)
+                self._events.end(printable(test.id()), outcome, detail, 0.0)
         elif test is not self._current:
             # Python 3.12.1 does not start a test that a decorator skips
             self._end(test, outcome, detail, 0.0)
@@ -238,13 +241,19 @@ def flatten(tests: Any) -> Iterator[Any]:
         yield tests
 
 
+def printable(name: str) -> str:
+    """A test's name in one line."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in name)
+
+
 def name_all(tests: Iterable[Any]) -> dict[str, Any]:
     """The tests by id; a repeated id gets a number."""
     named: dict[str, Any] = {}
     for test in tests:
-        key, number = test.id(), 2
+        own, number = printable(test.id()), 2
+        key = own
         while key in named:
-            key, number = f"{test.id()}#{number}", number + 1
+            key, number = f"{own}#{number}", number + 1
         named[key] = test
     return named
 
@@ -264,19 +273,19 @@ class Plugin:
 
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed:
-            self._broken.append((f"collecting ({report.nodeid})", report.longreprtext))
+            self._broken.append((printable(f"collecting ({report.nodeid})"), report.longreprtext))
 
     def pytest_collection_finish(self, session: Any) -> None:
-        session.items[:] = [item for item in session.items if self._is_chosen(item.nodeid)]
+        session.items[:] = [item for item in session.items if self._is_chosen(printable(item.nodeid))]
         self._watchdog.arm()
-        self._events.emit("loaded", chosen=[item.nodeid for item in session.items])
+        self._events.emit("loaded", chosen=[printable(item.nodeid) for item in session.items])
         for key, detail in self._broken:
             if self._is_chosen(key, True):
                 self._events.end(key, "error", detail, 0.0)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self._outcome, self._details, self._seconds = "pass", [], 0.0
-        self._events.emit("start", id=nodeid)
+        self._events.emit("start", id=printable(nodeid))
         self._watchdog.arm()
 
     def pytest_runtest_logreport(self, report: Any) -> None:
@@ -288,7 +297,7 @@ class Plugin:
             self._details.append(report.longreprtext)
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        self._events.end(nodeid, self._outcome, "\n".join(self._details), self._seconds)
+        self._events.end(printable(nodeid), self._outcome, "\n".join(self._details), self._seconds)
         # What a fixture of the module or the session does at its end counts for its last test.
         self._watchdog.arm()
 
@@ -345,10 +354,10 @@ def prepare(prelude: str) -> None:
 
 def main() -> None:
     del sys.path[0]  # this directory
-    with open(sys.argv[1], encoding="utf-8") as file:
-        job = json.load(file)
+    job = json.load(sys.stdin)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     sys.path[:0] = job["path"]
-    events = Events(job["events"], job["taken"])
+    events = Events(job["events"], job.pop("word"), job["taken"])
     watchdog = Watchdog(job["limit"], job["load_limit"], job["trace"])
 
     prepare(job["prelude"])
