@@ -13,7 +13,7 @@ import pytest
 
 import fastio
 from benchmarks.harness.environments import make
-from benchmarks.tools import distributions, pythons
+from benchmarks.tools import debian, pythons
 from benchmarks.tools.upstream.sources import Unavailable
 from tests.packaging.test_metadata import METADATA
 
@@ -58,9 +58,8 @@ class Built:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     directory = tmp_path_factory.mktemp("release")
-    copy = distributions.Distribution("tree", directory)
-    copy.copy_project()
-    tree = copy.root / distributions.PROJECT
+    tree = directory / "tree"
+    debian.copy_project(tree)
     files = set(tree.rglob("*"))
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", str(directory / "dist"), ".", cwd=tree)
     for made in sorted(set(tree.rglob("*")) - files, reverse=True):
