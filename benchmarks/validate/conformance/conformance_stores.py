@@ -4,11 +4,14 @@ The directory of the filesystem driver and an nginx for the http driver are this
 """
 
 import contextlib
+import errno
 import hashlib
+import io
 import sys
 import unittest
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from conformance_processes import Case, data_of
 
@@ -150,3 +153,45 @@ class HttpImages(StoreCase):
     def test_nothing_is_left(self):
         url = self.store.place(data_of(200_000))
         self.assertNothingLeft(lambda: self.store.read(url))
+
+
+class Drivers(Case):
+    """What needs no server; a driver that cannot be imported fails in all variants alike."""
+
+    def test_each_segment_in_swift_has_the_size_that_is_announced(self):
+        from glance_store._drivers.swift import store as swift
+
+        segment, data = 1024, data_of(2560)
+        sent: list[Any] = []
+
+        class Connection:
+            def head_container(self, container):
+                """There is one."""
+
+            def put_object(self, container, name, contents, content_length=None, headers=None):
+                if contents is not None:  # not the manifest
+                    sent.append((content_length, contents.read(len(data))))
+
+        store: Any = swift.SingleTenantStore.__new__(swift.SingleTenantStore)
+        store.large_object_size = store.large_object_chunk_size = segment
+        store.reader_class = swift.ChunkReader
+        store._capabilities = store._CAPABILITIES
+        store.backend_group = store.conf = None
+        store.create_location = store._create_container_if_missing = mock.Mock()
+        store.get_manager = lambda *_, **__: contextlib.nullcontext(mock.Mock(get_connection=Connection))
+        with mock.patch.object(swift.sutils, "is_multiple_swift_store_accounts_enabled", return_value=True):
+            store.add("image", io.BytesIO(data), len(data), "sha256")
+        self.assertSame(b"".join(own for _, own in sent), data, "all segments")
+        self.assertEqual([announced for announced, _ in sent], [len(own) for _, own in sent])
+
+    def test_an_error_of_a_volume_is_not_the_end_of_the_image(self):
+        from glance_store._drivers.cinder import store as cinder
+
+        def volume():
+            yield b"first"
+            raise OSError(errno.EIO, "Input/output error")
+
+        found: list[bytes] = []
+        with self.assertRaises(OSError):
+            found.extend(cinder.CinderVolumeIterator(volume()))
+        self.assertEqual(found, [b"first"])
