@@ -44,7 +44,7 @@ def judge(given: list[str]) -> Outcome:
     :raises Unavailable: if the source of a release cannot be had
     """
     options = _parser().parse_args(given)
-    return Validation(options, given, Screen(options.plain)).run()
+    return Validation(options, given, Screen()).run()
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -52,7 +52,7 @@ def measure(name: str) -> None:
     directory = ROOT / "results" / "candidates"
     asked = [project, "--candidate", candidate, "--suite", "none", "--benchmarks", cases, *options]
     # As the kept results were measured; the candidates are fastio's own.
-    status = command.main([*asked, "--plain", "--isolation", "none", "--results", str(directory)])
+    status = command.main([*asked, "--isolation", "none", "--results", str(directory)])
     if status not in (0, 1):
         raise SystemExit(status)
     found = directory.glob(f"validate-*-{name}.patch-*/state/*/benchmarks.json")

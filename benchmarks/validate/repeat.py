@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--runs", type=count, default=RUNS, metavar="N", help="how often (%(default)s)")
     parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="for the reports")
     given, others = parser.parse_known_args(arguments)
-    asked = [given.project, "--candidate", candidates.STOCK, "--no-fastio", "--plain", "--fresh", *others]
+    asked = [given.project, "--candidate", candidates.STOCK, "--no-fastio", "--fresh", *others]
     alarms = 0
     for run in range(1, given.runs + 1):
         try:

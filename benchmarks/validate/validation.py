@@ -72,10 +72,9 @@ class Validation:
             outcome.begun = state.load("machine") or {}
         else:
             state.save("machine", outcome.machine)
-        with self._screen.live():
-            for python, variants in built:
-                outcome.pythons.append(PythonOutcome(python, variants))
-                self._run_suites(outcome.pythons[-1], state)
+        for python, variants in built:
+            outcome.pythons.append(PythonOutcome(python, variants))
+            self._run_suites(outcome.pythons[-1], state)
         for each in outcome.pythons:
             self._measure(each, state)
         self._write(outcome, directory)

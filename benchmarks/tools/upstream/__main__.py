@@ -33,25 +33,6 @@ LIMIT = 15.0
 
 @terminal.command
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = parse(arguments)
-    names = list(SUITES) if "all" in options.suite else list(dict.fromkeys(options.suite))
-    screen = Screen(options.plain)
-    with tempfile.TemporaryDirectory(prefix="upstream-env-") as scratch, screen.live():
-        runner = Runners(Path(scratch), options.limit, match=options.match)
-        suites = [SUITES[name] for name in names]
-        if options.match:
-            # Only what was asked for can pass.
-            suites = [dataclasses.replace(suite, at_least=0) for suite in suites]
-        comparisons = run_all(runner, suites, options.jobs, screen)
-    show(comparisons, screen)
-    settings = {key: value for key, value in vars(options).items() if key != "results"}
-    save(comparisons, settings, options.results, "all" if "all" in options.suite else "+".join(names), screen)
-    if all(comparison.unavailable for comparison in comparisons):
-        return 2
-    return 1 if any(comparison.failures() for comparison in comparisons) else 0
-
-
-def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(prog="python -m benchmarks.tools.upstream", description=__doc__.splitlines()[0])
     parser.add_argument("--suite", action="append", choices=[*SUITES, "all"], help="may be repeated (all)")
     add_options(parser)
@@ -59,8 +40,30 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--results", type=Path, default=Path("results"), metavar="DIR", help="for JSON and markdown (%(default)s)"
     )
     options = parser.parse_args(arguments)
-    options.suite = options.suite or ["all"]
-    return options
+    asked = options.suite or ["all"]
+    names = list(SUITES) if "all" in asked else list(dict.fromkeys(asked))
+    suites = [SUITES[name] for name in names]
+    if options.match:
+        # Only what was asked for can pass.
+        suites = [dataclasses.replace(suite, at_least=0) for suite in suites]
+    screen = Screen()
+    with tempfile.TemporaryDirectory(prefix="upstream-env-") as scratch:
+        runner = Runners(Path(scratch), options.limit, match=options.match)
+        comparisons = run_all(runner, suites, options.jobs, screen)
+    for line in report.lines(comparisons):
+        screen.say(line)
+    name = "all" if "all" in asked else "+".join(names)
+    settings = {"match": options.match, "limit": options.limit, "jobs": options.jobs}
+    stem = options.results / f"upstream-{name}-py{platform.python_version()}"
+    options.results.mkdir(parents=True, exist_ok=True)
+    for end, text in ((".json", json.dumps(report.to_dict(comparisons, settings), indent=1) + "\n"),
+                      (".md", report.markdown(comparisons))):  # fmt: skip
+        file = stem.with_name(stem.name + end)
+        file.write_text(text)
+        screen.say(str(file))
+    if all(comparison.unavailable for comparison in comparisons):
+        return 2
+    return 1 if any(comparison.failures() for comparison in comparisons) else 0
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +71,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--match", default="", metavar="TEXT", help="only tests with TEXT in their id")
     parser.add_argument("--limit", type=_seconds, default=LIMIT, metavar="SECONDS", help="per test (%(default)g)")
     parser.add_argument("--jobs", type=count, default=1, metavar="N", help="suites side by side (%(default)s)")
-    parser.add_argument("--plain", action="store_true", help="no bars, also on a terminal")
 
 
 def _seconds(text: str) -> float:
@@ -117,29 +119,6 @@ def run_all(runner: Runner, suites: Sequence[Suite], jobs: int, screen: Screen) 
     """Run the suites, those that bear it side by side, and then run again alone what looks worse."""
     runs = Runs(runner, {suite.name: suite for suite in suites})
     return Sides(runs, screen, jobs).compare(list(runs.suites), Side("stock", False), [Side("patched", True)])
-
-
-def show(comparisons: Sequence[Comparison], screen: Screen) -> None:
-    for table in (report.difference_table(comparisons), report.remaining_table(comparisons)):
-        if table.rows:
-            screen.table(table)
-    for difference, text in report.tracebacks(comparisons):
-        screen.say(f"\n{difference.test} ({difference.verdict}):\n{text}")
-    screen.table(report.summary(comparisons))
-    for comparison in comparisons:
-        for failure in comparison.failures():
-            screen.say(f"{comparison.suite.name}: {failure}")
-
-
-def save(
-    comparisons: Sequence[Comparison], settings: dict[str, object], directory: Path, name: str, screen: Screen
-) -> None:
-    directory.mkdir(parents=True, exist_ok=True)
-    stem = directory / f"upstream-{name}-py{platform.python_version()}"
-    json_file, markdown_file = stem.with_name(stem.name + ".json"), stem.with_name(stem.name + ".md")
-    json_file.write_text(json.dumps(report.to_dict(comparisons, settings), indent=1) + "\n")
-    markdown_file.write_text(report.markdown(comparisons))
-    screen.say(f"\n{json_file}\n{markdown_file}")
 
 
 if __name__ == "__main__":

@@ -3,13 +3,13 @@
 import importlib.metadata
 import os
 import platform
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import fastio
-from fastio import page
 from fastio.tables import Table
+from fastio.terminal import width
 
 from .compare import Comparison, Difference
 from .runner import Outcome, Run
@@ -45,52 +45,53 @@ def to_dict(comparisons: Sequence[Comparison], settings: dict[str, Any]) -> dict
     :param settings: how the runner was called: limit per test in seconds, jobs …
     """
     return {
-        "format": 1,
-        "versions": versions(),
-        "machine": {"system": platform.platform(), "cpus": os.cpu_count()},
-        "settings": settings,
-        "suites": [
-            # As it was called before.
-            {**(found := suite_to_dict(comparison)), "modules": list(comparison.suite.modules), "patched": found["run"]}
-            for comparison in comparisons
-        ],
-    }
+        "format": 2, "versions": versions(), "machine": {"system": platform.platform(), "cpus": os.cpu_count()},
+        "settings": settings, "suites": list(map(suite_to_dict, comparisons)),
+    }  # fmt: skip
 
 
 def suite_to_dict(comparison: Comparison) -> dict[str, Any]:
     """What was found with one suite, as plain data."""
+    runs = {"stock": comparison.stock, "run": comparison.patched}
     return {
         "name": comparison.suite.name,
         "variant": comparison.other,
         "unavailable": comparison.unavailable,
-        "stock": _run(comparison.stock),
-        "run": _run(comparison.patched),
+        **{name: None if run is None else {**asdict(run), "counts": run.counts()} for name, run in runs.items()},
         "differences": [{**asdict(found), "verdict": found.verdict} for found in comparison.differences],
         "faults": comparison.faults,
         "failures": comparison.failures(),
     }
 
 
-def _run(run: Run | None) -> dict[str, Any] | None:
-    return None if run is None else {**asdict(run), "counts": run.counts()}
-
-
-def summary(comparisons: Sequence[Comparison]) -> Table:
-    """A line per run."""
+def tables(comparisons: Sequence[Comparison]) -> list[Table]:
+    """Those that have rows: a line for each test that differs, for each that does not pass, and for each run."""
     head = ["suite", "", "tests", *(heading for heading, _ in COUNTED), "seconds", "worse", "newly passing", "result"]
-    rows = []
+    runs, differences, remaining = [], [], []
     for comparison in comparisons:
         name = comparison.suite.name
         if comparison.unavailable:
-            rows.append([name, "", *[""] * (len(COUNTED) + 4), f"not run: {comparison.unavailable}"])
+            runs.append([name, "", *[""] * (len(COUNTED) + 4), f"not run: {comparison.unavailable}"])
         for run in (comparison.stock, comparison.patched):
             if run is not None:
-                rows.append([name, *_cells(run), *_verdict(comparison, run)])
-    return Table("Upstream suites, patched against stock", head, rows)
-
-
-def _cells(run: Run) -> list[str]:
-    return ["patched" if run.patched else "stock", *outcomes_of(run), f"{run.seconds:.0f}"]
+                side = "patched" if run.patched else "stock"
+                cells = [name, side, *outcomes_of(run), f"{run.seconds:.0f}"]
+                runs.append([*cells, *(_verdict(comparison) if run.patched else [""] * 3)])
+        for each in sorted(comparison.differences, key=lambda each: each.verdict != "worse"):
+            alone = (joined(each.stock_alone), joined(each.patched_alone))
+            cells = [each.verdict, name, short(each.test), each.stock.outcome, each.patched.outcome]
+            differences.append([*cells, *alone])
+        last = comparison.patched or comparison.stock
+        for test, outcome in last.tests.items() if last else ():
+            if outcome.outcome not in ("pass", "skip", "xfail"):
+                remaining.append([name, short(test), outcome.outcome, last_line(outcome)])
+    made = [
+        Table("Differences", ["verdict", "suite", "test", "stock", "patched", "alone, stock", "alone, patched"],
+              differences),
+        Table("Not passing", ["suite", "test", "outcome", "says"], remaining),
+        Table("Upstream suites, patched against stock", head, runs),
+    ]  # fmt: skip
+    return [table for table in made if table.rows]
 
 
 def outcomes_of(run: Run) -> list[str]:
@@ -99,38 +100,10 @@ def outcomes_of(run: Run) -> list[str]:
     return [str(len(run.tests)), *(str(sum(counts.get(each, 0) for each in outcomes)) for _, outcomes in COUNTED)]
 
 
-def _verdict(comparison: Comparison, run: Run) -> list[str]:
-    if not run.patched:
-        return ["", "", ""]
+def _verdict(comparison: Comparison) -> list[str]:
     verdicts = [difference.verdict for difference in comparison.differences]
     result = "FAILED" if comparison.failures() else "passed"
     return [str(verdicts.count("worse")), str(verdicts.count("newly passing")), result]
-
-
-def difference_table(comparisons: Sequence[Comparison]) -> Table:
-    """A line per test whose outcome differs, the worse ones first."""
-    head = ["verdict", "suite", "test", "stock", "patched", "alone, stock", "alone, patched"]
-    found = [(comparison.suite.name, each) for comparison in comparisons for each in comparison.differences]
-    found.sort(key=lambda pair: ("worse", "not reproduced", "changed", "newly passing").index(pair[1].verdict))
-    rows = [
-        [
-            each.verdict, suite, short(each.test), each.stock.outcome, each.patched.outcome,
-            joined(each.stock_alone), joined(each.patched_alone),
-        ]
-        for suite, each in found
-    ]  # fmt: skip
-    return Table("Differences", head, rows)
-
-
-def remaining_table(comparisons: Sequence[Comparison]) -> Table:
-    """A line per test that does not pass in the last run of its suite, with the last line of what it says."""
-    rows = []
-    for comparison in comparisons:
-        run = comparison.patched or comparison.stock
-        for test, outcome in run.tests.items() if run else ():
-            if outcome.outcome not in ("pass", "skip", "xfail"):
-                rows.append([comparison.suite.name, short(test), outcome.outcome, last_line(outcome)])
-    return Table("Not passing", ["suite", "test", "outcome", "says"], rows)
 
 
 def short(test: str) -> str:
@@ -149,23 +122,24 @@ def joined(outcomes: Sequence[Outcome]) -> str:
 
 def tracebacks(comparisons: Sequence[Comparison]) -> list[tuple[Difference, str]]:
     """The tests that are worse or could not be reproduced, each with what its patched run says."""
-    return [
-        (each, each.patched.detail)
-        for comparison in comparisons
-        for each in comparison.differences
-        if each.looks_worse()
-    ]
+    found = [each for comparison in comparisons for each in comparison.differences if each.looks_worse()]
+    return [(each, each.patched.detail) for each in found]
+
+
+def lines(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """All of it for a terminal, the judgement last."""
+    *others, runs = tables(comparisons)
+    yield from (f"\n{table.text(width())}" for table in others)
+    yield from (f"\n{each.test} ({each.verdict}):\n{text}" for each, text in tracebacks(comparisons))
+    yield f"\n{runs.text(width())}"
+    for comparison in comparisons:
+        yield from (f"{comparison.suite.name}: {failure}" for failure in comparison.failures())
 
 
 def markdown(comparisons: Sequence[Comparison]) -> str:
-    total = summary(comparisons)
-    lead = [page.Text(", ".join(f"{name} {version}" for name, version in versions().items()))]
-    sections = [page.Section("Runs", [replace(total, title="")])]
-    for comparison in comparisons:
-        if comparison.failures():
-            sections.append(page.Section(f"{comparison.suite.name} fails", [page.Notes(comparison.failures())]))
-    tables = [difference_table(comparisons), remaining_table(comparisons)]
-    sections += [page.Section(each.title, [replace(each, title="")]) for each in tables if each.rows]
-    for difference, text in tracebacks(comparisons):
-        sections.append(page.Section(f"{difference.test} ({difference.verdict})", [page.Code(text)]))
-    return page.markdown(total.title, sections, lead=lead)
+    """All of it as text of a comment."""
+    parts = [", ".join(f"{name} {version}" for name, version in versions().items())]
+    parts += [table.markdown() for table in reversed(tables(comparisons))]
+    parts += [f"* {each.suite.name}: {failure}" for each in comparisons for failure in each.failures()]
+    parts += [f"{each.test} ({each.verdict}):\n\n```\n{text}\n```" for each, text in tracebacks(comparisons)]
+    return "\n\n".join(parts) + "\n"

@@ -34,7 +34,7 @@ class Validate:
 
     def start(self, results: Path, *options: str, network: bool = False) -> subprocess.Popen[str]:
         """Start it, so that it can be interrupted, also where the tests run in the background."""
-        places = ["--plain", "--results", str(results)]
+        places = ["--results", str(results)]
         return subprocess.Popen(
             [sys.executable, "-m", "fastio", "validate", self._project, *places, *options],
             cwd=ROOT, env={**os.environ, **({} if network else NO_NETWORK)}, stdin=subprocess.DEVNULL,

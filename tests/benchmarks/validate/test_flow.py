@@ -113,7 +113,7 @@ def validate(tmp_path, monkeypatch, installer):
         else:
             Path(given[1]).write_text(diff_of(SOURCE, {**SOURCE, **after}))
         places = ["--cache", str(tmp_path / "cache"), "--results", str(tmp_path / "results")]
-        return command.main(["madeup", *given, "--no-fastio", "--plain", *places, *options])
+        return command.main(["madeup", *given, "--no-fastio", *places, *options])
 
     return run
 

@@ -115,7 +115,7 @@ def test_the_tests_of_a_client_are_those_of_the_variant(tmp_path):
 def test_a_suite_that_lacks_something_is_a_fault_and_no_end(tmp_path):
     for name in ("stock", "candidate"):
         (tmp_path / name / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
-    made = Sides(suites.Runners(15, "", Isolation()), Screen(plain=True), jobs=1)
+    made = Sides(suites.Runners(15, "", Isolation()), Screen(), jobs=1)
     stock, candidate = (variant(name, tmp_path) for name in ("stock", "candidate"))
     (compared,) = made.compare(["glance-33-unit"], stock, [candidate])
     assert "packaged without its tests' data" in compared.failures()[0]
