@@ -10,11 +10,14 @@ import sys
 from functools import cache
 from typing import Any
 
+from fastio.patches.subprocess._dialects import ResumesInput
 from fastio.patching import distributions, hooks, places, registry
 from fastio.patching.registry import Patch, Target
 
 #: The running Python as the table of fingerprints names it.
 THIS_PYTHON = f"CPython {platform.python_version()}"
+#: Whether ``communicate()`` after a time-out sends the rest of the input, and goes on where stdin is closed.
+SENDS_REST = bool(registry.reached(THIS_PYTHON, ResumesInput.since))
 
 
 def import_targets() -> None:

@@ -89,7 +89,7 @@ def test_a_service_with_its_configuration(service: Path, conf: Path, tmp_path: P
     for each in found["expected"]:
         for word in (each["what"], each["verdict"], each["source"]):
             assert word in text
-    assert "\n  fix_input_items: " in text
+    assert "\n  fix_wait_poll: " in text
     assert not (tmp_path / "started").exists()
 
 
@@ -190,7 +190,7 @@ def test_the_profile_is_seen(bare: Path) -> None:
     assert "profile = safe (from environment FASTIO_PROFILE)" in text
     assert "change more than speed" not in text
     assert "fix_" not in text
-    assert "\n  fix_input_items: " in check("--python", bare, path="")
+    assert "\n  fix_wait_poll: " in check("--python", bare, path="")
 
 
 def test_an_interpreter_without_fastio(bare: Path) -> None:

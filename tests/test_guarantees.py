@@ -82,22 +82,3 @@ def test_what_upstreams_users_rely_on_holds(world: str) -> None:
 @pytest.mark.parametrize("world, name", ALONE)
 def test_it_holds_with_each_patch_alone(world: str, name: str) -> None:
     assert differences(world, name) == {}
-
-
-#: Those that differ, and scenarios in which they do: the beginnings of their names.
-OUTSIDE = {
-    "fix_green_buffering": (
-        "part[None-False-communicate", "part[None-False-descriptor", "select_before_every_line[None",
-        "closing_while_another_reads[None",
-    ),
-    "green_buffers": ("part[-1-False-communicate", "part[-1-False-descriptor"),
-}  # fmt: skip
-
-
-@each_alone
-@needs_eventlet
-@pytest.mark.parametrize("name", [patch.name for patch in PATCHES if not patch.default])
-def test_what_is_outside_of_the_default_is_there_for_a_reason(name: str) -> None:
-    """And so the scenarios can fail."""
-    changed = differences("green", name)
-    assert all(any(scenario.startswith(beginning) for scenario in changed) for beginning in OUTSIDE[name]), changed

@@ -47,7 +47,7 @@ def test_each_patch_is_in_the_table_and_explained() -> None:
         assert all(str(each) in applied for each in patch.requirements(patch.targets[0]))
         (explained,) = re.findall(rf"^\.\. dropdown:: {patch.name}\n\n((?:   .*\n|\n)+)", f"{text}\n", re.MULTILINE)
         assert all(f"``{target.key}``" in explained for target in patch.targets)
-    assert "CPython 3.14, and later" in found["``green_buffers``"]
+    assert "CPython 3.15, and later" in found["``wait``"]
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def test_a_pipe_of_ours_that_breaks_is_one() -> None:
         (["status", "--patch", "wiat"], {}, "there is no patch named 'wiat'; did you mean 'wait'? known: "),
         (["run", "--chunksize", "1M", "--", "x"], {}, "did you mean '--chunk-size'?"),
         (["status"], {"FASTIO_DISABLED": "wiat"}, "is not allowed; did you mean 'wait'? allowed: "),
-        (["status"], {"FASTIO_ALSO": "green_bufers"}, "is not allowed; did you mean 'green_buffers'? allowed: "),
+        (["status"], {"FASTIO_ALSO": "green_pip"}, "is not allowed; did you mean 'green_pipe'? allowed: "),
         (["status"], {"FASTIO_DISABLED": "zzz"}, "is not allowed; allowed: "),
         (["check", "--way", "threds"], {}, "did you mean 'threads'?"),
         (["fingerprint", "shw"], {}, "did you mean 'show'?"),

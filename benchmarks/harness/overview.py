@@ -39,7 +39,7 @@ class Row:
     key: str = ""
 
 
-_STORE = ("image_chunks", "image_hashing")
+_STORE = ("image_hashing",)
 _DOWNLOADS = ("glance | *-download", "glance_33 | *-download", "glance_shipped* | *-download")
 _UPLOADS = ("glance | *-upload", "glance_shipped* | *-upload")
 
@@ -68,8 +68,8 @@ AREAS: Mapping[str, Sequence[Row]] = {
         ),
         Row("a short command", ("commands | true*",), ("oslo_spawn",)),
         Row("the end of a child is noticed", ("commands | late-exit", "commands | wait"), ("wait", "green_wait")),
-        Row("GreenPipe: reads", ("green_pipe | read*", "green_pipe | lines*"), ("green_pipe", "green_buffers")),
-        Row("GreenPipe: writes", ("green_pipe | write*", "green_pipe | echo"), ("green_pipe", "green_buffers")),
+        Row("GreenPipe: reads", ("green_pipe | read*", "green_pipe | lines*"), ("green_pipe",)),
+        Row("GreenPipe: writes", ("green_pipe | write*", "green_pipe | echo"), ("green_pipe",)),
         Row("others' wait beside children's output", ("fairness | *",), ("green_communicate",)),
     ],
     "glance_store": [
@@ -85,8 +85,8 @@ AREAS: Mapping[str, Sequence[Row]] = {
         *_store("rbd"),
         *_store("cinder"),
         *_store("vmware"),
-        Row("sheepdog: get", ("sheepdog_driver | get-*",), ("store_sheepdog",)),
-        Row("sheepdog: add", ("sheepdog_driver | add-*",), ("store_sheepdog",)),
+        Row("sheepdog: get", ("sheepdog_driver | get-*",), ()),
+        Row("sheepdog: add", ("sheepdog_driver | add-*",), ()),
         Row("others' wait beside a get", ("stores | *-get-*", "stores_* | *-get-*"), ("image_fairness",), "p99_ms"),
         Row("others' wait beside an add", ("stores | *-add-*", "stores_* | *-add-*"), ("image_fairness",), "p99_ms"),
     ],
@@ -123,7 +123,7 @@ AREAS: Mapping[str, Sequence[Row]] = {
         Row(
             "clients: download, upload",
             ("glance_client* | *", "client_* | *", "uploads | *"),
-            ("glanceclient_download", "glanceclient_hashing", "urllib3_blocks", "urllib3_sendfile"),
+            ("glanceclient_hashing", "urllib3_blocks", "urllib3_sendfile"),
         ),
     ],
     "eventlet's WSGI server": [

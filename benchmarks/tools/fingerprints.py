@@ -112,13 +112,6 @@ def reaches(requirement: Requirement | None, version: str) -> bool:
     return all(bound.contains(version, prereleases=True) for bound in bounds if bound.operator == ">=")
 
 
-@cache
-def without_defaults() -> frozenset[str]:
-    """The keys of functions whose code upstream has, but not their defaults."""
-    targets = (target for patch in registry.all_patches() for target in patch.targets)
-    return frozenset(target.keys[0] for target in targets if target.without_defaults)
-
-
 def refusals(distribution: str, version: str) -> list[str]:
     """The requirements on ``distribution`` that ``version`` is too new for, with the patches that have them."""
     patches: dict[str, list[str]] = {}
@@ -162,9 +155,8 @@ def functions(root: pathlib.Path, wanted: Mapping[str, Sequence[str]], optimize:
         for name, source in syntax.functions(text, str(path), last, optimize):
             if name in names:
                 key = f"{module}:{name}"
-                defaults = Defaults() if key in without_defaults() else source.defaults
                 lines = text.splitlines(keepends=True)[source.code.co_firstlineno - 1 : source.node.end_lineno]
-                yield Function(key, defaults, source, textwrap.dedent("".join(lines)))
+                yield Function(key, source.defaults, source, textwrap.dedent("".join(lines)))
 
 
 def hashes(root: pathlib.Path, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str, str]]:

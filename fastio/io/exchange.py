@@ -1,6 +1,6 @@
 """The exchange with a child: its outputs drained, its input fed, until all of them have ended."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Protocol
 
 from fastio import counters
@@ -26,22 +26,10 @@ class Peer(Protocol):
         ...
 
 
-#: Seconds after which ``is_over`` is asked again: as often as upstream looks whether a child has exited.
-LOOK = 0.05
-
-
-def exchange(
-    drains: Iterable[Drain],
-    feed: Feed | None,
-    selector: Selector,
-    peer: Peer,
-    pace: Pace,
-    is_over: Callable[[], bool] | None = None,
-) -> None:
+def exchange(drains: Iterable[Drain], feed: Feed | None, selector: Selector, peer: Peer, pace: Pace) -> None:
     """Move bytes until every drain is at its end and the feed is done.
 
     :param pace: each descriptor moves a share of it before the selector is asked again
-    :param is_over: asked while nothing but the feed is left: whether the rest of it is not worth waiting for
     """
     streams: dict[int, Drain | Feed] = {drain.fd: drain for drain in drains}
     if feed is not None:
@@ -55,12 +43,7 @@ def exchange(
     untried = feed
     try:
         while streams:
-            patience = peer.remaining()
-            if is_over is not None and feed is not None and len(streams) == 1:
-                if is_over():
-                    break
-                patience = LOOK if patience is None else min(LOOK, patience)
-            ready = selector.wait(patience)
+            ready = selector.wait(peer.remaining())
             counters.io.waits += 1
             # The time is looked at again before anything is moved, as the standard library does.
             peer.remaining()
@@ -80,7 +63,6 @@ def exchange(
                     if isinstance(stream, Feed):
                         # The child sees the end of its input only when nobody has the pipe open any more.
                         stream.close()
-                        feed = None
                     peer.ended(fd)
     finally:
         pace.leave()

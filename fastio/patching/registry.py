@@ -140,8 +140,6 @@ class _Declared(NamedTuple):
     #: where upstream has the attribute from, as ``module:qualified.name``, if it inherits or copies it; the functions
     #: beside it come from beside that
     code: str = ""
-    #: of that it has but the code, and none of the defaults of its arguments
-    without_defaults: bool = False
     #: the object that has the attribute; found by walking the path in the module unless given
     find_owner: Callable[[], Any] | None = None
     #: other places (``module:name``) that hold the very same object once eventlet has monkey patched

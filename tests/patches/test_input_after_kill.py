@@ -9,7 +9,7 @@ import pytest
 
 import fastio
 from tests.child import data
-from tests.targets import not_needed
+from tests.targets import SENDS_REST
 
 #: Holds the child's stdin and reads nothing, until its own input ends.
 GRANDCHILD = """
@@ -22,7 +22,7 @@ time.sleep(1000)
 """
 
 
-@pytest.mark.skipif(not_needed("fix_input_resume"), reason="upstream waits until all of the input is sent")
+@pytest.mark.skipif(SENDS_REST, reason="upstream waits until all of the input is sent")
 def test_a_grandchild_holds_stdin(sp: ModuleType) -> None:
     until_read, until_written = os.pipe()
     os.set_inheritable(until_read, True)

@@ -70,8 +70,6 @@ FIXES = [
     Fix("glance_store._drivers.s3:Store._create_s3_client", "the options for checksums are the client's",
         "glance_store 5.4",
         "tests/stores/test_s3_client.py::test_what_the_client_is_made_from_is_what_stock_makes_it_from"),
-    Fix("glance_store._drivers.sheepdog:SheepdogImage._run_command", "CVE-2014-0162: no shell sees the name",
-        "glance 2013.2.4", "tests/stores/test_fix_sheepdog_binary.py::test_no_shell_sees_the_name"),
     Fix("glanceclient.common.utils:integrity_iter", "says so where md5 is not available", "glanceclient 2.9",
         "tests/patches/test_glanceclient_hashing.py::test_md5_may_be_forbidden"),
     Fix("oslo_concurrency.processutils:_subprocess_setup", "calls the caller's own preexec_fn", "oslo.concurrency 3.6",

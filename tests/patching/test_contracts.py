@@ -1,10 +1,8 @@
 """Contracts: what a function may change, and what it may not, while it is wrapped or called."""
 
-import array
 import ast
 import inspect
 import pathlib
-import subprocess
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -139,8 +137,6 @@ def test_only_what_is_replaced_has_to_be_known() -> None:
     assert strict == {
         ("communicate", "subprocess:Popen._communicate"),
         ("fix_green_epipe", "eventlet.green.os:write"),
-        ("fix_input_resume", "subprocess:Popen._communicate"),
-        ("fix_sheepdog_binary", "glance_store._drivers.sheepdog:SheepdogImage._run_command"),
         ("glance_sendfile", "eventlet.wsgi:HttpProtocol.handle_one_response"),
         ("glance_sendfile", "glance.api.common:size_checked_iter"),
         ("glance_slow_clients", "glance.api.common:size_checked_iter"),
@@ -163,7 +159,7 @@ def test_only_what_is_replaced_has_to_be_known() -> None:
         ("urllib3_blocks", "urllib3.connection:HTTPConnection.request"),
         ("urllib3_sendfile", "urllib3.connection:HTTPConnection.request"),
         *((name, f"subprocess:{function}")
-          for name in ("communicate", "fix_input_resume", "green_communicate")
+          for name in ("communicate", "green_communicate")
           for function in ("_communicate_io_posix", "_flush_stdin", "_make_input_view")),
     }  # fmt: skip
     for patch, target in TARGETS:
@@ -208,14 +204,13 @@ BACKPORTS = [
     ("openstackclient_download", "openstackclient.api.object_store_v1:APIv1.object_save",
      "response.status_code == 200", "response.status_code < 300", ""),
     ("trace_subprocess", "subprocess:Popen.communicate", "self.stdout.close()", "self.stdout.close(); timeout = 9", ""),
-    ("fix_closed_stdin", "subprocess:Popen._communicate", "stdout = None\n", "stdout = None; stdout = None\n", ""),
     ("communicate", "subprocess:Popen._save_input", "self._input is None:", "self._input is None and True:", ""),
     ("wait", "subprocess:Popen._wait", "delay = 0.0005", "delay = 0.001", ""),
     ("oslo_spawn", "subprocess:Popen._execute_child", "isinstance(args, (str,", "isinstance(args, (str, str,", ""),
     # Another signature, another default.
     ("green_wait", "eventlet.green.subprocess:Popen.wait", "check_interval=0.01", "check_interval=0.02", "takes"),
     ("wait", "subprocess:Popen._wait", "def _wait(self, timeout)", "def _wait(self, timeout, limit=0)", "takes"),
-    ("image_chunks", "glance_store.common.utils:chunkreadable", "chunk_size=65536", "chunk_size=1048576", "takes"),
+    ("store_vmware", "glance_store.common.utils:chunkiter", "chunk_size=65536", "chunk_size=1048576", "takes"),
     ("image_fairness", "glance_store._drivers.filesystem:Store.add",
      "def add(self, image_id, image_file,", "def add(self, image_id, source,", "takes"),
     ("communicate", "subprocess:Popen._check_timeout",
@@ -322,25 +317,6 @@ def test_backports(
         changed = key == target.keys[0]
         assert entry.found.startswith("changed code, by contract" if changed else "code of ")
         assert entry.found.endswith("" if changed else f"; by contract: {attribute}")
-
-
-@everything
-def test_a_contract_is_not_enough_for_who_replaces_the_code(
-    replace: Callable[..., None], tmp_path: pathlib.Path
-) -> None:
-    """Also where a wrapper that does with the contract was applied before."""
-    if holders.native_popen() is None:
-        pytest.skip("the native class is not here")
-    key, old, new = "subprocess:Popen._communicate", "stdout = None\n", "stdout = None; stdout = None\n"
-    replace(holders.native_popen(), "_communicate", edited(key, old, new, tmp_path))
-    fastio.patch("fix_closed_stdin")
-    report = fastio.patch(["communicate", "fix_input_items"])
-    assert report.outcome("communicate") is Outcome.CHANGED
-    assert report.outcome("fix_input_items") is Outcome.APPLIED
-    child = [sys.executable, "-c", "import sys; print(len(sys.stdin.buffer.read()))"]
-    with subprocess.Popen(child, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as popen:
-        numbers: Any = array.array("I", range(1000))
-        assert popen.communicate(numbers) == (b"4000\n", None)
 
 
 @pytest.mark.parametrize("kind", [staticmethod, classmethod])

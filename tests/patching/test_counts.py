@@ -3,7 +3,6 @@
 import array
 import contextlib
 import copy
-import io
 import os
 import pathlib
 import pickle
@@ -34,7 +33,6 @@ CAT = [sys.executable, "-ISc", "import shutil, sys; shutil.copyfileobj(sys.stdin
 #: Patches that need a store, a server or a service to take a call; what they count is tested with those.
 ELSEWHERE = {
     "fix_cinder_read_errors": "stores/test_fix_cinder_read_errors.py",
-    "fix_sheepdog_binary": "stores/test_fix_sheepdog_binary.py",
     "fix_swift_last_segment": "stores/test_fix_swift_last_segment.py",
     "glance_cache": "glance/test_glance_sendfile.py",
     "glance_imports": "glance/test_glance_imports.py",
@@ -53,7 +51,6 @@ ELSEWHERE = {
     "store_http": "stores/test_contract.py",
     "store_rbd": "stores/test_contract.py",
     "store_s3": "stores/test_contract.py",
-    "store_sheepdog": "stores/test_store_sheepdog.py",
     "store_swift": "stores/test_contract.py",
     "store_vmware": "stores/test_contract.py",
     "urllib3_blocks": "patches/uploads.py",
@@ -83,31 +80,6 @@ def waited(module: Any) -> tuple[int, int]:
     # Nothing to wait for any more.
     assert child.wait(20) == 0
     return 1, 0
-
-
-def closed_stdin(module: Any) -> tuple[int, int]:
-    child = module.Popen(CAT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    child.stdin.close()
-    assert child.communicate()[0] == b""
-    assert module.Popen(["true"], stdin=subprocess.PIPE).communicate() == (None, None)
-    return 1, 0
-
-
-def items(module: Any) -> tuple[int, int]:
-    child = module.Popen(CAT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert len(child.communicate(array.array("I", [1] * 1000))[0]) == 4000
-    return 1, 0
-
-
-def resumed(module: Any) -> tuple[int, int]:
-    child = module.Popen(["sleep", "60"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    # Under eventlet, alone, it is a class of the module's copy.
-    with pytest.raises(Exception, match="timed out"):
-        child.communicate(bytes(5 * SIZE), timeout=0.1)
-    child.kill()
-    before = counters.of("fix_input_resume").bytes
-    child.communicate()
-    return 1, counters.of("fix_input_resume").bytes - before
 
 
 def waited_without_poll() -> tuple[int, int]:
@@ -230,41 +202,18 @@ def verified_by_openstacksdk() -> tuple[int, int]:
     return 1, CHUNK
 
 
-def chunked() -> tuple[int, int]:
-    from glance_store.common import utils
-
-    assert len(list(utils.chunkiter(io.BytesIO(bytes(100_000))))) == 2
-    assert len(list(utils.chunkiter(io.BytesIO(bytes(100_000)), 1000))) == 100
-    return 1, 0
-
-
-def buffered() -> tuple[int, int]:
-    from eventlet.greenio import GreenPipe
-
-    reader, writer = os.pipe()
-    os.close(writer)
-    GreenPipe(reader, "rb", -1).close()
-    return 1, 0
-
-
 SCENARIOS: dict[str, Callable[[], tuple[int, int]]] = {
     "communicate": lambda: communicated(subprocess),
-    "fix_closed_stdin": lambda: closed_stdin(subprocess),
-    "fix_green_buffering": run_green(),
     "fix_green_encoding": run_green(encoding="latin-1"),
     "fix_green_epipe": broken_pipe,
     "fix_green_exceptions": checked,
     "fix_green_pipelines": pipeline,
-    "fix_input_items": lambda: items(subprocess),
-    "fix_input_resume": lambda: resumed(subprocess),
     "fix_wait_poll": waited_without_poll,
     "glanceclient_hashing": verified,
-    "green_buffers": buffered,
     "green_communicate": lambda: communicated(green()),
     "green_pipe": piped,
     "green_sendall": sent,
     "green_wait": lambda: waited(green()),
-    "image_chunks": chunked,
     "image_hashing": hashed,
     "openstacksdk_hashing": verified_by_openstacksdk,
     "oslo_spawn": spawned,

@@ -119,7 +119,7 @@ MONKEY = [False, pytest.param(True, marks=needs_eventlet)]
 def test_threads_that_patch_and_take_back(threads: int, monkey: bool, run_python: RunPython) -> None:
     code = f"""
 sys.setswitchinterval(1e-6)
-names = ["communicate", "green_communicate", "fix_input_items", "fix_closed_stdin", "wait", "green_wait", "oslo_spawn"]
+names = ["communicate", "green_communicate", "green_pipe", "fix_green_encoding", "wait", "green_wait", "oslo_spawn"]
 def loop():
     for number in range(8):
         fastio.patch(names)
@@ -151,7 +151,7 @@ def loop(name):
                 if found != {"applied"}:
                     errors.append(f"{name}: {found}")
     return go
-native_threads(*map(loop, ["green_communicate", "fix_input_items", "green_wait"]))
+native_threads(*map(loop, ["green_communicate", "fix_green_encoding", "green_wait"]))
 print(errors, [key for key, value in attributes().items() if value is not originals.get(key)])
 """
     if "eventlet" not in sys.modules:
@@ -237,7 +237,7 @@ import os
 stop = []
 def loop():
     while not stop:
-        fastio.patch(["communicate", "fix_input_items", "oslo_spawn", "green_pipe"])
+        fastio.patch(["communicate", "fix_green_encoding", "oslo_spawn", "green_pipe"])
         fastio.unpatch()
 def forks():
     for number in range(12):
@@ -310,7 +310,7 @@ before = fastio.settings()
 for number in range(1, 30):
     # At a later point of the call each time, whatever that is on this machine.
     signal.setitimer(signal.ITIMER_REAL, number * 0.0002)
-    fastio.patch(["communicate", "fix_input_items", "green_communicate"])
+    fastio.patch(["communicate", "fix_green_encoding", "green_communicate"])
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.setitimer(signal.ITIMER_REAL, number * 0.00002)
     fastio.unpatch()
@@ -318,12 +318,12 @@ for number in range(1, 30):
 # And surely in the middle.
 real = patcher._apply_target
 def interrupted(patch, target):
-    if patch.name == "fix_input_items" and not calls:
+    if patch.name == "fix_green_encoding" and not calls:
         signal.raise_signal(signal.SIGALRM)
     return real(patch, target)
 del calls[:]
 patcher._apply_target = interrupted
-fastio.patch(["communicate", "fix_input_items", "green_communicate"])
+fastio.patch(["communicate", "fix_green_encoding", "green_communicate"])
 patcher._apply_target = real
 assert calls and all(calls), calls
 applied = fastio.status().outcome("communicate" if not {monkey} else "green_communicate").value

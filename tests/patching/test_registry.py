@@ -46,8 +46,7 @@ def test_every_issue_name_is_there() -> None:
     """What the README, the documentation and other people's configuration call them."""
     assert {
         "communicate", "green_communicate", "wait", "green_wait", "green_pipe", "oslo_spawn", "fix_green_epipe",
-        "fix_green_exceptions", "fix_green_pipelines", "fix_green_encoding", "fix_green_buffering", "fix_input_resume",
-        "fix_input_items", "fix_closed_stdin",
+        "fix_green_exceptions", "fix_green_pipelines", "fix_green_encoding",
     } <= set(fastio.names())  # fmt: skip
 
 
@@ -298,11 +297,9 @@ def test_select_keeps_the_order_of_the_table() -> None:
 def test_what_is_not_in_the_default() -> None:
     """The patches that cannot hold what upstream's users rely on."""
     outside = registry.outside_the_default()
-    assert outside == ("green_buffers", "glance_slow_clients", "fix_green_buffering")
+    assert outside == ("glance_slow_clients",)
     assert [patch.name for patch in registry.select(None)] == [name for name in fastio.names() if name not in outside]
-    assert [patch.name for patch in registry.select("wait", also=outside)] == [
-        "green_buffers", "glance_slow_clients", "wait", "fix_green_buffering"
-    ]  # fmt: skip
+    assert [patch.name for patch in registry.select("wait", also=outside)] == ["glance_slow_clients", "wait"]
 
 
 @pytest.mark.parametrize("wanted", ["nothing", ["communicate", "nothing"], "", [""], ["Communicate"]])
@@ -315,12 +312,7 @@ def test_select_unknown(wanted: Any) -> None:
 
 #: The attributes that several patches work on: these, from upstream's function to what is called first.
 COMPOSITION = {
-    "eventlet.green.subprocess:Popen.__init__": [
-        "green_pipe", "fix_green_pipelines", "fix_green_encoding", "fix_green_buffering",
-    ],
-    "eventlet.green.subprocess:Popen._communicate": [
-        "green_communicate", "fix_input_items", "fix_input_resume", "fix_closed_stdin",
-    ],
+    "eventlet.green.subprocess:Popen.__init__": ["green_pipe", "fix_green_pipelines", "fix_green_encoding"],
     "eventlet.green.subprocess:Popen._execute_child": ["oslo_spawn", "fix_green_exceptions", "trace_subprocess"],
     "eventlet.green.subprocess:Popen.wait": ["green_wait", "trace_subprocess"],
     "eventlet.wsgi:HttpProtocol.handle_one_response": ["green_wsgi_chunked", "glance_sendfile"],
@@ -345,8 +337,6 @@ COMPOSITION = {
     "glance_store._drivers.swift.store:BaseStore.get": ["image_fairness", "trace_stores"],
     "glance_store._drivers.vmware_datastore:Store.add": ["image_fairness", "trace_stores"],
     "glance_store._drivers.vmware_datastore:Store.get": ["image_fairness", "trace_stores"],
-    "glance_store.common.utils:chunkiter": ["store_vmware", "image_chunks"],
-    "subprocess:Popen._communicate": ["communicate", "fix_input_items", "fix_input_resume", "fix_closed_stdin"],
     "subprocess:Popen._execute_child": ["oslo_spawn", "trace_subprocess"],
     "subprocess:Popen._wait": ["wait", "trace_subprocess"],
     "urllib3.connection:HTTPConnection.request": ["urllib3_blocks", "urllib3_sendfile"],

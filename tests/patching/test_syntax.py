@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from packaging.version import Version
 
-from benchmarks.tools import fingerprints as generator
 from benchmarks.tools import pythons
 from fastio.patching import catalogue, syntax
 from tests.patching.test_fingerprint import KEY, STDLIB, native
@@ -192,7 +191,6 @@ warnings.simplefilter("ignore")
 sys.path.insert(0, sys.argv[1])
 from fastio.patching import catalogue, fingerprint, syntax
 roots = [pathlib.Path(sysconfig.get_path("stdlib")), pathlib.Path(sys.argv[2])]
-without_defaults = sys.argv[3:]
 found = {}
 for key, known in catalogue.table().items():
     module, _, name = key.partition(":")
@@ -203,9 +201,8 @@ for key, known in catalogue.table().items():
             ways = set()
             for qualified, source in syntax.functions(path.read_text(encoding="utf-8"), "x.py", {name.split(".")[-1]}):
                 if qualified == name:
-                    defaults = fingerprint.Defaults() if key in without_defaults else source.defaults
-                    by_bytecode = fingerprint.digest(source.code, defaults) in known.get(catalogue.PYTHON, {})
-                    by_source = syntax.fingerprint(source.tree, defaults) in known.get(catalogue.SOURCE, {})
+                    by_bytecode = fingerprint.digest(source.code, source.defaults) in known.get(catalogue.PYTHON, {})
+                    by_source = syntax.fingerprint(source.tree, source.defaults) in known.get(catalogue.SOURCE, {})
                     ways.add((by_bytecode, by_source))
             if ways:
                 found[key] = max(ways)
@@ -218,7 +215,7 @@ def test_every_compiler_s_code_is_recognised() -> None:
     root, libraries = str(pathlib.Path(syntax.__file__).parents[2]), sysconfig.get_path("purelib")
     minors = {minor for known in catalogue.table().values() for minor in known}
     for python in (sys.executable, *others()):
-        command = [python, "-c", RECOGNISE, root, libraries, *generator.without_defaults()]
+        command = [python, "-c", RECOGNISE, root, libraries]
         result = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         minor, found = json.loads(result.stdout)
         if minor not in minors:

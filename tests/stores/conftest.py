@@ -7,7 +7,6 @@ its tests, with the line that installs it.
 
 import contextlib
 import http.client
-import importlib
 import pathlib
 import sys
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ import pytest
 
 import fastio
 import tests.green_ssl  # noqa: F401
-from benchmarks.backends import BACKENDS, backend, dog, old_sheepdog
+from benchmarks.backends import BACKENDS, backend, dog
 from benchmarks.backends.base import Backend, Unavailable
 from fastio.io import lowwater
 from tests.backends.required import missing
@@ -107,30 +106,6 @@ def opened_dog(access: dict[str, Any], identifier: str, **options: Any) -> Itera
         glance_store.create_multi_stores(conf)
         yield stores.Store(identifier, access)
     location.SCHEME_TO_CLS_BACKEND_MAP["sheepdog"].pop(identifier)
-
-
-@pytest.fixture
-def old_driver() -> Iterator[Any]:
-    """The module of glance_store's own sheepdog driver, up to 1.0.1, imported anew."""
-    with old_sheepdog.available():
-        yield importlib.import_module(old_sheepdog.MODULE)
-
-
-@pytest.fixture
-def make_old_store(dog_access: dict[str, Any], old_driver: Any) -> Callable[..., Any]:
-    """``make_old_store(chunk_size=None, group=None)`` is a store with that option (MiB), single or of that group."""
-    from oslo_config import cfg
-
-    def make(chunk_size: int | None = None, group: str | None = None) -> Any:
-        conf = cfg.ConfigOpts()
-        conf([], default_config_files=[])
-        store = old_driver.Store(conf, backend=group)
-        if chunk_size is not None:
-            conf.set_override("sheepdog_store_chunk_size", chunk_size, group=group or "glance_store")
-        store.configure(re_raise_bsc=True)
-        return store
-
-    return make
 
 
 @pytest.fixture

@@ -90,7 +90,7 @@ def test_alone(store: Any, directory: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("trace_first", [True, False])
-@pytest.mark.parametrize("own", ["store_filesystem", "image_fairness", "image_chunks", None])
+@pytest.mark.parametrize("own", ["store_filesystem", "image_fairness", None])
 def test_stacked_with_what_replaces_the_same_functions(
     store: Any, directory: pathlib.Path, own: str | None, trace_first: bool
 ) -> None:

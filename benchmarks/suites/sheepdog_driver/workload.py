@@ -1,4 +1,4 @@
-"""Whole images through a sheepdog driver of glance_store: fastio's, or the old one of 1.0.1.
+"""Whole images through fastio's sheepdog driver for glance_store.
 
 Parameters:
 
@@ -12,21 +12,19 @@ Parameters:
 ``settings``
     of fastio
 
-``fastio`` is fastio's driver in a process in which everything is patched. ``old`` is the driver that glance_store had,
-on stock subprocess; of fastio it has ``fix_sheepdog_binary`` only, without which it gives wrong data.
+``fastio`` is fastio's driver in a process in which everything is patched.
 ``reference-pipeline`` has no Python in the way: ``dog vdi read | cat >/dev/null``, or ``cat | dog vdi write``.
 """
 
 import contextlib
 import functools
-import importlib
 import importlib.util
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.backends import dog, old_sheepdog
+from benchmarks.backends import dog
 from benchmarks.harness.modes import choice
 from benchmarks.harness.worker import Measured, digest, measure, pieces_of
 from benchmarks.suites.sheepdog.workload import (
@@ -60,16 +58,6 @@ def fastio_driver(parameters: Mapping[str, Any]) -> Iterator[Any]:
 
     fastio.patch(**parameters.get("settings", {}))
     yield sheepdog
-
-
-@contextlib.contextmanager
-def old_driver(parameters: Mapping[str, Any]) -> Iterator[Any]:
-    import fastio
-
-    with old_sheepdog.available():
-        module = importlib.import_module(old_sheepdog.MODULE)
-        fastio.patch("fix_sheepdog_binary", strict=True, **parameters.get("settings", {}))
-        yield module
 
 
 def chunks_of(store: Any) -> Iterator[bytes]:
@@ -132,16 +120,12 @@ def reference(parameters: Mapping[str, Any]) -> dict[str, Any]:
 VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "native-fastio": functools.partial(run, False, fastio_driver),
     "eventlet-fastio": functools.partial(run, True, fastio_driver),
-    "native-old": functools.partial(run, False, old_driver),
-    "eventlet-old": functools.partial(run, True, old_driver),
     "reference-pipeline": reference,
 }
 
 
 def why_not(variant: str) -> str:
     """Why the variant cannot run here; empty if it can."""
-    if variant.endswith("old"):
-        return old_sheepdog.missing()
     if variant.endswith("fastio") and importlib.util.find_spec("glance_store") is None:
         return "not installed: glance_store (the extra 'sheepdog' has it)"
     return ""

@@ -53,39 +53,6 @@ class Case:
             return False
         return all(native.get(key) == patched.get(key) for key in ("error", "value", "args", "output", "stderr"))
 
-    def before(self, test: Callable[[dict[str, Any], dict[str, Any]], bool]) -> bool:
-        """Whether an earlier operation, and what both sides saw of it, is such."""
-        end = len(self.program["ops"]) if self.found.index is None else self.found.index
-        seen = self.patched.get("ops", ())
-        return any(test(*pair) for pair in zip(self.program["ops"][:end], seen, strict=False))
-
-
-def _closed_stdin(case: Case) -> bool:
-    stock, patched = case.seen(case.stock), case.seen(case.patched)
-    if case.operation.get("op") != "communicate" or "stdin" not in stock.get("closed", ()):
-        return False
-    refused = stock.get("error") == "ValueError" and "closed file" in stock["args"]
-    return refused and patched.get("error") != "ValueError"
-
-
-def _input_resume(case: Case) -> bool:
-    def timed_out(operation: dict[str, Any], seen: dict[str, Any]) -> bool:
-        return bool(operation.get("input")) and seen.get("error") == "TimeoutExpired"
-
-    # The rest of the input is sent: the child gets more, and nobody may have to be helped who was not before.
-    if not case.before(timed_out) or "ops" not in case.patched:
-        return False
-    return sum(len(seen["rescued"]) for seen in case.patched["ops"]) <= sum(
-        len(seen["rescued"]) for seen in case.stock["ops"]
-    )
-
-
-def _input_items(case: Case) -> bool:
-    def is_array(operation: dict[str, Any]) -> bool:
-        return (operation.get("input") or [])[2:] == ["array"]
-
-    return is_array(case.operation) or case.before(lambda operation, _: is_array(operation))
-
 
 def _green_exceptions(case: Case) -> bool:
     stock, patched = case.seen(case.stock), case.seen(case.patched)
@@ -110,16 +77,6 @@ def _green_encoding(case: Case) -> bool:
     return decides and (case.as_natively or alone or breaks)
 
 
-def _green_buffering(case: Case) -> bool:
-    if "bufsize" in case.popen:
-        return False
-    stock, patched = case.seen(case.stock), case.seen(case.patched)
-    if stock.get("error") == patched.get("error") == "ValueError":
-        # The same error in other words.
-        return "closed file" in stock["args"] and "closed file" in patched["args"]
-    return case.operation.get("f") in ("stdout", "stderr") and case.operation["op"] in _READS and case.as_natively
-
-
 def _green_pipelines(case: Case) -> bool:
     def shares(child: dict[str, Any]) -> bool:
         wires = (child.get("popen", {}).get(name) for name in ("stdin", "stdout", "stderr"))
@@ -137,14 +94,10 @@ def _green_epipe(case: Case) -> bool:
 
 
 RULES: dict[str, Callable[[Case], bool]] = {
-    "fix_closed_stdin": _closed_stdin,
-    "fix_green_buffering": _green_buffering,
     "fix_green_encoding": _green_encoding,
     "fix_green_epipe": _green_epipe,
     "fix_green_exceptions": _green_exceptions,
     "fix_green_pipelines": _green_pipelines,
-    "fix_input_items": _input_items,
-    "fix_input_resume": _input_resume,
 }
 
 
@@ -152,21 +105,8 @@ RULES: dict[str, Callable[[Case], bool]] = {
 PASSING = ("fix_green_exceptions",)
 
 
-def _goes_on_where_stock_raised(case: Case) -> bool:
-    """Whether stock refused communicate() because stdin is closed: with the fix it goes on, and waits for the child."""
-    return any(
-        operation.get("op") == "communicate"
-        and seen.get("error") == "ValueError"
-        and "closed file" in str(seen.get("args"))
-        and "stdin" in seen.get("closed", ())
-        for operation, seen in zip(case.program["ops"], case.stock.get("ops", ()), strict=False)
-    )
-
-
 def explained(case: Case) -> str | None:
-    """The name of the fix that a difference is there for, or None. A hang is never meant, but for one reason."""
-    if case.found.field == "hang" and "fix_closed_stdin" in case.fixes and _goes_on_where_stock_raised(case):
-        return "fix_closed_stdin"
+    """The name of the fix that a difference is there for, or None. A hang is never meant."""
     if case.found.field in ("hang", "died", "leaked"):
         return None
     return next((name for name, rule in RULES.items() if name in case.fixes and rule(case)), None)

@@ -275,7 +275,7 @@ def client_suites() -> tuple[Suite, ...]:
         found += [
             Suite(
                 f"glanceclient-{mode}", GLANCECLIENT, prelude=prelude, find=_GLANCECLIENT, exchanges=False,
-                applied=("glanceclient_download", "glanceclient_hashing"),
+                applied=("glanceclient_hashing",),
             ),
             Suite(
                 f"openstacksdk-{mode}", OPENSTACKSDK, prelude=prelude, find=_OPENSTACKSDK, exchanges=False,

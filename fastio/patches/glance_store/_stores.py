@@ -14,11 +14,6 @@ from weakref import WeakKeyDictionary
 from fastio import config, counters
 from fastio.patching.registry import Target
 
-#: glance_store's own sheepdog driver, which release 1.1.0 dropped, from the first release whose driver runs on Python
-#: 3.7 and later, where a generator may not raise StopIteration. The end is that of the other drivers' patches: where
-#: the driver is not there these wait for it, which is no problem.
-WITH_SHEEPDOG = "glance_store >= 0.28, < 6"
-
 
 def code_of(key: str) -> str:
     """Where upstream has a driver's attribute from, see ``Target.code``; empty if it is from there itself.
@@ -160,7 +155,7 @@ def make_configure_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., 
         try:
             wrapped(self)
         finally:
-            # Also where it fails after the sizes are set: the sheepdog driver looks for its program then.
+            # Also where it fails after the sizes are set: the filesystem driver looks for its directories then.
             restore_write_size(self)
 
     return configure_add

@@ -10,9 +10,6 @@ from fastio.io.drain import Drain
 from fastio.io.feed import Feed
 from fastio.patching import registry
 
-#: The first releases that go on where the caller has closed stdin, and send the rest of the input after a time-out.
-RESUMES_INPUT: Sequence[str] = ("3.13.10", "3.14.1")
-
 
 class Communication:
     """One ``_communicate()`` call: the peer of an exchange that keeps the Popen's own attributes true."""
@@ -104,7 +101,7 @@ class NamesWholeTimeout(Dialect):
 class ResumesInput(NamesWholeTimeout):
     """CPython 3.13.10, CPython 3.14.1 and later."""
 
-    since: Sequence[str] = RESUMES_INPUT
+    since: Sequence[str] = ("3.13.10", "3.14.1")
     resumes_input = True
 
 

@@ -49,13 +49,6 @@ CONTRACT = """
         self._communicate(input, endtime, timeout)
         self._communication_started = True
 """
-#: What a wrapper relies on that leaves the exchange to what it wraps.
-WRAPPED = """
-    def _communicate(self, input, endtime, orig_timeout):
-        self._communication_started
-        self.stdin
-        self._save_input(input)
-"""
 
 
 def native_target(
@@ -104,13 +97,10 @@ def communicate(
     orig_timeout: float | None,
     dialect: Dialect,
     mode: Mode,
-    resumes: bool,
     counts: Tally,
 ) -> tuple[Any, Any]:
     """What ``Popen._communicate`` does.
 
-    :param resumes: the rest of an earlier call's input is sent, as long as upstream would be waiting as well: until
-        the outputs have ended and the child has exited
     :param counts: of the patch that takes the call
     """
     counts.took()
@@ -148,9 +138,8 @@ def communicate(
             drain = Drain(stream.fileno(), max(settings.chunk_size, LEAST), pipe_size)
             talk.files[drain.fd] = stream
             talk.outputs.append((drain, chunks))
-    sends_rest = resumes or dialect.resumes_input
     sent_before = 0
-    if popen.stdin and (popen._input and not popen.stdin.closed if sends_rest else input):
+    if popen.stdin and (popen._input and not popen.stdin.closed if dialect.resumes_input else input):
         fd = popen.stdin.fileno()
         talk.files[fd] = popen.stdin
         sent_before = popen._input_offset
@@ -158,8 +147,7 @@ def communicate(
     try:
         with mode.waiter.open_selector() as selector:
             drains = [drain for drain, _ in talk.outputs]
-            is_over = (lambda: popen.poll() is not None) if resumes else None
-            exchange(drains, talk.feed, selector, talk, mode.new_pace(settings), is_over)
+            exchange(drains, talk.feed, selector, talk, mode.new_pace(settings))
         talk.loop_ended()
     finally:
         sent = 0 if talk.feed is None else talk.feed.offset - sent_before
@@ -176,21 +164,18 @@ def communicate(
     return _result(popen, popen.stdout, stdout), _result(popen, popen.stderr, stderr)
 
 
-def replacement(
-    wrapped: Callable[..., Any], hook: Any, mode: Mode, counts: Tally, resumes: bool = False
-) -> Callable[..., Any]:
+def replacement(wrapped: Callable[..., Any], hook: Any, mode: Mode, counts: Tally) -> Callable[..., Any]:
     """A ``_communicate`` that exchanges in ``mode``; see :func:`communicate`."""
     dialect = dialect_of(hook.release)(hook.original.__globals__)
-    sends_rest = resumes or dialect.resumes_input
 
     def _communicate(self: Any, input: Any, endtime: float | None, orig_timeout: float | None) -> tuple[Any, Any]:
-        to_send = (sends_rest and self._input) or (None if self.text_mode else input)
+        to_send = (dialect.resumes_input and self._input) or (None if self.text_mode else input)
         if to_send and not plain_bytes(to_send):
             counts.fell_back(Reason.INPUT)
         elif not mode.may_wait():
             counts.fell_back(Reason.HUB)
         else:
-            return communicate(self, input, endtime, orig_timeout, dialect, mode, resumes, counts)
+            return communicate(self, input, endtime, orig_timeout, dialect, mode, counts)
         return wrapped(self, input, endtime, orig_timeout)
 
     return _communicate
