@@ -8,7 +8,6 @@ import os
 import socket
 import tempfile
 import threading
-import time
 import types
 from typing import Any
 
@@ -109,7 +108,7 @@ def child_of_a_driver(subprocess):
 
 def images(subprocess):
     """Files whose pages are asked for, and messages that the kernel is to gather."""
-    from fastio.io import image_files, lowwater, unbuffered
+    from fastio.io import image_files, lowwater
 
     with tempfile.TemporaryFile(dir=os.curdir) as stored:
         file = image_files.wrap(stored)
@@ -122,8 +121,7 @@ def images(subprocess):
         sender.start()
         with near.makefile("rb") as below:
             yield short(lowwater.read(near, below.read, 1 << 20, len(DATA)))
-            gathered = unbuffered.reader(unbuffered.Gathered(below, lambda fd, seconds: time.sleep(0.001) or True))  # type: ignore[func-returns-value]
-            yield short(gathered.read(2 * len(DATA) - (1 << 20)))
+            yield short(below.read(2 * len(DATA) - (1 << 20)))
         sender.join()
 
 

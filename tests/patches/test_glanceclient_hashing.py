@@ -2,6 +2,11 @@
 
 import hashlib
 import inspect
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -160,3 +165,25 @@ def test_md5_may_be_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.skipif(not MONKEY_PATCHED, reason="there are greenlets only after monkey_patch()")
 def test_the_hub_is_free_meanwhile() -> None:
     leaves_the_hub_free(NAME, lambda source, data: check("serious_integrity_iter", source, data, True))
+
+
+def test_the_command(tmp_path: pathlib.Path) -> None:
+    """``fastio run -- glance image-download``: to a file, to stdout, and a damaged one."""
+    data = content(3 * MIB + 1)
+    bad = {"os_hash_algo": "sha512", "os_hash_value": "0" * 128}
+    # Beside this Python, or the distribution's.
+    places = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
+    command = [sys.executable, "-m", "fastio", "run", "--", shutil.which("glance", path=places) or "glance"]
+    with image_api({"good": Image(data), "bad": Image(data, record=bad)}) as server:
+
+        def glance(*arguments: str) -> subprocess.CompletedProcess[bytes]:
+            options = ["--os-image-url", server.url, "--os-auth-token", "token", "--os-image-api-version", "2"]
+            return subprocess.run([*command, *options, *arguments], cwd=tmp_path, capture_output=True, timeout=60)
+
+        filed = glance("image-download", "good", "--file", "image", "--progress")
+        assert (filed.returncode, filed.stderr) == (0, b"")
+        assert (tmp_path / "image").read_bytes() == data
+        assert glance("image-download", "good").stdout == data
+        damaged = glance("image-download", "bad", "--file", "image")
+        assert damaged.returncode == 1
+        assert b"Corrupt image download" in damaged.stderr

@@ -2,12 +2,10 @@
 
 import contextlib
 import functools
-import gc
 import pickle
 import socket
 import threading
 import types
-import weakref
 from typing import Any
 
 import pytest
@@ -222,65 +220,3 @@ def test_a_server_that_breaks_off(kept: int, marks: list[int]) -> None:
     found = outcomes(Answer(body=data, breaks_off=kept), wrapped=True)
     assert marks[0] == 256 * KIB
     assert found == outcomes(Answer(body=data, breaks_off=kept), wrapped=False)
-
-
-def streaming(url: str, joined: bool = False) -> Any:
-    response = get(url)
-    http_bodies.stream_large(response, joined=joined)
-    return response
-
-
-@pytest.mark.parametrize("joined", [False, True])
-@pytest.mark.parametrize("size", [1, 1000, 64 * KIB, 600_000, 2 * MIB])
-def test_pieces_of_a_size(size: int, joined: bool) -> None:
-    data = bytes(range(256)) * 4 * KIB + b"xyz"
-    with serving(in_turn([Answer(body=data)])) as server:
-        pieces = list(streaming(server.url, joined).iter_content(size))
-    assert b"".join(pieces) == data
-    if not joined:
-        assert {len(piece) for piece in pieces[:-1]} <= {size}
-    assert all(len(piece) % size == 0 for piece in pieces[:-1])
-    assert len(pieces[-1]) <= max(size, http_bodies.LARGE)
-
-
-def test_a_response_is_let_go_of_at_once() -> None:
-    """Its connection is closed with it, and not when the garbage is collected."""
-    with serving(in_turn([Answer(body=bytes(MIB))])) as server:
-        gc.disable()
-        try:
-            response = streaming(server.url)
-            raw = weakref.ref(response.raw)
-            del response
-            assert raw() is None
-        finally:
-            gc.enable()
-
-
-@pytest.mark.parametrize("size", [None, True])
-def test_sizes_that_are_left_to_upstream(size: Any) -> None:
-    with serving(in_turn([Answer(body=bytes(MIB))] * 2)) as server:
-        response = streaming(server.url)
-        pieces = list(response.iter_content(size)) if size is None else [next(response.iter_content(size))]
-        assert [len(piece) for piece in pieces] == ([MIB] if size is None else [1])
-        assert "stream" not in vars(response.raw)
-
-
-def test_what_was_read_of_before() -> None:
-    data = bytes(range(256)) * 4 * KIB
-    with serving(in_turn([Answer(body=data)] * 2)) as server:
-        response = streaming(server.url)
-        assert response.raw.read(10, decode_content=False) == data[:10]
-        assert b"".join(response.iter_content(1000)) == data[10:]
-        response = streaming(server.url)
-        body = response.iter_content(1000)
-        assert next(body) == data[:1000]
-        # What comes next is upstream's again, on what reads ahead of it.
-        assert response.raw.read(24, decode_content=False) + b"".join(body) != b""
-
-
-def test_a_response_of_another_kind() -> None:
-    class Response:
-        raw = None
-
-    http_bodies.stream_large(Response())
-    http_bodies.stream_large(object())

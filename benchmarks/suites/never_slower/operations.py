@@ -308,7 +308,7 @@ def openstacksdk(mode: Mode, told: Told, what: str) -> Iterator[Work]:
 def openstackclient(mode: Mode, told: Told) -> Iterator[Work]:
     """What ``openstack object save`` does, into files."""
 
-    _client(mode, ("openstackclient_download",), "openstackclient.api.object_store_v1")
+    _client(mode, (), "openstackclient.api.object_store_v1")
     import tempfile
 
     import openstack

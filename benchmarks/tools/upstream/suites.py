@@ -283,7 +283,7 @@ def client_suites() -> tuple[Suite, ...]:
             ),
             Suite(
                 f"openstackclient-{mode}", OPENSTACKCLIENT, prelude=prelude, find=_OPENSTACKCLIENT, exchanges=False,
-                applied=("openstackclient_download",), at_least=100,
+                at_least=100,
             ),
             Suite(
                 f"swiftclient-{mode}", SWIFTCLIENT, prelude=prelude, find=_SWIFTCLIENT, exchanges=False,
