@@ -52,7 +52,6 @@ PROCESSES: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "glanceclient": ("glanceclient's images.data()", (NATIVE, EVENTLET), ("glanceclient",)),
     "openstacksdk-image": ("openstacksdk's download_image()", (NATIVE, EVENTLET), ("openstack",)),
     "openstacksdk-object": ("openstacksdk's get_object()", (NATIVE, EVENTLET), ("openstack",)),
-    "openstackclient": ("openstackclient's object_save()", (NATIVE, EVENTLET), ("openstackclient",)),
 }
 #: Cases whose large payload is smaller, since stock would take seconds for it.
 SMALLER = {"child-input-eventlet": SLOW}

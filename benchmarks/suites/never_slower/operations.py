@@ -8,8 +8,6 @@ import contextlib
 import hashlib
 import importlib
 import io
-import itertools
-import os
 import socket
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +16,7 @@ from typing import Any, TypeAlias
 
 from benchmarks.harness import modes
 from benchmarks.harness.modes import KIB, MIB, Mode, discard_command, discarded
-from benchmarks.harness.worker import Payload, digest, memory_directory, pieces_of, random_payload
+from benchmarks.harness.worker import Payload, digest, pieces_of, random_payload
 from benchmarks.suites.communicate import workload as communicate
 from benchmarks.suites.green_pipe import workload as green_pipe
 from benchmarks.suites.input import writing
@@ -304,35 +302,6 @@ def openstacksdk(mode: Mode, told: Told, what: str) -> Iterator[Work]:
     yield Reading(run)
 
 
-@contextlib.contextmanager
-def openstackclient(mode: Mode, told: Told) -> Iterator[Work]:
-    """What ``openstack object save`` does, into files."""
-
-    _client(mode, (), "openstackclient.api.object_store_v1")
-    import tempfile
-
-    import openstack
-    from openstackclient.api import object_store_v1
-
-    url = told["url"]
-    cloud = openstack.connect(load_yaml_config=False, load_envvars=False, auth_type="none", endpoint=url)
-    commands = object_store_v1.APIv1(
-        session=cloud.session, service_type="object-store", endpoint=f"{url}/v2/images"
-    )  # fmt: skip
-    with tempfile.TemporaryDirectory(dir=memory_directory(told["size"])) as directory:
-        names = itertools.count()
-
-        def run(size: int, take: Callable[[Any], object]) -> None:
-            path = f"{directory}/{next(names)}"
-            commands.object_save(str(size), "file", path)
-            with open(path, "rb") as file:
-                for piece in pieces_of(file):
-                    take(piece)
-            os.unlink(path)
-
-        yield Reading(run)
-
-
 # --- servers that are measured, whose client is a plain one
 
 
@@ -480,7 +449,6 @@ OPERATIONS: Mapping[str, Operation] = {
     "glanceclient": glanceclient,
     "openstacksdk-image": _with(openstacksdk, "image"),
     "openstacksdk-object": _with(openstacksdk, "object"),
-    "openstackclient": openstackclient,
     "wsgi-length": _with(wsgi, "length"),
     "wsgi-chunked": _with(wsgi, "chunked"),
     "glance-download": download,

@@ -43,7 +43,6 @@ SIDES = {"stock": False, "fastio": True}
 #: Operations whose server is the plain one of this suite.
 PLAIN = (
     "upload-file", "upload-memory", "swiftclient-put", "glanceclient", "openstacksdk-image", "openstacksdk-object",
-    "openstackclient",
 )  # fmt: skip
 
 
