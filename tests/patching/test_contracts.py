@@ -232,7 +232,7 @@ BACKPORTS = [
     ("glanceclient_hashing", "glanceclient.common.utils:serious_integrity_iter",
      "hasher.update(chunk)", "hasher.update(chunk, 0)", "has no 'hasher.update"),
     ("openstacksdk_download", "openstack.object_store.v1.obj:Object.stream",
-     "iter_content(chunk_size,", "iter_content(1024,", "has no 'return response.iter_content"),
+     "iter_content(chunk_size,", "iter_content(1024,", "has 'return"),
     ("openstacksdk_download", "openstack.image._download:DownloadMixin.download",
      "session.get(url, stream=stream)", "session.get(url, stream=True)", ""),
     # It returns something else, or is of another kind.
