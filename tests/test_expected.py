@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("psutil", reason="results need the extra 'bench'")
 pytest.importorskip("scipy", reason="results need the extra 'bench'")
 
-from benchmarks.harness import results
+from benchmarks.harness import keep
 from benchmarks.tools import expected as tool
 from fastio import expected
 from fastio.config import STORES
@@ -24,8 +24,8 @@ def test_the_figures_are_those_of_the_results():
 
 def test_every_figure_of_a_driver_is_there_the_losses_too():
     cases = [(case.name.partition("-")[0], f"driver, {case.title}", name)
-             for name in ("stores.json", "stores_rbd.json", "stores_s3.json")
-             for case in results.read(tool.KEPT / name).cases]  # fmt: skip
+             for name in ("stores", "stores_rbd", "stores_s3")
+             for case in keep.runs()[name].cases]  # fmt: skip
     told = [(each.store, each.what, each.source) for each in expected.gains()]
     for case in cases:
         assert told.count(case) == len(expected.WAYS)

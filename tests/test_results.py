@@ -1,192 +1,103 @@
-"""The figures in the documentation and in README.rst are those of the results that are kept."""
+"""The results that are kept are small, and a figure in a sentence is one of them."""
 
-import functools
 import re
-import shutil
-from collections import Counter
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("psutil", reason="results need the extra 'bench'")
 pytest.importorskip("scipy", reason="results need the extra 'bench'")
+pytest.importorskip("docutils", reason="the role needs the extra 'docs'")
 
-from benchmarks import documentation
-from benchmarks.harness import results, tables
-from benchmarks.harness.suites import Suite
-from benchmarks.validate import figures
-from tests.quoted import GIVEN, QUOTED
+from docutils.core import publish_doctree
+from docutils.parsers.rst import roles
+from docutils.utils import SystemMessage
+
+from benchmarks import quoted
+from benchmarks.harness import keep
+from benchmarks.harness.results import ResultError
 
 ROOT = Path(__file__).parent.parent
-SOURCE = ROOT / "doc" / "source"
-KEPT = SOURCE / "results"
-RESULTS = sorted(KEPT.glob("*.json"))
-SHOWN = documentation.shown()
-#: Bytes of all that is kept.
-MOST = 3_000_000
+#: Files that are kept, and bytes of all of them.
+FILES, MOST = 14, 500_000
+
+#: Figures of README.rst, which has no roles, in its order.
+README = {
+    "2.41": "glance | glance-32-download | fastio",
+    "0.394": "glance | Goals | glance-32 download, fastio, server CPU s/GiB | reached",
+    "0.082": "glance | glance-32-download | fastio, 20 + requests | p99_ms : 1000",
+    "8.01": "glance | glance-32-download | stock, 20 + requests | p99_ms : 1000",
+    "1.86": "glance_shipped | Goals | glance-33-shipped upload, MB/s | reached",
+    "1.64": "glance_shipped | Goals | glance-33-shipped download, MB/s | reached",
+    "15.3": "slow_clients | glance-33-shipped-200 | fastio | p99_ms",
+    "0.905": "concurrency_glance32 | glance-32-100 | fastio",
+    "1.09": "concurrency_glance32 | glance-32-800 | fastio",
+    "1.56": "concurrency_glance32 | glance-32-20 | fastio",
+    "0.978": "concurrency_glance32_again | glance-32-100 | fastio",
+    "1.05": "concurrency_glance32_again | glance-32-5 | fastio",
+    "1.27": "concurrency_glance32_again | glance-32-400 | fastio",
+    "0.967": "min concurrency_shipped | glance-33-shipped: *0 downloads* | fastio",
+    "1.06": "max concurrency_shipped | glance-33-shipped: *00 downloads* | fastio",
+    "0.324": "glance_33 | glance-33-download | fastio, 20 + requests | p99_ms : 1000",
+    "0.263": "glance_33 | glance-33-download | stock, 20 + requests | p99_ms : 1000",
+    "0.896": "network_10gbit | What limits * | glance-32-10Gbit, tls-fastio-8w | x stock*",
+    "0.881": "network_https | What limits * | glance-32-10Gbit, tls-fastio-8w | x stock*",
+    "0.677": "stores | rbd-get-256MiB | native-fastio",
+    "1.83": "stores_1gib | rbd-get-1GiB | native-fastio",
+}
 
 
-def test_only_results_are_kept_and_they_are_small():
-    kept = {path for path in KEPT.rglob("*") if path.is_file()}
+def test_figures_of_the_readme() -> None:
+    text = (ROOT / "README.rst").read_text(encoding="utf-8")
+    told, rest = text.split("\nInstall, run, switch off\n")
+    told += rest.split("\nWhat gets slower, and what changes\n")[1].split("\nTry it\n")[0]
+    found = list(dict.fromkeys(re.findall(r"(?<![\w.])\d+\.\d+(?!\w|\.\d)", told)))
+    assert set(found) == set(README)
+    for quoted_, reference in README.items():
+        digits = len(quoted_.partition(".")[2])
+        assert float(quoted_) == pytest.approx(float(quoted.figure(reference)), abs=0.51 * 10.0**-digits), reference
+
+
+def test_results_are_few_and_small() -> None:
+    kept = [path for path in keep.KEPT.rglob("*") if path.is_file()]
+    assert len(kept) <= FILES and sum(path.stat().st_size for path in kept) <= MOST
     assert {path.suffix for path in kept} == {".json"}
-    assert sum(path.stat().st_size for path in kept) <= MOST
 
 
-@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
-def test_the_table_of_a_result_is_in_the_documentation(path):
-    assert f"{path.stem}.rst" in SHOWN
+def test_no_row_is_better_than_what_is_called_a_limit() -> None:
+    # Rows that do not compute the hash that is the limit of the others.
+    unhashed = re.compile("reference|no-hashing|unverified|curl")
+    for name, run in keep.runs().items():
+        for case in run.cases:
+            figures = {title: case.median(title) for title in case.variants if case.rounds(title)}
+            limited = [value for title, value in figures.items() if value is not None and not unhashed.search(title)]
+            for limit in (value for title, value in figures.items() if title.startswith("limit")):
+                assert limit == (max if case.more_is_better else min)(limited), (name, case.name)
 
 
-@pytest.mark.parametrize("name", [name for name in SHOWN if name.endswith(".rst")])
-def test_what_the_pages_include_is_made_of_a_result(name, tmp_path):
-    documentation.make(name, tmp_path)
-    assert ".. list-table:: " in (tmp_path / name).read_text(encoding="utf-8")
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        ("none | fairness | fastio | ms", "of a run that is kept"),
+        ("fairness | 1-transfers", "not RUN"),
+        ("fairness | 1-transfers | eventlet-fastio | kg", "0 figures"),
+        ("fairness | *-transfers | eventlet-fastio | ms", "3 figures"),
+    ],
+)
+def test_a_reference_that_names_no_figure_fails_the_build(reference: str, message: str) -> None:
+    with pytest.raises(ResultError, match=message):
+        quoted.figure(reference)
+    roles.register_local_role("fig", quoted.role)
+    with pytest.raises(SystemMessage, match=message):
+        publish_doctree(f"It is :fig:`{reference}`.", settings_overrides={"halt_level": 2, "report_level": 5})
 
 
-def test_a_table_has_the_figures_of_the_result(tmp_path):
-    path = Path(shutil.copy(KEPT / "fairness.json", tmp_path))
-    documentation.make("fairness.rst", tmp_path, kept=tmp_path)
-    before = (tmp_path / "fairness.rst").read_text(encoding="utf-8")
-    result = results.read(path)
-    case = result.cases[0]
-    for run in next(iter(case.variants.values())).runs:
-        run[case.value] *= 2
-    result.write(path)
-    documentation.make("fairness.rst", tmp_path, kept=tmp_path)
-    assert (tmp_path / "fairness.rst").read_text(encoding="utf-8") != before
-
-
-def test_what_there_is_no_result_of_is_an_error(tmp_path):
-    shutil.copy(KEPT / "fairness.json", tmp_path)
-    for name, message in (
-        ("peers.rst", "there is no such result in .*, only fairness"),
-        ("fairness-more.rst", "nothing of the kind"),
-        ("fairness-judged.rst", "nothing of the kind"),
-        ("fairness.txt", "nothing of the kind"),
-    ):
-        with pytest.raises(results.ResultError, match=f"^{name}: .*{message}"):
-            documentation.make(name, tmp_path, kept=tmp_path)
-        assert not (tmp_path / name).exists()
-
-
-def test_a_result_may_have_the_name_of_another_and_more(tmp_path):
-    shutil.copy(KEPT / "fairness.json", tmp_path / "fairness.json")
-    shutil.copy(KEPT / "input.json", tmp_path / "fairness-judged.json")
-    documentation.make("fairness-judged.rst", tmp_path, kept=tmp_path)
-    made = (tmp_path / "fairness-judged.rst").read_text(encoding="utf-8")
-    assert tables.rst(results.read(KEPT / "input.json")).splitlines()[0].strip() in made
-
-
-def test_a_result_is_kept_without_the_paths_of_the_machine(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(documentation, "KEPT", tmp_path / "kept")
-    (tmp_path / "kept").mkdir()
-    pythons = [f"{ROOT}/.tox/{name}/bin/python" for name in ("one", "two", "two3")]
-    result = results.read(KEPT / "fairness.json")
-    same = result.text()
-    result.machine["executable"] = pythons[0]
-    rows = list(result.cases[0].variants.values())
-    for number, row in enumerate(rows):
-        row.command[0] = pythons[number % 3]
-        row.command.append(f"{ROOT}/benchmarks/worker.py")
-    (tmp_path / "fairness.json").write_text(result.text(), encoding="utf-8")
-    assert documentation.main([str(tmp_path / "fairness.json")]) == 0
-    kept = results.read(tmp_path / "kept" / "fairness.json")
-    for row in kept.cases[0].variants.values():
-        assert row.command.pop() == "benchmarks/worker.py"
-    assert kept.text() == same
-    assert documentation.main([str(tmp_path / "none.json")]) == 2
-    assert "none.json" in capsys.readouterr().err
-
-
-def test_the_candidates_results_are_those_of_the_candidates():
-    assert documentation.CANDIDATES in SHOWN
-    patches = {path.stem for path in (SOURCE / "candidates").glob("*.patch")}
-    kept = {path.stem for path in (KEPT / "candidates").iterdir()}
-    # Those that correct a fault need none.
-    corrections = {path.stem for path in (SOURCE / "candidates" / "reproduce").glob("*.py")}
-    assert patches - corrections == set(figures.MEASURED) == kept
-
-
-#: Rows that do not compute the hash that is the limit of the others.
-UNHASHED = re.compile("reference|no-hashing|unverified|curl")
-
-
-@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
-def test_no_row_is_better_than_what_is_called_a_limit(path):
-    for case in results.read(path).cases:
-        figures = {title: case.median(title) for title in case.variants if case.figures(title)}
-        limited = [value for title, value in figures.items() if not UNHASHED.search(title)]
-        for limit in (value for title, value in figures.items() if title.startswith("limit")):
-            assert limit == (max if case.more_is_better else min)(limited), case.name
-
-
-# --- what is said of the figures
-
-_HEADING = re.compile(r"^(\S.*)\n(?:=+|-+)$", re.MULTILINE)
-_LITERAL = re.compile(r"``[^`]*``")
-#: Numbers as they are written in a sentence, with a point or with commas: no versions, no names.
-_QUOTED = re.compile(r"(?<![\w.,-])(?:\d{1,3}(?:,\d{3})+|\d+\.\d+)(?![\w]|[.,-]\d)")
-_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]\d+)?")
-
-
-def sections():
-    """Each section that shows results, or quotes them in README: its page, heading, and the text."""
-    for page in (ROOT / "README.rst", *documentation.pages()):
-        _, *parts = _HEADING.split(page.read_text(encoding="utf-8"))
-        for heading, text in zip(parts[::2], parts[1::2], strict=True):
-            # The releases in it are those of tests/test_ranges.py.
-            if documentation.included(text) or page.parent == ROOT and heading != "Install, run, switch off":
-                yield pytest.param(heading, text, id=f"{page.stem}: {heading}")
-
-
-@functools.cache
-def shown(name):
-    """A kept result, and its tables."""
-    result = results.read(KEPT / f"{name}.json")
-    return result, [*tables.tables(result), *Suite(result.suite).judgement(result)]
-
-
-def cells(source):
-    """The figures that a source names, of all rows that fit."""
-    name, title, row, column = source.split(" | ")
-    result, made = shown(name)
-    for case in result.cases:
-        if case.name == title:
-            yield case.median(row, column)
-    for table in made:
-        for line in table.rows if fnmatchcase(table.title, title) else ():
-            if any(fnmatchcase(text, row) for text in (line[0], ", ".join(line[:2]))):
-                found = [_NUMBER.search(cell) for head, cell in zip(table.head, line, strict=True)
-                         if fnmatchcase(head, column)]  # fmt: skip
-                yield from (float(each.group()) for each in found[:1] if each)
-
-
-def figure(source):
-    """The figure that a source of :data:`tests.quoted.QUOTED` names."""
-    if " : " in source:
-        above, below = source.split(" : ")
-        return figure(above) / (figure(below) if "|" in below else float(below))
-    for word, choose in (("min ", min), ("max ", max)):
-        if source.startswith(word):
-            return choose(cells(source.removeprefix(word)))
-    (found,) = cells(source)
-    return found
-
-
-@pytest.mark.parametrize(("heading", "text"), [*sections()])
-def test_a_figure_in_a_sentence_is_that_of_its_result(heading, text):
-    paragraphs = [each for each in text.split("\n\n") if not each.startswith(("..", "    "))]
-    found = Counter(_QUOTED.findall(_LITERAL.sub("", "\n\n".join(paragraphs))))
-    sources = QUOTED.get(heading, {})
-    known = {quoted: len(each) for quoted, each in sources.items()}
-    told = {quoted: count for quoted, count in found.items() if quoted not in GIVEN.get(heading, ())}
-    assert told == known, "tests/quoted.py has to say which result a number comes from"
-    for quoted in told:
-        half = 10.0 ** -len(quoted.partition(".")[2]) / 2
-        for source in " = ".join(sources[quoted]).split(" = "):
-            assert float(quoted.replace(",", "")) == pytest.approx(figure(source), abs=half * (1 + 1e-6)), source
-
-
-def test_every_section_that_quotes_a_figure_exists():
-    assert {*QUOTED, *GIVEN} <= {each.values[0] for each in sections()}
+def test_figures_are_those_of_the_tables() -> None:
+    case, row = "fairness | 1-transfers | eventlet-", "fairness | *-transfers | eventlet-stock | ms"
+    stock, fastio = (float(quoted.figure(f"{case}{each} | ms")) for each in ("stock", "fastio"))
+    assert quoted.figure(f"{case}stock | ms : {case}fastio | ms") == f"{stock / fastio:.3g}"
+    assert quoted.figure(f"{case}stock | ms : 2") == f"{stock / 2:.3g}"
+    assert float(quoted.figure(f"min {row}")) < float(quoted.figure(f"max {row}"))
+    assert quoted.figure("fairness | 64-transfers | eventlet-stock | worst_ms") == "3,146"
+    roles.register_local_role("fig", quoted.role)
+    assert publish_doctree(f"It is :fig:`{case}stock | ms`.").astext() == f"It is {stock:g}."

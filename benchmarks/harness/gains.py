@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from benchmarks.harness import statistics
-from benchmarks.harness.results import CaseResult, Result
-from benchmarks.harness.tables import better, number
-from fastio.expected import BETTER, FEW, FEW_ROUNDS, UNCLEAR, WORSE, verdict
+from benchmarks.harness.results import FEW_ROUNDS, CaseResult, Result
+from fastio.tables import number
 
+BETTER, WORSE, UNCLEAR, FEW = "better", "worse", "no clear difference", "too few rounds to tell"
 VERDICTS = (BETTER, WORSE, UNCLEAR, FEW)
 #: Rows that are compared with others have one of these in their names.
 _COMPARED = ("fastio", "candidate", "traced")
@@ -38,7 +38,9 @@ class Gain:
 
     @property
     def verdict(self) -> str:
-        return verdict(self.times.low, self.times.high, self.rounds)
+        if self.rounds < FEW_ROUNDS:
+            return FEW
+        return BETTER if self.times.low > 1 else WORSE if self.times.high < 1 else UNCLEAR
 
 
 def gain(case: CaseResult, title: str, against: str, key: str = "") -> Gain | None:
@@ -46,15 +48,10 @@ def gain(case: CaseResult, title: str, against: str, key: str = "") -> Gain | No
 
     :param key: of another figure of the runs than the case's, of which less is better
     """
-    times = better(case, title, against, key)
+    times = case.better(title, against, key)
     if times is None:
         return None
-    rounds = min(len(case.figures(each)) for each in (title, against))
-    if rounds < FEW_ROUNDS:
-        mine, others = (case.figures(each, key) for each in (title, against))
-        above, below = (mine, others) if case.more_is_better and not key else (others, mine)
-        times = times._replace(low=min(above) / max(below), high=max(above) / min(below))
-    return Gain(case, title, against, times, rounds, _mode(case, title))
+    return Gain(case, title, against, times, min(map(case.rounds, (title, against))), _mode(case, title))
 
 
 def _mode(case: CaseResult, title: str) -> str:

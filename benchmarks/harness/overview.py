@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from benchmarks.harness import gains, results
+from benchmarks.harness import gains, keep
 from benchmarks.harness.engine import ROOT
 from benchmarks.harness.gains import BETTER, FEW, UNCLEAR, WORSE, Gain
 from benchmarks.harness.results import Result
@@ -20,7 +20,6 @@ from fastio.arguments import Parser
 from fastio.patching import registry
 from fastio.tables import EMPTY, Table
 
-KEPT = ROOT / "doc" / "source" / "results"
 PICTURE = ROOT / "doc" / "source" / "_static" / "overview.svg"
 
 
@@ -140,11 +139,6 @@ AREAS: Mapping[str, Sequence[Row]] = {
 }
 
 
-def kept(directory: Path = KEPT) -> dict[str, Result]:
-    """All results that are kept, by name."""
-    return {path.stem: results.read(path) for path in sorted(directory.glob("*.json"))}
-
-
 def found(row: Row, of: Mapping[str, Result]) -> Iterator[tuple[str, Gain]]:
     """What a row has, with the name of the result."""
     for name, result in of.items():
@@ -240,7 +234,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("-o", "--output", type=Path, default=PICTURE, metavar="FILE")
     chosen = parser.parse_args(arguments).output
     chosen.parent.mkdir(parents=True, exist_ok=True)
-    chosen.write_text(svg(kept()), encoding="utf-8")
+    chosen.write_text(svg(keep.runs()), encoding="utf-8")
     print(chosen)
     return 0
 

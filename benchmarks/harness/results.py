@@ -1,8 +1,7 @@
 """What a benchmark run leaves: every raw figure, with all that is needed to judge it, as versioned JSON.
 
-The file is compact, since results are kept: a line for each case, the runs of a case as rows under one head
-(``figures``), and each state of fastio's patches once (``patches``, of which the details of a row name one by its
-position).
+The file is compact: a line for each case, the runs of a case as rows under one head (``figures``), and each state of
+fastio's patches once (``patches``, of which the details of a row name one by its position).
 """
 
 import datetime
@@ -10,22 +9,21 @@ import json
 import os
 import statistics
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastio.report import Outcome
+
+if TYPE_CHECKING:
+    from benchmarks.harness.statistics import Interval, Spread
 
 FORMAT = "fastio-benchmark"
 #: Grows when a reader of older files would misread newer ones.
 VERSION = 2
-#: Significant digits of a float in a result that is kept for the documentation, since all of these together have to be
-#: small, and from where on a float is a time of day, of which milliseconds are kept.
-DIGITS, LARGE = 9, 1e8
-
 #: Outcomes of patches that had nothing to do with a run, since what they patch was not installed or not imported. A
-#: result that is kept does without them.
+#: comparison does without them.
 UNTOUCHED = frozenset({Outcome.WAITING.value, Outcome.ABSENT.value})
 
 #: Units of throughput, in bytes per second.
@@ -38,6 +36,9 @@ ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
 GIB = 1 << 30
 
+#: Fewer rounds than this have no interval.
+FEW_ROUNDS = 3
+
 #: Costs of a run by the bytes it moved: name, heading of a column, the figure they come from, bytes of the unit.
 COSTS = (
     ("cpu_seconds_per_gib", "CPU s/GiB", "cpu_seconds", GIB),
@@ -46,10 +47,6 @@ COSTS = (
     ("waits_per_mib", "waits/MiB", "waits", MIB),
     ("peak_memory_per_byte", "peak memory/payload", "peak_memory", 1),
 )
-
-#: Rows that were called limits: others have been faster. What older files have is read by today's names.
-_WERE_LIMITS = ("readall", "readv", "write", "pipeline", "nginx", "sha512sum")
-_REFERENCES = {"limit": "reference", **{f"limit-{name}": f"reference-{name}" for name in _WERE_LIMITS}}
 
 _Record = TypeVar("_Record")
 
@@ -139,6 +136,36 @@ class CaseResult:
     def more_is_better(self) -> bool:
         return self.unit in THROUGHPUT
 
+    def rounds(self, title: str) -> int:
+        """How many measured runs a row has."""
+        return len(self.figures(title))
+
+    def spread(self, title: str) -> "Spread":
+        """How far the figures of a row are from each other."""
+        from benchmarks.harness import statistics
+
+        return statistics.spread(self.figures(title))
+
+    def better(self, title: str, against: str = "", key: str = "") -> "Interval | None":
+        """How many times better than another row a row is, with the 95 % interval.
+
+        With fewer than :data:`FEW_ROUNDS` rounds the interval is from the worst round against the best to the other
+        way round. None where one of the two has not run, or where a figure is 0: a heartbeat that is never late, say.
+
+        :param against: the row it is compared with by default
+        :param key: of another figure of the runs than the case's, of which less is better
+        """
+        from benchmarks.harness import statistics
+
+        figures, base = (self.figures(each, key) for each in (title, against or self.against(title)))
+        if not figures or not base or not all(figures) or not all(base):
+            return None
+        above, below = (figures, base) if self.more_is_better and not key else (base, figures)
+        times = statistics.ratio(above, below, self.seed)
+        if min(len(figures), len(base)) < FEW_ROUNDS:
+            return times._replace(low=min(above) / max(below), high=max(above) / min(below))
+        return times
+
     def figure(self, run: Mapping[str, Any]) -> float:
         """The figure of one run that the case is about, in ``unit``."""
         if self.unit in THROUGHPUT:
@@ -182,35 +209,33 @@ class Result:
     finished: str = ""
     cases: list[CaseResult] = field(default_factory=list)
 
+    def settings(self) -> list[str]:
+        """The settings of fastio that were not the defaults, each combination once."""
+        found: dict[str, None] = {}
+        for case in self.cases:
+            for row in case.variants.values():
+                settings = row.details.get("fastio", {}).get("settings", {})
+                chosen = (f"{name} {each['value']}" for name, each in settings.items() if each["source"] != "default")
+                found[", ".join(chosen)] = None
+        return list(filter(None, found))
+
     def case(self, name: str) -> CaseResult:
         for case in self.cases:
             if case.name == name:
                 return case
         raise KeyError(name)
 
-    def text(self, shortened: bool = False) -> str:
-        """What the file has.
-
-        :param shortened: with :data:`DIGITS` of each float, and without patches that are :data:`UNTOUCHED`
-        """
-        data = _shortened(asdict(self)) if shortened else asdict(self)
+    def text(self) -> str:
+        """What the file has."""
+        data = asdict(self)
         patches: dict[str, int] = {}
         for case in data["cases"]:
-            _pack(case, patches, UNTOUCHED if shortened else ())
+            _pack(case, patches)
         cases = ",\n".join(map(_compact, data.pop("cases")))
         head = {"format": FORMAT, "version": VERSION, **data}
         known = ",\n".join(patches)
         lines = [f'"{name}":{_compact(value)}' for name, value in head.items()]
         return ",\n".join(["{" + lines[0], *lines[1:], f'"patches":[\n{known}\n]', f'"cases":[\n{cases}\n]']) + "}\n"
-
-    def portable(self) -> str:
-        """The same, shortened, without what names this machine's directories: its Pythons, and this checkout."""
-        text = self.text(shortened=True)
-        commands = [row.command for case in self.cases for row in case.variants.values()]
-        for python in {self.machine.get("executable", ""), *(each for command in commands for each in command[:1])}:
-            if os.path.isabs(python):
-                text = text.replace(json.dumps(python), '"python"')
-        return text.replace(f"{ROOT}/", "")
 
     def write(self, path: Path) -> None:
         """Write the file as a whole, so that whoever reads it at any time finds valid JSON."""
@@ -221,11 +246,8 @@ class Result:
         os.replace(partial, path)
 
 
-def _pack(case: dict[str, Any], patches: dict[str, int], without: Collection[str]) -> None:
-    """Make the runs of a case rows, and its rows' lists of patches positions in ``patches``.
-
-    :param without: the outcomes of patches that are left out
-    """
+def _pack(case: dict[str, Any], patches: dict[str, int]) -> None:
+    """Make the runs of a case rows, and its rows' lists of patches positions in ``patches``."""
     rows = case["variants"].values()
     figures = list(dict.fromkeys(name for row in rows for run in row["runs"] for name in run))
     case["figures"] = figures
@@ -233,8 +255,7 @@ def _pack(case: dict[str, Any], patches: dict[str, int], without: Collection[str
         row["runs"] = [[run.get(name) for name in figures] for run in row["runs"]]
         status = row["details"].get("fastio")
         if status and "patches" in status:
-            kept = [each for each in status["patches"] if each["outcome"] not in without]
-            status["patches"] = patches.setdefault(_compact(kept), len(patches))
+            status["patches"] = patches.setdefault(_compact(status["patches"]), len(patches))
 
 
 def _unpack(case: dict[str, Any], patches: list[Any]) -> None:
@@ -249,15 +270,6 @@ def _unpack(case: dict[str, Any], patches: list[Any]) -> None:
 
 def _compact(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
-
-
-def _shortened(value: Any) -> Any:
-    """The same without the digits of a float that no clock has."""
-    if isinstance(value, float):
-        return float(f"{value:.{DIGITS}g}") if abs(value) < LARGE else round(value, 3)
-    if isinstance(value, dict):
-        return {name: _shortened(each) for name, each in value.items()}
-    return list(map(_shortened, value)) if isinstance(value, (list, tuple)) else value
 
 
 def read(path: Path | str) -> Result:
@@ -279,19 +291,10 @@ def read(path: Path | str) -> Result:
         result = _record(Result, data)
         result.cases = [_record(CaseResult, case) for case in data["cases"]]
         for case in result.cases:
-            case.variants = {_title(title): _record(VariantResult, row) for title, row in case.variants.items()}
-            case.baseline = _title(case.baseline)
-            for row in case.variants.values():
-                row.name, row.against = _title(row.name), _title(row.against)
+            case.variants = {title: _record(VariantResult, row) for title, row in case.variants.items()}
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
         raise ResultError(f"{path}: incomplete: {error}") from error
     return result
-
-
-def _title(title: str) -> str:
-    """What a row, such as ``limit-nginx, 5 + requests``, is called today."""
-    name, comma, more = title.partition(",")
-    return _REFERENCES.get(name, name) + comma + more
 
 
 def _record(kind: type[_Record], data: Any) -> _Record:

@@ -57,6 +57,20 @@ def deviation(figures: Figures) -> float:
     return float(numpy.median(numpy.abs(numpy.asarray(figures) - numpy.median(figures))))
 
 
+class Spread(NamedTuple):
+    """The ends of figures, their median, and the median absolute deviation as a part of it; 0 if the median is 0."""
+
+    least: float
+    median: float
+    most: float
+    deviation: float
+
+
+def spread(figures: Figures) -> Spread:
+    middle = median(figures)
+    return Spread(min(figures), middle, max(figures), deviation(figures) / middle if middle else 0.0)
+
+
 def ratio(above: Figures, below: Figures, seed: int = 0) -> Interval:
     """The median of ``above`` divided by that of ``below``, with its bootstrap interval.
 

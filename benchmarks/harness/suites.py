@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from benchmarks.harness.results import ROOT, Result, ResultError
+from benchmarks.harness.summaries import Summary
 from fastio.tables import Table
 
 #: First word of the suite -> module.
@@ -48,6 +49,8 @@ class Suite:
 
     def judgement(self, result: Result) -> list[Table]:
         """Tables of what the figures say, those that have rows."""
+        if isinstance(result, Summary):
+            return result.judged
         judge = self._declared("tables", "judgement")
         return [each for each in judge(result) if each.rows] if judge else []
 

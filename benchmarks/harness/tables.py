@@ -7,6 +7,7 @@ from typing import Any
 
 from benchmarks.harness import results, statistics
 from benchmarks.harness.results import COSTS, CaseResult, Result, VariantResult
+from benchmarks.harness.summaries import SummaryRow
 from fastio import terminal
 from fastio.arguments import Parser
 from fastio.config import format_size
@@ -47,7 +48,7 @@ def table(case: CaseResult, machine: dict | None = None) -> Table:
     notes: dict[str, list[str]] = {}
     for title, variant in case.variants.items():
         made.rows.append(_row(case, title, variant, len(head), bool(compared), [name for name, *_ in costs]))
-        for note in _notes(case, title, variant):
+        for note in notes_of(case, title, variant):
             notes.setdefault(note, []).append(title)
     made.notes += [f"{', '.join(titles)}: {note}" for note, titles in notes.items()]
     return made
@@ -59,49 +60,36 @@ def tables(result: Result) -> list[Table]:
     return shown + ([overview(result)] if overview_cases(result) else [])
 
 
-def better(case: CaseResult, title: str, against: str = "", key: str = "") -> statistics.Interval | None:
-    """How many times better than another row a variant is.
-
-    None where one of the two has not run, or where a figure is 0: a heartbeat that is never late, say.
-
-    :param against: the row it is compared with by default
-    :param key: of another figure of the runs than the case's, of which less is better
-    """
-    figures, base = (case.figures(each, key) for each in (title, against or case.against(title)))
-    if not figures or not base or not all(figures) or not all(base):
-        return None
-    above, below = (figures, base) if case.more_is_better and not key else (base, figures)
-    return statistics.ratio(above, below, case.seed)
-
-
 def _row(
     case: CaseResult, title: str, variant: VariantResult, width: int, compared: bool, costs: list[str]
 ) -> list[str]:
-    figures = case.figures(title)
-    if not figures:
+    if not case.rounds(title):
         reason = "skipped" if variant.skipped else "failed" if variant.failure else "not run"
         return [title, reason] + [EMPTY] * (width - 3) + ["0"]
-    middle = statistics.median(figures)
-    row = [title, number(middle), f"{statistics.deviation(figures) / middle:.1%}" if middle else EMPTY]
+    found = case.spread(title)
+    row = [title, number(found.median), f"{found.deviation:.1%}" if found.median else EMPTY]
     if compared and len(case.variants) > 1:
         row.append(ratio(case, title))
     row += [number(variant.costs().get(cost)) for cost in costs]
     row += [number(variant.median(column)) for column in case.columns]
-    return row + [str(len(figures))]
+    return row + [str(case.rounds(title))]
 
 
 def ratio(case: CaseResult, title: str) -> str:
     """How many times better than the row it is compared with, for people."""
     if title == case.against(title):
         return "1"
-    interval = better(case, title)
+    interval = case.better(title)
     if interval is None:
         return EMPTY
-    few = min(len(case.figures(each)) for each in (title, case.against(title))) < 3
+    few = min(case.rounds(each) for each in (title, case.against(title))) < results.FEW_ROUNDS
     return number(interval.ratio) if few else str(interval)
 
 
-def _notes(case: CaseResult, title: str, variant: VariantResult) -> list[str]:
+def notes_of(case: CaseResult, title: str, variant: VariantResult) -> list[str]:
+    """What makes the figures of a row doubtful."""
+    if isinstance(variant, SummaryRow):
+        return variant.notes
     notes = []
     figures = case.figures(title)
     if variant.skipped:
@@ -227,23 +215,11 @@ def summary(result: Result) -> list[str]:
         f"{machine['distribution']}, Linux {machine['kernel']}; Python {machine['python']}; started {result.started}",
         ", ".join(f"{name} {version}" for name, version in result.packages.items()),
     ]
-    settings = _settings(result)
+    settings = result.settings()
     if len(settings) > FEW_SETTINGS:
         settings = [f"{len(settings)} combinations, see the rows"]
     lines += ["fastio settings: " + each for each in settings]
     return [line for line in lines if line]
-
-
-def _settings(result: Result) -> list[str]:
-    """The settings that fastio had, each combination once."""
-    found: dict[str, None] = {}
-    for case in result.cases:
-        for variant in case.variants.values():
-            settings = variant.details.get("fastio", {}).get("settings", {})
-            text = ", ".join(f"{name} {each['value']} ({each['source']})" for name, each in settings.items())
-            if text:
-                found[text] = None
-    return list(found)
 
 
 def rst(result: Result) -> str:

@@ -7,17 +7,17 @@ The figures of a whole glance-api come first, then those of the drivers of glanc
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.harness import gains, results
+from benchmarks.harness import gains, keep
 from benchmarks.harness.engine import ROOT
 from benchmarks.harness.results import CaseResult
+from benchmarks.harness.summaries import Summary
 from fastio.expected import EVENTLET, THREADS, Gain
 
-KEPT = ROOT / "doc" / "source" / "results"
 FILE = ROOT / "fastio" / "expected.json"
 
 
@@ -28,7 +28,7 @@ class Service(NamedTuple):
     name: str
     title: str
     way: str
-    #: the results that have its rows, without their suffix
+    #: the runs that have its rows
     one: str
     many: str
 
@@ -46,14 +46,14 @@ OTHERS = "99 % of other requests wait at most, with 20 {}s"
 
 
 def measured() -> list[Gain]:
-    return [*_services(), *_many(), *_drivers()]
+    kept = keep.runs()
+    return [*_services(kept), *_many(kept), *_drivers(kept)]
 
 
-def _services() -> Iterator[Gain]:
+def _services(kept: Mapping[str, Summary]) -> Iterator[Gain]:
     """Images of the filesystem store by way of glance-api, and what others wait for meanwhile."""
     for service in SERVICES:
-        name = f"{service.one}.json"
-        result = results.read(KEPT / name)
+        name, result = service.one, kept[service.one]
         for task in ("download", "upload"):
             case = result.case(f"{service.name}-{task}")
             yield _gain(case, "filesystem", service.way, f"{task} of 1 GiB, {service.title}", "stock", "fastio", name)
@@ -61,24 +61,23 @@ def _services() -> Iterator[Gain]:
             yield _gain(case, "filesystem", service.way, what, f"stock{busy}", f"fastio{busy}", name, key="p99_ms")
 
 
-def _many() -> Iterator[Gain]:
+def _many(kept: Mapping[str, Summary]) -> Iterator[Gain]:
     for service in SERVICES:
-        name = f"{service.many}.json"
-        result = results.read(KEPT / name)
+        name, result = service.many, kept[service.many]
         for users in CONCURRENT:
             what = f"{users} downloads of 16 MiB at a time, {service.title}"
             case = result.case(f"{service.name}-{users}")
             yield _gain(case, "filesystem", service.way, what, "stock", "fastio", name)
 
 
-def _drivers() -> Iterator[Gain]:
-    for name in ("stores.json", "stores_rbd.json", "stores_s3.json"):
-        for case in results.read(KEPT / name).cases:
+def _drivers(kept: Mapping[str, Summary]) -> Iterator[Gain]:
+    for name in ("stores", "stores_rbd", "stores_s3"):
+        for case in kept[name].cases:
             store = case.name.partition("-")[0]
             for mode, way in DRIVERS.items():
                 yield _gain(case, store, way, f"driver, {case.title}", f"{mode}-stock", f"{mode}-fastio", name)
-    name = "sheepdog_driver.json"
-    for case in results.read(KEPT / name).cases:
+    name = "sheepdog_driver"
+    for case in kept[name].cases:
         if case.name.endswith("-real"):
             for mode, way in DRIVERS.items():
                 what = f"driver against the old one, {case.name.partition('-')[0]} of 256 MiB"

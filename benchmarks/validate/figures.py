@@ -1,14 +1,14 @@
 """What fastio's own candidates gain, for the documentation: ``python -m benchmarks.validate.figures [NAME …]``.
 
-Each of those named (``all``: every one) is measured beside stock and fastio and kept in ``doc/source/results``, without
-what names this machine's directories. Then, or without a name at once, the tables of all that are kept are printed.
+Each of those named (``all``: every one) is measured beside stock and fastio, and its summary is kept in
+``doc/source/results/candidates.json``. Then, or without a name at once, the tables of all that are kept are printed.
 """
 
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.harness import results
+from benchmarks.harness import keep, results, summaries
 from benchmarks.harness.engine import ROOT
 from benchmarks.harness.results import Result
 from benchmarks.harness.tables import EMPTY, number, summary
@@ -22,7 +22,8 @@ from .environments import CANDIDATE, FASTIO, STOCK
 from .measurements import Row
 
 CANDIDATES = Path("doc/source/candidates")
-RESULTS = ROOT / "doc" / "source" / "results"
+#: The file that has their summaries.
+FILE = "candidates"
 
 #: Each candidate's project, the benchmarks that show what it changes, and how they are run.
 MEASURED = {
@@ -58,18 +59,13 @@ def measure(name: str) -> None:
     found = directory.glob(f"validate-*-{name}.patch-*/state/*/benchmarks.json")
     result = results.read(max(found, key=lambda path: path.stat().st_mtime))
     result.command = ["fastio", "validate", *asked]
-    _file(name).parent.mkdir(exist_ok=True)
-    _file(name).write_text(result.portable(), encoding="utf-8")
-
-
-def _file(name: str) -> Path:
-    return RESULTS / "candidates" / f"{name}.json"
+    keep.add(name, keep.summary(result, [table(name, result)]), FILE)
 
 
 def page() -> str:
     """The tables of all that are kept."""
-    kept = {name: results.read(_file(name)) for name in MEASURED if _file(name).exists()}
-    return "\n\n".join(table(name, result).rst() for name, result in kept.items()) + "\n"
+    kept = summaries.read(keep.KEPT / f"{FILE}.json")
+    return "\n\n".join(table.rst() for run in kept.values() for table in run.judged) + "\n"
 
 
 def table(name: str, result: Result) -> Table:

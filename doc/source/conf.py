@@ -9,7 +9,7 @@ from docutils import nodes
 SOURCE = Path(__file__).parent
 sys.path.insert(0, str(SOURCE.parent.parent))
 
-from benchmarks import documentation, reference, release_notes  # noqa: E402
+from benchmarks import documentation, quoted, reference, release_notes  # noqa: E402
 from benchmarks.tools import platforms  # noqa: E402
 from fastio import __version__, matrix  # noqa: E402
 from fastio.tables import Table  # noqa: E402
@@ -91,6 +91,7 @@ def make_results(app):
 
 
 def setup(app):
+    app.add_role("fig", quoted.role)
     app.connect("builder-inited", make_results)
     app.connect("doctree-read", fold_release_notes)
     app.connect("builder-inited", write_reference)

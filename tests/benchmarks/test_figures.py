@@ -18,16 +18,16 @@ from matplotlib.axis import Tick
 from matplotlib.container import ErrorbarContainer
 from matplotlib.text import Text
 
-from benchmarks.harness import gains, overview, plots, results
+from benchmarks import documentation
+from benchmarks.harness import gains, keep, overview, plots
 from tests.benchmarks import samples
 
-KEPT = sorted(overview.KEPT.rglob("*.json"))
 #: Inches of the highest figure, and points of the smallest letters.
 HIGHEST, SMALLEST = 7.0, 7.5
 #: Inches of half a page of A4.
 HALF_A_PAGE = 11.69 / 2
-#: Figures of single runs: the suite has one round of each workload.
-ONE_ROUND = {"workload_matrix-bandwidth", "workload_matrix-cpu"}
+#: Figures of single rounds, and those whose points have intervals.
+WITHOUT_BARS = {"bandwidth", "cpu", "whole", "response", ""}
 
 
 def words(figure: Any) -> list[Text]:
@@ -76,24 +76,17 @@ def bars(figure: Any) -> int:
     return sum(isinstance(each, ErrorbarContainer) for axes in figure.axes for each in axes.containers)
 
 
-@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
-def test_each_figure_can_be_read(path: Path) -> None:
-    result = results.read(path)
-    cases = {case.name: case for case in result.cases}
-    for end, make in plots.figures(result).items():
-        figure = make()
-        if figure is None:
-            continue
-        name = f"{path.stem}-{end}"
-        try:
-            check(figure, name)
-            if end in cases:
-                several = [title for title in cases[end].variants if len(cases[end].figures(title)) > 1]
-                assert bars(figure) == len(several), f"{name}: error bars"
-            elif end and name not in ONE_ROUND and not end.startswith(("whole", "response", "transfer")):
-                assert bars(figure), f"{name}: no error bars"
-        finally:
-            pyplot.close(figure)
+def test_each_figure_of_a_page_can_be_read() -> None:
+    runs = keep.runs()
+    for name in documentation.shown():
+        if name.endswith(".png"):
+            run, part = documentation.split(Path(name).stem, runs)
+            figure: Any = plots.figures(runs[run])[part]()
+            try:
+                check(figure, name)
+                assert bars(figure) or part in WITHOUT_BARS, f"{name}: no error bars"
+            finally:
+                pyplot.close(figure)
 
 
 @pytest.mark.parametrize("wrong", ["title", "empty", "unit", "over", "cut", "small"])
@@ -165,7 +158,7 @@ def test_where_fastio_is_the_baseline_the_best_of_the_others_is_told() -> None:
 
 @pytest.fixture(scope="module")
 def kept():
-    return overview.kept()
+    return keep.runs()
 
 
 def drawn(text: str) -> tuple[list[str], dict[str, float]]:
@@ -221,12 +214,6 @@ def test_the_overview_can_be_read(kept, monkeypatch) -> None:
 
     monkeypatch.setattr(plots, "svg", half_a_page)
     overview.svg(kept)
-
-
-def test_the_command_draws_the_overview(tmp_path, capsys) -> None:
-    assert overview.main(["-o", str(tmp_path / "new" / "overview.svg")]) == 0
-    assert (tmp_path / "new" / "overview.svg").read_bytes() == overview.PICTURE.read_bytes()
-    assert "overview.svg" in capsys.readouterr().out
 
 
 def test_the_page_lists_what_is_worse(kept) -> None:

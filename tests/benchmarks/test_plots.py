@@ -17,7 +17,7 @@ FAILURE = {"reason": "exit status 1", "status": 1, "stderr": "Traceback\nValueEr
 
 
 def sample():
-    settings = {"chunk_size": {"value": 65536, "source": "default"}}
+    settings = {"chunk_size": {"value": 65536, "source": "environment"}}
     rows: dict[str, Any] = {
         "stock": SPREAD,
         "fast|io": samples.variant([each / 3 for each in SPREAD], details={"fastio": {"settings": settings}}),
@@ -89,7 +89,7 @@ def test_terminal():
         "200 MiB of random data",
         "1258",
         "* broken: failed",
-        "chunk_size 65536 (default)",
+        "chunk_size 65536",
         "EPYC, 2 threads",
     ):
         assert expected in text

@@ -1,7 +1,6 @@
 """Results keep every figure, survive interruption, and refuse what they cannot read."""
 
 import json
-from typing import Any
 
 import pytest
 
@@ -31,28 +30,6 @@ def test_every_raw_figure_is_in_the_file(tmp_path):
     assert {"format", "version", "machine", "packages", "command", "started", "finished"} <= data.keys()
 
 
-def test_a_result_that_is_kept_has_nine_digits_of_each_figure_and_milliseconds_of_the_day():
-    seconds = [2 / 3, 123456.78901234, 1e-7 / 3]
-    written = samples.result(samples.case({"stock": seconds}))
-    for run in written.cases[0].variants["stock"].runs:
-        run["started"] = 1795316061.0461836
-    (case,) = json.loads(written.portable())["cases"]
-    rows = [dict(zip(case["figures"], run, strict=True)) for run in case["variants"]["stock"]["runs"]]
-    assert [row["seconds"] for row in rows] == [1000.0, 0.666666667, 123456.789, 3.33333333e-08]
-    assert {row["started"] for row in rows} == {1795316061.046}
-    assert {row["verified"] for row in rows} == {True} and {row["reads"] for row in rows} == {6400}
-
-
-def test_a_result_that_is_kept_does_without_patches_of_what_was_not_imported():
-    outcomes = ("applied", "waiting for import", "absent", "off")
-    patches = [{"name": each, "target": "module:attribute", "outcome": each} for each in outcomes]
-    written = samples.result(samples.case({"stock": samples.variant([0.5], details={"fastio": {"patches": patches}})}))
-    (kept,) = json.loads(written.portable())["patches"]
-    assert [each["outcome"] for each in kept] == ["applied", "off"]
-    (whole,) = json.loads(written.text())["patches"]
-    assert whole == patches
-
-
 def test_a_figure_that_only_some_runs_have_is_only_theirs_when_read_again(tmp_path):
     written = samples.result(samples.case({"stock": [0.5, 0.25], "fast": [0.1]}))
     (case,) = written.cases
@@ -75,16 +52,6 @@ def test_the_patches_are_in_the_file_once_for_each_state_of_theirs(tmp_path):
     text = path.read_text()
     assert text.count("a-patch-applied") == text.count("a-patch-absent") == 1
     assert results.read(path) == written
-
-
-def test_rows_of_older_files_have_the_names_of_today(tmp_path):
-    row = samples.variant([1.0], name="limit", against="limit-nginx, 5 + requests")
-    old: dict[str, Any] = {"limit-nginx, 5 + requests": [1.0], "limit": row, "limit-sha512": [1.0]}
-    samples.result(samples.case(old)).write(tmp_path / "old.json")
-    (case,) = results.read(tmp_path / "old.json").cases
-    assert [*case.variants] == ["reference-nginx, 5 + requests", "reference", "limit-sha512"]
-    assert case.baseline == case.variants["reference"].against == "reference-nginx, 5 + requests"
-    assert case.variants["reference"].name == "reference"
 
 
 def test_the_warm_up_does_not_count():

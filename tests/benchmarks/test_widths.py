@@ -9,8 +9,7 @@ import pytest
 pytest.importorskip("psutil", reason="tables need the extra 'bench'")
 pytest.importorskip("scipy", reason="tables need the extra 'bench'")
 
-from benchmarks.harness import compare, results, tables
-from benchmarks.harness.suites import Suite
+from benchmarks.harness import compare, keep, tables
 from benchmarks.load import analysis, report, workloads
 from benchmarks.load.bottleneck import Bottleneck, Share
 from benchmarks.load.usage import Machine, Process, Usage
@@ -25,23 +24,21 @@ from benchmarks.validate.outcome import PythonOutcome
 from benchmarks.validate.sandbox import Isolation
 from benchmarks.validate.suites import CONFORMANCE, Compared
 from tests import widths
+from tests.benchmarks import samples
 from tests.benchmarks.test_load_analysis import operation, run_of
 
-KEPT = results.ROOT / "doc" / "source" / "results"
-RESULTS = sorted(KEPT.glob("*.json"))
-CANDIDATES = sorted((KEPT / "candidates").glob("*.json"))
+#: Runs with the widest tables, of all kinds.
+SHOWN = ("stores", "glance", "network_10gbit", "disk_swift", "workload_matrix", "never_slower", "eventlet-buffering")
 
 
-@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
-def test_results(path: Path) -> None:
-    result = results.read(path)
-    for table in [*tables.tables(result), *Suite(result.suite).judgement(result)]:
-        widths.check(table)
+def test_results() -> None:
+    for name, run in keep.runs().items():
+        for table in [*tables.tables(run), *run.judged] if name in SHOWN else ():
+            widths.check(table)
 
 
-@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
-def test_two_results_compared(path: Path) -> None:
-    result = results.read(path)
+def test_two_results_compared() -> None:
+    result = samples.result(samples.case({"native-stock": [1.0] * 7, "native-fastio with a long name": [0.5] * 7}))
     widths.check(compare.table(compare.compare(result, result)))
 
 
@@ -85,10 +82,10 @@ def test_workloads(run: analysis.Run) -> None:
     widths.check(workloads.processes(work))
 
 
-@pytest.mark.parametrize("path", CANDIDATES, ids=lambda path: path.stem)
-def test_validations(path: Path) -> None:
-    """Of the figures that are kept, and of tests that differ."""
-    result = results.read(path)
+def test_validations() -> None:
+    """Of figures, and of tests that differ."""
+    rows = {f"native-{each}": [1.0, 1.1, 0.9] for each in ("stock", "candidate", "fastio")}
+    result = samples.result(samples.case(rows, title="add of 256 MiB to the filesystem"), suite="validate glance_store")
     worse = Difference("tests.unit.test_store.TestStore.test_a_long_name", Outcome("pass"), Outcome(
         "fail", detail="Traceback:\nsubprocess.TimeoutExpired: Command 'cat' timed out after 5 seconds"
     ))  # fmt: skip
@@ -120,7 +117,6 @@ def test_upstreams_suites() -> None:
     stock, patched = Run(False, {test: passed}), Run(True, {test: failed})
     missing = Comparison(suite, "patched", unavailable="there is no uWSGI here, and nobody can install it")
     comparisons = [Comparison(suite, "patched", stock, patched, [worse]), missing]
-    for table in (upstream.summary, upstream.difference_table, upstream.remaining_table):
-        made = table(comparisons)
-        assert made.rows
-        widths.check(made)
+    for table in upstream.tables(comparisons):
+        assert table.rows
+        widths.check(table)

@@ -58,7 +58,7 @@ def _drawing(what: str, caption: str, label: str, unit: float, more_is_better: b
             f"{caption}: fastio's median is better at {better} of {len(ratios)} levels, "
             f"{number(min(ratios))} to {number(max(ratios))} times stock's"
         )
-        rounds = min(len(case.figures(server, what)) for _, _, case in measured for server in SERVERS)
+        rounds = min(case.rounds(server) for _, _, case in measured for server in SERVERS)
         plots.head(made, finding, f"Medians of {rounds} rounds; lines: from the lowest to the highest round")
         return made
 

@@ -37,7 +37,7 @@ def _published(case: CaseResult) -> Table | None:
     if not columns:
         return None
     made = Table(f"{case.title or case.name}: per request", ["", "", *columns], [])
-    for what, words in {**{phase: f"{each}, ms" for phase, each in PHASES.items()}, "size": "size, KB"}.items():
+    for what, words in {phase: f"{PHASES[phase]}, ms" for phase in LOSING}.items():
         for statistic in next(iter(columns.values()))[what]:
             made.rows.append([words, statistic, *(_cell(each[what][statistic]) for each in columns.values())])
     made.notes.append(

@@ -51,7 +51,7 @@ def _figure(result: Result) -> Figure | None:
         + ", ".join(f"{number(ratio)} times ({case.name})" for ratio, case in zip(ratios, cases, strict=True))
         + " the load of stock"
     )
-    rounds = min(len(case.figures(server)) for case in cases for server in SERVERS)
+    rounds = min(case.rounds(server) for case in cases for server in SERVERS)
     plots.head(made, finding, f"Medians of {rounds} rounds; lines: from the lowest to the highest; dotted: the limit")
     return made
 

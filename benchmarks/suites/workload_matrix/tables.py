@@ -54,7 +54,7 @@ def workloads(result: Result) -> list[Workload]:
             continue
         for title, row in case.variants.items():
             count += 1
-            if not row.measured():
+            if not case.rounds(title):
                 continue
             parameters = row.parameters
             found.append(
@@ -104,7 +104,7 @@ def bottlenecks(result: Result) -> Table:
         first, others = list(shares[0]), shares[1:]
         if not limited:
             first, others = ["none", EMPTY, 0.0, EMPTY], shares
-        following = f"{others[0][0]} of {others[0][1]}: {others[0][3]}" if others else EMPTY
+        following = f"{others[0][0]} of {others[0][1]}" if others else EMPTY
         made.rows.append([str(each.number), _name(each), first[0], first[1], first[3], following])
     return made
 

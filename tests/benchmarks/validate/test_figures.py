@@ -2,9 +2,9 @@
 
 import pytest
 
-from benchmarks.harness import results
+from benchmarks.harness import keep, summaries
 from benchmarks.harness.engine import ROOT
-from benchmarks.validate import figures, measurements, projects
+from benchmarks.validate import figures, projects
 from tests.benchmarks import samples
 
 #: Seconds of nine runs.
@@ -24,9 +24,10 @@ def test_what_is_offered_is_faster():
     offered, _, rest = page.partition(".. list-table:: Withheld\n")
     withheld = rest.partition("\nWhat they gain\n")[0]
     assert withheld
+    kept = summaries.read(keep.KEPT / f"{figures.FILE}.json")
     for name in figures.MEASURED:
-        rows = measurements.rows(results.read(figures.RESULTS / "candidates" / f"{name}.json"))
-        gains = {row.verdict for row in rows if row.variant == "candidate"} == {"faster"}
+        (table,) = kept[name].judged
+        gains = {row[table.head.index("verdict")] for row in table.rows} == {"faster"}
         assert f"candidates/{name}.patch>" in (offered if gains else withheld), name
         assert f"candidates/{name}.patch>" not in (withheld if gains else offered), name
 
@@ -47,23 +48,20 @@ def test_a_table():
     assert "9 rounds" in table.notes[1]
 
 
-def test_what_is_kept_names_nothing_of_this_machine(tmp_path, monkeypatch):
+def test_a_summary_is_kept(tmp_path, monkeypatch):
     (name, (project, cases, _)), *_ = figures.MEASURED.items()
-    for module in (figures, results):
-        monkeypatch.setattr(module, "ROOT", tmp_path)
-    (tmp_path / "kept").mkdir()
-    monkeypatch.setattr(figures, "RESULTS", tmp_path / "kept")
-    executable = f"{tmp_path}/.tox/bin/python3"
+    monkeypatch.setattr(figures, "ROOT", tmp_path)
+    added = {}
+    monkeypatch.setattr(keep, "add", lambda name, run, file: added.update({(file, name): run}))
 
     def validate(arguments):
         path = tmp_path / f"results/candidates/validate-{project}-{name}.patch-1/state/3.11/benchmarks.json"
-        row = samples.variant(STOCK, command=[executable, f"{tmp_path}/worker.py"])
-        samples.result(samples.case({"stock": row}), machine={**samples.MACHINE, "executable": executable}).write(path)
+        rows = {f"native-{each}": STOCK for each in ("stock", "candidate", "fastio")}
+        samples.result(samples.case(rows), suite="validate").write(path)
         return 0
 
     monkeypatch.setattr(figures.command, "main", validate)
     figures.measure(name)
-    kept = results.read(tmp_path / "kept" / "candidates" / f"{name}.json")
-    assert kept.command[:3] == ["fastio", "validate", project] and cases in kept.command
-    assert kept.machine["executable"] == "python"
-    assert kept.cases[0].variants["stock"].command == ["python", "worker.py"]
+    (run,) = added.values()
+    assert run.command[:3] == ["fastio", "validate", project] and cases in run.command
+    assert [table.title for table in run.judged] == [name]

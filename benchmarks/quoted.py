@@ -1,0 +1,85 @@
+"""Figures in sentences: the role ``fig``, which has them from the results that are kept.
+
+``:fig:`RUN | CASE | ROW | COLUMN``` is a cell of the table of a case, which is named as in the result. Without a column
+it is how many times better the row is than another. In place of the case may stand the title of a table, of those that
+the suite has as well. ``*`` stands for anything, ``min`` and ``max`` before it choose of all that fit, and ``A : B`` is
+a ratio, also to a number. A reference that does not name one figure is an error.
+"""
+
+import functools
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Any
+
+from docutils import nodes
+
+from benchmarks.harness import keep, tables
+from benchmarks.harness.results import ResultError
+from benchmarks.harness.summaries import Summary
+from fastio.tables import Table, number
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]\d+)?")
+
+
+@functools.cache
+def _runs() -> dict[str, Summary]:
+    return keep.runs()
+
+
+@functools.cache
+def _tables(run: str) -> list[tuple[str, Table]]:
+    """The tables of a run, each with the case that it is of."""
+    found = _runs()[run]
+    return [*((each.name, tables.table(each)) for each in found.cases), *(("", each) for each in found.judged)]
+
+
+def _cells(reference: str) -> Iterator[str]:
+    """The figures that a reference fits, as the tables have them."""
+    run, case, row, column = [*reference.split(" | "), "x *"][:4]
+    for name, table in _tables(run):
+        if not any(fnmatchcase(each, case) for each in (name, table.title)):
+            continue
+        for line in table.rows:
+            if any(fnmatchcase(each, row) for each in (line[0], ", ".join(line[:2]))):
+                cells = (cell for head, cell in zip(table.head, line, strict=True) if fnmatchcase(head, column))
+                yield from [each.group() for each in map(_NUMBER.search, cells) if each][:1]
+    for each in _runs()[run].cases:
+        middle = each.median(row, column) if each.name == case and column not in each.columns else None
+        if middle is not None:
+            yield f"{middle:.6g}"
+
+
+def figure(reference: str) -> str:
+    """The figure that a reference names, as a sentence has it.
+
+    :raises ResultError: if it names none, or several
+    """
+    found = _figure(reference)
+    return f"{float(found):,.0f}" if float(found) >= 1000 else found
+
+
+def _figure(reference: str) -> str:
+    if _NUMBER.fullmatch(reference):
+        return reference
+    if " : " in reference:
+        above, below = map(_figure, reference.split(" : "))
+        return number(float(above) / float(below))
+    word, _, named = reference.partition(" ")
+    choose = {"min": min, "max": max}.get(word)
+    try:
+        found: Any = [*_cells(named if choose else reference)]
+    except (KeyError, ValueError) as error:
+        raise ResultError(f"{reference}: not RUN | CASE | ROW [| COLUMN] of a run that is kept ({error})") from error
+    if not found or (len(found) > 1 and choose is None):
+        raise ResultError(f"{reference}: {len(found)} figures, where one is asked for")
+    return choose(found, key=float) if choose else found[0]
+
+
+def role(name: str, raw: str, text: str, line: int, inliner: Any, *_: Any) -> tuple[list[nodes.Node], list[nodes.Node]]:
+    """The role of Sphinx."""
+    try:
+        return [nodes.Text(figure(" ".join(text.split())))], []
+    except ResultError as error:
+        message = inliner.reporter.error(str(error), line=line)
+        return [inliner.problematic(raw, raw, message)], [message]
