@@ -51,8 +51,6 @@ class Outcome:
     #: how the code that is compared was run
     isolation: Isolation
     pythons: list[PythonOutcome] = field(default_factory=list)
-    #: the machine that it was begun on, if it was interrupted and gone on with
-    begun: dict[str, Any] = field(default_factory=dict)
 
     def failures(self) -> list[str]:
         """Why this fails, a line each; empty if nothing newly fails."""
@@ -80,7 +78,6 @@ class Outcome:
             "candidate": None if self.candidate is None else asdict(self.candidate),
             "command": self.command,
             "machine": self.machine,
-            "begun": self.begun,
             "started": self.started,
             "isolation": self.isolation.to_dict(),
             "failures": self.failures(),

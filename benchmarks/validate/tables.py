@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from packaging.utils import canonicalize_name
 
 from benchmarks.harness.compare import differing
-from benchmarks.harness.machine import STABLE
 from benchmarks.harness.tables import EMPTY, number
 from benchmarks.tools.upstream import compare
 from benchmarks.tools.upstream.report import (
@@ -194,15 +193,10 @@ def environments(outcome: Outcome) -> list[str]:
             if packages:
                 what = ", ".join(line.strip() for line in packages)
                 found.append(f"{variant.name} (Python {each.python.version}): other packages than stock: {what}")
-    # What was done before an interruption counts as well.
-    machines = [{key: machine.get(key) for key in STABLE} for machine in (outcome.begun, outcome.machine)]
-    moved = differing("", *machines) if outcome.begun else []
-    if moved:
-        found.append(f"begun on another machine: {', '.join(line.strip() for line in moved)}")
     candidate = outcome.candidate
     installed = candidate is not None and candidate.kind not in ("diff", "module", "stock")
     ran = outcome.isolation.line(candidate is not None, installed)
-    return [*(found or ["environments: the same Python, packages, kernel and processor"]), ran]
+    return [*(found or ["environments: the same Python and packages"]), ran]
 
 
 def _packages(outcome: Outcome, variant: Variant) -> dict[str, str]:

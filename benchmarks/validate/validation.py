@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.harness import machine
 from benchmarks.harness.engine import Options
@@ -65,13 +66,10 @@ class Validation:
             self._screen.say(f"there is no sandbox: {self._isolation.reason}")
         outcome = Outcome(self._project, self._candidate, self._given, machine.describe(), _now(), self._isolation)
         built = [(python, self._build(python)) for python in self._pythons]
-        directory = options.results / f"validate-{self._name()}-{self._key(built)}"
+        directory = options.results / f"validate-{self._name()}-{self._key(built, outcome.machine)}"
         state = State(directory / "state", options.fresh)
         if state.resumed:
             self._screen.say(f"going on with what {directory} has; --fresh starts anew")
-            outcome.begun = state.load("machine") or {}
-        else:
-            state.save("machine", outcome.machine)
         for python, variants in built:
             outcome.pythons.append(PythonOutcome(python, variants))
             self._run_suites(outcome.pythons[-1], state)
@@ -85,10 +83,11 @@ class Validation:
         what = self._candidate.name if self._candidate else "fastio"
         return re.sub(r"[^A-Za-z0-9.+-]+", "_", f"{self._project.name}-{what}")
 
-    def _key(self, built: Sequence[tuple[Python, list[Variant]]]) -> str:
+    def _key(self, built: Sequence[tuple[Python, list[Variant]]], described: dict[str, Any]) -> str:
         options = self._options
         return key({
             "candidate": self._candidate.digest if self._candidate else "",
+            "machine": [described.get(name) for name in machine.STABLE],
             "environments": [
                 (python.path, python.version, [(each.name, each.environment.versions()) for each in variants])
                 for python, variants in built

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Any
 
 from .runner import Outcome, Run
 from .suites import Suite
@@ -40,14 +39,6 @@ class Difference:
     #: the outcomes of running it alone, where that was done
     stock_alone: list[Outcome] = field(default_factory=list)
     patched_alone: list[Outcome] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, data: dict[str, Any]) -> Difference:
-        """One from its plain data."""
-        found = cls(data["test"], Outcome(**data["stock"]), Outcome(**data["patched"]))
-        found.stock_alone = [Outcome(**each) for each in data["stock_alone"]]
-        found.patched_alone = [Outcome(**each) for each in data["patched_alone"]]
-        return found
 
     @property
     def verdict(self) -> str:

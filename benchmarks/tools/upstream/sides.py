@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 from . import compare
-from .compare import SLACK, Alone, Comparison, Difference
+from .compare import SLACK, Comparison, Difference
 from .runner import Outcome, Run, SuiteError
 from .sources import Unavailable
 from .suites import Suite
@@ -148,25 +148,11 @@ class Sides:
             except SuiteError as error:
                 return Outcome("crash", detail=str(error))
 
-        self._confirm(comparison, alone)
+        comparison.differences = compare.differences(before, after)
+        for difference in self._doubted(comparison.differences):
+            compare.confirm(alone, difference)
         if other.patched and whole:
             comparison.faults += compare.faults(comparison.suite, after, compare.by_chance(alone, comparison))
-
-    def _confirm(self, comparison: Comparison, alone: Alone) -> None:
-        """Find the differences, and look at them again."""
-        key = f"{self._place}/{comparison.suite.name}-{comparison.other}-differences"
-        kept = self._kept.load(key)
-        if kept is None:
-            assert comparison.stock is not None and comparison.patched is not None
-            found = compare.differences(comparison.stock, comparison.patched)
-        else:
-            found = [Difference.of(each) for each in kept]
-        comparison.differences = found
-        for difference in self._doubted(found):
-            # One that was looked at before an interruption has what came of it: it may have taken minutes.
-            if not difference.patched_alone:
-                compare.confirm(alone, difference)
-                self._kept.save(key, [dataclasses.asdict(each) for each in found])
 
     def _doubted(self, found: Sequence[Difference]) -> list[Difference]:
         """The differences that are looked at again, those that look worse first."""
