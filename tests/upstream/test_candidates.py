@@ -127,7 +127,7 @@ def test_it_is_a_patch_as_git_makes_them(patch: pathlib.Path) -> None:
     head, _, rest = patch.read_text(encoding="utf-8").partition("\n---\n")
     assert re.match(r"From 0{40} .*\nFrom: .+\nDate: .+\nSubject: \[PATCH\] ", head)
     message = head.partition("\n\n")[2]
-    assert message and max(map(len, message.splitlines())) <= 79
+    assert message and max(map(len, message.splitlines())) <= 72
     said = rest.partition("\ndiff --git ")[0]
     assert "\nCPython 3.15: " in said
     assert re.search(r"^Main: [0-9a-f]{12} of 20\d\d-\d\d-\d\d; (applies|does not apply, for .+)$", said, re.MULTILINE)

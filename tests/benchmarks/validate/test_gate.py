@@ -135,24 +135,9 @@ def changes(clone, text):
     return found
 
 
-@pytest.mark.parametrize("way", ["merge", "cherry-pick", "fast-forward"])
-def test_a_clone_that_zuul_has_prepared(proposed, way):
-    """The change is on the branch, and there is no remote."""
-    if way == "merge":
-        proposed("merge", "-q", "--no-ff", "-m", "Merge", "change")
-    elif way == "cherry-pick":
-        proposed("cherry-pick", "change")
-    else:
-        proposed("checkout", "-q", "change")
-        proposed("rebase", "-q", "main")
-        proposed("checkout", "-q", "main")
-        proposed("merge", "-q", "--ff-only", "change")
-    changes(proposed.path, zuul_command())
-
-
-def test_a_clone_that_actions_checkout_has_made(proposed, tmp_path):
-    """The merge is checked out without a branch, and the remote's branches are there."""
-    proposed("checkout", "-q", "--detach", "main")
+def test_the_change_is_found_in_their_clones(proposed, tmp_path):
+    """Zuul's has the change on the branch and no remote, that of actions/checkout a merge without a branch."""
+    proposed("checkout", "-q", "-b", "pull", "main")
     proposed("merge", "-q", "--no-ff", "-m", "Merge", "change")
     proposed("update-ref", "refs/pull/7/merge", "HEAD")
     proposed("checkout", "-q", "main")
@@ -164,4 +149,8 @@ def test_a_clone_that_actions_checkout_has_made(proposed, tmp_path):
         ["-C", str(clone), "checkout", "-q", "--detach", "refs/remotes/pull/7/merge"],
     ):  # fmt: skip
         subprocess.run(["git", *arguments], check=True, timeout=60)
-    assert changes(clone, github_command()).base == "origin/main"
+    proposed("cherry-pick", "change")
+    for place, text, base in ((clone, github_command(), "origin/main"), (proposed.path, zuul_command(), "HEAD~1")):
+        found, diff = clones.find(str(place), parsed(text).git[1])
+        assert found.base == base
+        assert "+change" in diff.decode() and "branch" not in diff.decode()
