@@ -65,31 +65,6 @@ def test_it_is_saturated_where_more_at_a_time_bring_no_more() -> None:
     assert [line[:4] for line in rows] == [["glance-32", "stock", "100", "41"], ["glance-32", "fastio", "100", "61"]]
 
 
-def test_what_is_asked() -> None:
-    met = {line[0]: line[-1] for line in tables.goals(made(*RISES)).rows}
-    assert met == {
-        "glance-32, 20 at a time: success": "yes",
-        "glance-32, 100 at a time: req/s": "yes",
-        "glance-32, 100 at a time: success": "yes",
-        "glance-32, 400 at a time: req/s": "yes",
-        "glance-32, 400 at a time: success": "yes",
-        "glance-32, 2000 at a time: req/s": "yes",
-        "glance-32, 2000 at a time: success": "no",
-        "glance-32: req/s where it is saturated": "yes",
-    }
-    slow = {line[0]: line[-1] for line in tables.goals(made(case(100, 40, 50))).rows}
-    assert slow["glance-32, 100 at a time: req/s"] == "no"
-
-
-def test_what_is_asked_of_the_service_as_it_is_shipped() -> None:
-    given = case(100, 40, 54)
-    given.name = "glance-33-shipped-100"
-    for run in given.variants["fastio"].measured():
-        run["whole_p99_ms"] = 9001.0
-    met = {line[0].rpartition(": ")[2]: line[-1] for line in tables.goals(made(given)).rows}
-    assert met == {"req/s": "no", "p99 ms": "no", "success": "yes", "req/s where it is saturated": "yes"}
-
-
 def test_a_row_that_has_failed_is_left_out() -> None:
     failed = case(100, 40, 50)
     failed.variants["fastio"].runs = []

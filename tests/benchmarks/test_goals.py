@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.harness.goals import MET, NOT_MET, Bound, Goal
+from benchmarks.harness import results
+from benchmarks.harness.goals import HEAD, MET, NOT_MET, Bound, Goal
+from benchmarks.harness.suites import Suite
 from fastio.tables import EMPTY
 
 ROOT = Path(__file__).parents[2]
@@ -40,3 +42,34 @@ def test_nobody_else_says_it() -> None:
         if re.search(r'"yes" if [^\n]*[<>]=', path.read_text(encoding="utf-8"))
     ]
     assert found == []
+
+
+def figure(cell: str) -> float | None:
+    """The number at the beginning of a cell."""
+    found = re.match(r"-?[\d.]+(e[+-]?\d+)?", cell.replace(",", ""))
+    return float(found[0]) if found else None
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "doc" / "source" / "results").glob("*.json")), ids=lambda path: path.stem
+)
+def test_what_a_suite_asks_is_judged_by_what_was_measured(path: Path) -> None:
+    """Of each goal of a kept result: what was reached follows from the two figures, and the verdict from that."""
+    result = results.read(path)
+    for table in Suite(result.suite).judgement(result):
+        if table.head[-3:] != list(HEAD[-3:]) or len(table.head) != len(HEAD):
+            continue
+        for what, stock, fastio, goal, reached, met in table.rows:
+            relation, bound = goal.split()[:2]
+            value, pair = figure(reached), (figure(stock), figure(fastio))
+            if value is None:
+                assert met == EMPTY, what
+                continue
+            # Both are rounded, so at the bound itself either will do.
+            assert met == Bound(relation, float(bound)).met(value) or value == pytest.approx(float(bound), rel=0.01), (
+                what
+            )
+            # Of the others, what is judged is the end of an interval, or a figure of which less is better.
+            if result.suite in ("concurrency", "offered_load", "workload_matrix") and " x " in goal:
+                before, after = pair
+                assert before and after and value == pytest.approx(after / before, rel=0.1), what

@@ -1,5 +1,7 @@
 """The suite of loads over a network: what its rows are, what its table says of them, and small runs of them."""
 
+import collections
+import dataclasses
 import importlib.util
 import json
 import subprocess
@@ -13,41 +15,22 @@ pytest.importorskip("scipy", reason="tables need the extra 'bench'")
 pytest.importorskip("rich", reason="tables need the extra 'bench'")
 
 from benchmarks.backends.glance import BY_REQUEST, SITE, SITE_VARIABLE, Glance32
-from benchmarks.backends.network import Network
+from benchmarks.backends.logserver import LogServer
+from benchmarks.backends.network import SERVER, Network
 from benchmarks.harness import results
 from benchmarks.harness.engine import ROOT
+from benchmarks.load import measuring
 from benchmarks.load.bottleneck import Limits, find
+from benchmarks.load.content import Content
+from benchmarks.load.plan import Operation, Plan
 from benchmarks.load.usage import Usage
 from benchmarks.suites.network import bench_network as network
-from benchmarks.suites.network import tables
+from benchmarks.suites.network import tables, workload
+from tests.backends.required import missing
 from tests.benchmarks import samples
 from tests.conftest import with_services
 
 pytestmark = with_services
-
-
-def test_every_method_has_a_row_with_each_number_of_workers() -> None:
-    assert [case.name for case in network.CASES] == ["glance-32-1Gbit", "glance-32-10Gbit"]
-    for case in network.CASES:
-        rows = {each.title: each.parameters for each in case.all_variants()}
-        plain = {name: each for name, each in rows.items() if not each["delay"]}
-        assert set(plain) == {f"{row}-{workers}w" for row in network.ROWS for workers in (1, 8)}
-        delayed = {name for name in rows if name not in plain}
-        assert delayed == {f"{row}-{workers}w-20ms" for row in network.DELAYED for workers in (1, 8)}
-        # The same work, however many machines ask for it.
-        assert not {"users", "each", "size"} & {name for each in rows.values() for name in each}
-        for each in case.all_variants():
-            assert rows[each.against]["method"] == "stock"
-            assert rows[each.against]["workers"] == each.parameters["workers"]
-            assert rows[each.against]["delay"] == each.parameters["delay"]
-            assert rows[each.against].get("tls") == each.parameters.get("tls")
-
-
-def test_rows_with_a_delay_say_what_is_missing() -> None:
-    for case in network.CASES:
-        for row in case.all_variants():
-            reason = Network(delay=row.parameters["delay"]).why_not()
-            assert row.skip == reason if reason else "network" not in row.skip
 
 
 def test_a_link_that_is_full_is_the_limit() -> None:
@@ -58,6 +41,27 @@ def test_a_link_that_is_full_is_the_limit() -> None:
         Limits(rate=Network(rate="1Gbit").rate, users=8),
     )
     assert str(found) == "path of the network path: 113.0 of 119.2 MiB/s"
+
+
+def test_workers_on_other_machines_share_a_load(tmp_path: Path) -> None:
+    if importlib.util.find_spec("locust") is None:
+        pytest.skip("needs the extra 'load'")
+    if reason := Network.available() or LogServer.available():
+        missing(Network.name, reason)
+    plan = Plan("logs", {}, (Operation("read", count=10),), users=4, total=40, size=100_003)
+    (tmp_path / plan.container).mkdir()
+    for number in range(10):
+        (tmp_path / plan.container / plan.name(number)).write_bytes(b"".join(Content(plan).pieces(number)))
+    with (
+        Network(clients=2, rate="1Gbit") as machines,
+        machines.inside(SERVER),
+        LogServer(root=str(tmp_path), host=machines.address(SERVER)) as server,
+        measuring.Load(environment=workload.distributed(machines)) as load,
+    ):
+        workload.start_workers(machines)
+        found = load.carry_out(dataclasses.replace(plan, server={"url": server.access()["url"]}))
+    assert not found.doubts and not found.errors
+    assert collections.Counter((found.operations.user >> 32).tolist()) == {0: 20, 1: 20}
 
 
 def row(seconds: float, cpu: float, resource: str) -> results.VariantResult:

@@ -19,7 +19,7 @@ from benchmarks.load import analysis
 from benchmarks.load.plan import Operation, Plan
 from benchmarks.suites.offered_load import bench_offered_load as offered_load
 from benchmarks.suites.offered_load import tables, workload
-from benchmarks.suites.offered_load.workload import Trial, rates, reached, search
+from benchmarks.suites.offered_load.workload import Trial, reached, search
 from tests.benchmarks import samples
 from tests.conftest import MONKEY_PATCHED, with_services
 
@@ -39,41 +39,33 @@ def offering(*times: float) -> Any:
     return lambda rate: trial(rate, left.pop(0))
 
 
-def test_rates_grow_up_to_the_highest() -> None:
-    assert list(rates(LADDER)) == [10, 20, 40, 80]
+@pytest.mark.parametrize(
+    ("times", "found"),
+    [
+        # It ends at the first rate that is too much twice; the better one of the two counts.
+        ((20, 40, 700, 600), [(10, 20), (20, 40), (40, 600)]),
+        # One hiccup does not end it, nor does it go beyond the highest rate.
+        ((20, 9000, 40, 60, 80), [(10, 20), (20, 40), (40, 60), (80, 80)]),
+    ],
+)
+def test_a_search(times: tuple[float, ...], found: list[tuple[float, float]]) -> None:
+    assert [(each.rate, each.p99) for each in search(offering(*times), LADDER)] == found
 
 
-def test_a_search_ends_at_the_first_rate_that_is_too_much_twice() -> None:
-    found = search(offering(20, 40, 700, 600), LADDER)
-    assert [(each.rate, each.p99) for each in found] == [(10, 20), (20, 40), (40, 600)]
-
-
-def test_one_hiccup_does_not_end_a_search() -> None:
-    found = search(offering(20, 9000, 40, 60, 80), LADDER)
-    assert [(each.rate, each.p99) for each in found] == [(10, 20), (20, 40), (40, 60), (80, 80)]
-
-
-def test_the_limit_is_between_the_last_two_rates() -> None:
-    # Of the way from 125 to 2,000 in logarithms, 500 is the half; so is the square root of 800 from 20 to 40.
-    assert reached([trial(10, 20), trial(20, 125), trial(40, 2000)], 500) == pytest.approx(math.sqrt(800))
-    assert reached([trial(20, 125), trial(40, 500.001)], 500) == pytest.approx(40)
-
-
-def test_a_rate_at_which_much_has_failed_has_no_time() -> None:
-    assert reached([trial(20, 125), trial(40, math.inf)], 500) == 20
-
-
-def test_the_ends_of_the_rates() -> None:
-    assert reached([trial(10, 20), trial(20, 30)], 500) == 20
-    assert reached([trial(10, 900)], 500) == 10
-
-
-@pytest.mark.parametrize("name", ["logs-disk", "logs-swift"])
-def test_a_search_for_the_log_server_takes_less_than_a_minute(name: str) -> None:
-    """Also if even the highest rate is carried, and each load takes three seconds to begin and to end."""
-    (case,) = (each for each in offered_load.CASES if each.name == name)
-    offered = list(rates(case.parameters))
-    assert 4 <= len(offered) <= 8 and len(offered) * (case.parameters["seconds"] + 3) < 60
+@pytest.mark.parametrize(
+    ("trials", "rate"),
+    [
+        # Of the way from 125 to 2,000 in logarithms, 500 is the half; so is the square root of 800 from 20 to 40.
+        ([(10, 20), (20, 125), (40, 2000)], math.sqrt(800)),
+        ([(20, 125), (40, 500.001)], 40),
+        # Where much has failed there is no time.
+        ([(20, 125), (40, math.inf)], 20),
+        ([(10, 20), (20, 30)], 20),
+        ([(10, 900)], 10),
+    ],
+)
+def test_the_limit_is_between_the_last_two_rates(trials: list[tuple[float, float]], rate: float) -> None:
+    assert reached([trial(*each) for each in trials], 500) == pytest.approx(rate)
 
 
 def test_a_load_may_have_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,23 +111,14 @@ FOUND = made(
 )
 
 
-def test_where_the_limit_is() -> None:
+def test_the_tables() -> None:
     first = tables.overview(FOUND).rows[0]
     assert first[:6] == ["glance-32", "500", "20", "30", "320", "480"] and first[6].startswith("1.5")
-
-
-def test_the_times_on_the_way() -> None:
     rows = tables.curves(FOUND).rows
     assert rows[0] == ["glance-32", "10", "90", "80"]
     assert rows[2] == ["glance-32", "40", "2000", "700"] and len(rows) == 5
-
-
-def test_what_is_asked_is_of_glance() -> None:
-    assert [(line[0], line[-1]) for line in tables.goals(FOUND).rows] == [
-        ("glance-32: downloads/s at the limit", "yes")
-    ]
-    missed = made(case("glance-32", row(20, 90), row(25, 90)))
-    assert [line[-1] for line in tables.goals(missed).rows] == ["no"]
+    # Nothing is asked of the log server.
+    assert [line[0] for line in tables.goals(FOUND).rows] == ["glance-32: downloads/s at the limit"]
 
 
 def test_a_row_that_has_failed_is_left_out() -> None:

@@ -71,18 +71,6 @@ def test_the_bottlenecks_have_their_evidence() -> None:
     assert tables.bottlenecks(result).rows[0][2:] == ["none", "–", "–", "cores of box: 1.00 of 2 cores"]
 
 
-def test_what_the_study_found_is_judged() -> None:
-    def met(result: Result) -> dict[str, str]:
-        return {line[0].partition(",")[0] + line[0].split(",")[1]: line[-1] for line in tables.goals(result).rows}
-
-    assert set(met(made()).values()) == {"yes"} and len(met(made())) == 4
-    assert met(made(one_core=99.0))["cpu-reads: MiB/s one-core"] == "no"
-    assert met(made(path_one_core=15.0))["cpu-path: MiB/s one-core"] == "no"
-    titles = [line[:3] for line in tables.finding(made()).rows]
-    assert titles[:3] == [["about cpu-reads", "all-cores", "100"], ["about cpu-reads", "one-core", "60"],
-                          ["about cpu-reads", "quota-0.75", "40"]]  # fmt: skip
-
-
 def test_the_plot() -> None:
     pytest.importorskip("matplotlib", reason="plots need the extra 'plot'")
     from benchmarks.harness.plots import svg

@@ -27,18 +27,13 @@ Results: of the part that counts (:func:`benchmarks.load.analysis.window`) bytes
 ``bottleneck``; ``trace`` if the server has one.
 """
 
-import contextlib
-import tempfile
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.worker import running, surroundings
-from benchmarks.load import places
-from benchmarks.load.content import Content
+from benchmarks.load import measuring
 from benchmarks.load.plan import Operation, Plan
-from benchmarks.suites.disk_swift.workload import upload
 
 #: Seconds for what the last requests did to be in the trace's file: it is written every second.
 TRACE_WRITTEN = 3.0
@@ -62,41 +57,23 @@ def reading(parameters: Mapping[str, Any], access: Mapping[str, Any]) -> Plan:
 
 def write(parameters: Mapping[str, Any], access: Mapping[str, Any]) -> None:
     """Write the images into a server."""
-    chosen = _plan(parameters, access, "write", total=parameters["objects"])
-    upload(chosen, Content(chosen))
+    measuring.upload(_plan(parameters, access, "write", total=parameters["objects"]))
 
 
 def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Write the images into each server that runs."""
-    told = surroundings()
-    for each in (told, *(each for each in told["beside"].values() if "failed" not in each)):
+    for each in measuring.servers(surroundings()):
         write(parameters, each["access"])
     return {}
 
 
 def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """One run of the load on one of the servers."""
-    from benchmarks.load import analysis, client, monitor, usage, workloads
-    from benchmarks.load.bottleneck import Limits
-
     told = running(parameters.get("server"))
-    plan = reading(parameters, told["access"])
-    with contextlib.ExitStack() as stack:
-        directory = stack.enter_context(places.records_directory(parameters.get("records", "")))
-        generator = stack.enter_context(client.Generator(directory))
-        kept = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="samples-")))
-        watched = monitor.Watched({"": told["pids"]}, {})
+    with measuring.Load(parameters.get("records", "")) as load:
         begun = time.time_ns()
-        with monitor.monitored(watched, kept / "samples-local.jsonl.gz"):
-            generator.carry_out(plan)
-        found = analysis.read(directory)
-        part = analysis.window(found.operations)
-        measured = workloads.measured("main", "main", "normal", found, part, usage.read(kept), Limits(users=plan.users))
-        kept_records = places.told(parameters.get("records", ""), directory)
-    return {
-        **workloads.plain(measured), **kept_records, **workloads.details(measured),
-        **_traced(told["access"], begun), "doubts": measured.notes,
-    }  # fmt: skip
+        found = load.measured(reading(parameters, told["access"]), told["pids"])
+    return {**found, **_traced(told["access"], begun)}
 
 
 def _traced(access: Mapping[str, Any], begun: int) -> dict[str, Any]:

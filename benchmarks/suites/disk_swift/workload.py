@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.backends.base import HOST
 from benchmarks.harness.modes import choice
 from benchmarks.harness.worker import cache_directory, recorded, running, surroundings
-from benchmarks.load import places
+from benchmarks.load import measuring
 from benchmarks.load.content import Content
 from benchmarks.load.plan import Operation, Plan
 
@@ -117,29 +117,11 @@ def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
     (root / CONTAINER).mkdir(parents=True, exist_ok=True)
     for number in range(parameters["objects"]):
         _write(root / plan.name(number), content, number)
-    others = [each for each in told["beside"].values() if "failed" not in each]
-    for each in (told, *others):
+    for each in measuring.servers(told):
         plan = writing(parameters, each["access"])
         protocols.make_container(plan)
-        upload(plan, content)
+        measuring.upload(plan)
     return {"root": str(root)}
-
-
-def upload(plan: Plan, content: Content) -> None:
-    """Carry out a plan that writes, in this process.
-
-    :raises RuntimeError: if one of its operations fails
-    """
-    from benchmarks.load import protocols
-    from benchmarks.load.exchange import Exchange
-    from benchmarks.load.schedule import Schedule
-
-    kind = protocols.client_class(plan.protocol)
-    with contextlib.closing(kind(plan, content, kind.shared(plan))) as client:
-        for step in Schedule(plan).share(0, 1):
-            problem = client.do(step, Exchange())
-            if problem:
-                raise RuntimeError(f"{plan.name(step.number)}: {problem}")
 
 
 def _write(path: Path, content: Content, number: int) -> None:
@@ -155,16 +137,15 @@ def _write(path: Path, content: Content, number: int) -> None:
 
 def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """One run: a log server if there is one, and a load on it."""
-    from benchmarks.load import analysis, client, report
+    from benchmarks.load import analysis, report
     from benchmarks.load.sampling import sampled
     from benchmarks.suites.stores.workload import server_cpu_seconds
 
     told = surroundings()
     swift = _swift(parameters, told)
     with contextlib.ExitStack() as stack:
-        directory = stack.enter_context(places.records_directory(parameters.get("records", "")))
         # It gets ready while the server does.
-        generator = stack.enter_context(client.Generator(directory))
+        load = stack.enter_context(measuring.Load(parameters.get("records", "")))
         pids = {"swift_cpu_ms": swift["pids"]}
         details = {}
         if choice(parameters, "source", "disk", "swift", "direct") == "direct":
@@ -181,15 +162,15 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
                 name: sampling.enter_context(sampled(functools.partial(server_cpu_seconds, own)))
                 for name, own in pids.items()
             }
-            generator.carry_out(plan)
-        found = analysis.read(directory)
+            found = load.carry_out(plan)
         figures = report.figures(found)
         part = analysis.window(found.operations)
         # Of the measured part only: Swift uses some CPU time even without requests.
         begin, end = found.started + part.begin, found.started + part.end
         spent = {name: each.between(begin, end) * 1000 / figures["operations"] for name, each in cpu.items()}
-        kept = places.told(parameters.get("records", ""), directory)
-        return {**figures, **spent, **kept, **details, "doubts": report.notes(found)}
+        # No column shows what has failed.
+        well = {"verified": figures["verified"] and not figures["failed"]}
+        return {**figures, **spent, **load.kept, **details, **well, "doubts": report.notes(found)}
 
 
 def _swift(parameters: Mapping[str, Any], told: Mapping[str, Any]) -> Mapping[str, Any]:

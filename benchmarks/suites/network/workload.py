@@ -30,16 +30,14 @@ requests, ``server_cpu_seconds`` by the clocks of its processes, ``machine_cpu_s
 
 import contextlib
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from benchmarks.backends.base import ROOT
 from benchmarks.backends.glance import Glance32
 from benchmarks.backends.network import SERVER, Network
 from benchmarks.harness.modes import choice
-from benchmarks.load import places
+from benchmarks.load import measuring
 from benchmarks.load.plan import Plan
 from benchmarks.suites.concurrency import workload as images
 
@@ -69,34 +67,23 @@ def start_workers(network: Network, environment: Mapping[str, str] | None = None
 
 def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """One run of the load."""
-    from benchmarks.load import analysis, client, monitor, usage, workloads
+    from benchmarks.load import analysis
     from benchmarks.load.bottleneck import Limits
     from benchmarks.suites.stores.workload import server_cpu_seconds
 
     network = Network(clients=parameters["workers"], rate=parameters["rate"], delay=parameters["delay"])
     with contextlib.ExitStack() as stack:
-        directory = stack.enter_context(places.records_directory(parameters.get("records", "")))
-        kept = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="samples-")))
         stack.enter_context(network)
         stack.enter_context(network.inside(SERVER))
-        generator = stack.enter_context(client.Generator(directory, distributed(network)))
+        load = stack.enter_context(measuring.Load(parameters.get("records", ""), distributed(network)))
         server, plan, trusted = stack.enter_context(_serving(parameters, network.address(SERVER)))
         start_workers(network, {"SSL_CERT_FILE": trusted} if trusted else {})
         pids = server.pids()
-        with monitor.monitored(monitor.Watched({"": pids}), kept / "samples-local.jsonl.gz"):
-            before = server_cpu_seconds(pids)
-            generator.carry_out(plan)
-            spent = server_cpu_seconds(pids) - before
-        found = analysis.read(directory)
-        limits = Limits(rate=network.rate, users=plan.users)
-        part = analysis.everything(found.operations)
-        measured = workloads.measured("main", "main", "normal", found, part, usage.read(kept), limits)
-        where = places.told(parameters.get("records", ""), directory)
-    if len(found.workers) != parameters["workers"]:
-        raise RuntimeError(f"{len(found.workers)} of {parameters['workers']} workers took part")
-    figures = workloads.plain(measured)
+        before = server_cpu_seconds(pids)
+        figures = load.measured(plan, pids, Limits(rate=network.rate, users=plan.users), analysis.everything)
+        spent = server_cpu_seconds(pids) - before
     costs = {"server_cpu_seconds": spent, "machine_cpu_seconds": figures["machine_cpu"] * figures["seconds"]}
-    return {**figures, **costs, **where, **workloads.details(measured), "doubts": measured.notes}
+    return {**figures, **costs}
 
 
 @contextlib.contextmanager

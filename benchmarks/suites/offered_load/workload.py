@@ -38,14 +38,12 @@ import dataclasses
 import itertools
 import math
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.harness.modes import choice
 from benchmarks.harness.worker import recorded, running, surroundings
-from benchmarks.load.content import WRONG
+from benchmarks.load import measuring
 from benchmarks.load.plan import POISSON, Plan
 from benchmarks.suites.concurrency import workload as images
 from benchmarks.suites.disk_swift import workload as logs
@@ -134,23 +132,19 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _offer(plan: Plan, rate: float, parameters: Mapping[str, Any]) -> Trial:
-    from benchmarks.load import analysis, client, report
+    from benchmarks.load import report
 
     chosen = dataclasses.replace(
         plan, arrivals=POISSON, rate=rate, seconds=parameters["seconds"], patience=parameters["patience"],
         users=parameters["users"], total=0,
     )  # fmt: skip
-    environment = {PROCESSES_VARIABLE: str(parameters.get("processes", 0)), **os.environ}
-    with (
-        tempfile.TemporaryDirectory(prefix="load-") as directory,
-        client.Generator(Path(directory) / "run", environment=environment) as generator,
-    ):
-        found = analysis.read(generator.carry_out(chosen))
+    with measuring.Load(environment={PROCESSES_VARIABLE: str(parameters.get("processes", 0)), **os.environ}) as load:
+        found = load.carry_out(chosen)
     figures = report.figures(found)
     enough = figures["success_ratio"] >= 1 - FAILURES
     return Trial(
         rate, figures.get("from_due_p50_ms", math.inf), figures["from_due_p99_ms"] if enough else math.inf,
-        figures["generator_cpu"], not found.doubts and not any(error.startswith(WRONG) for error in found.errors),
+        figures["generator_cpu"], figures["verified"],
     )  # fmt: skip
 
 

@@ -35,14 +35,13 @@ import contextlib
 import os
 import subprocess
 import sys
-import tempfile
 import urllib.parse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.worker import surroundings
-from benchmarks.load import places, protocols
+from benchmarks.load import measuring, protocols
 from benchmarks.load.plan import Names, Operation, Plan
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -120,10 +119,8 @@ def finish(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 def _carry_out(chosen: Plan, gone: int | None = None) -> None:
     """Do it once; raises RuntimeError if an operation fails, unless what it is done to is gone."""
-    from benchmarks.load import analysis, client
-
-    with tempfile.TemporaryDirectory(prefix="load-") as name:
-        found = analysis.read(client.carry_out(chosen, Path(name) / "run"))
+    with measuring.Load() as load:
+        found = load.carry_out(chosen)
     failed = found.operations.failed & (found.operations.status != gone)
     if failed.any() or len(found.operations) < chosen.total:
         raise RuntimeError(f"{int(failed.sum())} of {chosen.total} operations failed: {list(found.errors)[:3]}")
@@ -131,37 +128,20 @@ def _carry_out(chosen: Plan, gone: int | None = None) -> None:
 
 def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """One workload."""
-    from benchmarks.load import agent, analysis, client, monitor, usage, workloads
+    from benchmarks.load import monitor
     from benchmarks.load.bottleneck import Limits
-    from benchmarks.load.monitor import Watched
 
     told = surroundings()
     patterns = monitor.patterns(list(filter(None, os.environ.get(WATCH_VARIABLE, "").split(";"))))
     agents = [_address(each) for each in filter(None, os.environ.get(AGENTS_VARIABLE, "").split(","))]
-    with contextlib.ExitStack() as stack:
-        directory = stack.enter_context(places.records_directory(parameters.get("records", "")))
-        # It gets ready while all else is put in place.
-        generator = stack.enter_context(client.Generator(directory))
-        samples = stack.enter_context(tempfile.TemporaryDirectory(prefix="samples-"))
-        access = stack.enter_context(_path(told["access"], parameters["rate"]))
-        processors, how = stack.enter_context(_limited(told["pids"], parameters["processors"]))
+    with (
+        measuring.Load(parameters.get("records", "")) as load,
+        _path(told["access"], parameters["rate"]) as access,
+        _limited(told["pids"], parameters["processors"]) as (processors, how),
+    ):
+        limits = Limits(processors, how, parameters["rate"], parameters["workers"], parameters["think"])
         chosen = main_plan(parameters, access)
-        watched = Watched({"": told["pids"]}, patterns)
-        kept = Path(samples)
-        with (
-            agent.monitored(agents, patterns, kept),
-            monitor.monitored(watched, kept / "samples-local.jsonl.gz"),
-        ):
-            generator.carry_out(chosen)
-        found = analysis.read(directory)
-        limits = Limits(processors, how, parameters["rate"], chosen.users, chosen.think)
-        part = analysis.window(found.operations)
-        measured = workloads.measured("main", "main", "normal", found, part, usage.read(kept), limits)
-        if parameters.get("records"):
-            for path in kept.iterdir():
-                path.rename(directory / path.name)
-        where = places.told(parameters.get("records", ""), directory)
-    return {**workloads.plain(measured), **where, **workloads.details(measured), "doubts": measured.notes, "limit": how}
+        return {**load.measured(chosen, told["pids"], limits, agents=agents, patterns=patterns), "limit": how}
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -1,0 +1,108 @@
+"""The loads of suites: one run with its records, with what was used meanwhile and the bottleneck."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.load.plan import Plan
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+RECORDS = ROOT / "results" / "records"
+
+
+class Load:
+    """A load; its generator gets ready at once, while servers do.
+
+    :param records: the directory of its records, below those of the results, where they stay; empty: they are not kept
+    :param environment: of the generator; wins over this process's
+    """
+
+    def __init__(self, records: str = "", environment: Mapping[str, str] | None = None) -> None:
+        self._records = records
+        self._environment = environment
+
+    def __enter__(self) -> Load:
+        from benchmarks.load import client
+
+        with contextlib.ExitStack() as stack:
+            self._temporary = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="load-")))
+            now = datetime.datetime.now().strftime("%Y%m%d-%H%M%S.%f")
+            name = f"{now}-{os.getpid()}"
+            self.directory = RECORDS / self._records / name if self._records else self._temporary / "run"
+            self._generator = stack.enter_context(client.Generator(self.directory, self._environment))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def kept(self) -> dict[str, str]:
+        """What a run says of its records: where they are, if they are kept."""
+        return {"records": os.path.relpath(self.directory, ROOT)} if self._records else {}
+
+    def carry_out(self, plan: Plan) -> Any:
+        """Do it; returns the :class:`~benchmarks.load.analysis.Run`."""
+        from benchmarks.load import analysis
+
+        return analysis.read(self._generator.carry_out(plan))
+
+    def measured(
+        self, plan: Plan, pids: Sequence[int], limits: Any = None, part: Callable[[Any], Any] | None = None,
+        agents: Sequence[tuple[str, int]] = (), patterns: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """Do it while servers and machines are sampled; returns the figures of a suite's run.
+
+        :param pids: the servers' processes here
+        :param limits: :class:`~benchmarks.load.bottleneck.Limits`
+        :param part: gives of the operations the part that counts; :func:`~benchmarks.load.analysis.window` by default
+        :param agents: of other machines
+        :param patterns: of further processes, here and there
+        """
+        from benchmarks.load import agent, analysis, monitor, usage, workloads
+        from benchmarks.load.bottleneck import Limits
+
+        samples = self._temporary / "samples"
+        samples.mkdir()
+        watched = monitor.Watched({"": pids}, patterns)
+        with (
+            agent.monitored(agents, patterns or {}, samples),
+            monitor.monitored(watched, samples / "samples-local.jsonl.gz"),
+        ):
+            run = self.carry_out(plan)
+        found = workloads.measured(
+            "main", "main", "normal", run, (part or analysis.window)(run.operations), usage.read(samples),
+            limits or Limits(users=plan.users),
+        )  # fmt: skip
+        if self._records:
+            for path in samples.iterdir():
+                path.rename(self.directory / path.name)
+        return {**workloads.plain(found), **self.kept, **workloads.details(found), "doubts": found.notes}
+
+
+def upload(plan: Plan) -> None:
+    """Carry out a plan that writes, in this process.
+
+    :raises RuntimeError: if one of its operations fails
+    """
+    from benchmarks.load import protocols
+    from benchmarks.load.exchange import Exchange
+    from benchmarks.load.schedule import Schedule
+
+    with contextlib.closing(protocols.once(plan)) as client:
+        for step in Schedule(plan).share(0, 1):
+            problem = client.do(step, Exchange())
+            if problem:
+                raise RuntimeError(f"{plan.name(step.number)}: {problem}")
+
+
+def servers(told: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Of the surroundings of a case its backend, and those beside it that run."""
+    yield told
+    yield from (each for each in told["beside"].values() if "failed" not in each)
