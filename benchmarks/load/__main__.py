@@ -278,7 +278,8 @@ def _show_workload(directory: Path, result: Path | None) -> None:
 def _agent(chosen: argparse.Namespace) -> int:
     from benchmarks.load import agent, monitor
 
-    with agent.server(*chosen.bind, monitor.patterns(chosen.watch)) as server:
+    host, port = chosen.bind
+    with agent.server(host, port, monitor.patterns(chosen.watch)) as server:
         host, port = server.server_address[:2]
         print(f"{host!s}:{port}", flush=True)
         server.serve_forever()

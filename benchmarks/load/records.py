@@ -7,13 +7,12 @@ killed; a file that ends in the middle of a line is read up to there, and said t
 
 import csv
 import gzip
-import io
 import json
 import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from benchmarks.load import Wrong, files
 
@@ -26,8 +25,6 @@ RUN_VERSION = 1
 
 #: Seconds after which what has been recorded is written out.
 FLUSH_SECONDS = 1.0
-#: Bytes of lines that are kept back at the most.
-FLUSH_BYTES = 1 << 16
 #: Characters that are kept of an error.
 ERROR_LENGTH = 200
 #: The time of a phase that was not reached.
@@ -77,13 +74,11 @@ class Writer:
     """
 
     def __init__(self, path: Path, about: dict[str, Any]) -> None:
-        self._file: BinaryIO = open(path, "wb")  # noqa: SIM115 (closed by close())
-        self._compressor = zlib.compressobj(1, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
-        self._lines = io.StringIO()
-        self._table = csv.writer(self._lines, lineterminator="\n")
+        self._file: TextIO = gzip.open(path, "wt", 1, "utf-8", newline="")  # noqa: SIM115 (closed by close())
+        self._table = csv.writer(self._file, lineterminator="\n")
         self._flushed = time.monotonic()
         self.count = 0
-        self._lines.write(json.dumps({"format": FORMAT, "version": VERSION, **about}) + "\n")
+        self._file.write(json.dumps({"format": FORMAT, "version": VERSION, **about}) + "\n")
         self._table.writerow(Record._fields)
 
     def add(self, record: Record) -> None:
@@ -95,20 +90,11 @@ class Writer:
             )
         )  # fmt: skip
         self.count += 1
-        if self._lines.tell() > FLUSH_BYTES or time.monotonic() - self._flushed > FLUSH_SECONDS:
-            self._flush()
-
-    def _flush(self) -> None:
-        data = self._lines.getvalue().encode()
-        self._lines.seek(0)
-        self._lines.truncate()
-        self._file.write(self._compressor.compress(data) + self._compressor.flush(zlib.Z_SYNC_FLUSH))
-        self._file.flush()
-        self._flushed = time.monotonic()
+        if time.monotonic() - self._flushed > FLUSH_SECONDS:
+            self._file.flush()
+            self._flushed = time.monotonic()
 
     def close(self) -> None:
-        self._flush()
-        self._file.write(self._compressor.flush())
         self._file.close()
 
 

@@ -172,7 +172,8 @@ class Master:
         :param check: is called now and then; may raise :class:`LoadError`
         :raises LoadError: if it cannot be done
         """
-        runner, options = self._runner, self._runner.environment.parsed_options
+        runner = self._runner
+        options: Any = runner.environment.parsed_options
         if isinstance(runner, MasterRunner):
             ids = sorted((each.id for each in runner.clients.ready), key=runner.get_worker_index)[: self._plan.users]
             options.workers = [runner.get_worker_index(each) for each in ids]

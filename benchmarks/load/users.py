@@ -83,7 +83,10 @@ class StorageUser(locust.User):
     def on_start(self) -> None:
         # None if this worker cannot take part.
         self._work: Work = self.environment.work.get()
-        self._number, self._client = self._work.client() if self._work else (0, None)
+        self._number = 0
+        self._client: Client | None = None
+        if self._work is not None:
+            self._number, self._client = self._work.client()
 
     def on_stop(self) -> None:
         if self._client is not None:
@@ -118,6 +121,7 @@ class StorageUser(locust.User):
             # Who asked would have gone away. The operation counts as failed, and those that follow catch up.
             found.end = found.start
             return f"not begun within {patience:g} s: no user was free"
+        assert self._client is not None
         try:
             with gevent.Timeout(patience - late):
                 return self._client.do(step, found)

@@ -257,7 +257,7 @@ def test_the_work_between_two_pieces_is_bounded(monkeypatch) -> None:
 
 def test_others_run_while_a_log_of_nothing_is_looked_through(tmp_path, monkeypatch) -> None:
     (tmp_path / "log.gz").write_bytes(gzip.compress(b"2014-10-01 12:00:00.1 7 DEBUG a\n" * 50_000))
-    turns = []
+    turns: list[float] = []
     monkeypatch.setattr("eventlet.sleep", turns.append)
     sources: dict[str, Source] = {"disk": Disk(str(tmp_path), 1 << 16)}
     environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/log.gz", "QUERY_STRING": "level=CRITICAL"}
