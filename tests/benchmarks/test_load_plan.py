@@ -105,19 +105,6 @@ def test_the_mix_is_as_asked() -> None:
     assert 7_800 < reads < 8_200
 
 
-def test_random_objects_are_all_used_about_as_often() -> None:
-    schedule = Schedule(plan(Operation("read", count=10, selection="random"), total=10_000))
-    counts = [0] * 10
-    for step in schedule.share(0, 1):
-        counts[step.number] += 1
-    assert min(counts) > 800 and max(counts) < 1_200
-
-
-def test_without_a_total_it_has_no_end() -> None:
-    steps = Schedule(plan(seconds=1, total=0)).share(3, 4)
-    assert len([next(steps) for _ in range(1000)]) == 1000
-
-
 @pytest.mark.parametrize("content", plans.CONTENTS)
 @given(data=st.data())
 def test_any_part_of_an_object_is_that_part_of_it(content, data) -> None:
