@@ -24,18 +24,16 @@ def settings() -> str:
     """A row for each setting."""
     head = ["setting", "meaning", "default", "unit", "variable", "allowed"]
     rows = [
-        [f"``{each.name}``", each.help, _default(each.default), each.unit or EMPTY, f"``{each.env}``", each.allowed]
+        [f"``{each.name}``", each.help, _default(each), each.unit or EMPTY, f"``{each.env}``", each.allowed]
         for each in config.SETTINGS
     ]
     return Table("", head, rows).rst()
 
 
-def _default(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(int(value))
-    if isinstance(value, int):
-        return config.format_size(value)
-    return value or EMPTY
+def _default(setting: config.Setting) -> str:
+    if isinstance(setting.default, bool):
+        return str(int(setting.default))
+    return setting.show(setting.default) if setting.default else EMPTY
 
 
 def outcomes() -> str:
@@ -168,5 +166,5 @@ def _option_of_run(action: argparse.Action) -> list[str]:
     row = _option(action)
     for setting in config.SETTINGS:
         if setting.name == action.dest:
-            return [*row[:2], _default(setting.default), setting.unit or EMPTY, f"``{setting.env}``"]
+            return [*row[:2], _default(setting), setting.unit or EMPTY, f"``{setting.env}``"]
     return [*row, EMPTY, EMPTY]

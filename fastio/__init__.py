@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING
 from fastio.version import VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from contextlib import _GeneratorContextManager
+    from typing import Any
 
     from oslo_config.cfg import ConfigOpts
 
-    # Type checkers have it, and nothing else needs it.
-    from typing_extensions import Unpack
-
     from fastio.config import Options, Settings
-    from fastio.keywords import Keywords, Patched
+    from fastio.exporters import Metrics
     from fastio.report import Report
-    from fastio.watching.metrics import Metrics
 
 __version__ = VERSION
 __all__ = ["metrics", "names", "patch", "patched", "settings", "status", "unpatch"]
@@ -34,7 +32,7 @@ def patch(
     *,
     strict: bool = False,
     conf: ConfigOpts | None = None,
-    **settings: Unpack[Keywords],
+    **settings: Any,
 ) -> Report:
     """Apply the patches.
 
@@ -46,27 +44,20 @@ def patch(
     :param strict: raise an error if a patch cannot be applied (unknown version or code, another tool in the way), and
         apply none of the patches; by default the patch is left out, logged and reported, and the service goes on
     :param conf: the service's oslo.config object, after it has read its files. Its group ``[fastio]`` (see
-        :mod:`fastio.opts`) takes precedence over the defaults, in later calls as well
-    :param settings: ``chunk_size``, ``pipe_size`` and ``yield_bytes`` (sizes in bytes, or as text such as ``"64KiB"``),
-        ``store_chunk_size`` and ``store_chunk_sizes`` (such as ``{"s3": "256KiB"}``), ``transfers`` (a number),
-        ``transfer_memory`` (a size), ``trace`` (a directory; see the documentation), ``trace_buffer``,
-        ``trace_file_size`` and ``trace_total_size`` (sizes), ``trace_context`` (whether requests that go out carry the
-        trace on), ``profile`` (``default``, or ``safe`` without the patches that change more than speed), ``disabled``
-        and ``also`` (names of patches), ``site_fingerprints`` (a file of code that the site knows), ``verbose`` (a line
-        in the log for each call), ``run_dir``, ``metrics_textfile``, ``metrics_statsd``, ``metrics_opentelemetry`` and
-        ``metrics_interval`` (who is told of what fastio does, and every how many seconds), ``on_error`` (what a service
-        does about a bad setting; a call of this function raises), and ``enabled``. A setting that is not given here
-        comes from the environment (``FASTIO_CHUNK_SIZE`` …), from ``conf``, or from the defaults
+        :mod:`fastio.config`) takes precedence over the defaults, in later calls as well
+    :param settings: the settings by name, such as ``chunk_size="64KiB"``, ``store_chunk_sizes={"s3": "256KiB"}`` or
+        ``disabled=["wait"]``; the fields of :class:`fastio.config.Settings`. A setting that is not given here comes
+        from the environment (``FASTIO_CHUNK_SIZE`` …), from ``conf``, or from the defaults
     :returns: what became of each patch
     :raises fastio.errors.SettingError: for a bad setting, before anything is patched
     :raises fastio.errors.UnknownPatchError: for a name that does not exist, before anything is patched
     :raises fastio.errors.PatchError: with ``strict``
     """
-    from fastio import config, guru, watching
+    from fastio import config, guru
     from fastio.patching import patcher
 
     report = patcher.apply(names, strict, settings, _options(conf))
-    watching.follow(config.in_force())
+    _export(config.in_force())
     guru.offer(lambda: status().text(everything=True))
     return report
 
@@ -74,10 +65,23 @@ def patch(
 def _options(conf: ConfigOpts | None) -> Options | None:
     if conf is None:
         return None
-    from fastio import opts
+    from fastio import config
 
-    opts.tell_unknown(conf)
-    return opts.read(conf)
+    return config.read_options(conf)
+
+
+def _export(settings: Settings | None) -> None:
+    """Export the counts as ``settings`` ask for; None: no more."""
+    import sys
+
+    from fastio import config, exporters
+
+    on = settings if settings is not None and settings.enabled and not config.only_reporting else None
+    exporters.export_to_opentelemetry(on is not None)
+    if on is not None and on.run_dir or "fastio.run_dir" in sys.modules:
+        from fastio import run_dir
+
+        run_dir.configure(on.run_dir if on is not None else None)
 
 
 def unpatch(names: str | Sequence[str] | None = None) -> Report:
@@ -86,12 +90,11 @@ def unpatch(names: str | Sequence[str] | None = None) -> Report:
     If another tool has wrapped a function of fastio in the meantime, that function stays and passes every call through.
     The report then names the wrapper.
     """
-    from fastio import watching
     from fastio.patching import patcher
 
     report = patcher.revert(names)
     if names is None:
-        watching.follow(None)
+        _export(None)
     return report
 
 
@@ -100,19 +103,30 @@ def patched(
     *,
     strict: bool = False,
     conf: ConfigOpts | None = None,
-    **settings: Unpack[Keywords],
-) -> Patched:
+    **settings: Any,
+) -> _GeneratorContextManager[Report]:
     """Return a context manager in which the patches are applied. It takes the same arguments as :func:`patch`.
 
     At the end, the patches that it applied are taken back, and the earlier settings apply again. It is a decorator as
     well: the patches are then applied while the function runs.
     """
-    from functools import partial
+    from contextlib import contextmanager
 
-    from fastio import watching
+    from fastio import config
     from fastio.patching import patcher
 
-    return watching.during(partial(patcher.applied, names, strict, settings, _options(conf)))
+    options = _options(conf)
+
+    @contextmanager
+    def patched() -> Iterator[Report]:
+        try:
+            with patcher.applied(names, strict, settings, options) as report:
+                _export(config.in_force())
+                yield report
+        finally:
+            _export(config.in_force())
+
+    return patched()
 
 
 def status() -> Report:
@@ -127,9 +141,9 @@ def metrics() -> Metrics:
 
     The counts begin at zero, and again in a forked child.
     """
-    from fastio.watching import metrics
+    from fastio import exporters
 
-    return metrics.read()
+    return exporters.read()
 
 
 def settings() -> Settings:

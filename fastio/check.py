@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import fastio
-from fastio import expected, launcher, layout, terminal, uwsgi
+from fastio import config, expected, launcher, layout, terminal, uwsgi
 from fastio.arguments import Parser
 from fastio.errors import FastioError
 from fastio.patching import modules, registry
@@ -201,6 +201,7 @@ def probe(files: Sequence[str], directories: Sequence[str], service: str) -> dic
     """What became of this process, whose interpreter is the service's: the report, and the configured stores."""
     warnings.simplefilter("ignore")
     notes: list[str] = []
+    config.only_reporting = True
     try:
         conf, stores = configuration(files, directories, service)
         fastio.patch(conf=conf)

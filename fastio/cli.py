@@ -3,16 +3,20 @@
 import argparse
 import json
 import sys
+import time
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import fastio
-from fastio import checkout, config, terminal
+from fastio import checkout, config, exporters, terminal
 from fastio.arguments import Parser
 from fastio.errors import FastioError, UnknownPatchError
 from fastio.patching import modules, registry
 from fastio.report import Report
+
+#: Lines about files of a directory that are skipped.
+_MOST_LINES = 20
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,8 +49,14 @@ def _main(given: list[str]) -> int:
         "--pid",
         type=int,
         metavar="N",
-        help="instead, ask the running process N, started with the setting run_dir, what is in effect in it, and what "
-        "it counts",
+        help="instead, print what the running process N, started with the setting run_dir, has written: what is in "
+        "effect in it, and what it counts",
+    )
+    status.add_argument(
+        "--run-dir",
+        metavar="PATH",
+        help="the process's run_dir, if the environment does not have it; without --pid: print the sums of the counts "
+        "of its processes",
     )
     which.add_argument(
         "--matrix",
@@ -135,6 +145,9 @@ def _status(arguments: argparse.Namespace) -> int:
         raise UnknownPatchError(arguments.patch, registry.names())
     if arguments.pid is not None:
         return _status_of(arguments)
+    if arguments.run_dir is not None:
+        return _sums(arguments)
+    config.only_reporting = True
     fastio.patch()
     # What the services themselves would print at import is not about us.
     warnings.simplefilter("ignore")
@@ -154,19 +167,31 @@ def _shown(report: Report, arguments: argparse.Namespace) -> tuple[Report, str]:
 
 def _status_of(arguments: argparse.Namespace) -> int:
     """The status of another process."""
-    from fastio.watching import asking, metrics
+    from fastio import run_dir
 
-    found = asking.ask(arguments.pid)
-    try:
-        report, text = _shown(Report.from_dict(found["report"]), arguments)
-    except (KeyError, TypeError, ValueError):
-        raise FastioError(f"process {arguments.pid} has another release of fastio: ask it with that one") from None
+    found = run_dir.read(arguments.pid, arguments.run_dir)
+    report, text = _shown(Report.from_dict(found["report"]), arguments)
     if arguments.json:
-        print(json.dumps({**report.to_dict(), "metrics": found["metrics"]}, indent=2))
+        print(json.dumps({**report.to_dict(), "metrics": found["metrics"], "written": found["written"]}, indent=2))
     else:
-        counts = metrics.from_dict(found["metrics"]).table(arguments.patch or "")
-        print(text, counts.text(terminal.width()), sep="\n\n")
+        counts = exporters.from_dict(found["metrics"]).table(arguments.patch or "")
+        age = f"Written {max(0.0, time.time() - found['written']):.0f} s ago."
+        print(text, counts.text(terminal.width()), age, sep="\n\n")
     return 1 if report.problems() else 0
+
+
+def _sums(arguments: argparse.Namespace) -> int:
+    """The counts of all processes of a directory."""
+    from fastio import run_dir
+
+    found, skipped = run_dir.read_all(arguments.run_dir)
+    sums = exporters.total(each["metrics"] for each in found)
+    if arguments.json:
+        print(json.dumps({**sums, "processes": len(found), "skipped": skipped}, indent=2))
+    else:
+        counts = exporters.from_dict(sums).table(arguments.patch or "")
+        print(f"{len(found)} processes", counts.text(terminal.width()), *skipped[:_MOST_LINES], sep="\n")
+    return 0
 
 
 def _add_run(commands: Any) -> None:

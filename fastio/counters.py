@@ -3,9 +3,8 @@
 Counts show what times on a noisy machine cannot show: that the fast path really ran, and how few reads and waits it
 needed. They are plain additions, and nothing here takes a lock: a finalizer, a signal handler or a fork may come at any
 time. Each addition is to a slot of an object, between whose reading and writing no CPython with the global interpreter
-lock runs anything else. So the counts are exact there, but for calls of several threads while somebody hears of each
-(:func:`listen`). A forked child starts from zero, so that the sum over all processes of a service counts each call
-once.
+lock runs anything else, which makes the counts exact there. A forked child starts from zero: the sum over all processes
+of a service counts each call once.
 """
 
 import os
@@ -80,46 +79,28 @@ class Tally:
         self.fallbacks = dict.fromkeys(CAUSES, 0)
 
     def took(self) -> None:
-        """The patch takes a call."""
+        """Count a call that the patch takes."""
         self.calls += 1
+        if wake is not None:
+            wake(self, None)
 
     def moved(self, size: int) -> None:
         """So many bytes more were moved in a call that was counted."""
         self.bytes += size
 
     def fell_back(self, reason: Cause) -> None:
-        """A call goes to upstream's code."""
+        """Count a call that goes to upstream's code."""
         self.fallbacks[reason] += 1
+        if wake is not None:
+            wake(self, reason)
 
+
+#: Called after a count, but not for calls that are one system call; see :mod:`fastio.run_dir`. The call may come in a
+#: finalizer, a signal handler or the hub's own greenlet, and must not raise.
+wake: Callable[[Tally, Cause | None], None] | None = None
 
 #: Of code whose calls count for no patch.
 UNCOUNTED = Tally("")
-
-
-def _told(name: str) -> property:
-    """The count of that name, each addition to which is told."""
-    count: Any = vars(Tally)[name]
-
-    def add(tally: Tally, value: int) -> None:
-        before = count.__get__(tally)
-        count.__set__(tally, value)
-        if value > before:
-            _tell(tally.patch, None)
-
-    return property(count.__get__, add)
-
-
-class _Heard(Tally):
-    """The same while somebody wants to hear of each call. Nobody else looks whether there is somebody."""
-
-    __slots__ = ()
-
-    calls = _told("calls")  # type: ignore[assignment]
-    reads = _told("reads")  # type: ignore[assignment]
-
-    def fell_back(self, reason: Cause) -> None:
-        Tally.fell_back(self, reason)
-        _tell(self.patch, reason)
 
 
 class _Io:
@@ -145,7 +126,6 @@ class _Io:
 
 io = _Io()
 _tallies: dict[str, Tally] = {}
-_listeners: tuple[Callable[[str, Cause | None], None], ...] = ()
 #: when the counts began, as ``time.time()`` has it
 since = 0.0
 #: the process whose counts they are
@@ -155,36 +135,12 @@ pid = 0
 def of(patch: str) -> Tally:
     """The counts of a patch, by its name or by that of the module that declares it."""
     name = patch.rpartition(".")[2]
-    return _tallies.get(name) or _tallies.setdefault(name, _new(name))
-
-
-def _new(name: str) -> Tally:
-    tally = Tally(name)
-    if _listeners:
-        tally.__class__ = _Heard
-    return tally
+    return _tallies.get(name) or _tallies.setdefault(name, Tally(name))
 
 
 def tallies() -> Iterator[Tally]:
     """The counts of all patches that have any."""
     return iter(sorted(_tallies.values(), key=lambda tally: tally.patch))
-
-
-def listen(listener: Callable[[str, Cause | None], None], on: bool = True) -> None:
-    """Have ``listener`` be called for each call with the patch, and the reason if the call falls back; or no more.
-
-    It is called wherever calls are counted, also in a finalizer or the hub's own greenlet, and must not raise.
-    """
-    global _listeners
-    others = tuple(each for each in _listeners if each is not listener)
-    _listeners = (*others, listener) if on else others
-    for tally in list(_tallies.values()):
-        tally.__class__ = _Heard if _listeners else Tally
-
-
-def _tell(patch: str, reason: Cause | None) -> None:
-    for listener in _listeners:
-        listener(patch, reason)
 
 
 def snapshot() -> dict[str, int]:

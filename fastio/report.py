@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fastio.config import SETTINGS, Settings, format_size
+from fastio.config import SETTINGS, Settings
 
 if TYPE_CHECKING:
     from fastio.tables import Table
@@ -270,19 +270,7 @@ def _settings(report: Report, everything: bool) -> Table:
     from fastio.tables import Table
 
     rows = [
-        [each.name, _show(each.name, getattr(report.settings, each.name)), report.settings.sources.get(each.name, "")]
+        [each.name, each.show(getattr(report.settings, each.name)), report.settings.sources.get(each.name, "")]
         for each in SETTINGS
     ]
     return Table("", ["setting", "value", "from"], [row for row in rows if everything or row[2] != "default"])
-
-
-def _show(name: str, value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return format_size(value)
-    if isinstance(value, Mapping):
-        value = [f"{store}={format_size(size)}" for store, size in value.items()]
-    if isinstance(value, str):
-        return value
-    return ", ".join(value or ()) or "-"

@@ -83,10 +83,7 @@ def _wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:
 def _follow_configuration(cfg: Any) -> None:
     def read(wrapped: Any, conf: Any, *args: Any, **kwargs: Any) -> Any:
         result = wrapped(conf, *args, **kwargs)
-        from fastio import opts
-
-        opts.tell_unknown(conf)
-        options = opts.read(conf)
+        options = config.read_options(conf)
         if options:
             try:
                 fastio.patch(conf=conf)
@@ -95,12 +92,9 @@ def _follow_configuration(cfg: Any) -> None:
         return result
 
     def take_over(conf: Any) -> None:
-        from fastio import opts
-
-        opts.tell_unknown(conf)
         try:
             # Also where no option is left: those of before do not count any more.
-            if opts.read(conf) != config.options():
+            if config.read_options(conf) != config.options():
                 fastio.patch(conf=conf)
         except FastioError as error:
             # The service runs: unlike at its start, it goes on with what it has.

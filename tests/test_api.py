@@ -11,7 +11,7 @@ import pytest
 
 import fastio
 from fastio import config, counters, errors
-from fastio.config import SETTINGS, Settings
+from fastio.config import Settings
 from fastio.report import Report
 from tests.conftest import needs_eventlet
 from tests.targets import import_targets
@@ -56,7 +56,7 @@ def test_signature(name: str) -> None:
 
 def test_patch_says_what_it_takes_and_raises() -> None:
     text = inspect.getdoc(fastio.patch) or ""
-    for name in [setting.name for setting in SETTINGS] + ["SettingError", "UnknownPatchError", "PatchError", "strict"]:
+    for name in ("fastio.config.Settings", "SettingError", "UnknownPatchError", "PatchError", "strict"):
         assert name in text
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import fastio
 from fastio import config
-from fastio.config import GIB, KIB, MIB, SETTINGS, format_size, parse_size, resolve
+from fastio.config import GIB, KIB, MIB, SETTINGS, Settings, format_size, parse_size, resolve
 from fastio.errors import FastioError, SettingError, UnknownPatchError
 from fastio.report import Outcome
 from tests.targets import attributes, import_targets
@@ -91,6 +91,11 @@ def test_the_table_is_consistent(setting: config.Setting) -> None:
     # The examples that the error gives are themselves accepted.
     for example in re.findall(r'"(.+?)"', setting.allowed):
         assert setting.default in (None, {}, setting.read(example, "example"))
+
+
+def test_there_are_few() -> None:
+    assert len(SETTINGS) <= 15
+    assert set(Settings._fields) == {*TABLE, "sources"}
 
 
 def test_defaults() -> None:
@@ -200,8 +205,13 @@ def test_a_disabled_name_that_does_not_exist(setenv: bool, monkeypatch: pytest.M
         ({"yield_bytes": None}, {}, ["yield_bytes", "None", "keyword argument"]),
         ({"chunk_size": ""}, {}, ["chunk_size", "''", "keyword argument"]),
         ({}, {"FASTIO": "maybe"}, ["enabled", "'maybe'", "environment FASTIO", "true"]),
-        ({"store_chunk_size": "12 parsecs"}, {},
-         ["store_chunk_size", "'12 parsecs'", "keyword argument", "from 4 KiB to 256 MiB"]),
+        ({"store_chunk_sizes": "*=12 parsecs"}, {},
+         ["store_chunk_sizes", "'*=12 parsecs'", "keyword argument", "from 4 KiB to 256 MiB"]),
+        ({"transfers": "12 parsecs"}, {}, ["transfers", "'12 parsecs'", "a whole number from 1 to 65536"]),
+        ({"transfers": 0}, {}, ["transfers", "0", "a whole number from 1 to 65536"]),
+        ({"trace_context": "maybe"}, {}, ["trace_context", "'maybe'", "1, true, yes, on or 0, false, no, off"]),
+        ({}, {"FASTIO_PROFILE": "fast"}, ["profile", "'fast'", "environment FASTIO_PROFILE", "default or safe"]),
+        ({}, {"FASTIO_ON_ERROR": "ignore"}, ["on_error", "'ignore'", "refuse or unpatched"]),
         ({}, {"FASTIO_STORE_CHUNK_SIZES": "s3=256KiB,tape=1MiB"},
          ["store_chunk_sizes", "tape", "environment FASTIO_STORE_CHUNK_SIZES", "s3=256KiB,rbd=8MiB", "vmware"]),
         ({"store_chunk_sizes": {"s3": 0}}, {}, ["store_chunk_sizes", "{'s3': 0}", "from 4 KiB to 256 MiB"]),
@@ -209,7 +219,7 @@ def test_a_disabled_name_that_does_not_exist(setenv: bool, monkeypatch: pytest.M
         ({"store_chunk_sizes": "s3"}, {}, ["store_chunk_sizes", "'s3'"]),
         ({"store_chunk_sizes": 65536}, {}, ["store_chunk_sizes", "65536"]),
         ({"store_chunk_sizes": {3: 65536}}, {}, ["store_chunk_sizes", "{3: 65536}"]),
-        ({"chunksize": 65536}, {}, ["chunksize", "65536", "keyword argument", *TABLE]),
+        ({"chunksize": 65536}, {}, ["chunksize", "65536", "keyword argument", "mean 'chunk_size'?", *TABLE]),
     ],
 )  # fmt: skip
 def test_errors_name_setting_value_source_and_what_is_allowed(
@@ -235,6 +245,25 @@ def test_sizes_of_stores(value: Any) -> None:
     assert resolve({"store_chunk_sizes": value}, {}).store_chunk_sizes == expected
     if isinstance(value, str):
         assert resolve({}, {"FASTIO_STORE_CHUNK_SIZES": value}).store_chunk_sizes == expected
+
+
+def test_the_size_of_all_other_stores() -> None:
+    settings = resolve({"store_chunk_sizes": "*=1MiB, rbd=8M"}, {})
+    assert [settings.store_chunk_size(name) for name in ("rbd", "s3")] == [8 * MIB, MIB]
+    assert resolve({"store_chunk_sizes": "rbd=8M"}, {}).store_chunk_size("s3") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("transfers", 1024, "1024"), ("chunk_size", 1024, "1 KiB"), ("trace_context", True, "yes"),
+        ("trace", None, "-"),
+        ("store_chunk_sizes", {"*": MIB, "s3": 100}, "*=1 MiB, s3=100"), ("disabled", ("wait", "x"), "wait, x"),
+        ("also", (), "-"), ("profile", "safe", "safe"),
+    ],
+)  # fmt: skip
+def test_what_people_see_of_a_value(name: str, value: Any, shown: str) -> None:
+    assert TABLE[name].show(value) == shown
 
 
 @pytest.mark.parametrize("value", ["9" * 5000, "x" * 5000, 10**5000], ids=["digits", "letters", "integer"])

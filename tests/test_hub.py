@@ -4,7 +4,6 @@ import json
 import os
 import pathlib
 import subprocess
-import tempfile
 from collections.abc import Callable
 
 import pytest
@@ -59,14 +58,11 @@ def test_a_service_with_a_hub(
     """Every family of patches at work, native classes included: the profile sees no wait but the one made for it."""
     env = {"DIRECTORY": str(tmp_path)}
     if watched:
-        (tmp_path / "run").mkdir(mode=0o700)
-        env |= {f"FASTIO_{name}": str(tmp_path / "trace") for name in ("TRACE", "METRICS_TEXTFILE")}
-        env |= {"FASTIO_METRICS_STATSD": "127.0.0.1:9", "FASTIO_METRICS_INTERVAL": "1"}
-        # The path of a socket is short.
-        env |= {"FASTIO_RUN_DIR": tempfile.mkdtemp(dir="/dev/shm")}
+        env |= {"FASTIO_TRACE": str(tmp_path / "trace"), "FASTIO_RUN_DIR": str(tmp_path / "run")}
     root = str(pathlib.Path(__file__).parent.parent)
     result = run_python(
-        "import runpy; runpy.run_module('tests.hub_program', run_name='__main__')", env=env, path=(root,),
+        "import runpy; from fastio import run_dir; run_dir.INTERVAL = 0.1; "
+        "runpy.run_module('tests.hub_program', run_name='__main__')", env=env, path=(root,),
         options=("-W", "ignore"),
     )  # fmt: skip
     seen, counted, outcome = json.loads(result.stdout)

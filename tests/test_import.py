@@ -97,7 +97,7 @@ def test_a_program_under_fastio_run_waits_for_few_modules(run_python: RunPython)
 
 def bare_modules() -> list[str]:
     """Those that are imported where what they are for is not installed."""
-    only_with = ("fastio.concurrency.hub_wait", "fastio.io.http_bodies", "fastio.opts", "fastio.drivers.")
+    only_with = ("fastio.concurrency.hub_wait", "fastio.io.http_bodies", "fastio.drivers.")
     return [name for name in modules() if not name.startswith(only_with)]
 
 
@@ -129,15 +129,12 @@ def test_nothing_warns(run_python: RunPython) -> None:
 
 #: what parts of the product are for, and what is imported there only
 OWN_LIBRARIES = {
-    # For type checkers.
-    "__init__.py": {"typing_extensions"},
     "bootstrap": {"sitecustomize"},
     "cli.py": {"shtab"},
     "drivers": {"oslo_utils"},
     "io/http_bodies.py": {"requests", "urllib3"},
     "trace/recorder.py": {"orjson"},
     "trace/spans.py": {"greenlet"},
-    "watching/telemetry.py": {"opentelemetry"},
 }
 
 

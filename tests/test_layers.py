@@ -39,7 +39,6 @@ LAYERS = (
         "report",
         "tables",
         "terminal",
-        "unknown",
         "version",
     ),
     ("concurrency",),

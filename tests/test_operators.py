@@ -201,11 +201,11 @@ def test_the_image_of_kolla() -> None:
 
 def test_what_kolla_sets_for_a_node_is_a_setting() -> None:
     cfg = pytest.importorskip("oslo_config.cfg")
-    from fastio import config, opts
+    from fastio import config
 
     conf = cfg.ConfigOpts()
     conf(["--config-file", str(EXAMPLES / "kolla" / "glance-api.conf")])
-    assert config.resolve({}, {}, opts.read(conf)).profile == "safe"
+    assert config.resolve({}, {}, config.read_options(conf)).profile == "safe"
 
 
 def test_every_recipe_is_on_the_page() -> None:

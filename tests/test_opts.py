@@ -104,9 +104,7 @@ def test_the_generator_of_sample_files_knows_every_setting(tmp_path: pathlib.Pat
 
 
 def test_a_sample_with_its_values_uncommented_is_what_is_without_it(tmp_path: pathlib.Path) -> None:
-    from fastio import opts
-
-    for _, options in opts.list_opts():
+    for _, options in config.list_opts():
         for option in options:
             if option.sample_default != "<none>":
                 (setting,) = [setting for setting in SETTINGS if setting.name == option.name]

@@ -16,10 +16,9 @@ from pathlib import Path
 import pytest
 
 import fastio
-from fastio import expected, matrix, terminal
+from fastio import expected, exporters, matrix, terminal
 from fastio.counters import CAUSES
 from fastio.tables import Table
-from fastio.watching import metrics
 from tests import widths
 from tests.targets import import_targets
 
@@ -38,8 +37,8 @@ def test_what_can_be_expected_at_each_width() -> None:
 def test_the_counts_at_each_width() -> None:
     fallbacks = dict.fromkeys(CAUSES, 123456789)
     each = {"calls": 123_456_789, "bytes": 1 << 50, "fallbacks": fallbacks}
-    found = metrics.read().to_dict() | {"patches": dict.fromkeys(fastio.names(), each)}
-    table = metrics.from_dict(found).table()
+    found = exporters.read().to_dict() | {"patches": dict.fromkeys(fastio.names(), each)}
+    table = exporters.from_dict(found).table()
     assert len(table.rows) == len(fastio.names())
     widths.check(table)
 

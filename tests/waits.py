@@ -65,9 +65,10 @@ IN_THE_HUB = {
     ("concurrency/hub_wait.py:HubWaiter.until", "eventlet.sleep(interval)"): "eventlet's",
     ("concurrency/hub_wait.py:HubWaiter.apart", "working.wait()"): "a greenlet's",
     ("concurrency/pace.py:Pace.yield_to_hub", "sleep(0)"): "eventlet's",
-    ("io/replace.py:_call", "offload.run(*call)"): "a worker's",
-    ("concurrency/beat.py:Beat._run", "wait(max(0.0, due - time.monotonic()))"):
-        "the hub's for its greenlet, and the kernel's for a thread without one",
+    ("run_dir.py:_make", "run(*call)"): "a worker's; or this thread's as the process ends",
+    ("run_dir.py:_close", "run(*call)"): "see _make",
+    ("run_dir.py:_unlink", "run(*call)"): "see _make",
+    ("run_dir.py:_names", "run(*call)"): "see _make",
     ("io/image_files.py:_File.write", "offload.run(*call)"): "a worker's",
     ("io/image_files.py:fetch", "offload.run(*call)"): "a worker's",
     ("patches/subprocess/_popen.py:communicate", "popen.wait(timeout=dialect.remaining(popen, endtime))"):
@@ -111,15 +112,12 @@ NATIVE = {
         "what librbd has called back for already, or while an image is thrown away, where greenlets must not switch",
     ("trace/recorder.py:Recorder.end", "self._turn.acquire(timeout=_PATIENCE)"):
         "the end of the process, and then for a writer that is in the middle of a write",
-    ("watching/publishing.py:Publisher.end", "sleep(0.01)"):
-        "the end of the process, and then for a thread that is in the middle of a write",
-    ("watching/publishing.py:_begin_later", "sleep(_PAUSE)"): "a thread of its own, which has no hub",
     ("trace/recorder.py:Recorder._write_in_thread", "self._ending.acquire(timeout=INTERVAL)"):
         "the writer's own thread, which has no hub",
 }  # fmt: skip
 
 #: Programs of the command line, which have no hub; and the reports that they write.
-TOOLS = ("checkout.py", "cli.py", "launcher.py", "matrix.py", "page.py", "trace/analysis/", "watching/asking.py")
+TOOLS = ("checkout.py", "cli.py", "launcher.py", "matrix.py", "page.py", "trace/analysis/")
 
 
 def waits() -> list[tuple[str, str]]:

@@ -187,8 +187,7 @@ class Store(glance_store.driver.Store):
 
     def _chunk_size(self) -> int:
         """Bytes; fastio's own setting wins over the store's option, as it does for all drivers."""
-        settings = config.effective()
-        size = settings.store_chunk_sizes.get("sheepdog", settings.store_chunk_size)
+        size = config.effective().store_chunk_size("sheepdog")
         return self._options.sheepdog_store_chunk_size * MIB if size is None else size
 
     def _vdi(self, address: str, port: int, image: str) -> _dog.Vdi:

@@ -13,6 +13,7 @@ from typing import Any
 #: ``cachestat(2)``, Linux 6.5; the same number on all machines but Alpha.
 _SYS_CACHESTAT = 451
 _PAGE = 4096
+_INT = ctypes.c_int
 
 
 @functools.cache
@@ -59,6 +60,34 @@ def pwrite(fd: int, data: bytes, start: int, offset: int) -> tuple[Any, ...] | N
     return _call("pwrite", ctypes.c_int(fd), *_rest(data, start), ctypes.c_int64(offset), data)
 
 
+def open_at(directory: int, name: str, flags: int, mode: int = 0) -> tuple[Any, ...] | None:
+    """A call that opens a file of a directory, and returns its descriptor; below 0 is a failure."""
+    encoded = ctypes.c_char_p(os.fsencode(name))
+    return _call("openat", ctypes.c_int(directory), encoded, ctypes.c_int(flags), ctypes.c_uint(mode), result=_INT)
+
+
+def unlink_at(directory: int, name: str) -> tuple[Any, ...] | None:
+    """A call that removes a file of a directory; below 0 is a failure."""
+    return _call("unlinkat", ctypes.c_int(directory), ctypes.c_char_p(os.fsencode(name)), ctypes.c_int(0), result=_INT)
+
+
+def rename_at(directory: int, old: str, new: str) -> tuple[Any, ...] | None:
+    """A call that renames a file within a directory, in place of what had the name; below 0 is a failure."""
+    first, second = (ctypes.c_char_p(os.fsencode(name)) for name in (old, new))
+    fd = ctypes.c_int(directory)
+    return _call("renameat", fd, first, fd, second, result=_INT)
+
+
+def change_mode(fd: int, mode: int) -> tuple[Any, ...] | None:
+    """A call that sets the permissions of a file; below 0 is a failure."""
+    return _call("fchmod", ctypes.c_int(fd), ctypes.c_uint(mode), result=_INT)
+
+
+def entries(fd: int, buffer: Any) -> tuple[Any, ...] | None:
+    """A call that reads the next entries of a directory into ``buffer``, and returns how many bytes they take."""
+    return _call("getdents64", ctypes.c_int(fd), buffer, ctypes.c_size_t(len(buffer)))
+
+
 def open_file(path: str, flags: int, mode: int) -> tuple[Any, ...] | None:
     """A call that opens a file, and returns its descriptor; below 0 is a failure."""
     encoded = ctypes.c_char_p(os.fsencode(path))
@@ -79,12 +108,6 @@ def close(fd: int) -> tuple[Any, ...] | None:
 def unlink(path: str) -> tuple[Any, ...] | None:
     """A call that removes a file; below 0 is a failure."""
     return _call("unlink", ctypes.c_char_p(os.fsencode(path)), result=ctypes.c_int)
-
-
-def rename(old: str, new: str) -> tuple[Any, ...] | None:
-    """A call that gives a file another name, in place of what had it; below 0 is a failure."""
-    names = (ctypes.c_char_p(os.fsencode(path)) for path in (old, new))
-    return _call("rename", *names, result=ctypes.c_int)
 
 
 class _Range(ctypes.Structure):

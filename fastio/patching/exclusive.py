@@ -45,6 +45,11 @@ class Exclusive:
         """Whether this thread is at it already, so that it cannot wait."""
         return _thread.get_ident() in self._inside
 
+    @property
+    def busy(self) -> bool:
+        """Whether a thread is inside: :meth:`run` would wait for it."""
+        return self._lock.locked()
+
     def run(self, work: Callable[[], T]) -> T:
         """What ``work()`` returns, run while no other thread is inside; this one must not be."""
         me = _thread.get_ident()

@@ -125,6 +125,8 @@ def counted(call: Callable[..., Any], counts: counters.Tally) -> Callable[..., A
     @functools.wraps(call)
     def counting(*args: Any, **kwargs: Any) -> Any:
         counts.calls += 1
+        if counters.wake is not None:
+            counters.wake(counts, None)
         return call(*args, **kwargs)
 
     return counting

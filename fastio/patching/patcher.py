@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from fastio import config, log, unknown
+from fastio import config, log
 from fastio.errors import PatchError, SettingError, meant
 from fastio.patching import catalogue, distributions, holders, hooks, modules, registry, state
 from fastio.patching.catalogue import Signed
@@ -108,6 +108,11 @@ def revert(names: str | Sequence[str] | None) -> Report:
     return _report(_look_at(chosen) if entries is None else entries)
 
 
+def busy() -> bool:
+    """Return whether a thread is changing patches, so that :func:`status` would wait for it."""
+    return _turns.busy
+
+
 def status() -> Report:
     """See :func:`fastio.status`."""
     known = _known()
@@ -120,7 +125,7 @@ def status() -> Report:
 def _apply(call: _Call) -> tuple[Report, _Change | None]:
     # What imports, reads files or refuses comes first. Nothing of others runs while the lock is held.
     settings, chosen, _ = call.resolve()
-    unknown.tell()
+    config.warn_of_unknown()
     _prepare(chosen)
     change = _turns.change(lambda: _apply_alone(call))
     if change is None:
@@ -401,7 +406,7 @@ def _report(entries: Sequence[Entry], settings: config.Settings | None = None) -
     notes = [note for setting in registry.ON_DEMAND if setting in _asked for note in registry.demanded(setting).notes()]
     notes += [note for patch in _known() if state.is_wanted(patch) for note in patch.notes()]
     notes += [f"site_fingerprints: {signed}" for signed in catalogue.signed()]
-    notes += unknown.notes()
+    notes += config.unknown()
     return Report(entries, settings or config.effective(), versions, holders.late_holders(), notes)
 
 

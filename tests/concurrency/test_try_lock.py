@@ -1,17 +1,14 @@
 """The lock that nobody waits for: one gets it, whoever asks, and a forked child finds it as its threads have it."""
 
 import gc
-import io
-import logging
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import FrameType
 
 import pytest
 
 from fastio.concurrency import native, try_lock
 from fastio.concurrency.try_lock import TryLock
-from fastio.watching import verbose
 from tests.conftest import needs_eventlet
 from tests.forked import in_a_fork, told_by_a_fork
 
@@ -166,60 +163,3 @@ def test_one_that_is_thrown_away_leaves_nothing() -> None:
     assert len(new) == 100
     locks.clear()
     assert not new & try_lock._locks
-
-
-class Stays(logging.Handler):
-    """Writes, and the first time it stays in the middle of that."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        system = native.module("_thread")
-        self.text = io.StringIO()
-        self.there, self.goes_on, self.done = (system.allocate_lock() for _ in range(3))
-        for lock in (self.there, self.goes_on, self.done):
-            lock.acquire()
-        self.first = True
-
-    def handle(self, record: logging.LogRecord) -> bool:
-        # Without the handler's lock, for which a forked child would wait: that is the program's affair.
-        self.emit(record)
-        return True
-
-    def emit(self, record: logging.LogRecord) -> None:
-        first, self.first = self.first, False
-        self.text.write(record.getMessage() + "\n")
-        if first:
-            self.there.release()
-            self.goes_on.acquire()
-
-
-@pytest.fixture
-def stays() -> Iterator[Stays]:
-    handler = Stays()
-    before = verbose.LOG.level
-    verbose.begin()
-    verbose.LOG.addHandler(handler)
-    yield handler
-    verbose.LOG.removeHandler(handler)
-    verbose.LOG.setLevel(before)
-
-
-def test_a_forked_child_tells_of_its_calls_whatever_its_parent_s_threads_do(stays: Stays) -> None:
-    """One of them was writing a line when the process forked, and is not in the child."""
-
-    def tell() -> None:
-        verbose.tell("wait", None)
-        stays.done.release()
-
-    native.start_new_thread()(tell, ())
-    stays.there.acquire()
-
-    def child() -> str:
-        verbose.tell("communicate", None)
-        return stays.text.getvalue()
-
-    try:
-        assert told_by_a_fork(child) == "fastio: wait: accelerated\nfastio: communicate: accelerated\n"
-    finally:
-        stays.goes_on.release()
-        stays.done.acquire()

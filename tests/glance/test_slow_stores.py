@@ -162,8 +162,8 @@ def test_a_worker_that_is_told_to_end_finishes_first(start: Callable[..., Sendin
 
 
 def test_what_is_beyond_the_memory_is_stock(start: Callable[..., Sending], web: Web) -> None:
-    # Three chunks of 1 MiB for the first.
-    sending = start(FASTIO_TRANSFER_MEMORY="5 MiB")
+    # 512 KiB for each, and three chunks of 1 MiB for the first.
+    sending = start(FASTIO_TRANSFERS="10")
     image = make(sending, web)
     with sending.api.started_download(image) as response:
         # This one holds the worker.

@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 import fastio
-from fastio.config import SETTINGS
-from fastio.keywords import Keywords
 
 ROOT = Path(fastio.__file__).parents[1]
 
@@ -25,10 +23,6 @@ def check(program: str, tmp_path: Path) -> list[str]:
         timeout=290,
     )  # fmt: skip
     return [line.partition(": ")[2] for line in done.stdout.splitlines() if ": error: " in line]
-
-
-def test_each_setting_has_a_type() -> None:
-    assert set(Keywords.__annotations__) >= {setting.name for setting in SETTINGS}
 
 
 @pytest.mark.limit(600)
@@ -54,8 +48,7 @@ def test_a_program_that_is_right_and_one_that_is_wrong(tmp_path: Path) -> None:
     wrong = """
         import fastio
 
-        fastio.patch(nonsense=3)
-        fastio.patched(chunk_size=[1])
+        fastio.patch(5)
 
 
         @fastio.patched()
@@ -66,7 +59,6 @@ def test_a_program_that_is_right_and_one_that_is_wrong(tmp_path: Path) -> None:
         serve("80")
     """
     said = check(wrong, tmp_path)
-    assert len(said) == 3
-    assert 'Unexpected keyword argument "nonsense"' in said[0]
-    assert '"chunk_size"' in said[1]
-    assert 'Argument 1 to "serve"' in said[2]
+    assert len(said) == 2
+    assert 'Argument 1 to "patch"' in said[0]
+    assert 'Argument 1 to "serve"' in said[1]

@@ -237,7 +237,7 @@ def test_calls_and_bytes(name: str) -> None:
     if not any(can_be_applied(patch, target) for target in patch.targets):
         pytest.skip(f"nothing that {name} works on is here")
     hide_hub()
-    with fastio.patched(name, strict=True, also=(), store_chunk_size="64KiB"):
+    with fastio.patched(name, strict=True, also=(), store_chunk_sizes={"*": "64KiB"}):
         counters.reset()
         expected = SCENARIOS[name]()
         found = fastio.metrics().patches[name]
@@ -315,47 +315,3 @@ def test_a_patch_is_counted_without_doing_anything(monkeypatch: pytest.MonkeyPat
         for _ in range(3):
             subprocess.Popen(["true"]).wait()
     assert fastio.metrics().patches["wait"].calls == 3
-
-
-# A line for each call
-
-
-LINES = """
-import array, logging, subprocess, sys
-import fastio
-if sys.argv[1] == "logged":
-    logging.basicConfig(format="%(name)s %(levelname)s %(message)s", level=logging.WARNING)
-fastio.patch("communicate")
-subprocess.run([sys.executable, "-c", ""], capture_output=True)
-subprocess.run(["cat"], input=array.array("I", [1]), stdout=-1)
-fastio.unpatch()
-subprocess.run([sys.executable, "-c", ""], capture_output=True)
-"""
-
-
-@pytest.mark.parametrize("where", ["logged", "plain"])
-def test_a_line_for_each_call(run_python: Callable[..., Any], where: str) -> None:
-    result = run_python(LINES, where, env={"FASTIO_VERBOSE": "1"})
-    before = "fastio.calls INFO " if where == "logged" else ""
-    assert result.stderr.splitlines() == [
-        before + "fastio: communicate: accelerated",
-        before + f"fastio: communicate: fell back: {Reason.INPUT.meaning}",
-    ]
-    assert run_python(LINES, where).stderr == ""
-
-
-def test_a_line_that_comes_while_one_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A handler of the log may itself use what is patched."""
-    from fastio.watching import verbose
-
-    written = []
-
-    def write(line: str) -> None:
-        written.append(line)
-        if len(written) < 3:
-            verbose.tell("green_sendall", None)
-            assert len(written) < 4
-
-    monkeypatch.setattr(verbose, "_write", write)
-    verbose.tell("wait", Reason.HUB)
-    assert written == [f"fastio: wait: fell back: {Reason.HUB.meaning}"] + ["fastio: green_sendall: accelerated"] * 2

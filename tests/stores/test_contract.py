@@ -269,8 +269,8 @@ def test_an_image_file_that_fails(writer: Driver, store: Any, error: BaseExcepti
     ("arguments", "chunk"),
     [
         ({}, None),
-        ({"store_chunk_size": "256KiB"}, 256 * KIB),
-        ({"store_chunk_size": "8MiB", "store_chunk_sizes": "{}=100000"}, 100_000),
+        ({"store_chunk_sizes": "*=256KiB"}, 256 * KIB),
+        ({"store_chunk_sizes": "*=8MiB,{}=100000"}, 100_000),
         ({"store_chunk_sizes": "{}=64KiB"}, None),
     ],
     ids=["default", "of all drivers", "of the driver", "of another driver"],
@@ -300,7 +300,7 @@ def test_a_setting_that_changes_holds_at_once(driver: Driver, store: Any) -> Non
     url = store.place(content(CHUNK * 8))
     with driver.patched():
         for chunk in (CHUNK, 2 * CHUNK):
-            fastio.patch(driver.patches, store_chunk_size=chunk)
+            fastio.patch(driver.patches, store_chunk_sizes={"*": chunk})
             assert {len(each) for each in store.get(url)[0]} == {chunk}
 
 
@@ -334,9 +334,9 @@ def test_the_operator_wins_unless_ours_is_explicit(configurable: Driver, open_dr
         assert chunks() == [*ours, ours[0]]
     stock.append(stock[0])
     assert chunks() == stock
-    with configurable.patched(store_chunk_size="1MiB", store_chunk_sizes={configurable.name: "3MiB"}):
+    with configurable.patched(store_chunk_sizes={"*": "1MiB", configurable.name: "3MiB"}):
         assert chunks() == [(3 * MIB,) * 2] * 4
-    with configurable.patched(store_chunk_size="512KiB"):
+    with configurable.patched(store_chunk_sizes={"*": "512KiB"}):
         assert chunks() == [(512 * KIB,) * 2] * 4
     assert chunks() == stock
 

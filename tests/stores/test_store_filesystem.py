@@ -246,7 +246,7 @@ def test_with_many_each_reads_its_share(filesystem_store: Any, standing_budget: 
     data = os.urandom(8 * MIB)
     url = filesystem_store.add(data).url
     others = [object() for _ in range(many - 1)]
-    sizes: dict[str, Any] = {"yield_bytes": 4 * MIB, "store_chunk_size": 4 * MIB}
+    sizes: dict[str, Any] = {"yield_bytes": 4 * MIB, "store_chunk_sizes": {"*": 4 * MIB}}
     with fastio.patched("store_filesystem", strict=True, **sizes):
         for other in others:
             standing_budget.enter(other)

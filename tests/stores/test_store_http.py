@@ -42,7 +42,7 @@ def test_the_kernel_gathers_a_chunk(http_store: Any, marks: list[int]) -> None:
 def test_every_size(http_store: Any, chunk: int, chunks: int, beside: int) -> None:
     data = content(max(0, chunk * chunks + beside))
     url = http_store.place(data)
-    with fastio.patched(NAME, store_chunk_size=chunk):
+    with fastio.patched(NAME, store_chunk_sizes={"*": chunk}):
         found, size = http_store.get(url)
         assert size == len(data)
         pieces = list(found)
@@ -82,7 +82,7 @@ ANSWERS = {
 @pytest.mark.parametrize("name", list(ANSWERS))
 def test_failures_are_upstreams(http_store: Any, name: str) -> None:
     """The bytes before it, the exception and its text; and the chunk size does not matter to any of them."""
-    with fastio.patched(NAME, store_chunk_size=4 * MIB):
+    with fastio.patched(NAME, store_chunk_sizes={"*": 4 * MIB}):
         patched = outcome(http_store, in_turn(ANSWERS[name]()))
     assert patched == outcome(http_store, in_turn(ANSWERS[name]()))
 

@@ -105,7 +105,7 @@ def test_the_rest_of_an_image(swift_store: Any, start: int) -> None:
     url = swift_store.add(data).url
     driver = swift_store.driver
     place = location.get_location_from_uri_and_backend(url, swift_store.identifier).store_location
-    with fastio.patched(NAME, store_chunk_size=100_000), driver.get_manager(place, None) as manager:
+    with fastio.patched(NAME, store_chunk_sizes={"*": 100_000}), driver.get_manager(place, None) as manager:
         headers, body = driver._get_object(place, manager, start)
         assert int(headers["content-length"]) == len(data) - start
         pieces = list(body)

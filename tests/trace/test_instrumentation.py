@@ -122,12 +122,8 @@ def test_the_kill_switch(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 
 def test_the_environment(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FASTIO_TRACE", str(tmp_path))
-    monkeypatch.setenv("FASTIO_TRACE_BUFFER", "512KiB")
-    monkeypatch.setenv("FASTIO_TRACE_FILE_SIZE", "1MiB")
-    monkeypatch.setenv("FASTIO_TRACE_TOTAL_SIZE", "2MiB")
     with fastio.patched([]):
         assert recorder.active is not None
-        assert recorder.active.limits == (1024, 1 << 20, 2 << 20)
         assert fastio.settings().sources["trace"] == "environment FASTIO_TRACE"
 
 
@@ -142,16 +138,6 @@ def test_a_bad_directory_names_itself_and_changes_nothing(bad: Any) -> None:
     assert recorder.active is None
     after = attributes()
     assert all(after[key] is value for key, value in before.items())
-
-
-@pytest.mark.parametrize(
-    ("name", "bad"),
-    [("trace_buffer", 255), ("trace_buffer", "many"), ("trace_file_size", "1KiB"), ("trace_total_size", "64KiB")],
-)  # fmt: skip
-def test_bad_limits(name: str, bad: Any) -> None:
-    with pytest.raises(SettingError) as caught:
-        fastio.patch(**{name: bad})
-    assert caught.value.setting == name
 
 
 def test_its_patches_are_none_to_ask_for_by_name() -> None:

@@ -13,8 +13,8 @@ of the chunks, and an error is the one that reading raises. A worker that is tol
 as uWSGI has mercy.
 
 A body that other code has to see, an answer without ``Content-Length``, TLS, a server or an option of it that is not
-known, a store whose chunks not every thread may ask for, and more transfers than the settings ``transfers`` and
-``transfer_memory`` allow: all these are upstream's.
+known, a store whose chunks not every thread may ask for, and more transfers than the setting ``transfers``
+allows: all these are upstream's.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ _counts = counters.of(__name__)
 PYTHON = "3.11"
 #: Bytes of an image that are read before its headers are sent, so that what cannot be read is upstream's to tell.
 FIRST = 64 * config.KIB
+#: Bytes of memory that the transfers of a process may take together, for each of the setting ``transfers``.
+_MEMORY = 512 * config.KIB
 
 
 def make_init_app(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
@@ -198,7 +200,7 @@ class Download:
         try:
             transfer = source.transfer(connection, first, self._ended)
             self._context = _context()
-            self._given = sender.take(transfer, most(), config.effective().transfer_memory)
+            self._given = sender.take(transfer, most(), config.effective().transfers * _MEMORY)
         finally:
             if not self._given:
                 os.close(connection)

@@ -26,8 +26,7 @@ def code_of(key: str) -> str:
 
 def explicit(driver: str) -> int | None:
     """The chunk size in bytes that fastio's own settings give for ``driver``; None if they give none."""
-    settings = config.effective()
-    return settings.store_chunk_sizes.get(driver, settings.store_chunk_size)
+    return config.effective().store_chunk_size(driver)
 
 
 def chunk_size(driver: str, default: int) -> int:

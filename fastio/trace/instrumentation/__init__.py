@@ -14,7 +14,7 @@ def begin(settings: Settings) -> None:
     :raises fastio.errors.SettingError: if it cannot be made
     """
     assert settings.trace is not None
-    limits = recorder.Limits(settings.trace_buffer // _EVENT, settings.trace_file_size, settings.trace_total_size)
+    limits = recorder.Limits((32 << 20) // _EVENT, 64 << 20, 1 << 30)
     try:
         recorder.start(settings.trace, limits)
     except OSError as error:

@@ -1,20 +1,21 @@
-"""The counts of this process as data and as text."""
+"""The counts of this process as data, as text for Prometheus, and as counters of OpenTelemetry."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fastio import counters
-from fastio.tables import Table
+from fastio import counters, log
+from fastio.patching import imports
 from fastio.version import VERSION
 
+if TYPE_CHECKING:
+    from fastio.tables import Table
 
-@dataclass(frozen=True)
-class PatchMetrics:
+
+class PatchMetrics(NamedTuple):
     """What one patch did in this process."""
 
     #: calls that it took
@@ -25,8 +26,7 @@ class PatchMetrics:
     fallbacks: Mapping[str, int]
 
 
-@dataclass(frozen=True)
-class Metrics:
+class Metrics(NamedTuple):
     """What the fast paths did in this process since it began, or was forked."""
 
     pid: int
@@ -39,15 +39,27 @@ class Metrics:
     io: Mapping[str, int]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data, as ``fastio status --pid`` has it."""
-        return asdict(self)
+        """Return plain data, as ``fastio status --pid --json`` prints it."""
+        patches = {
+            name: {**found._asdict(), "fallbacks": dict(found.fallbacks)} for name, found in self.patches.items()
+        }
+        return {"pid": self.pid, "since": self.since, "patches": patches, "io": dict(self.io)}
 
     def to_prometheus(self) -> str:
         """Return the text that Prometheus reads, each series with the pid of this process."""
-        return text(self, {"pid": str(self.pid)})
+        values: dict[str, list[tuple[Mapping[str, str], float]]] = {family: [] for family in FAMILIES}
+        for each in self.series():
+            values[f"fastio_{each.counter}_total"].append((each.labels, each.value))
+        values["fastio_start_time_seconds"].append(({}, round(self.since, 3)))
+        values["fastio_info"].append(({"version": VERSION}, 1))
+        lines, pid = [], {"pid": str(self.pid)}
+        for family, (kind, meaning) in FAMILIES.items():
+            lines += [f"# HELP {family} {meaning}", f"# TYPE {family} {kind}"]
+            lines += [f"{family}{_labels({**labels, **pid})} {value}" for labels, value in values[family]]
+        return "\n".join(lines) + "\n"
 
     def series(self) -> Iterator[Series]:
-        """Each count: the one source of all that gathers them."""
+        """Yield each count: the one source of all outputs."""
         for name, found in sorted(self.patches.items()):
             yield Series("calls", {"patch": name}, found.calls)
             yield Series("bytes", {"patch": name}, found.bytes)
@@ -57,7 +69,9 @@ class Metrics:
             yield Series("io", {"what": name}, count)
 
     def table(self, patch: str = "") -> Table:
-        """The counts of the patches that have taken or left a call, or of the one named ``patch``."""
+        """Return the counts of the patches that have taken or left a call, or of the one named ``patch``."""
+        from fastio.tables import Table
+
         rows = [
             [name, str(found.calls), str(found.bytes), ", ".join(f"{key}={n}" for key, n in found.fallbacks.items())]
             for name, found in sorted(self.patches.items())
@@ -91,22 +105,8 @@ FAMILIES = {
 }
 
 
-def text(found: Metrics, more: Mapping[str, str]) -> str:
-    """The text that Prometheus reads, with ``more`` labels of each series."""
-    values: dict[str, list[tuple[Mapping[str, str], float]]] = {family: [] for family in FAMILIES}
-    for each in found.series():
-        values[f"fastio_{each.counter}_total"].append((each.labels, each.value))
-    values["fastio_start_time_seconds"].append(({}, round(found.since, 3)))
-    values["fastio_info"].append(({"version": VERSION}, 1))
-    lines = []
-    for family, (kind, meaning) in FAMILIES.items():
-        lines += [f"# HELP {family} {meaning}", f"# TYPE {family} {kind}"]
-        lines += [f"{family}{_labels({**labels, **more})} {value}" for labels, value in values[family]]
-    return "\n".join(lines) + "\n"
-
-
 def _labels(labels: Mapping[str, str]) -> str:
-    return "{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}" if labels else ""
+    return "{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}"
 
 
 def read() -> Metrics:
@@ -127,7 +127,7 @@ def read() -> Metrics:
 
 
 def total(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The sum of what several processes did, each as :meth:`Metrics.to_dict` has it; its pid is 0."""
+    """Return the sum of several processes' counts, each as :meth:`Metrics.to_dict` returns it; its pid is 0."""
     since: list[float] = []
     patches: dict[str, dict[str, Any]] = {}
     io: Counter[str] = Counter()
@@ -139,10 +139,51 @@ def total(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
             sums["calls"] += found["calls"]
             sums["bytes"] += found["bytes"]
             sums["fallbacks"].update(found["fallbacks"])
-    return {"pid": 0, "since": min(since), "patches": patches, "io": io}
+    return {"pid": 0, "since": min(since, default=0.0), "patches": patches, "io": io}
 
 
 def from_dict(data: Mapping[str, Any]) -> Metrics:
-    """What :meth:`Metrics.to_dict` was made from."""
+    """Return what :meth:`Metrics.to_dict` was made from."""
     patches = {name: PatchMetrics(**found) for name, found in data["patches"].items()}
     return Metrics(data["pid"], data["since"], patches, data["io"])
+
+
+# OpenTelemetry's counters
+
+_UNITS = {"bytes": "By", "io": ""}
+_exporting = False
+_followed = False
+_instruments: list[Any] = []
+
+
+def export_to_opentelemetry(on: bool) -> None:
+    """Have the counts be there for OpenTelemetry, once the program imports it; or no more."""
+    global _exporting, _followed
+    _exporting = on
+    if on and not _followed:
+        _followed = True
+        imports.when_imported("opentelemetry.metrics", _register)
+
+
+def _register(api: Any) -> None:
+    """Create the counters; the API keeps them until the program has set up its SDK."""
+    try:
+        meter = api.get_meter("fastio", VERSION)
+        for name, meaning in COUNTERS.items():
+            observe = [_observe(name, api.Observation)]
+            unit = _UNITS.get(name, "{call}")
+            _instruments.append(meter.create_observable_counter(f"fastio.{name}", observe, unit, meaning))
+    except Exception as error:
+        # The program imports it for its own use, which goes on.
+        log.log(log.WARNING, "fastio: no counters for OpenTelemetry: %s: %s", type(error).__name__, error)
+
+
+def _observe(counter: str, observation: Callable[..., Any]) -> Callable[[Any], Iterable[Any]]:
+    def observe(options: Any) -> Iterable[Any]:
+        if not _exporting:
+            return []
+        # Workers have the resource of the process that they were forked from.
+        own = {"process.pid": os.getpid()}
+        return [observation(each.value, {**each.labels, **own}) for each in read().series() if each.counter == counter]
+
+    return observe
