@@ -57,7 +57,7 @@ NATIVELY_ONLY = (
     "test_guarantees.py", "test_launcher.py", "test_layers.py", "test_limits.py", "test_matrix.py",
     "test_new_releases.py", "test_operators.py", "test_page.py", "test_platforms.py",
     "test_ranges.py",
-    "test_readme.py", "test_recipe.py", "test_results.py", "test_side_by_side.py", "test_tables.py",
+    "test_readme.py", "test_recipe.py", "test_results.py", "test_tables.py",
     "trace/analysis/test_clocks.py", "trace/analysis/test_command.py",
     "trace/analysis/test_failures.py", "trace/analysis/test_messages.py", "trace/analysis/test_reading.py",
     "trace/analysis/test_requests.py", "trace/test_anywhere.py",
