@@ -11,6 +11,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -83,9 +84,10 @@ def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def test_no_order_is_missing() -> None:
-    distinct = {(target, order) for target in TARGETS for order in itertools.permutations(STEPS)}
-    assert set(CASES) == distinct
-    assert len(CASES) == len(distinct) == len(TARGETS) * math.factorial(len(STEPS)) // (2 * 2)
+    number = math.factorial(len(STEPS)) // (2 * 2)
+    assert {order for _, order in CASES} == set(itertools.permutations(STEPS))
+    counts = Counter(target for target, _ in CASES)
+    assert counts == dict.fromkeys(TARGETS, number if os.environ.get("ALL_ORDERS") else number // len(TARGETS))
 
 
 @pytest.mark.parametrize("case", CASES, ids=identify)
