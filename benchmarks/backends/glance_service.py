@@ -21,9 +21,6 @@ class Service(Glance):
     :param parameters: the backend's
     """
 
-    #: whether a reload lets the requests end that are under way
-    reload_spares_requests = True
-
     def __init__(
         self,
         directory: str | os.PathLike[str] | None = None,

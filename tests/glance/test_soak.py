@@ -1,24 +1,22 @@
 """The soak finds what it is there to find."""
 
-import contextlib
-import http.client
-import os
 import random
-import signal
-import threading
-import time
+from collections import Counter
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from benchmarks.backends.glance_api import Api
 from benchmarks.backends.glance_service import RELEASES, Service
-from benchmarks.tools.soak import GIVEN_AWAY, LASTING, SLOW_CLIENTS, Soak, _waits_for_the_log
-from tests.benchmarks.test_soak_options import FLAT
+from benchmarks.tools import soak as tool
+from benchmarks.tools.soak import GROWTH, SLACK, SLOW_CLIENTS, Sample, Soak
 from tests.conftest import MONKEY_PATCHED
-from tests.eventually import until
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
+
+OPEN = Counter({"socket": 15, "anon_inode:[eventpoll]": 5})
+FLAT = Sample(OPEN, threads=4, greenlets=3, resident={1: 100 << 20})
 
 
 @pytest.fixture(params=RELEASES)
@@ -26,127 +24,75 @@ def soak(request: pytest.FixtureRequest, serve: Callable[..., Service]) -> Itera
     yield Soak(serve(request.param, fastio="on"), seed=5)
 
 
+def damage(soak: Soak, change: Callable[[Any, int], object]) -> int:
+    """Change the file of each image that has data; returns how many these are."""
+    images = {image: data for image, data in soak.images.items() if data}
+    for image, data in images.items():
+        with open(soak._service.images / image, "r+b") as file:
+            change(file, len(data))
+    soak.images = images
+    return len(images)
+
+
 def test_every_operation_succeeds_and_damage_is_found(soak: Soak) -> None:
     chance = random.Random(7)
-    for operation in (
-        soak._upload, soak._chunked_upload, soak._upload, soak._download, soak._range, soak._slow_download,
-        soak._abort_download, soak._abort_upload,
-    ):  # fmt: skip
-        soak._do(operation, chance)
-    if soak._service.name == "glance-32":
-        soak._do(soak._one_connection, chance)
-    assert soak.tally.faults == []
-    assert soak.tally.done["upload"] == 2
-    images = [image for image in soak._images.values() if image.size]
-    assert images
-    for image in images:
-        path = soak._service.images / image.identifier
-        with open(path, "r+b") as file:
-            file.seek(image.size // 2)
-            (byte,) = file.read(1)
-            file.seek(image.size // 2)
-            file.write(bytes([byte ^ 1]))
-    soak._verify_all()
-    assert len(soak.tally.faults) == len(images)
-    soak._images = {image.identifier: image for image in images}
-    for image in images:
-        with open(soak._service.images / image.identifier, "r+b") as file:
-            file.truncate(image.size // 2)
-    soak._do(soak._download, chance)
-    soak._do(soak._slow_download, chance)
-    assert len(soak.tally.faults) == len(images) + 2
-
-
-@pytest.mark.parametrize("release", RELEASES)
-def test_slow_clients_succeed_and_damage_is_found(serve: Callable[..., Service], release: str) -> None:
-    soak = Soak(serve(release, fastio="on", also=SLOW_CLIENTS), seed=5, slow=2)
-    soak.prepare()
-    assert [image.size for image in soak._lasting] == list(LASTING)
-    chance = random.Random(7)
-    operations = (soak._slow_client, soak._slow_range, soak._fast_client, soak._slow_abort)
+    operations = [soak.upload, *(operation for operation, _ in soak.operations if operation != soak.delete)]
     for operation in operations:
-        soak._do(operation, chance)
-    assert soak.tally.faults == [] and set(soak.tally.done.values()) == {1} and len(soak.tally.done) == 4
-    soak.tally.done.update(download=1, upload=1, reloads=1)
-    soak.tally.samples = [FLAT] * 3
-    if release == "glance-33":
-        until(lambda: GIVEN_AWAY in soak._service.log(), "the line of the log")
-    soak._judge()
-    assert soak.tally.faults == []
-    for image in soak._lasting:
-        with open(soak._service.images / image.identifier, "r+b") as file:
-            file.write(bytes([image.data[0] ^ 1]))
-    soak._do(soak._slow_client, chance)
-    soak._verify_all()
-    # The image that was read, and all of them at the end.
-    assert len(soak.tally.faults) == 1 + len(LASTING) and "between 0 and" in soak.tally.faults[0]
-    for image in soak._lasting:
-        with open(soak._service.images / image.identifier, "r+b") as file:
-            file.write(image.data[:1])
-            file.truncate(image.size // 2)
-    soak._do(soak._slow_client, chance)
-    assert len(soak.tally.faults) == 2 + len(LASTING)
+        soak.do(operation, chance)
+    assert soak.tally.faults == [] and soak.tally.done.total() == len(operations)
+    wrong = damage(soak, lambda file, size: file.write(b"\0\1\2"))
+    soak.verify_all()
+    assert len(soak.tally.faults) == wrong > 0
+    damage(soak, lambda file, size: file.truncate(size // 2))
+    soak.verify_all()
+    assert len(soak.tally.faults) == 2 * wrong
 
 
-def test_a_patch_that_does_nothing_is_found(serve: Callable[..., Service]) -> None:
-    soak = Soak(serve("glance-33", fastio="on", disabled=SLOW_CLIENTS, also=SLOW_CLIENTS), seed=5, slow=1)
-    soak.prepare()
-    chance = random.Random(7)
-    soak._do(soak._fast_client, chance)
-    soak.tally.done.update(download=1, upload=1)
-    soak.tally.samples = [FLAT] * 3
-    soak._judge()
-    assert soak.tally.faults == ["no slow client has had its image", f"{SLOW_CLIENTS} has sent nothing"]
+def test_slow_clients(serve: Callable[..., Service]) -> None:
+    soak = Soak(serve("glance-33", fastio="on", also=SLOW_CLIENTS), seed=5, slow=2)
+    with soak.slow_clients():
+        assert soak._eventually(lambda: "fastio: GET /" in soak._service.log())
+    assert soak.tally.faults == [] and soak.tally.waited
 
 
-@pytest.mark.parametrize("killed", [False, True], ids=["by itself", "with the log's lock"])
-def test_who_hangs_as_it_ends(serve: Callable[..., Service], monkeypatch: pytest.MonkeyPatch, killed: bool) -> None:
-    """A worker that is killed while it writes a line of the log has upstream's first process wait for ever."""
-    monkeypatch.setattr("benchmarks.tools.soak.ENDING", 3.0)
+def test_what_does_not_end_is_ended(serve: Callable[..., Service], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tool, "ENDING", 3.0)
     service = serve("glance-32", fastio="on", workers=2, environment={"PYTHONFAULTHANDLER": "1"})
     soak = Soak(service, seed=5)
-    if killed:
-        stop_while_it_logs(service)
-    else:
-        monkeypatch.setattr(service, "signal", lambda number: None)
-    soak._end_and_start()
-    assert soak.tally.done["ends by force"] == 1
-    assert len(soak.tally.faults) == (not killed)
-    assert soak._api.ask("GET", "/healthcheck").status == 200
+    monkeypatch.setattr(service, "signal", lambda number: None)
+    soak.end_and_start()
+    assert soak.tally.done["ends by force"] == 1 and len(soak.tally.faults) == 1
+    assert soak._apis[0].ask("GET", "/healthcheck").status == 200
 
 
-def stop_while_it_logs(service: Service) -> None:
-    """Kill the workers when one of them has the lock."""
-    over = threading.Event()
-
-    def ask() -> None:
-        # Who was killed does not answer.
-        api = Api(service.http_port, timeout=2)
-        while not over.is_set():
-            with contextlib.suppress(OSError, http.client.HTTPException):
-                api.ask("GET", "/v2/images/none")
-
-    workers = service.workers()
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    try:
-        deadline = time.monotonic() + 60
-        while True:
-            signal_all(workers, signal.SIGSTOP)
-            time.sleep(0.002)
-            if _waits_for_the_log(workers[0]):
-                break
-            assert time.monotonic() < deadline
-            signal_all(workers, signal.SIGCONT)
-            time.sleep(0.003)
-        signal_all(workers, signal.SIGKILL)
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
+@pytest.mark.parametrize(
+    ("last", "slow", "named"),
+    [
+        (FLAT, 0, []),
+        (Sample(OPEN + Counter(socket=SLACK["descriptors"]), 4 + 4 * SLACK["threads"], 3, FLAT.resident), 0, []),
+        (Sample(OPEN + Counter(socket=SLACK["descriptors"] + 1), 4, 3, FLAT.resident), 0, ["descriptors"]),
+        (Sample(OPEN, 4 + 4 * SLACK["threads"] + 1, 3, FLAT.resident), 0, ["threads"]),
+        (Sample(OPEN, 4, 3 + SLACK["greenlets"] + 1, FLAT.resident), 0, ["greenlets"]),
+        (Sample(OPEN, 4, 3, {1: FLAT.resident[1] + GROWTH + 1}), 0, ["has grown"]),
+        (FLAT, 7, ["no slow client has had its image", f"{SLOW_CLIENTS} has sent nothing"]),
+    ],
+)
+def test_the_verdict(last: Sample, slow: int, named: list[str]) -> None:
+    chosen = {"workers": 4, "also": SLOW_CLIENTS}
+    service = SimpleNamespace(http_port=1, eventlet=False, chosen=chosen, log=lambda: "nothing")
+    load = Soak(service, seed=1, slow=slow)  # type: ignore[arg-type]
+    load.tally.done.update(download=1, upload=1)
+    load.tally.samples = [FLAT, FLAT, last]
+    load.judge()
+    assert len(load.tally.faults) == len(named)
+    assert all(name in fault for name, fault in zip(named, load.tally.faults, strict=True))
 
 
-def signal_all(pids: list[int], number: signal.Signals) -> None:
-    for pid in pids:
-        os.kill(pid, number)
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [(["--seconds", "3"], "--seconds 3: at least 15"), (["--slow", "501"], "--slow 501: at least 0 and at most 500")],
+)
+def test_a_bad_option(capsys: pytest.CaptureFixture[str], options: list[str], said: str) -> None:
+    with pytest.raises(SystemExit):
+        tool.main(options)
+    assert said in capsys.readouterr().err
