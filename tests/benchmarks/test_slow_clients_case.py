@@ -21,9 +21,10 @@ from benchmarks.backends.base import HOST
 from benchmarks.harness import results
 from benchmarks.harness.engine import Case, Options
 from benchmarks.harness.other_requests import Requests
+from benchmarks.harness.slow_clients import clients, writers
+from benchmarks.harness.slow_clients.clients import Clients, Plan
 from benchmarks.suites.glance.bench_glance import ELSEWHERE
-from benchmarks.suites.slow_clients import bench_slow_clients, clients, tables, writers
-from benchmarks.suites.slow_clients.clients import Clients, Plan
+from benchmarks.suites.slow_clients import bench_slow_clients, tables
 from benchmarks.suites.slow_clients.workload import Temporary
 from fastio.tables import EMPTY
 from tests.benchmarks import samples

@@ -1,4 +1,4 @@
-"""Clients that upload one image after the other; see :mod:`benchmarks.suites.slow_clients.clients`.
+"""Clients that upload one image after the other; see :mod:`benchmarks.harness.slow_clients.clients`.
 
 Beside the figures they print ``complete``, the images that the service has taken. What it has of them is not theirs to
 look into.
@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from benchmarks.backends.base import HOST
-from benchmarks.suites.slow_clients import clients
-from benchmarks.suites.slow_clients.clients import PIECE, Crowd, Pace, Wrong, main
+from benchmarks.harness.slow_clients import clients
+from benchmarks.harness.slow_clients.clients import PIECE, Crowd, Pace, Wrong, main
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Plan(clients.Plan):
     images: Sequence[str] = ()
     chunked: bool = False
 
-    module: ClassVar[str] = "benchmarks.suites.slow_clients.writers"
+    module: ClassVar[str] = "benchmarks.harness.slow_clients.writers"
 
 
 class Writers(Crowd):

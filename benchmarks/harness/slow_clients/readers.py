@@ -1,4 +1,4 @@
-"""Clients that read one image over and over, and compare every byte; see :mod:`benchmarks.suites.slow_clients.clients`.
+"""Clients that read one image over and over, and compare every byte, as :mod:`.clients` has them go on.
 
 The kernel keeps little for them: with much, a server would be done with small images long before its client.
 """
@@ -10,7 +10,7 @@ import re
 import socket
 
 from benchmarks.backends.base import HOST
-from benchmarks.suites.slow_clients.clients import PIECE, Crowd, Pace, Plan, Wrong, main
+from benchmarks.harness.slow_clients.clients import PIECE, Crowd, Pace, Plan, Wrong, main
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)\r\n", re.IGNORECASE)
 

@@ -1,6 +1,6 @@
 """Slow clients, all in a process of its own, each of which makes one transfer after the other at a limited rate.
 
-``python -m benchmarks.suites.slow_clients.readers JSON`` has those that download, and ``writers`` those that upload. It
+``python -m benchmarks.harness.slow_clients.readers JSON`` has those that download, ``writers`` those that upload. It
 says ``ready`` once all of them have begun and one has moved data, and ``ended`` when the first transfer ends after
 that. It goes on until the end of its standard input. Then it prints, as JSON, what has been moved since it was ready:
 ``bytes``, how many transfers have ``ended``, and how many of the clients have moved anything (``served``); and what
@@ -52,7 +52,7 @@ class Plan:
     source: str = ""
 
     #: the module whose clients do it
-    module: ClassVar[str] = "benchmarks.suites.slow_clients.readers"
+    module: ClassVar[str] = "benchmarks.harness.slow_clients.readers"
 
 
 class Wrong(Exception):
