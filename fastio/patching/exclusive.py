@@ -12,6 +12,8 @@ from fastio.concurrency import native
 T = TypeVar("T")
 
 _thread = native.module("_thread")
+#: Taken now: a later ``monkey_patch()`` exchanges the one in the module, and greenlets of a thread would be strangers.
+_get_ident: Callable[[], int] = _thread.get_ident
 
 
 class Exclusive:
@@ -43,7 +45,7 @@ class Exclusive:
     @property
     def inside(self) -> bool:
         """Whether this thread is at it already, so that it cannot wait."""
-        return _thread.get_ident() in self._inside
+        return _get_ident() in self._inside
 
     @property
     def busy(self) -> bool:
@@ -52,7 +54,7 @@ class Exclusive:
 
     def run(self, work: Callable[[], T]) -> T:
         """What ``work()`` returns, run while no other thread is inside; this one must not be."""
-        me = _thread.get_ident()
+        me = _get_ident()
         try:
             self._inside.add(me)
             with self._lock:
@@ -98,7 +100,7 @@ class Exclusive:
 
     def _settle(self) -> None:
         """Do what was left, unless somebody is inside; they look again once they have let go."""
-        me = _thread.get_ident()
+        me = _get_ident()
         while self._left and me not in self._inside:
             try:
                 self._inside.add(me)
@@ -121,7 +123,7 @@ class Exclusive:
                 self._messages.append((log.ERROR, "fastio: a call was not done", (), sys.exc_info()))
 
     def _after_fork_in_child(self) -> None:
-        me = _thread.get_ident()
+        me = _get_ident()
         if self._holder != me:
             # The thread that had it is not in this process.
             self._holder = None

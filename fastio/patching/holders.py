@@ -54,7 +54,13 @@ def late_holders() -> list[str]:
         # The modules that eventlet keeps for itself are meant to be native.
         if not issubclass(type(other), ModuleType) or name.startswith(("__original_module_", "__patched_module_")):
             continue
-        for attribute, value in list(vars(other).items()):
-            if value is native or (issubclass(type(value), type) and native in value.__mro__):
+        # Not vars(), which would import a module that is loaded when it is first used (importlib.util.LazyLoader).
+        for attribute, value in list(ModuleType.__getattribute__(other, "__dict__").items()):
+            if value is native or _is_subclass(value, native):
                 found.append(f"{name}.{attribute} is the native Popen, from before monkey_patch(): it blocks the hub")
     return sorted(found)
+
+
+def _is_subclass(value: Any, cls: type) -> bool:
+    """Whether ``value`` is a class that inherits ``cls``; runs no code of a foreign metaclass."""
+    return issubclass(type(value), type) and any(base is cls for base in type.__dict__["__mro__"].__get__(value))

@@ -6,6 +6,8 @@ import importlib.util
 import sys
 from collections.abc import Callable, Iterable
 from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
 
 from fastio.patching import imports
 from fastio.patching.registry import Target
@@ -34,14 +36,18 @@ def look_for(targets: Iterable[Target]) -> None:
         if module == "subprocess":
             importlib.import_module(module)
             continue
-        if top not in specs:
-            specs[top] = _find(top)
-        if specs[top] is None:
-            _absent[module] = f"{module} is not installed"
-        elif not _in_package(module, specs):
-            _absent[module] = f"{module} is not part of this release"
-        else:
-            _absent.pop(module, None)
+        try:
+            if top not in specs:
+                specs[top] = _find(top)
+            if specs[top] is None:
+                _absent[module] = f"{module} is not installed"
+            elif not _in_package(module, specs):
+                _absent[module] = f"{module} is not part of this release"
+            else:
+                _absent.pop(module, None)
+        except Exception as error:
+            # A finder of the program's raises it. The module may still be imported later.
+            _absent[module] = f"{module} cannot be looked up: {type(error).__name__}: {error}"
 
 
 def _find(package: str) -> ModuleSpec | None:
@@ -61,7 +67,7 @@ def _in_package(module: str, specs: dict[str, ModuleSpec | None]) -> bool:
     name, spec = top, specs[top]
     for part in rest:
         loaded = sys.modules.get(name)
-        path = getattr(loaded, "__path__", None) or (spec.submodule_search_locations if spec else None)
+        path = _peek(loaded, "__path__") or (spec.submodule_search_locations if spec else None)
         if path is None:
             # A module that is there has no others in it; of a stub in sys.modules nothing is known.
             return spec is None
@@ -90,9 +96,16 @@ def import_all(targets: Iterable[Target]) -> list[str]:
 def wait_for_imports(target: Target) -> None:
     """If another thread is importing a module, wait until it has: half of it is no code that anybody knows."""
     for module in target.modules:
-        spec = getattr(sys.modules.get(module), "__spec__", None)
+        spec = _peek(sys.modules.get(module), "__spec__")
         if getattr(spec, "_initializing", False):
             imports.wait_for_another_thread(module)
+
+
+def _peek(module: Any, name: str) -> Any:
+    """The attribute of a module, or None; does not load a module that is loaded when it is first used."""
+    if issubclass(type(module), ModuleType):
+        return ModuleType.__getattribute__(module, "__dict__").get(name)
+    return getattr(module, name, None)
 
 
 def await_import(module: str, imported: Callable[[str], None]) -> None:

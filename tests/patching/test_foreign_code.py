@@ -1,0 +1,100 @@
+"""``patch()`` and ``status()`` run no code of others, and let none of their exceptions out."""
+
+import subprocess
+import textwrap
+from collections.abc import Callable
+
+import pytest
+
+from tests.conftest import needs_eventlet
+
+RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
+
+PROGRAMS = {
+    "a module of LazyLoader is not loaded": """
+        import importlib.util, pathlib, sys, tempfile
+        native = __import__("subprocess").Popen
+        import eventlet
+        eventlet.monkey_patch()
+        directory = pathlib.Path(tempfile.mkdtemp())
+        (directory / "lazy.py").write_text("raise RuntimeError('loaded')")
+        spec = importlib.util.spec_from_file_location("lazy", directory / "lazy.py")
+        spec.loader = importlib.util.LazyLoader(spec.loader)
+        module = sys.modules["lazy"] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        import fastio
+        fastio.patch()
+        assert "__main__.native" in str(fastio.status().late_holders)
+        print("fine")
+        """,
+    "a metaclass is not asked": """
+        import sys, types
+        class Meta(type):
+            def __eq__(self, other): raise RuntimeError("asked")
+            __hash__ = type.__hash__
+            def mro(self): return type.mro(self)
+            @property
+            def __mro__(self): raise RuntimeError("asked")
+        module = sys.modules["foreign"] = types.ModuleType("foreign")
+        module.Class = Meta("Class", (), {})
+        import subprocess
+        native = subprocess.Popen
+        import eventlet
+        eventlet.monkey_patch()
+        import fastio
+        fastio.patch()
+        assert "__main__.native" in str(fastio.status().late_holders)
+        print("fine")
+        """,
+    "a finder that raises": """
+        import sys
+        class Finder:
+            @staticmethod
+            def find_spec(name, path=None, target=None):
+                if name.partition(".")[0] in ("glance_store", "glance", "swiftclient"):
+                    raise RuntimeError("a finder of the program's")
+        sys.meta_path.insert(0, Finder)
+        import fastio
+        report = fastio.patch()
+        assert "cannot be looked up: RuntimeError: a finder of the program's" in report.to_json()
+        print("fine")
+        """,
+    "a greenlet that yields within patch(), patched before monkey_patch()": """
+        import fastio
+        from fastio.patching import exclusive
+        fastio.patch()
+        turns = exclusive.Exclusive()
+        import eventlet
+        eventlet.monkey_patch()
+        done = []
+        def work():
+            eventlet.sleep(0.05)
+            return "worked"
+        first = eventlet.spawn(turns.run, work)
+        second = eventlet.spawn_after(0.01, turns.change, lambda: done.append("changed"))
+        with eventlet.Timeout(5):
+            assert first.wait() == "worked" and second.wait() is None and done == ["changed"]
+        print("fine")
+        """,
+}
+
+
+@needs_eventlet
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_patch_with(name: str, run_python: RunPython) -> None:
+    assert run_python(textwrap.dedent(PROGRAMS[name])).stdout.splitlines()[-1:] == ["fine"]
+
+
+def test_a_warning_at_import_points_at_the_import_statement(run_python: RunPython, tmp_path) -> None:
+    (tmp_path / "old.py").write_text("import warnings\nwarnings.warn('use new', DeprecationWarning, stacklevel=2)\n")
+    code = f"""
+        import sys, warnings
+        sys.path.insert(0, {str(tmp_path)!r})
+        from fastio.patching.imports import when_imported
+        when_imported("old", print)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            import old
+        print(caught[0].filename)
+        """
+    assert run_python(textwrap.dedent(code)).stdout.splitlines()[-1] == "<string>"
