@@ -4,12 +4,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from docutils import nodes
-
 SOURCE = Path(__file__).parent
 sys.path.insert(0, str(SOURCE.parent.parent))
 
-from benchmarks import documentation, quoted, reference, release_notes  # noqa: E402
+from benchmarks import documentation, quoted, reference  # noqa: E402
 from benchmarks.tools import platforms  # noqa: E402
 from fastio import __version__, matrix  # noqa: E402
 from fastio.tables import Table  # noqa: E402
@@ -17,7 +15,7 @@ from fastio.tables import Table  # noqa: E402
 project = "fastio"
 copyright = "fastio developers"
 version = release = __version__
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinx_design"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinx_design", "reno.sphinxext"]
 exclude_patterns = ["generated", "results"]
 html_theme = "furo"
 html_title = f"fastio {release}"
@@ -67,24 +65,6 @@ def write_generated(name, lines):
     (generated / name).write_text("\n".join(lines) + "\n")
 
 
-def write_release_notes(app):
-    """The release notes, from the history."""
-    operators, developers = release_notes.pages(SOURCE.parent.parent)
-    write_generated("releasenotes.rst", [operators])
-    write_generated("releasenotes_developers.rst", [developers])
-
-
-def fold_release_notes(app, doctree):
-    """Each kind of notes of a release opens by itself: together they are many screens."""
-    if app.env.docname.startswith("releasenotes"):
-        for notes in list(doctree.findall(nodes.bullet_list)):
-            if isinstance(notes.parent, nodes.section):
-                at, count = notes.parent.index(notes), len(notes)
-                opening = f'<details class="sd-card sd-p-2"><summary>{count} notes</summary>'
-                notes.parent.insert(at + 1, nodes.raw("", "</details>", format="html"))
-                notes.parent.insert(at, nodes.raw("", opening, format="html"))
-
-
 def make_results(app):
     """What the pages show of the results that are kept."""
     documentation.make_all(SOURCE)
@@ -93,8 +73,6 @@ def make_results(app):
 def setup(app):
     app.add_role("fig", quoted.role)
     app.connect("builder-inited", make_results)
-    app.connect("doctree-read", fold_release_notes)
     app.connect("builder-inited", write_reference)
     app.connect("builder-inited", write_matrix)
     app.connect("builder-inited", write_platforms)
-    app.connect("builder-inited", write_release_notes)
