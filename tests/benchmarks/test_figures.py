@@ -185,8 +185,8 @@ def test_the_committed_overview_is_of_the_kept_results(kept) -> None:
 
 
 def test_the_overview_has_all_that_is_compared(kept) -> None:
-    rows = [row for own in overview.AREAS.values() for row in own if not row.key]
-    shown = {(name, each.case.name, each.title) for row in rows for name, each in overview.found(row, kept)}
+    labels = [label for label in overview.ROWS if not label.startswith(overview.OTHERS)]
+    shown = {(name, each.case.name, each.title) for label in labels for name, each in overview.found(label, kept)}
     missing = {
         (name, each.case.name, each.title)
         for name, result in kept.items()
@@ -194,17 +194,7 @@ def test_the_overview_has_all_that_is_compared(kept) -> None:
         if "traced" not in each.title
     } - shown
     assert not missing, "a row of benchmarks/harness/overview.py has to pick it"
-    assert all(any(overview.found(row, kept)) for own in overview.AREAS.values() for row in own), (
-        "a row without figures"
-    )
-
-
-def test_the_overview_names_patches_that_there_are(kept) -> None:
-    from fastio.patching import registry
-
-    known = {patch.name for patch in registry.patches()}
-    named = {patch for own in overview.AREAS.values() for row in own for patch in row.patches}
-    assert named <= known
+    assert all(any(overview.found(label, kept)) for label in overview.ROWS), "a row without figures"
 
 
 def test_the_overview_can_be_read(kept, monkeypatch) -> None:
@@ -218,7 +208,7 @@ def test_the_overview_can_be_read(kept, monkeypatch) -> None:
 
 def test_the_page_lists_what_is_worse(kept) -> None:
     text = "\n".join(each.rst() for each in overview.tables(kept))
-    for row in (row for own in overview.AREAS.values() for row in own):
-        assert row.label in text
-        for _, each in overview.found(row, kept):
+    for label in overview.ROWS:
+        assert label in text
+        for _, each in overview.found(label, kept):
             assert each.verdict != gains.WORSE or each.title in text.partition("Whose median is worse")[2]
