@@ -1,5 +1,6 @@
 """Sphinx configuration."""
 
+import logging
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,9 @@ from benchmarks import documentation, quoted, reference  # noqa: E402
 from benchmarks.tools import platforms  # noqa: E402
 from fastio import __version__, matrix  # noqa: E402
 from fastio.tables import Table  # noqa: E402
+
+# reno tells of each note in each commit.
+logging.getLogger("reno").setLevel(logging.WARNING)
 
 project = "fastio"
 copyright = "fastio developers"
