@@ -1,6 +1,7 @@
-"""Patches a Python that a program under ``fastio run --children`` has started, once it imports what patches are for.
+"""Patches a Python under ``fastio run``: the program, or one of its children.
 
-Most of them import nothing of that: so nothing else is imported here.
+A child is patched once it imports a library that fastio has patches for. Most children import none: nothing else is
+imported here.
 """
 
 import os
@@ -9,21 +10,19 @@ from collections.abc import Callable
 
 from fastio.patching import imports
 
-#: The variable that has the process id of the program itself, which is told if fastio is not installed there.
-PROGRAM = "_FASTIO_PROGRAM"
 #: Settings that ask for something from the start of a process.
 _AT_ONCE = ("FASTIO_TRACE",)
-#: What a service is followed through, besides the libraries that have patches; see :mod:`fastio.service`.
+#: Modules that services are followed through, besides the libraries that have patches; see :mod:`fastio.service`.
 _FOLLOWED = ("multiprocessing.spawn", "oslo_config.cfg", "oslo_log.log")
 _started = False
 
 
-def wait() -> None:
-    """Start as soon as one of the modules is imported; at once if one is already, or a setting asks for it."""
+def begin(at_once: bool) -> None:
+    """Patch this Python: ``at_once``, or when the first of the libraries is imported."""
     patches = os.path.join(os.path.dirname(__file__), "patches")
     names = [*_FOLLOWED, *(name for name in os.listdir(patches) if "." not in name and not name.startswith("_"))]
-    if any(name in sys.modules for name in names) or any(os.environ.get(name) for name in _AT_ONCE):
-        # site says of a program that ends here that it has failed, and how.
+    if at_once or any(name in sys.modules for name in names) or any(os.environ.get(name) for name in _AT_ONCE):
+        # An exception would not end the program: site reports it, and goes on.
         _start(os._exit)
         return
     for name in names:

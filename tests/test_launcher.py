@@ -3,9 +3,7 @@
 import json
 import os
 import pathlib
-import platform
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,18 +17,18 @@ import pytest
 from tests.conftest import needs_eventlet
 
 ROOT = pathlib.Path(__file__).parent.parent
-#: the Python beneath the environment of these tests
-BASE = os.path.realpath(sys.executable)
+FASTIO = ROOT / "fastio"
 REPORT = """
 import json, sys
 import fastio
 status = fastio.status()
 print(json.dumps({
-    "argv": sys.argv, "path": sys.path[0], "name": __name__, "file": globals().get("__file__"),
-    "outcome": status.outcome("communicate").value, "chunk_size": fastio.settings().chunk_size,
+    "argv": sys.argv, "outcome": status.outcome("communicate").value, "chunk_size": fastio.settings().chunk_size,
     "source": fastio.settings().sources["chunk_size"],
 }))
 """
+Script = Callable[..., pathlib.Path]
+pythons_before_3_10 = sorted(pathlib.Path(sys.base_prefix).parent.glob("[23].[6789]*/bin/python"))
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -45,12 +43,20 @@ def run(*arguments: str | pathlib.Path, env: dict[str, str] | None = None, **opt
     )  # fmt: skip
 
 
+def report(*arguments: str | pathlib.Path, **options: Any) -> Any:
+    """What ``REPORT`` prints in the program."""
+    done = run(*arguments, **options)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    return json.loads(done.stdout)
+
+
 @pytest.fixture
-def script(tmp_path: pathlib.Path) -> Callable[..., pathlib.Path]:
+def script(tmp_path: pathlib.Path) -> Script:
     """``script(code, name)`` writes an executable script of this Python."""
 
     def write(code: str, name: str = "service", shebang: str = f"#!{sys.executable}") -> pathlib.Path:
         path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
         path.write_text(f"{shebang}\n{textwrap.dedent(code)}")
         path.chmod(0o755)
         return path
@@ -58,44 +64,127 @@ def script(tmp_path: pathlib.Path) -> Callable[..., pathlib.Path]:
     return write
 
 
-def test_a_script_sees_what_it_would_see_if_started_directly(script: Callable[..., pathlib.Path]) -> None:
-    path = script(REPORT)
-    done = run("--chunk-size", "64KiB", "--", path, "--chunk-size", "x", "--", "-m")
-    found = json.loads(done.stdout)
-    assert found["argv"] == [str(path), "--chunk-size", "x", "--", "-m"]
-    assert (found["path"], found["name"], found["file"]) == (str(path.parent), "__main__", str(path))
-    assert (found["outcome"], found["chunk_size"]) == ("applied", 65536)
+# The program sees what it would see if it had been started directly.
+
+LOOKS = """
+import json, os, sys
+print(json.dumps([
+    sys.argv, sys.path, list(sys.flags), sorted(globals()), type(__builtins__).__name__, type(__loader__).__name__,
+    __name__, globals().get("__file__"), repr(__spec__), repr(__package__), repr(__doc__), sys.warnoptions,
+    sys._xoptions, sys.dont_write_bytecode, sys.orig_argv, sys.executable,
+    sys.modules["__main__"].__dict__ is globals(), open("/proc/self/comm").read(), dict(os.environ),
+]))
+"""
+PYTHON = sys.executable
+#: the first line of the script, and what is started in its directory; ``looks`` is the script
+COMMANDS = [
+    *((f"#!{first}", "./looks -x y -- -m -c") for first in (
+        PYTHON, f"{PYTHON} -s", f"{PYTHON} -Wignore", f"{PYTHON} -W ignore", f"{PYTHON} -B", f"{PYTHON} -u",
+        f"{PYTHON} -Xdev", f"   {PYTHON}   -sB", f"/usr/bin/env {PYTHON}", f"/usr/bin/env -S A=b {PYTHON} -X utf8",
+        f"/usr/bin/env -S {PYTHON} -s -W error::ResourceWarning",
+        *([f"{PYTHON} -P"] if sys.version_info >= (3, 11) else []),
+    )),
+    ("#!/bin/sh\n'''exec' " + PYTHON + " \"$0\" \"$@\"\n' '''", "./looks x"),
+    *((f"#!{PYTHON}", f"{PYTHON} {rest}") for rest in (
+        "looks.py x -c y", "./looks.py", "-m looks x", "-mlooks", "-B -m package.looks x", "-m package", "package x",
+        "package.pyz x", "-O -W error::ResourceWarning looks.py", "-Wignore -Xutf8 looks.py", "-bBX dev looks.py",
+        "--check-hash-based-pycs always looks.py", "-B - x", "-s -B", "-x looks.py", "-i looks.py", "looks.py -I -E -S",
+        *(["-P looks.py", "-Pm looks", "-P package.pyz"] if sys.version_info >= (3, 11) else []),
+    )),
+]  # fmt: skip
 
 
-def test_a_module(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "my_module.py").write_text(REPORT)
-    done = run("-m", "my_module", "-x", "y", cwd=tmp_path)
-    found = json.loads(done.stdout)
-    assert found["argv"] == [str(tmp_path / "my_module.py"), "-x", "y"]
-    assert (found["path"], found["name"], found["outcome"]) == (str(tmp_path), "__main__", "applied")
+@pytest.mark.parametrize(("first", "line"), COMMANDS)
+def test_the_program_sees_what_it_would_see_if_started_directly(
+    first: str, line: str, script: Script, tmp_path: pathlib.Path
+) -> None:
+    """Its own name, flags, path, arguments, main module and environment."""
+    script(LOOKS, "looks", first)
+    for name in ("looks.py", "package/looks.py", "package/__main__.py", "package/__init__.py"):
+        script(LOOKS if not name.endswith("init__.py") else "", name)
+    with zipfile.ZipFile(tmp_path / "package.pyz", "w") as archive:
+        archive.writestr("__main__.py", LOOKS)
+    seen = []
+    for command in ([], [PYTHON, "-s", "-m", "fastio", "run", "--"]):
+        done = subprocess.run(
+            [*command, *line.split()], input=LOOKS if line.split()[-2:] in (["-", "x"], ["-s", "-B"]) else "",
+            capture_output=True, text=True, timeout=100, cwd=tmp_path,
+            env=environment(PYTHONPATH=f"{ROOT}:{tmp_path}", PYTHONSTARTUP=""),
+        )  # fmt: skip
+        assert done.stdout, done.stderr
+        # Objects have their address in their text.
+        seen.append(json.loads(re.sub(r" at 0x[0-9a-f]+", "", done.stdout)))
+    assert seen[1] == seen[0]
+
+
+@pytest.mark.parametrize("paths", [None, "", ":", ":/nowhere", "/nowhere::"])
+def test_the_program_s_pythonpath(paths: str | None, script: Script) -> None:
+    path = script("import os, sys; print(repr(os.environ.get('PYTHONPATH')), sys.path, sorted(os.environ))")
+    env = {key: value for key, value in environment().items() if key != "PYTHONPATH"} | (
+        {"PYTHONPATH": paths} if paths else {}
+    )
+    directly = subprocess.run([path], capture_output=True, text=True, env=env, timeout=100)
+    assert by_script(script)("run", path, env=env).stdout == directly.stdout
+
+
+def by_script(script: Script) -> Callable[..., Any]:
+    """The command as pip installs it, with this fastio, which needs no PYTHONPATH."""
+    command = script(
+        f"import sys; sys.path.append({str(ROOT)!r})\nfrom fastio.cli import main\nsys.exit(main())", "bin/fastio"
+    )
+
+    def run(*arguments: Any, env: dict[str, str], **options: Any) -> Any:
+        return subprocess.run(
+            [command, *map(str, arguments)], capture_output=True, text=True, timeout=100, env=env, **options
+        )
+
+    return run
+
+
+@pytest.mark.parametrize("paths", ["", str(ROOT)])
+@pytest.mark.parametrize("command", [("run",), ("run", "--children"), ("check", "--"), ("run", "/usr/bin/env")])
+def test_nothing_is_imported_from_the_current_directory(command: tuple[str, ...], paths: str, script, tmp_path) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    names = {*sys.stdlib_module_names, "fastio", "packaging", "sitecustomize", "usercustomize"} - {"__main__"}
+    for name in names:
+        (here / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write({name!r})")
+    path = script("import os, sys; import fastio; print(fastio.status().outcome('communicate').value)")
+    env = {key: value for key, value in environment().items() if key != "PYTHONPATH"}
+    done = by_script(script)(*command, path, env=env | ({"PYTHONPATH": paths} if paths else {}), cwd=here)
+    assert done.returncode == 0 and "applied" in done.stdout + "applied" * (command[0] == "check"), done.stderr
+    assert not (tmp_path / "ran").exists(), (tmp_path / "ran").read_text()
+
+
+def test_a_service_keeps_its_name(script: Script) -> None:
+    path = script("import os, sys; print(os.getpid(), flush=True); sys.stdin.read()", "glance-api")
+    command = [sys.executable, "-m", "fastio", "run", str(path)]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, text=True, env=environment()) as process:
+        assert process.stdin and process.stdout and int(process.stdout.readline()) == process.pid
+        found = subprocess.run(["pgrep", "-x", "glance-api"], capture_output=True, text=True, timeout=60).stdout.split()
+        assert str(process.pid) in found
+        process.stdin.close()
 
 
 @pytest.mark.parametrize(
     ("ending", "status", "said"),
     [
-        ("sys.exit(7)", 7, ""), ("os._exit(7)", 7, ""), ("raise SystemExit(7)", 7, ""),
+        ("sys.exit(7)", 7, ""), ("os._exit(7)", 7, ""),
         ("raise ValueError('of the program')", 1, "ValueError: of the program"),
         ("os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM, ""),
+        ("sys.stdout.write(sys.stdin.read().upper()); sys.stderr.write('aside')", 0, "aside"),
     ],
 )  # fmt: skip
-def test_the_end_is_the_program_s(script, ending, status, said):
-    done = run(script(f"import os, signal, sys\n{ending}"))
+def test_streams_and_the_end_are_the_program_s(ending: str, status: int, said: str, script: Script) -> None:
+    done = run(script(f"import os, signal, sys\n{ending}"), input="text")
     assert (done.returncode, done.stderr.rstrip().rpartition("\n")[2]) == (status, said)
+    assert done.stdout == ("TEXT" if said == "aside" else "")
+    if said.startswith("ValueError"):
+        assert "fastio" not in done.stderr
 
 
-def test_standard_input_and_output_are_the_program_s(script: Callable[..., pathlib.Path]) -> None:
-    path = script("import sys; sys.stdout.write(sys.stdin.read().upper()); sys.stderr.write('aside')")
-    done = run(path, input="text")
-    assert (done.stdout, done.stderr) == ("TEXT", "aside")
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
-def test_signals_reach_the_program_itself(script: Callable[..., pathlib.Path], number: signal.Signals) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signals_reach_the_program_itself(script: Script, number: signal.Signals) -> None:
     path = script(
         f"""
         import os, signal, sys, time
@@ -106,14 +195,242 @@ def test_signals_reach_the_program_itself(script: Callable[..., pathlib.Path], n
     )
     command = [sys.executable, "-m", "fastio", "run", str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as process:
-        assert int(process.stdout.readline()) == process.pid
+        assert process.stdout and int(process.stdout.readline()) == process.pid
         process.send_signal(number)
         assert process.wait(60) == 42
 
 
-def test_forked_workers_are_patched(script: Callable[..., pathlib.Path]) -> None:
-    path = script("import os\nif os.fork(): os.wait(); os._exit(0)\n" + REPORT)
-    assert json.loads(run(path).stdout)["outcome"] == "applied"
+@needs_eventlet
+def test_the_program_s_own_monkey_patch(script: Script) -> None:
+    path = script(
+        """
+        import eventlet
+        eventlet.monkey_patch()
+        import fastio, subprocess
+        print(fastio.status().outcome("green_communicate").value, subprocess.check_output(["echo", "x"]))
+        """
+    )
+    assert run(path).stdout == "applied b'x\\n'\n"
+
+
+# What is started, and how it is reached.
+
+
+@pytest.mark.parametrize(
+    ("line", "argv"),
+    [
+        ("./my-service -x", ["./my-service", "-x"]), ("--chunk-size 8KiB -- ./my-service", ["./my-service"]),
+        ("service.py", ["service.py"]), ("./service.py", ["./service.py"]), ("-m service x", ["{0}/service.py", "x"]),
+        ("in-path.py", ["{0}/bin/in-path.py"]), ("in-path", ["{0}/bin/in-path"]),
+        ("sh -c", ["-c", "x"]), ("python -c", ["-c", "x"]),
+    ],
+)  # fmt: skip
+def test_what_is_run(line: str, argv: list[str], script: Script, tmp_path: pathlib.Path) -> None:
+    """A name is looked up in PATH, a path is a path, and a file that ends in .py need not be executable."""
+    for name in ("my-service", "bin/in-path.py", "bin/in-path"):
+        script(REPORT, name)
+    for name in ("service.py", "in-path.py"):
+        script("print('the wrong one')" if name == "in-path.py" else REPORT, name).chmod(0o644)
+    (tmp_path / "bin" / "python").symlink_to(sys.executable)
+    words = line.split()
+    if words[-1] == "-c":
+        words += [f"exec {sys.executable} -c '{REPORT}' x" if words[0] == "sh" else REPORT, "x"]
+    found = report(*words, cwd=tmp_path, env=environment(PATH=f"{tmp_path}/bin:{os.environ['PATH']}"))
+    assert found["argv"] == [each.format(tmp_path) for each in argv]
+    assert (found["outcome"], found["chunk_size"]) == ("applied", 8192 if "--chunk-size" in line else 1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ("--chunk-size parsecs -m this", ["chunk_size", "'parsecs'", "option --chunk-size", "4 KiB"]),
+        ("--store-chunk-sizes tape=1M -m this", ["store_chunk_sizes", "option --store-chunk-sizes"]),
+        ("--disabled wiat -m this", ["'wiat'", "option --disabled"]),
+        ("--children --also wiat sh -c true", ["'wiat'", "option --also"]),
+        ("--on-error wait -m this", ["'wait'", "option --on-error", "refuse or unpatched"]),
+        ("no-such-program", ["no-such-program", "PATH"]), ("no-such-program.py", ["no-such-program.py", "PATH"]),
+        ("./no-such-program", ["'./no-such-program'", "there is no file"]), ("my-service", ["./my-service"]),
+        ("./not-executable", ["not executable"]), ("", ["no program given"]),
+        ("./isolated", ["-I", "'./isolated'", "fastio.patch()"]), ("./by-env", ["-E"]), ("--children ./by-env", ["-E"]),
+        *((f"{PYTHON} {options} x.py", [f"option -{options.strip('-')[-1]} of Python"])
+          for options in ("-I", "-E", "-S", "-W ignore -BS", "-Xdev -bI", "--check-hash-based-pycs always -E")),
+        *((f"{name} x.py", [f"{name} fastio run"]) for name in ("opentelemetry-instrument", "elasticapm-run")),
+    ],
+)  # fmt: skip
+def test_errors(line: str, parts: list[str], script: Script, tmp_path: pathlib.Path) -> None:
+    script("print('runs')", "my-service")
+    script("print('runs')", "not-executable").chmod(0o644)
+    script("print('runs')", "isolated", f"#!{PYTHON} -BI")
+    script("print('runs')", "by-env", f"#!/usr/bin/env -S {PYTHON} -s -E")
+    for name in ("opentelemetry-instrument", "elasticapm-run"):
+        script("print('runs')", f"bin/{name}")
+    done = run(*line.split(), cwd=tmp_path, env=environment(PATH=f"{tmp_path}/bin:{os.environ['PATH']}"))
+    assert (done.returncode, done.stdout) == (2, "")
+    for part in parts:
+        assert part in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+class TestOtherPythons:
+    """fastio need not be installed for the Python of the program."""
+
+    @pytest.fixture
+    def bare(self, tmp_path: pathlib.Path) -> pathlib.Path:
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True, timeout=100)
+        return tmp_path / "bare" / "bin" / "python"
+
+    CODE = """
+        import sys
+        import subprocess, fastio
+        print(fastio.__file__, fastio.status().outcome("communicate").value, [each for each in sys.path if each == ROOT])
+        """
+
+    @pytest.mark.parametrize("how", ["run", "children", "shell"])
+    def test_an_environment_without_fastio(self, how: str, bare: pathlib.Path, script: Script) -> None:
+        path = script(self.CODE.replace("ROOT", repr(str(ROOT))), shebang=f"#!{bare}")
+        command = {
+            "run": [path],
+            "children": ["--children", "sh", "-c", f"{path}; true"],
+            "shell": ["sh", "-c", f"exec {path}"],
+        }
+        env = {key: value for key, value in environment().items() if key != "PYTHONPATH"}
+        done = by_script(script)("run", *command[how], env=env)
+        assert (done.stdout, done.stderr) == (f"{FASTIO / '__init__.py'} applied []\n", "")
+
+    def test_a_shim_that_executes_a_python(self, script: Script) -> None:
+        """Such as pyenv's, which is a program of bash."""
+        shim = script(f'exec {sys.executable} "$@"', "bin/python", "#!/usr/bin/env bash")
+        found = report("--chunk-size", "8KiB", "--", shim, "-c", REPORT)
+        assert (found["outcome"], found["chunk_size"]) == ("applied", 8192)
+
+    @pytest.mark.skipif(not pythons_before_3_10, reason="there is no Python before 3.10")
+    @pytest.mark.parametrize("python", pythons_before_3_10, ids=lambda path: path.parts[-3])
+    def test_an_old_python(self, python: pathlib.Path, script: Script, tmp_path: pathlib.Path) -> None:
+        """A child is left alone, with its own sitecustomize; the program is refused."""
+        (tmp_path / "sitecustomize.py").write_text("import sys; sys.stdout.write('own ')")
+        env = environment(PYTHONPATH=f"{ROOT}:{tmp_path}")
+        code = "import sys; sys.stdout.write(str(any('bootstrap' in path for path in sys.path)))"
+        done = run("--children", "--", "sh", "-c", f'{python} -c "{code}"; true', env=env)
+        assert (done.returncode, done.stdout.split()[-2:], done.stderr) == (0, ["own", "False"], "")
+        for policy, status in (("refuse", 2), ("unpatched", 0)):
+            done = run("--on-error", policy, "--", python, "-c", code, env=env)
+            assert done.returncode == status and "fastio needs 3.10" in done.stderr
+            assert done.stdout.endswith("False") == (policy == "unpatched")
+
+
+class TestChildren:
+    @pytest.mark.parametrize("between", ["", "sh -c "])
+    def test_pythons_that_the_program_starts(self, between: str, script: Script) -> None:
+        child = script(REPORT, "child")
+        command = [*between.split(), str(child)]
+        path = script(f"import subprocess; subprocess.run({command})", "parent")
+        assert report(path)["outcome"] == "off"
+        assert report("--children", path)["outcome"] == "applied"
+        # A program that is not Python.
+        assert report("--chunk-size", "8KiB", "sh", "-c", f"{path}; true")["chunk_size"] == 8192
+
+    def test_the_site_s_own_sitecustomize_runs(self, script: Script, tmp_path: pathlib.Path) -> None:
+        """Before the patches, in its order, and an error in it keeps nobody from anything."""
+        site = tmp_path / "site"
+        script(
+            "import sys, fastio\nsys.own = [path for path in sys.path if 'bootstrap' in path]", "site/sitecustomize.py"
+        )
+        path = script("import json, sys, sitecustomize\nprint(sys.own, sitecustomize.__file__)" + REPORT)
+        for options in ([], ["--children"], ["sh", "-c", "exec $0"]):
+            done = run(*options, path, env=environment(PYTHONPATH=f"{ROOT}:{site}"))
+            assert done.stdout.splitlines()[0] == f"[] {site / 'sitecustomize.py'}", done.stderr
+            assert json.loads(done.stdout.splitlines()[1])["outcome"] == "applied"
+        script("raise ValueError('of the site')", "site/sitecustomize.py")
+        done = run(script(REPORT), env=environment(PYTHONPATH=f"{ROOT}:{site}"))
+        assert json.loads(done.stdout)["outcome"] == "applied" and "of the site" in done.stderr
+
+    #: What tracers have in PYTHONPATH: ddtrace's runs the next one, OpenTelemetry's does not, and removed itself once.
+    TRACERS = {
+        "ddtrace-run": """
+            import os, sys
+            sys.tracer = "traced"
+            sys.path.remove(os.path.dirname(__file__))
+            ours = sys.modules.pop("sitecustomize")
+            try:
+                import sitecustomize
+            except ImportError:
+                sys.modules["sitecustomize"] = ours
+            """,
+        "opentelemetry-instrument": """
+            import os, sys
+            sys.tracer = "traced"
+            here = os.path.dirname(__file__)
+            paths = [path for path in os.environ["PYTHONPATH"].split(":") if path != here]
+            os.environ["PYTHONPATH"] = ":".join(([here] if "fastio" not in "".join(sys.orig_argv) else []) + paths)
+            """,
+    }  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("tracer", "line"),
+        [
+            ("ddtrace-run", "fastio run ddtrace-run service"), ("ddtrace-run", "ddtrace-run fastio run service"),
+            ("ddtrace-run", "ddtrace-run fastio run --children parent"),
+            ("opentelemetry-instrument", "opentelemetry-instrument fastio run service"),
+            ("opentelemetry-instrument", "opentelemetry-instrument fastio run --children parent"),
+        ],
+    )  # fmt: skip
+    def test_a_tracer_s_own_launcher(self, tracer: str, line: str, script: Script, tmp_path: pathlib.Path) -> None:
+        script(self.TRACERS[tracer], "tracer/sitecustomize.py")
+        code = f"""
+            import os, shutil, sys
+            os.environ["PYTHONPATH"] = "{tmp_path}/tracer:" + os.environ["PYTHONPATH"]
+            os.execv(shutil.which(sys.argv[1]), sys.argv[1:])
+            """
+        script(code, f"bin/{tracer}")
+        script("import sys\nprint(getattr(sys, 'tracer', 'not traced'))" + REPORT, "bin/service")
+        script("import subprocess; subprocess.run(['service'])", "bin/parent")
+        script("import sys\nfrom fastio.cli import main\nsys.exit(main())", "bin/fastio")
+        env = environment(PATH=f"{tmp_path}/bin:{os.environ['PATH']}")
+        done = subprocess.run(line.split(), capture_output=True, text=True, env=env, timeout=100)
+        assert done.stderr == "" and done.stdout.startswith("traced\n"), done.stderr
+        assert json.loads(done.stdout.splitlines()[1])["outcome"] == "applied"
+
+    def test_a_python_that_uses_none_of_it_imports_next_to_nothing(self) -> None:
+        code = "import sys; print(*sys.modules)"
+        plain = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment())
+        found = set(run("sh", "-c", f"{sys.executable} -c '{code}'; true").stdout.split()) - set(plain.stdout.split())
+        assert {name for name in found if name.startswith("fastio")} == {
+            "fastio", "fastio.children", "fastio.patching", "fastio.patching.imports", "fastio.patching.proxy",
+            "fastio.version",
+        }  # fmt: skip
+        assert len(found) <= 40
+        assert found & {"subprocess", "logging", "json", "inspect", "pkgutil", "fastio.config"} == set()
+
+    @pytest.mark.parametrize("module", ["subprocess", "multiprocessing.spawn", "oslo_config.cfg", "eventlet"])
+    def test_the_first_module_that_patches_are_for_starts_it(self, module: str) -> None:
+        pytest.importorskip(module.partition(".")[0])
+        code = f"""
+import fastio, sys
+before = "fastio.patching.patcher" in sys.modules
+import {module}
+import fastio.service
+print(before, fastio.service._followed, fastio.status().outcome("communicate").value)
+"""
+        done = run("sh", "-c", f'{sys.executable} -c "$0"; true', code)
+        assert done.stdout == "False True applied\n", done.stderr
+
+    def test_a_trace_begins_with_the_process(self, tmp_path: pathlib.Path) -> None:
+        code = "import sys; print('fastio.patching.patcher' in sys.modules)"
+        done = run("--trace", tmp_path, "sh", "-c", f'{sys.executable} -c "$0"; true', code)
+        assert done.stdout == "True\n"
+
+    def test_a_warning_of_a_library_is_reported_where_it_is_imported(self, script: Script, tmp_path) -> None:
+        script("import warnings; warnings.warn('old', DeprecationWarning, 2)", "eventlet/__init__.py")
+        path = script("import eventlet")
+        done = run("--children", path, env=environment(PYTHONWARNINGS="default"))
+        assert f"{path}:2: DeprecationWarning: old" in done.stderr
+
+
+# Forked and spawned workers.
+
+
+def test_forked_workers_are_patched(script: Script) -> None:
+    assert report(script("import os\nif os.fork(): os.wait(); os._exit(0)\n" + REPORT))["outcome"] == "applied"
 
 
 SPAWNS = """
@@ -181,7 +498,7 @@ class TestFailurePolicy:
 
     @POLICIES
     @pytest.mark.parametrize("how", ["option", "environment", "children", "python", "auto"])
-    def test_at_the_start(self, policy: str, how: str, script: Callable[..., pathlib.Path]) -> None:
+    def test_at_the_start(self, policy: str, how: str, script: Script) -> None:
         path = script("import fastio.auto\n" * (how == "auto") + REPORT)
         bad = {} if how == "option" else {"FASTIO_CHUNK_SIZE": "12 parsecs"}
         env = environment(**bad, **({"FASTIO_ON_ERROR": policy} if policy else {}))
@@ -204,7 +521,7 @@ class TestFailurePolicy:
         self.check(run(*options, "--", "sh", "-c", code, env=env), policy)
 
     @POLICIES
-    def test_in_a_spawned_worker(self, policy: str, script: Callable[..., pathlib.Path], tmp_path) -> None:
+    def test_in_a_spawned_worker(self, policy: str, script: Script, tmp_path) -> None:
         code = SPAWNS.replace("AUTO", "False").replace(
             "process.start()", "os.environ['FASTIO_CHUNK_SIZE'] = '12 parsecs'; process.start()"
         )
@@ -242,346 +559,16 @@ class TestFailurePolicy:
         else:
             self.check(done, policy)
 
-    def test_the_kill_switch_works_whatever_else_is_bad(self, script: Callable[..., pathlib.Path]) -> None:
+    def test_the_kill_switch_works_whatever_else_is_bad(self, script: Script) -> None:
         bad = {"FASTIO_CHUNK_SIZE": "x", "FASTIO_DISABLED": "wiat", "FASTIO_ALSO": "wiat", "FASTIO_TRACE": "\n"}
-        bad["FASTIO_SITE_FINGERPRINTS"] = "/nowhere"
         done = run(script(REPORT), env=environment(FASTIO="0", **bad))
         assert (json.loads(done.stdout)["outcome"], done.stderr) == ("off", "")
 
 
-@needs_eventlet
-def test_the_program_s_own_monkey_patch(script: Callable[..., pathlib.Path]) -> None:
-    path = script(
-        """
-        import eventlet
-        eventlet.monkey_patch()
-        import fastio, subprocess
-        print(fastio.status().outcome("green_communicate").value, subprocess.check_output(["echo", "x"]))
-        """
-    )
-    assert run(path).stdout == "applied b'x\\n'\n"
+# The service's own configuration and log.
 
 
-def test_threads_and_exit_handlers_still_have_the_globals(script: Callable[..., pathlib.Path]) -> None:
-    path = script(
-        """
-        import atexit, threading, time
-        NAME = "global"
-        atexit.register(lambda: print("atexit", NAME))
-        def late():
-            time.sleep(0.2)
-            print("thread", NAME)
-        threading.Thread(target=late).start()
-        """
-    )
-    assert run(path).stdout.splitlines() == ["thread global", "atexit global"]
-
-
-def test_a_class_of_the_program_can_be_pickled(script: Callable[..., pathlib.Path]) -> None:
-    path = script(
-        """
-        import pickle
-        class Thing:
-            pass
-        print(type(pickle.loads(pickle.dumps(Thing()))) is Thing)
-        """
-    )
-    assert run(path).stdout == "True\n"
-
-
-def test_pip_s_launcher_for_long_paths_is_known(script: Callable[..., pathlib.Path]) -> None:
-    path = script(f"'''exec' {sys.executable} \"$0\" \"$@\"\n' '''\n" + REPORT, shebang="#!/bin/sh")
-    assert json.loads(run(path).stdout)["outcome"] == "applied"
-
-
-LOOKS = """
-import json, sys
-print(json.dumps([
-    sys.argv, sys.path, list(sys.flags), sorted(globals()), type(__builtins__).__name__, type(__loader__).__name__,
-    __name__, globals().get("__file__"), repr(__spec__), repr(__package__), repr(__doc__), sys.warnoptions,
-    sys._xoptions, sys.dont_write_bytecode, sys.orig_argv[1:], sys.modules["__main__"].__dict__ is globals(),
-]))
-"""
-SHEBANGS = [
-    "#!{python}", "#!{python} -I", "#!{python} -s", "#!{python} -sE", "#!{python} -Wignore", "#!{python} -W ignore",
-    "#!{python} -B", "#!{python} -O", "#!{python} -u", "#!{python} -Xdev", "#! {python}   -sB",
-    "#!/usr/bin/env -S {python} -s -E -W error::ResourceWarning", "#!/usr/bin/env {python}",
-    "#!/usr/bin/env -S A=b {python} -X utf8",
-    *(["#!{python} -P", "#!{python} -sP"] if sys.version_info >= (3, 11) else []),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ["service", "service.py"])
-@pytest.mark.parametrize("shebang", SHEBANGS)
-def test_the_first_line_holds(shebang: str, name: str, script: Callable[..., pathlib.Path]) -> None:
-    """The same script, started directly and by ``fastio run``, sees the same."""
-    path = script(LOOKS, name, shebang.format(python=sys.executable))
-    env = environment()
-    directly = subprocess.run([path, "-x", "y"], capture_output=True, text=True, env=env, timeout=100)
-    done = run(path, "-x", "y", env=env)
-    assert json.loads(done.stdout) == json.loads(directly.stdout), done.stderr
-
-
-def test_a_first_line_with_options_leaves_the_settings(script: Callable[..., pathlib.Path]) -> None:
-    path = script(REPORT, shebang=f"#!{sys.executable} -I")
-    done = run("--chunk-size", "64KiB", path)
-    found = json.loads(done.stdout)
-    assert (found["outcome"], found["chunk_size"]) == ("applied", 65536)
-
-
-def looks_from(program: str, tmp_path: pathlib.Path, *command: str, **variables: str) -> list[Any]:
-    """What a program tells of its interpreter and itself when it is started so."""
-    env = environment(**variables)
-    # A module has to be found where the path is safe.
-    env["PYTHONPATH"] += f":{tmp_path}"
-    done = subprocess.run(
-        [*command, *program.split()],
-        input=LOOKS if program.split()[-2:] in (["-", "x"], ["-s", "-B"]) else None,
-        capture_output=True, text=True, timeout=100, env=env, cwd=tmp_path,
-    )  # fmt: skip
-    assert done.stdout, done.stderr
-    # Objects have their address in their text, and the Python has its name from its caller.
-    return json.loads(re.sub(r" at 0x[0-9a-f]+", "", done.stdout))
-
-
-PROGRAMS = [
-    "looks.py x -c y", "./looks.py", "-- looks.py x", "-m looks x", "-mlooks", "-B -m package.looks x", "-m package",
-    "package x", "package.pyz x", "-I looks.py x", "-IB looks.py", "-I package", "-E looks.py", "-S looks.py",
-    "-sE -m looks",
-    "-O -W error::ResourceWarning looks.py", "-Wignore -Xutf8 looks.py", "-bBX dev looks.py",
-    "--check-hash-based-pycs always looks.py", "-B - x", "-I - x", "-s -B",
-    *(["-P looks.py", "-Pm looks", "-sP package", "-P package.pyz"] if sys.version_info >= (3, 11) else []),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_a_python_and_its_arguments(program: str, script: Callable[..., pathlib.Path], tmp_path: pathlib.Path) -> None:
-    """It sees the same flags, path, arguments and main module as started directly, also where the path is safe."""
-    (tmp_path / "package").mkdir()
-    for name in ("looks.py", "package/looks.py", "package/__main__.py", "package/__init__.py"):
-        script(LOOKS if not name.endswith("init__.py") else "", name)
-    with zipfile.ZipFile(tmp_path / "package.pyz", "w") as archive:
-        archive.writestr("__main__.py", LOOKS)
-    fastio_run = [sys.executable, "-m", "fastio", "run", "--", sys.executable]
-    for variables in ({}, {"PYTHONSAFEPATH": "1"}):
-        found = looks_from(program, tmp_path, *fastio_run, **variables)
-        assert found == looks_from(program, tmp_path, sys.executable, **variables)
-
-
-@pytest.mark.parametrize("option", ["-c", "-Bc", "-Ic", "-W ignore -c"])
-def test_a_python_and_a_command(option: str) -> None:
-    indented = textwrap.indent(LOOKS, "  ") if sys.version_info >= (3, 14) else LOOKS
-    command = [sys.executable, *option.split(), indented, "x", "-c"]
-    directly = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=100)
-    done = run("--", *command)
-    assert done.stdout and done.stdout == directly.stdout, done.stderr + directly.stderr
-
-
-@pytest.mark.parametrize("name", ["python", "python3", "python{0.major}.{0.minor}"])
-def test_a_python_by_its_name_is_patched(name: str, tmp_path: pathlib.Path) -> None:
-    env = environment(PATH=f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}")
-    name = name.format(sys.version_info)
-    if shutil.which(name, path=env["PATH"]) != os.path.join(os.path.dirname(sys.executable), name):
-        pytest.skip(f"this environment has no {name}")
-    found = json.loads(run("--chunk-size", "64KiB", "--", name, "-c", REPORT, "-x", env=env, cwd=tmp_path).stdout)
-    assert (found["argv"], found["outcome"], found["chunk_size"]) == (["-c", "-x"], "applied", 65536)
-    assert run("--", name, "--version", env=env).stdout == f"Python {platform.python_version()}\n"
-    assert "unknown option" in run("--", name, "-Z", env=env).stderr.lower()
-
-
-def test_another_python_is_refused_and_runs_with_children(in_environment: Callable[..., Any]) -> None:
-    done = in_environment(BASE)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"{BASE} is another Python" in done.stderr and "--system-site-packages" in done.stderr
-
-
-def test_a_script_does_not_have_the_options_of_the_fastio_command(script: Callable[..., pathlib.Path]) -> None:
-    """Distributions put options into the first lines of all scripts, that of the fastio command as well."""
-    command = [sys.executable, "-s", "-B", "-Wignore", "-m", "fastio", "run", str(script(LOOKS))]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=100)
-    directly = subprocess.run(command[-1:], capture_output=True, text=True, env=environment(), timeout=100)
-    assert json.loads(done.stdout) == json.loads(directly.stdout)
-
-
-@pytest.fixture
-def in_environment(tmp_path: pathlib.Path) -> Callable[..., Any]:
-    """``in_environment(path, *options)`` is ``fastio run path`` in an environment that was made with these options."""
-
-    def start(path: pathlib.Path, *options: str) -> Any:
-        own = tmp_path / "own"
-        subprocess.run([BASE, "-m", "venv", "--without-pip", *options, own], check=True, timeout=100)
-        # fastio and what it needs, wherever they are installed here.
-        env = environment(PYTHONPATH=os.pathsep.join([str(ROOT), *filter(None, sys.path)]))
-        command = [str(own / "bin" / "python"), "-m", "fastio", "run", str(path)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=100, env=env)
-
-    return start
-
-
-def test_a_script_of_the_python_beneath_whose_packages_are_seen(script, in_environment) -> None:
-    done = in_environment(script(REPORT, shebang=f"#!{BASE}"), "--system-site-packages")
-    assert json.loads(done.stdout)["outcome"] == "applied", done.stderr
-
-
-def test_a_script_of_the_python_beneath_whose_packages_are_not_seen(script, in_environment) -> None:
-    path = script(REPORT, shebang=f"#!{BASE}")
-    done = in_environment(path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"{path} is a script of {BASE}" in done.stderr and "--system-site-packages" in done.stderr
-
-
-class TestWhatIsRun:
-    """A name is looked up in PATH, a path is a path."""
-
-    def test_a_file_of_the_current_directory(self, script: Callable[..., pathlib.Path]) -> None:
-        path = script(REPORT, "my-service")
-        done = run("my-service", cwd=path.parent)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert "./my-service" in done.stderr
-        assert json.loads(run("./my-service", cwd=path.parent).stdout)["outcome"] == "applied"
-
-    def test_one_that_ends_in_py(self, script: Callable[..., pathlib.Path]) -> None:
-        path = script(REPORT, "service.py")
-        path.chmod(0o644)
-        for name in ("service.py", "./service.py"):
-            assert json.loads(run(name, cwd=path.parent).stdout)["argv"] == [name]
-
-    def test_one_in_path_comes_first(self, script, tmp_path) -> None:
-        (tmp_path / "service.py").write_text("print('the wrong one')")
-        (tmp_path / "bin").mkdir()
-        path = script(REPORT, "bin/service.py")
-        done = run("service.py", cwd=tmp_path, env=environment(PATH=f"{path.parent}:{os.environ['PATH']}"))
-        assert json.loads(done.stdout)["argv"] == [str(path)]
-
-    def test_one_that_is_not_executable(self, script: Callable[..., pathlib.Path]) -> None:
-        path = script(REPORT)
-        path.chmod(0o644)
-        done = run(path)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert "not executable" in done.stderr
-
-
-class TestChildren:
-    def test_pythons_that_the_program_starts(self, script: Callable[..., pathlib.Path]) -> None:
-        path = script(REPORT)
-        done = run("--children", "--chunk-size", "64KiB", "sh", "-c", f"{path} argument")
-        found = json.loads(done.stdout)
-        assert (found["argv"], found["outcome"], found["chunk_size"]) == ([str(path), "argument"], "applied", 65536)
-
-    def test_without_it_they_are_not(self, script: Callable[..., pathlib.Path]) -> None:
-        child = script(REPORT, "child")
-        path = script(f"import subprocess; subprocess.run([{str(child)!r}])", "parent")
-        assert json.loads(run(path).stdout)["outcome"] == "off"
-        assert json.loads(run("--children", path).stdout)["outcome"] == "applied"
-
-    def test_children_of_children(self, script: Callable[..., pathlib.Path]) -> None:
-        child = script(REPORT, "child")
-        path = script(f"import subprocess; subprocess.run(['sh', '-c', {str(child)!r}])", "parent")
-        assert json.loads(run("--children", "sh", "-c", str(path)).stdout)["outcome"] == "applied"
-
-    def test_the_site_s_own_sitecustomize_runs(self, script: Callable[..., pathlib.Path], tmp_path) -> None:
-        site = tmp_path / "site"
-        site.mkdir()
-        (site / "sitecustomize.py").write_text("import sys\nsys.own = 'own'\n")
-        code = """
-            import sys, sitecustomize
-            print(sys.own, sitecustomize.__file__, any("bootstrap" in path for path in sys.path))
-            """
-        done = run("--children", "sh", "-c", str(script(code)), env=environment(PYTHONPATH=f"{ROOT}:{site}"))
-        assert done.stdout.split() == ["own", str(site / "sitecustomize.py"), "False"]
-
-    def test_a_failing_site_s_own_sitecustomize_is_told_as_python_does(self, script, tmp_path) -> None:
-        site = tmp_path / "site"
-        site.mkdir()
-        (site / "sitecustomize.py").write_text("raise ValueError('of the site')\n")
-        done = run(
-            "--children", "sh", "-c", str(script("print('goes on')")), env=environment(PYTHONPATH=f"{ROOT}:{site}")
-        )
-        assert done.stdout == "goes on\n"
-        assert "of the site" in done.stderr
-
-    def test_a_python_without_fastio_is_left_alone(self) -> None:
-        # Without site-packages, and with nothing but the bootstrap directory in PYTHONPATH.
-        child = f"{sys.executable} -S -c \"import sitecustomize, sys; print('fastio' in sys.modules)\""
-        done = run("--children", "sh", "-c", f"PYTHONPATH=${{PYTHONPATH%%:*}}; {child}; true", cwd="/")
-        assert (done.stdout, done.stderr) == ("False\n", "")
-
-    def test_a_program_that_is_no_python_is_replaced_and_its_pythons_are_patched(self, script) -> None:
-        path = script(REPORT)
-        assert run("sh", "-c", "exit 9").returncode == 9
-        assert json.loads(run("sh", "-c", f"{path} argument").stdout)["outcome"] == "applied"
-
-    def test_a_program_whose_python_has_no_fastio_is_told(self) -> None:
-        """uWSGI is linked with a Python, which need not be that of fastio. Here, a shell becomes one."""
-        code = f'PYTHONPATH=${{PYTHONPATH%%:*}}; exec {sys.executable} -S -c "import sitecustomize; print(1)"'
-        done = run("sh", "-c", code, cwd="/")
-        assert done.stdout == "1\n" and done.stderr.count("fastio: not patched") == 1
-        assert "No module named 'fastio'" in done.stderr
-
-    def test_a_python_that_uses_none_of_it_imports_next_to_nothing(self) -> None:
-        code = "import sys; print(*sys.modules)"
-        plain = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment())
-        found = set(run("sh", "-c", f"{sys.executable} -c '{code}'").stdout.split()) - set(plain.stdout.split())
-        assert {name for name in found if name.startswith("fastio")} == {
-            "fastio", "fastio.children", "fastio.patching", "fastio.patching.imports", "fastio.patching.proxy",
-            "fastio.version",
-        }  # fmt: skip
-        assert (
-            len(found) <= 40
-            and found & {"subprocess", "logging", "json", "inspect", "pkgutil", "fastio.config"} == set()
-        )
-
-    @pytest.mark.parametrize("module", ["subprocess", "multiprocessing.spawn", "oslo_config.cfg", "eventlet"])
-    def test_the_first_module_that_patches_are_for_starts_it(self, module: str) -> None:
-        pytest.importorskip(module.partition(".")[0])
-        code = f"""
-import fastio, sys
-before = "fastio.patching.patcher" in sys.modules
-import {module}
-import fastio.service
-print(before, fastio.service._followed, fastio.status().outcome("communicate").value)
-"""
-        assert run("sh", "-c", f'exec {sys.executable} -c "$0"', code).stdout == "False True applied\n"
-
-    def test_a_trace_begins_with_the_process(self, tmp_path: pathlib.Path) -> None:
-        code = "import sys; print('fastio.patching.patcher' in sys.modules)"
-        done = run("--trace", tmp_path, "sh", "-c", f'exec {sys.executable} -c "$0"', code)
-        assert done.stdout == "True\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "parts"),
-    [
-        (["--chunk-size", "12 parsecs", "-m", "this"], ["chunk_size", "'12 parsecs'", "option --chunk-size", "4 KiB"]),
-        (["--store-chunk-sizes", "tape=1M", "-m", "this"], ["store_chunk_sizes", "option --store-chunk-sizes"]),
-        (["no-such-program"], ["no-such-program", "PATH"]),
-        (["./no-such-program"], ["'./no-such-program'", "there is no file"]),
-        (["no-such-program.py"], ["no-such-program.py", "PATH"]),
-        ([sys.executable, "-x", "this.py"], ["-x"]),
-        ([sys.executable, "-i", "-q"], ["interactive", "import fastio.auto"]),
-        (["--disabled", "wiat", "-m", "this"], ["'wiat'", "option --disabled"]),
-        (["--children", "--disabled", "wiat", "sh", "-c", "echo runs"], ["'wiat'", "option --disabled"]),
-        (["--also", "wiat", "sh", "-c", "echo runs"], ["'wiat'", "option --also"]),
-        (["--on-error", "wait", "-m", "this"], ["'wait'", "option --on-error", "refuse or unpatched"]),
-        ([], ["no program given"]),
-    ],
-)
-def test_errors(arguments: list[str], parts: list[str]) -> None:
-    done = run(*arguments)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    for part in parts:
-        assert part in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_a_bad_value_of_the_environment_is_told_before_the_program_runs(script: Callable[..., pathlib.Path]) -> None:
-    done = run(script("print('runs')"), env=environment(FASTIO_CHUNK_SIZE="12 parsecs"))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "environment FASTIO_CHUNK_SIZE" in done.stderr
-
-
-def test_the_service_s_configuration_files_are_honoured(script: Callable[..., pathlib.Path], tmp_path) -> None:
+def test_the_service_s_configuration_files_are_honoured(script: Script, tmp_path) -> None:
     pytest.importorskip("oslo_config")
     (tmp_path / "service.conf").write_text("[fastio]\nchunk_size = 128KiB\n")
     path = script(
@@ -625,7 +612,7 @@ def test_the_options_are_read_again_when_the_service_reloads_its_files(how: str,
     assert "12 parsecs" in done.stderr
 
 
-def test_the_summary_goes_to_the_service_s_log(script: Callable[..., pathlib.Path]) -> None:
+def test_the_summary_goes_to_the_service_s_log(script: Script) -> None:
     pytest.importorskip("oslo_log")
     path = script(
         """
@@ -639,7 +626,7 @@ def test_the_summary_goes_to_the_service_s_log(script: Callable[..., pathlib.Pat
     assert re.search(r"INFO fastio .*\d+ patches applied", run(path).stdout)
 
 
-def test_guru_meditation_reports_have_a_section(script: Callable[..., pathlib.Path]) -> None:
+def test_guru_meditation_reports_have_a_section(script: Script) -> None:
     pytest.importorskip("oslo_reports")
     path = script(
         """
