@@ -17,8 +17,8 @@ import pytest
 from benchmarks.harness import engine, machine, tables
 from benchmarks.harness.results import COSTS, Result, VariantResult
 from benchmarks.harness.suites import OTHERS, Suite, known
+from fastio import terminal
 from fastio.config import parse_size
-from fastio.terminal import Terminal
 
 #: The engine limits each run; what is around the runs must end, too.
 pytest_plugins = ["benchmarks.tools.limits"]
@@ -212,7 +212,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.flush()
         judged = [] if session.options.quick else Suite(suite).judgement(result)
         with session.uncaptured():
-            Terminal().tables([*tables.tables(result), *judged], tables.summary(result))
+            terminal.show([*tables.tables(result), *judged], tables.summary(result))
         if session.options.quick:
             terminalreporter.write_line("A quick run only shows that the suite works: its figures are not judged.")
         try:

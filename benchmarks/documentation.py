@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.harness import keep, overview, tables
+from benchmarks.harness import keep, markup, overview, tables
 from benchmarks.harness.results import ROOT, ResultError
 from benchmarks.harness.summaries import Summary
 from benchmarks.validate import figures
@@ -74,14 +74,14 @@ def split(stem: str, runs: Mapping[str, Summary]) -> tuple[str, str]:
 
 def _text(run: str, part: str, runs: Mapping[str, Summary]) -> str:
     if run == OVERVIEW:
-        made = [folded(each.title, each.rst()) for each in overview.tables(runs)]
+        made = [folded(each.title, markup.rst(each)) for each in overview.tables(runs)]
         return "\n\n".join([f"{overview.finding(runs)}.", *made])
     if run == CANDIDATES:
         return folded("All tables of the candidates", figures.page())
     if part == "judged":
         # Without cases there is nothing else on the page that says what the figures depend on.
         notes = [] if runs[run].cases else tables.summary(runs[run])
-        made = [*(each.rst() for each in runs[run].judged), *notes]
+        made = [*(markup.rst(each) for each in runs[run].judged), *notes]
         return folded("Goals and comparisons", "\n\n".join(made)) if runs[run].judged else ""
     return "" if part or not runs[run].cases else folded(f"All tables of {runs[run].suite}", tables.rst(runs[run]))
 

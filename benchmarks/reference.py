@@ -12,8 +12,8 @@ from typing import Any
 from unittest import mock
 
 from benchmarks import documentation
-from fastio import checkout, cli, config
-from fastio import expected as gains
+from benchmarks.harness import markup
+from fastio import cli, config
 from fastio.counters import CAUSES
 from fastio.patching import registry
 from fastio.report import MEANING
@@ -27,7 +27,7 @@ def settings() -> str:
         [f"``{each.name}``", each.help, _default(each), each.unit or EMPTY, f"``{each.env}``", each.allowed]
         for each in config.SETTINGS
     ]
-    return Table("", head, rows).rst()
+    return markup.rst(Table("", head, rows))
 
 
 def _default(setting: config.Setting) -> str:
@@ -39,12 +39,12 @@ def _default(setting: config.Setting) -> str:
 def outcomes() -> str:
     """A row for each outcome."""
     rows = [[outcome.value, meaning] for outcome, meaning in MEANING.items()]
-    return Table("", ["outcome", "meaning"], rows).rst()
+    return markup.rst(Table("", ["outcome", "meaning"], rows))
 
 
 def reasons() -> str:
     """A row for each reason why a call is left to upstream's code."""
-    return Table("", ["reason", "meaning"], [[cause, cause.meaning] for cause in CAUSES]).rst()
+    return markup.rst(Table("", ["reason", "meaning"], [[cause, cause.meaning] for cause in CAUSES]))
 
 
 def patches() -> str:
@@ -62,7 +62,7 @@ def patches() -> str:
         ]
         for patch in registry.patches()
     ]
-    return "\n\n".join([Table("", head, rows).rst(), *map(_folded, registry.patches())])
+    return "\n\n".join([markup.rst(Table("", head, rows)), *map(_folded, registry.patches())])
 
 
 def profiles() -> str:
@@ -72,12 +72,7 @@ def profiles() -> str:
         for patch in registry.patches()
         if patch.changes
     ]
-    return Table("", ["patch", "what it changes", "default"], rows).rst()
-
-
-def expected() -> str:
-    """What ``fastio check`` says can be expected, of all stores."""
-    return gains.table(gains.gains()).rst()
+    return markup.rst(Table("", ["patch", "what it changes", "default"], rows))
 
 
 def _not_needed(patch: registry.Patch) -> str:
@@ -132,7 +127,7 @@ def parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
     for name, parser in _subcommands(_parser_of(cli.main, [])):
         # Where the subcommand has no options here, its arguments are another parser's.
         if not parser.add_help:
-            main = importlib.import_module(f"benchmarks.{name}.__main__").main if name in checkout.COMMANDS else None
+            main = importlib.import_module(f"benchmarks.{name}.__main__").main if name in cli.IN_CHECKOUTS else None
             parser = _parser_of(main, []) if main else _parser_of(cli.main, [name])
         below = {f"fastio {name} {subcommand}": each for subcommand, each in _subcommands(parser)}
         yield from (below or {f"fastio {name}": parser}).items()
@@ -147,7 +142,7 @@ def commands() -> str:
         head, rows = ["option", "meaning", "default"], list(map(_option, told))
         if name == "fastio run":
             head, rows = [*head, "unit", "variable"], list(map(_option_of_run, told))
-        table = Table("", head, rows).rst()
+        table = markup.rst(Table("", head, rows))
         blocks += [name, "=" * len(name), "", parser.description or "", "", documentation.folded("Options", table), ""]
     return "\n".join(blocks)
 

@@ -2,14 +2,16 @@
 
 import argparse
 import json
+import os
 import sys
 import time
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import fastio
-from fastio import checkout, config, exporters, terminal
+from fastio import config, exporters, terminal
 from fastio.arguments import Parser
 from fastio.errors import FastioError, UnknownPatchError
 from fastio.patching import modules, registry
@@ -17,6 +19,11 @@ from fastio.report import Report
 
 #: Lines about files of a directory that are skipped.
 _MOST_LINES = 20
+#: Commands that a checkout has, because the benchmarks are not installed; all arguments of one are its own.
+IN_CHECKOUTS = {
+    "validate": "judge a candidate change to an upstream project",
+    "report": "make one page of results of the benchmarks",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,7 +37,6 @@ def _main(given: list[str]) -> int:
     parser = Parser(
         prog="fastio",
         description="Fast and fair image I/O for OpenStack services.",
-        epilog=checkout.ELSEWHERE,
     )
     parser.add_argument("--version", action="version", version=f"fastio {fastio.__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -44,8 +50,7 @@ def _main(given: list[str]) -> int:
     shown = status.add_mutually_exclusive_group()
     shown.add_argument("--all", action="store_true", help="show every target of every patch, and every setting")
     shown.add_argument("--patch", metavar="NAME", help="show what became of one patch, at each of its targets")
-    which = status.add_mutually_exclusive_group()
-    which.add_argument(
+    status.add_argument(
         "--pid",
         type=int,
         metavar="N",
@@ -58,15 +63,9 @@ def _main(given: list[str]) -> int:
         help="the process's run_dir, if the environment does not have it; without --pid: print the sums of the counts "
         "of its processes",
     )
-    which.add_argument(
-        "--matrix",
-        action="store_true",
-        help="instead, print the releases that each patch supports and knows, and those that were tested together; "
-        "patch nothing",
-    )
     commands.add_parser(
         "check",
-        help="show what would be in effect for a service, with its own configuration and interpreter, and its gain",
+        help="show what would be in effect for a service, with its own configuration and interpreter",
         add_help=False,
     )
     _add_run(commands)
@@ -77,16 +76,16 @@ def _main(given: list[str]) -> int:
     )
     commands.add_parser(
         "trace",
-        help="report, slowest, failed, waterfall, follow: show where the recorded requests and commands spent their "
-        "time, and what failed, or send it to OpenTelemetry's collector",
+        help="report, slowest, failed, waterfall: show where the recorded requests and commands spent their time, "
+        "and what failed",
         add_help=False,
     )
     completion = commands.add_parser("completion", help="print a script with which bash or zsh complete fastio's words")
     completion.add_argument(
         "shell", choices=["bash", "zsh"], help='eval "$(fastio completion bash)" takes effect; in zsh, after compinit'
     )
-    for name, what in checkout.COMMANDS.items():
-        commands.add_parser(name, help=what, add_help=False)
+    for name, what in IN_CHECKOUTS.items():
+        commands.add_parser(name, help=f"{what}, in a checkout of fastio", add_help=False)
     try:
         # All of their arguments are their own.
         if given[:1] == ["trace"]:
@@ -101,23 +100,31 @@ def _main(given: list[str]) -> int:
             from fastio import signing
 
             return signing.main(given[1:])
-        if given and given[0] in checkout.PURPOSES:
-            checkout.run(given[0], given[1:])
+        if given and given[0] in IN_CHECKOUTS:
+            return _run_of_checkout(given[0], given[1:])
         arguments = parser.parse_args(given)
         if arguments.command == "run":
             return _run(parser, arguments)
         if arguments.command == "completion":
             print(_completion(parser, commands, arguments.shell))
             return 0
-        if arguments.matrix:
-            from fastio import matrix
-
-            print(json.dumps(matrix.to_dict(), indent=2) if arguments.json else matrix.to_text(terminal.width()))
-            return 0
         return _status(arguments)
     except FastioError as error:
         print(f"fastio: {error}", file=sys.stderr)
         return 2
+
+
+def _run_of_checkout(name: str, arguments: list[str]) -> int:
+    """Run ``benchmarks.NAME`` of the checkout that this fastio is part of."""
+    root = Path(fastio.__file__).resolve().parent.parent
+    how = "clone fastio, and install it there with pip install -e '.[bench,plot]'"
+    if not (root / "benchmarks" / name / "__main__.py").is_file():
+        raise FastioError(f"{name} needs a checkout of fastio, and {root} is none: {how}")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
+    # Before its imports, nothing is found in the current directory.
+    run = f"runpy.run_module('benchmarks.{name}', None, '__main__')"
+    code = f"import sys; sys.path[0] = {str(root)!r}; import runpy; {run}"
+    os.execv(sys.executable, [sys.executable, "-c", code, *arguments])
 
 
 def _completion(parser: argparse.ArgumentParser, commands: Any, shell: str) -> str:
@@ -200,16 +207,37 @@ def _add_run(commands: Any) -> None:
         usage="fastio run [option ...] [--] program [argument ...]\n"
         "       fastio run [option ...] -m module [argument ...]",
         help="run a program with the patches applied",
-        description="Runs a Python script, or with -m a module, in this process, with every patch that applies. "
-        "Settings given here take precedence over the environment and over the service's configuration files.",
+        description="Runs the program in the place of this command, with every patch that applies: a script, a "
+        "Python and its arguments, or a server such as uWSGI. The process keeps the program's name, signals and exit "
+        "status. fastio need not be installed for the program's Python.",
     )
+    run.format_help = lambda: _run_help(run)  # type: ignore[method-assign]
+    run.add_argument("--children", action="store_true", help="also patch each Python that the program starts")
+    run.add_argument("-m", dest="module", action="store_true", help="the program is a module, as with python -m")
     for setting in config.SETTINGS:
         if setting.name != "enabled":
             option = "--" + setting.name.replace("_", "-")
             run.add_argument(option, dest=setting.name, metavar="VALUE", help=f"{setting.help} {setting.allowed}")
-    run.add_argument("--children", action="store_true", help="also patch each Python that the program starts")
-    run.add_argument("-m", dest="module", action="store_true", help="the program is a module, as with python -m")
     run.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+
+
+def _run_help(run: argparse.ArgumentParser) -> str:
+    """The help with the settings in one paragraph: the reference has a row for each."""
+    from fastio.tables import wrap
+
+    settings = {setting.name for setting in config.SETTINGS}
+    formatter = argparse.HelpFormatter(run.prog)
+    formatter.add_usage(run.usage, [], [])
+    formatter.add_text(run.description)
+    formatter.start_section("options")
+    formatter.add_arguments([action for action in run._actions if action.dest not in settings])
+    formatter.end_section()
+    options = ", ".join(action.option_strings[0] for action in run._actions if action.dest in settings)
+    text = (
+        "Settings are options as well, each with a value. They take precedence over the environment and over the "
+        f"service's configuration files: {options}. fastio status --all shows what is in effect."
+    )
+    return "\n".join([formatter.format_help(), *wrap(text, 78), ""])
 
 
 def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:

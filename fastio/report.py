@@ -217,7 +217,7 @@ def _text(report: Report, everything: bool, width: int | None) -> str:
 
 
 def _lines(lines: Sequence[str], width: int | None, indent: str = "  ") -> str:
-    from fastio.layout import wrap
+    from fastio.tables import wrap
 
     return "\n".join(piece for line in lines for piece in wrap(line, width, indent))
 

@@ -1,4 +1,4 @@
-"""What a command prints: as wide as the terminal, in colour on one, and without a word if nobody reads on."""
+"""Printing for commands: as wide as the terminal, and in silence once nobody reads on."""
 
 import functools
 import os
@@ -6,70 +6,44 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
-from fastio import layout
-
 if TYPE_CHECKING:
     # It imports dataclasses, and every program under ``fastio run`` would wait for those.
     from fastio.tables import Table
 
-#: What a shell says of a command that SIGPIPE has ended.
+#: The exit status that a shell reports for a command that SIGPIPE has ended.
 CLOSED = 141
-#: Kind of a line, or a tone of :data:`fastio.page.TONES` -> what the terminal is told.
-_STYLES = {"title": "1", "head": "1", "note": "2", "warning": "33", "good": "32", "bad": "31"}
 
 _Main = TypeVar("_Main", bound=Callable[..., int | None])
 
 
-class Terminal:
-    """A stream that lines and tables are printed on.
+def show(tables: "Iterable[Table]", below: Iterable[str] = (), stream: TextIO | None = None) -> None:
+    """Print tables, each after an empty line, and lines below them; by default to standard output."""
+    columns = width(stream)
+    for table in tables:
+        print(f"\n{table.text(columns)}", file=stream)
+    if below := list(below):
+        print(file=stream)
+        say("\n".join(below), stream=stream)
 
-    :param stream: the standard output by default
+
+def say(text: str, indent: str = "", stream: TextIO | None = None) -> None:
+    """Print text, wrapped at blanks.
+
+    :param indent: of the lines after the first
     """
+    from fastio.tables import wrap
 
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = stream or sys.stdout
-        #: columns, None: whatever a line needs, which is what a pipe has unless the environment gives ``COLUMNS``
-        self.width = width(self._stream)
-        plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-        self._coloured = self._stream.isatty() and not plain
-
-    def say(self, text: str = "", style: str = "", indent: str = "") -> None:
-        """Print text, wrapped at blanks.
-
-        :param style: ``title``, ``head``, ``note``, ``warning``, ``good`` or ``bad``
-        :param indent: of the lines after the first
-        """
-        for line in text.split("\n"):
-            for piece in layout.wrap(line, self.width, indent):
-                self._line(piece, style)
-
-    def table(self, table: "Table", notes: str = "note") -> None:
-        """Print a table with an empty line before it; its notes have the style ``notes``."""
-        self._line("", "")
-        for line, style in table.lines(self.width):
-            self._line(line, notes if style == "note" else style)
-
-    def tables(self, tables: "Iterable[Table]", below: Iterable[str] = ()) -> None:
-        """Print tables whose notes are warnings, and lines below them."""
-        for each in tables:
-            self.table(each, "warning")
-        self.say()
-        for line in below:
-            self.say(line, "note")
-
-    def _line(self, line: str, style: str) -> None:
-        code = _STYLES.get(style) if self._coloured and line else None
-        self._stream.write(f"\x1b[{code}m{line}\x1b[0m\n" if code else f"{line}\n")
+    for line in text.split("\n"):
+        print(*wrap(line, width(stream), indent), sep="\n", file=stream)
 
 
 def width(stream: TextIO | None = None) -> int | None:
     """The columns of the terminal that the stream is, or ``COLUMNS`` of the environment; None elsewhere."""
-    stream = stream or sys.stdout
     given = os.environ.get("COLUMNS", "")
     if given.isdecimal() and int(given):
         return int(given)
     try:
-        return os.get_terminal_size(stream.fileno()).columns or None
+        return os.get_terminal_size((stream or sys.stdout).fileno()).columns or None
     except (OSError, ValueError):
         return None
 

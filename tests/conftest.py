@@ -55,7 +55,7 @@ NATIVELY_ONLY = (
     "backends", "benchmarks", "packaging", "upstream", "patching/test_places.py", "patching/test_syntax.py",
     "test_check.py", "test_cli.py", "test_denied.py", "test_expected.py",
     "test_guarantees.py", "test_launcher.py", "test_layers.py", "test_limits.py", "test_matrix.py",
-    "test_new_releases.py", "test_operators.py", "test_page.py", "test_platforms.py",
+    "test_new_releases.py", "test_operators.py", "test_platforms.py",
     "test_ranges.py",
     "test_readme.py", "test_recipe.py", "test_results.py", "test_tables.py",
     "trace/analysis/test_clocks.py", "trace/analysis/test_command.py",

@@ -1,9 +1,8 @@
-"""``fastio status --matrix``, and that what it says was tested."""
+"""The tables of known and tested releases, and that they are true."""
 
 import importlib.metadata
 import json
 import pathlib
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,7 +13,7 @@ from packaging.version import Version
 
 from benchmarks.tools import matrix as runner
 from benchmarks.tools import pythons
-from fastio import cli, matrix
+from benchmarks.tools import supported as matrix
 from fastio.patching import catalogue, registry
 
 TARGETS = [(patch, target) for patch in registry.patches() for target in patch.targets]
@@ -89,20 +88,6 @@ def test_nothing_that_failed_is_listed() -> None:
         for run in (environment.native, environment.monkey_patched):
             assert set(run) == {"passed", "skipped"}
             assert run["passed"] > 0
-
-
-def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["status", "--matrix"]) == 0
-    text = capsys.readouterr().out
-    for patch in registry.patches():
-        assert f"\n{patch.name} " in text
-    for environment in matrix.tested():
-        assert re.search(f"^ *{re.escape(environment.python)} ", text, re.MULTILINE)
-    assert cli.main(["status", "--matrix", "--json"]) == 0
-    data = json.loads(capsys.readouterr().out)
-    assert data == matrix.to_dict()
-    assert len(data["patches"]) == len(TARGETS)
-    assert data["releases"]["eventlet"][0] == "0.30.2"
 
 
 def test_what_is_known_of_the_oldest_eventlet_that_can_be_imported_is_known_of_ubuntu_s() -> None:

@@ -8,7 +8,7 @@ import pytest
 from packaging.requirements import Requirement as PEP508
 from packaging.version import Version
 
-from fastio import matrix
+from benchmarks.tools import supported
 from fastio.patches import requests, urllib3
 from fastio.patching import registry
 
@@ -69,7 +69,7 @@ def test_a_page_has_the_oldest_release_and_the_newest_that_is_known(page: str, f
     oldest, newest = re.findall(sentence, text_of(page))[0]
     requirement = registry.Requirement(registry.libraries()[folder])
     assert Version(oldest) == Version(lower(str(requirement)))
-    assert f"{matrix.all_releases()[requirement.distribution][-1]}.".startswith(f"{newest.rstrip('.')}.")
+    assert f"{supported.all_releases()[requirement.distribution][-1]}.".startswith(f"{newest.rstrip('.')}.")
 
 
 def test_other_ranges_on_pages() -> None:

@@ -106,8 +106,8 @@ def test_a_new_library(madeup: Callable[[str], str], tmp_path: pathlib.Path) -> 
     assert {key for key in table if key.startswith("madeup:")} == {"madeup:add", "madeup:check"}
     assert madeup(USE) == "('fixed', ('patched', 2)) ['applied', 'applied']\n2\n"
     assert madeup("""
-        from fastio import matrix
-        print([(row.patch, row.requires, row.known) for row in matrix.rows() if row.target == "madeup:add"])
+        from benchmarks.tools import supported
+        print([(row.patch, row.requires, row.known) for row in supported.rows() if row.target == "madeup:add"])
         """) == (
         "[('madeup_add', ['madeup >= 1.0, < 2'], {'madeup': ['1.2']}),"
         " ('fix_madeup', ['madeup >= 1.0, < 2'], {'madeup': ['1.2']})]\n"

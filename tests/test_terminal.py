@@ -1,7 +1,6 @@
-"""What commands print: at each width, in colour or not, into a pipe that nobody reads, and with what may be meant."""
+"""What commands print: at each width, into a pipe that nobody reads, and with what may be meant."""
 
 import fcntl
-import io
 import os
 import pty
 import re
@@ -16,22 +15,12 @@ from pathlib import Path
 import pytest
 
 import fastio
-from fastio import expected, exporters, matrix, terminal
+from fastio import exporters, terminal
 from fastio.counters import CAUSES
-from fastio.tables import Table
 from tests import widths
 from tests.targets import import_targets
 
 ROOT = Path(fastio.__file__).parent.parent
-
-
-@pytest.mark.parametrize("table", [matrix.patches_table, matrix.tested_table])
-def test_the_matrix_at_each_width(table) -> None:
-    widths.check(table())
-
-
-def test_what_can_be_expected_at_each_width() -> None:
-    widths.check(expected.table(expected.gains()))
 
 
 def test_the_counts_at_each_width() -> None:
@@ -55,18 +44,9 @@ def test_the_status_at_each_width(width: int) -> None:
     assert widths.lost(report.text(everything=True, width=width), width, list(report.settings.sources)) == []
 
 
-def test_colours_and_widths_are_for_terminals() -> None:
-    stream = io.StringIO()
-    screen = terminal.Terminal(stream)
-    screen.table(Table("Title", ["a"], [["b"]], ["note"]))
-    screen.say("word " * 100, "bad")
-    assert stream.getvalue() == "\nTitle\n\na\n-\nb\n\n  * note\n" + "word " * 100 + "\n"
-
-
 SHOW = """
-from fastio.tables import Table
-from fastio.terminal import Terminal
-Terminal().table(Table("T", ["", "what"], [["a", "word " * 20]]))
+from fastio import terminal
+terminal.show([Table("T", ["", "what"], [["a", "word " * 20]])], ["below " * 20])
 """
 
 
@@ -95,14 +75,14 @@ def _read(descriptor: int) -> bytes:
         return b""
 
 
-def test_a_terminal_tells_its_width() -> None:
-    text = on_a_terminal(70, sys.executable, "-c", SHOW)
-    assert "\x1b[1mT\x1b[0m\n" in text
-    lines = re.sub(r"\x1b\[\d+m", "", text).split("\n")
+def test_a_table_is_as_wide_as_the_terminal() -> None:
+    lines = on_a_terminal(70, sys.executable, "-c", SHOW).split("\n")
     assert max(map(len, lines)) <= 70
-    assert len([line for line in lines if "word" in line]) == 2
-    assert "\x1b" not in on_a_terminal(70, sys.executable, "-c", SHOW, NO_COLOR="1")
-    assert "\x1b" not in on_a_terminal(70, sys.executable, "-c", SHOW, TERM="dumb")
+    assert [len([line for line in lines if word in line]) for word in ("word", "below")] == [2, 2]
+    piped = subprocess.run([sys.executable, "-c", SHOW], capture_output=True, text=True, cwd=ROOT, timeout=100).stdout
+    assert (
+        piped == "\nT\n\n   what\n-  " + "-" * 100 + "\na  " + ("word " * 20).rstrip() + "\n\n" + "below " * 20 + "\n"
+    )
 
 
 @pytest.mark.parametrize("columns", [80, 100])
@@ -119,7 +99,6 @@ COMMANDS = [
     ["fastio", "status"],
     ["fastio", "status", "--all"],
     ["fastio", "status", "--json"],
-    ["fastio", "status", "--matrix"],
     ["fastio", "fingerprint", "show", "subprocess:Popen._communicate"],
     ["fastio", "trace", "--help"],
 ]
@@ -131,8 +110,7 @@ def test_a_closed_pipe_is_no_error(arguments: list[str]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     # Without the libraries, as it takes seconds to import them.
-    options = [] if "--matrix" in arguments else ["-S"]
-    command = [sys.executable, *options, "-m", *arguments]
+    command = [sys.executable, "-S", "-m", *arguments]
     # argparse does not mind whether its help can be written at once.
     env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=env, timeout=100)
@@ -159,7 +137,7 @@ def test_a_pipe_of_ours_that_breaks_is_one() -> None:
         (["status"], {"FASTIO_DISABLED": "wiat"}, "is not allowed; did you mean 'wait'? allowed: "),
         (["status"], {"FASTIO_ALSO": "green_pip"}, "is not allowed; did you mean 'green_pipe'? allowed: "),
         (["status"], {"FASTIO_DISABLED": "zzz"}, "is not allowed; allowed: "),
-        (["check", "--way", "threds"], {}, "did you mean 'threads'?"),
+        (["check", "--config-fil", "x"], {}, "did you mean '--config-file'?"),
         (["fingerprint", "shw"], {}, "did you mean 'show'?"),
         (["trace", "report", "--jsno", "x"], {}, "did you mean '--json'?"),
     ],
@@ -224,7 +202,7 @@ def test_completion() -> None:
     assert complete(scripts["bash"], "fastio", "run", "--profile", "") == ["default", "safe"]
     assert scripts["zsh"].startswith("#compdef fastio\n")
     names = fastio.names()
-    for option, words in {"--patch": names, "--also": names, "--way": ["eventlet", "threads"]}.items():
+    for option, words in {"--patch": names, "--also": names}.items():
         assert re.search(rf'"{option}\[.*:\({" ".join(words)}\)"', scripts["zsh"]), option
 
 

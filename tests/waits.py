@@ -30,9 +30,8 @@ NOT_WAITING = {
     ("patches/subprocess/_popen.py:replacement._communicate",
      "communicate(self, input, endtime, orig_timeout, dialect, mode, resumes, counts)"): "see _popen.communicate",
     ("patching/places.py:find.look", "accept(value)"): "a question about a function",
-    ("bootstrap/sitecustomize.py:_patch", "children.wait()"): "puts patching off",
-    ("layout.py:_side_by_side", "(' ' * _GAP).join(('-' * own for own in widths))"): "of text",
-    ("layout.py:_side_by_side", "(' ' * _GAP).join(parts)"): "of text",
+    ("tables.py:Table._body", "(' ' * _GAP).join(('-' * own for own in widths))"): "of text",
+    ("tables.py:Table._body", "(' ' * _GAP).join(parts)"): "of text",
     ("check.py:look", "os.pathsep.join(paths_of)"): "of text",
 }  # fmt: skip
 
@@ -117,7 +116,7 @@ NATIVE = {
 }  # fmt: skip
 
 #: Programs of the command line, which have no hub; and the reports that they write.
-TOOLS = ("checkout.py", "cli.py", "launcher.py", "matrix.py", "page.py", "trace/analysis/")
+TOOLS = ("cli.py", "launcher.py", "trace/analysis/")
 
 
 def waits() -> list[tuple[str, str]]:

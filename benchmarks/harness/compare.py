@@ -158,18 +158,17 @@ def table(comparison: Comparison) -> Table:
 
 def show(comparison: Comparison, alpha: float = ALPHA) -> None:
     """Print it."""
-    screen = terminal.Terminal()
     for line in comparison.differences:
-        screen.say("differs: " + line, "warning", "  ")
+        terminal.say("differs: " + line, "  ")
     if not comparison.differences:
-        screen.say("same machine, versions, parameters and settings")
+        terminal.say("same machine, versions, parameters and settings")
     if comparison.rows:
-        screen.table(table(comparison))
+        terminal.show([table(comparison)])
     for line in comparison.left_out:
-        screen.say("not compared: " + line, "warning", "  ")
+        terminal.say("not compared: " + line, "  ")
     counts = {verdict: sum(row.verdict.startswith(verdict) for row in comparison.rows)
               for verdict in (FASTER, SLOWER, NOISE)}  # fmt: skip
-    screen.say(", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + f" at p < {alpha:g}")
+    terminal.say(", ".join(f"{count} {verdict}" for verdict, count in counts.items()) + f" at p < {alpha:g}")
 
 
 @terminal.command

@@ -23,6 +23,13 @@ _SERVICES = {"glance-32": "eventlet", "glance-33": "native", "logs-": "eventlet"
 _LISTED, _LETTERS = 3, 140
 
 
+def verdict(low: float, high: float, rounds: int) -> str:
+    """What the 95 % interval of a ratio says."""
+    if rounds < FEW_ROUNDS:
+        return FEW
+    return BETTER if low > 1 else WORSE if high < 1 else UNCLEAR
+
+
 @dataclass(frozen=True)
 class Gain:
     """A row against another: how many times better it is; more than 1 is better."""

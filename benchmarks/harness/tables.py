@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import results, statistics
+from benchmarks.harness import markup, results, statistics
 from benchmarks.harness.results import COSTS, CaseResult, Result, VariantResult
 from benchmarks.harness.summaries import SummaryRow
 from fastio import terminal
@@ -223,7 +223,7 @@ def summary(result: Result) -> list[str]:
 
 
 def rst(result: Result) -> str:
-    return "\n\n".join([*(each.rst() for each in tables(result)), *summary(result)]) + "\n"
+    return "\n\n".join([*(markup.rst(each) for each in tables(result)), *summary(result)]) + "\n"
 
 
 def _rebase(result: Result, title: str) -> None:
@@ -257,9 +257,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     for result, made in zip(given, shown, strict=True):
         if chosen.markdown:
-            print("\n\n".join([*(each.markdown() for each in made), *summary(result)]))
+            print("\n\n".join([*(markup.markdown(each) for each in made), *summary(result)]))
         else:
-            terminal.Terminal().tables(made, summary(result))
+            terminal.show(made, summary(result))
     return 0
 
 

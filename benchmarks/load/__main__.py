@@ -270,7 +270,7 @@ def _show_workload(directory: Path, result: Path | None) -> None:
 
     found = workloads.read(directory)
     shown = [workloads.table(found), *(workloads.processes(each) for each in found.works if each.kind == "normal")]
-    terminal.Terminal().tables([each for each in shown if each.rows])
+    terminal.show([each for each in shown if each.rows])
     if result is not None:
         workloads.result(found).write(result)
 
@@ -302,7 +302,7 @@ def _analyze(chosen: argparse.Namespace) -> int:
         _show_workload(chosen.directory[0], chosen.result)
         return 0
     runs = [analysis.read(directory) for directory in chosen.directory]
-    terminal.Terminal().tables(report.tables(runs))
+    terminal.show(report.tables(runs))
     if chosen.result is not None:
         report.result(runs).write(chosen.result)
     return 0

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import fastio
+from benchmarks.harness import page
+from benchmarks.harness.page import PageError, Text
 from benchmarks.harness.results import ResultError
 from benchmarks.report import sections
-from fastio import page, terminal
+from fastio import terminal
 from fastio.arguments import Parser
-from fastio.page import PageError, Text
 
 
 @terminal.command

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from benchmarks.harness import gains, plots, statistics
+from benchmarks.harness.page import Plot
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.suites import Suite
 from benchmarks.harness.tables import number
-from fastio.page import Plot
 
 
 def of_all(result: Result) -> Plot | None:

@@ -10,10 +10,11 @@ from typing import Any
 
 from benchmarks.harness import results, tables
 from benchmarks.harness.machine import STABLE
+from benchmarks.harness.page import Code, Download, Folded, Link, Notes, Part, Section, Text, Toned
 from benchmarks.harness.results import CaseResult, Result, ResultError
 from benchmarks.harness.suites import Suite
 from fastio.config import format_size
-from fastio.page import Code, Download, Folded, Link, Notes, Part, Section, Table, Text
+from fastio.tables import Table
 
 #: Bytes of raw data up to which a page has them as they are, and up to which it has them compressed.
 PLAIN, COMPRESSED = 64 << 10, 1 << 20
@@ -90,7 +91,7 @@ def _summary(given: Sequence[Given]) -> Section:
             str(variants), f"no: {count(len(bad), 'note')}" if bad else "yes",
         ])  # fmt: skip
         tones.append("bad" if bad else "")
-    return Section("Results", [Table("All results of this page", head, rows, tones=tones)])
+    return Section("Results", [Toned("All results of this page", head, rows, tones=tones)])
 
 
 def count(number: int, what: str) -> str:
@@ -150,7 +151,8 @@ def _drawing() -> Any:
 def _judged(table: Table) -> Table:
     """A table of what the figures say; a goal that was not reached is marked."""
     if table.head[-1] == "met":
-        table.tones = [{"yes": "good", "no": "bad"}.get(row[-1], "") for row in table.rows]
+        tones = [{"yes": "good", "no": "bad"}.get(row[-1], "") for row in table.rows]
+        return Toned(table.title, table.head, table.rows, table.notes, tones)
     return table
 
 

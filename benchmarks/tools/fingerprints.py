@@ -36,6 +36,7 @@ from typing import NamedTuple
 from packaging.requirements import Requirement as PEP508
 from packaging.version import Version
 
+from benchmarks.harness import markup
 from fastio import terminal
 from fastio.arguments import Parser
 from fastio.patching import catalogue, contracts, registry, syntax
@@ -486,7 +487,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The page of a run of GitHub Actions.
         if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
             with open(summary, "a", encoding="utf-8") as file:
-                file.write(f"{table.markdown()}\n\n```diff\n{details}\n```\n")
+                file.write(f"{markup.markdown(table)}\n\n```diff\n{details}\n```\n")
     if arguments.accept is not None:
         left = accept(found, arguments.accept)
         print(f"taken over: {len(new) - len(left)} of {len(new)} functions")

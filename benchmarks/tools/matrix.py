@@ -1,4 +1,4 @@
-"""Runs the tests in several Pythons with several releases, and writes what has passed into ``fastio/tested.json``.
+"""Runs the tests in several Pythons with several releases, and writes what has passed into ``tested.json``.
 
     python -m benchmarks.tools.matrix [--python 3.12|PATH] [--directory DIRECTORY] [--write]
 
@@ -19,14 +19,14 @@ from xml.etree import ElementTree
 
 from benchmarks.harness.environments import SetupError, make
 from benchmarks.tools import pythons
+from benchmarks.tools.supported import DISTRIBUTIONS, TESTED, Environment, tested
 from benchmarks.tools.upstream.sources import Unavailable
 from fastio import terminal
 from fastio.arguments import Parser
-from fastio.matrix import DISTRIBUTIONS, Environment, tested
 from fastio.report import Outcome
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FILE = ROOT / "fastio" / "tested.json"
+FILE = TESTED
 
 #: What the patches do, on processes, sockets and the stores that need no servers of their own.
 TESTS = (

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.harness import keep, results, summaries
+from benchmarks.harness import keep, markup, results, summaries
 from benchmarks.harness.engine import ROOT
 from benchmarks.harness.results import Result
 from benchmarks.harness.tables import EMPTY, number, summary
@@ -65,7 +65,7 @@ def measure(name: str) -> None:
 def page() -> str:
     """The tables of all that are kept."""
     kept = summaries.read(keep.KEPT / f"{FILE}.json")
-    return "\n\n".join(table.rst() for run in kept.values() for table in run.judged) + "\n"
+    return "\n\n".join(markup.rst(table) for run in kept.values() for table in run.judged) + "\n"
 
 
 def table(name: str, result: Result) -> Table:

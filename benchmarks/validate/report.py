@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import fastio
+from benchmarks.harness import page
 from benchmarks.harness import tables as cases
-from fastio import page
-from fastio.page import Code, Folded, Notes, Part, Plot, Section, Text
+from benchmarks.harness.page import Code, Folded, Notes, Part, Plot, Section, Text
 from fastio.tables import Table
 
 from . import tables

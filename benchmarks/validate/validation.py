@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import machine
+from benchmarks.harness import machine, page
 from benchmarks.harness.engine import Options
+from benchmarks.harness.page import Plot
 from benchmarks.tools import pythons
 from benchmarks.tools.pythons import Python
 from benchmarks.tools.upstream.sides import Sides
 from benchmarks.tools.upstream.terminal import Screen
-from fastio import page
-from fastio.page import Plot
 
 from . import candidates, environments, junit, measurements, measuring, projects, report, sandbox, tables
 from .candidates import Candidate

@@ -9,8 +9,9 @@ SOURCE = Path(__file__).parent
 sys.path.insert(0, str(SOURCE.parent.parent))
 
 from benchmarks import documentation, quoted, reference  # noqa: E402
-from benchmarks.tools import platforms  # noqa: E402
-from fastio import __version__, matrix  # noqa: E402
+from benchmarks.harness import markup  # noqa: E402
+from benchmarks.tools import platforms, supported  # noqa: E402
+from fastio import __version__  # noqa: E402
 from fastio.tables import Table  # noqa: E402
 
 # reno tells of each note in each commit.
@@ -38,7 +39,6 @@ def write_reference(app):
         reference.commands,
         reference.patches,
         reference.profiles,
-        reference.expected,
         reference.outcomes,
         reference.reasons,
     ):
@@ -47,19 +47,19 @@ def write_reference(app):
 
 def write_matrix(app):
     """The tables of releases, from the registry, the fingerprints and the runs of the tests."""
-    lines = ["Patches", "=======", "", matrix.patches_table().rst(), ""]
-    releases = [[name, ", ".join(versions)] for name, versions in matrix.all_releases().items()]
+    lines = ["Patches", "=======", "", markup.rst(supported.patches_table()), ""]
+    releases = [[name, ", ".join(versions)] for name, versions in supported.all_releases().items()]
     lines += ["Releases that are known", "=======================", ""]
-    lines += [Table("", ["distribution", "releases"], releases).rst(), ""]
+    lines += [markup.rst(Table("", ["distribution", "releases"], releases)), ""]
     lines += ["Releases that were tested together", "==================================", ""]
-    lines += [replace(matrix.tested_table(), title="").rst()]
+    lines += [markup.rst(replace(supported.tested_table(), title=""))]
     write_generated("matrix.rst", lines)
 
 
 def write_platforms(app):
     """The table of distributions, from what is kept of their packages."""
     effect, reasons = platforms.tables(platforms.kept())
-    lines = [effect.rst(), "", "What is not in effect, and why:", "", reasons.rst()]
+    lines = [markup.rst(effect), "", "What is not in effect, and why:", "", markup.rst(reasons)]
     write_generated("platforms.rst", lines)
 
 

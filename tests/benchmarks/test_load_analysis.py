@@ -18,7 +18,7 @@ from benchmarks.load import analysis, records, report
 from benchmarks.load.plan import Operation, Plan
 from benchmarks.load.records import Record, Writer
 from benchmarks.load.sampling import Samples, sampled
-from fastio.terminal import Terminal
+from fastio import terminal
 
 EPOCH = 1_700_000_000.0
 
@@ -200,7 +200,7 @@ def test_a_run_that_the_generator_limited_is_marked(tmp_path, cpu, limited) -> N
     assert report.figures(found)["generator_cpu"] == pytest.approx(cpu)
     stream = io.StringIO()
     result = report.result([found])
-    Terminal(stream).tables(tables.tables(result), tables.summary(result))
+    terminal.show(tables.tables(result), tables.summary(result), stream)
     assert ("LIMITED BY" in stream.getvalue()) == limited
 
 

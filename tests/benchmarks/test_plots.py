@@ -9,7 +9,7 @@ pytest.importorskip("numpy", reason="tables need the extra 'bench'")
 pytest.importorskip("rich", reason="tables need the extra 'bench'")
 
 from benchmarks.harness import results, tables
-from fastio.terminal import Terminal
+from fastio import terminal
 from tests.benchmarks import samples
 
 SPREAD = [0.50, 0.51, 0.49, 0.52, 0.50, 0.55, 0.48]
@@ -83,7 +83,7 @@ def test_numbers():
 def test_terminal():
     stream = io.StringIO()
     result = sample()
-    Terminal(stream).tables(tables.tables(result), tables.summary(result))
+    terminal.show(tables.tables(result), tables.summary(result), stream)
     text = stream.getvalue()
     for expected in (
         "200 MiB of random data",

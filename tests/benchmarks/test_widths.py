@@ -13,7 +13,7 @@ from benchmarks.harness import compare, keep, tables
 from benchmarks.load import analysis, report, workloads
 from benchmarks.load.bottleneck import Bottleneck, Share
 from benchmarks.load.usage import Machine, Process, Usage
-from benchmarks.tools import fingerprints, platforms, pythons
+from benchmarks.tools import fingerprints, platforms, pythons, supported
 from benchmarks.tools.upstream import report as upstream
 from benchmarks.tools.upstream.compare import Comparison, Difference
 from benchmarks.tools.upstream.runner import Outcome, Run
@@ -43,7 +43,7 @@ def test_two_results_compared() -> None:
 
 
 def test_platforms_and_distributions() -> None:
-    for table in platforms.tables(platforms.kept()):
+    for table in [*platforms.tables(platforms.kept()), supported.patches_table(), supported.tested_table()]:
         widths.check(table)
 
 

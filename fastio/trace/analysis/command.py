@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from fastio import terminal
 from fastio.arguments import Parser
 from fastio.tables import Table
-from fastio.terminal import Terminal
 from fastio.trace.analysis import lists, views
 from fastio.trace.analysis.analysis import Analysis, analyse
 
@@ -32,8 +32,8 @@ def main(arguments: Sequence[str]) -> int:
         print(json.dumps(analysis.to_dict(), indent=2))
     else:
         shown = views.tables(analysis, chosen.request)
-        for line, style in views.lead(analysis):
-            Terminal().say(line, style, "    ")
+        for line in views.lead(analysis):
+            terminal.say(line, "    ")
         _show(shown)
     return _warn(analysis)
 
@@ -89,12 +89,11 @@ def _number(text: str) -> int:
 
 
 def _show(tables: Iterable[Table]) -> None:
-    screen = Terminal()
     for table in tables:
         if table.rows:
-            screen.table(table)
+            terminal.show([table])
         else:
-            screen.say(f"{table.title}.")
+            terminal.say(f"{table.title}.")
 
 
 def _warn(analysis: Analysis) -> int:

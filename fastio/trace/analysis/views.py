@@ -15,14 +15,14 @@ from fastio.trace.analysis.analysis import (
 )
 from fastio.trace.analysis.clocks import Correction
 from fastio.trace.analysis.model import Span
-from fastio.trace.analysis.requests import ABORTED, FAILED, OK, TRUNCATED, Request
+from fastio.trace.analysis.requests import OK, TRUNCATED, Request
 
 #: Rows of a list of what is wrong; the rest is counted.
 MOST = 20
 
 
-def lead(analysis: Analysis) -> list[tuple[str, str]]:
-    """Lines that come first, each with its style: how many requests there were, and how they ended."""
+def lead(analysis: Analysis) -> list[str]:
+    """Lines that come first: how many requests there were, and how they ended."""
     outcomes = Counter(each.outcome for each in analysis.requests)
     counts = analysis.trace.counts
     said = ", ".join(f"{outcomes[each]} {each}" for each in OUTCOMES if outcomes[each])
@@ -30,19 +30,17 @@ def lead(analysis: Analysis) -> list[tuple[str, str]]:
     about = [f"{count(len(analysis.requests), 'request')}: {said}"] if analysis.requests else []
     about += [f"{count(ran, 'command')}: {ran - failed} ok, {failed} failed"] if ran else []
     text = "; ".join(about) or "no requests and no commands"
-    bad = outcomes[FAILED] + outcomes[ABORTED] + failed
     lines = [
-        (text, "" if not about else "bad" if bad else "good"),
+        text,
         (
             f"  * {count(counts['events'], 'event')} of {count(counts['processes'], 'process', 'processes')} on "
-            f"{count(counts['hosts'], 'host')}, in {count(counts['files'], 'file')}",
-            "",
+            f"{count(counts['hosts'], 'host')}, in {count(counts['files'], 'file')}"
         ),
     ]
     if counts["lost events"]:
-        lines.append((f"  * {counts['lost events']} events were lost while recording", "warning"))
+        lines.append(f"  * {counts['lost events']} events were lost while recording")
     if not analysis.sound:
-        lines.append(("  * not all of the data is sound: see the last tables", "warning"))
+        lines.append("  * not all of the data is sound: see the last tables")
     return lines
 
 
@@ -254,7 +252,7 @@ def _data(analysis: Analysis) -> list[Table]:
     counts = analysis.trace.counts
     rows = [[name, str(count)] for name, count in counts.items() if count]
     parts = [Table("What was read", ["", "number"], rows)]
-    wrong = [
+    wrong: list[tuple[str, Sequence[object]]] = [
         ("Files", analysis.trace.problems),
         ("Impossible on one clock", analysis.impossible),
         ("Messages that no clocks make possible", analysis.alignment.contradictions),

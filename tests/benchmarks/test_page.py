@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fastio import page
-from fastio.page import Code, Download, Folded, Link, Notes, PageError, Part, Plot, Section, Text
+from benchmarks.harness import page
+from benchmarks.harness.page import Code, Download, Folded, Link, Notes, PageError, Part, Plot, Section, Text, Toned
 from fastio.tables import Table
 
 SVG = """<?xml version="1.0"?>
@@ -150,7 +150,7 @@ def test_pictures_that_no_page_can_have(svg, said):
 def test_tables():
     head = ["", "what", "ms", "met"]
     rows = [["a", "x", "1.5", "yes"], ["b" * 40, "y", "–", "no"], ["", "1", "≥ 3", "slower"]]
-    tables = [Table("Times", head, rows), Table("Told", head, rows, tones=["good", "", ""])]
+    tables = [Table("Times", head, rows), Toned("Told", head, rows, tones=["good", "", ""])]
     made = Read(page.html("T", [Section("S", tables)]))
     assert [each.get("class") for each in made.tags("th") if each["scope"] == "col"] == [None, "figure", None] * 2
     assert [each.get("class") for each in made.tags("tr")] == [None, None, None, "bad", None, "good", None, None]
@@ -162,7 +162,7 @@ def test_tables():
 
 
 def test_tones_are_known():
-    for part in (Text("x", "green"), Table("T", ["a"], [["b"]], tones=["green"])):
+    for part in (Text("x", "green"), Toned("T", ["a"], [["b"]], tones=["green"])):
         with pytest.raises(PageError, match="'green': allowed are '', 'good', 'bad', 'noise'"):
             page.html("T", [Section("S", [part])])
 

@@ -3,7 +3,7 @@
 A page is a title and its sections. A :class:`Section` has a title and parts, in the order in which they are read: what
 is imported from here, other sections among them. A table is a :class:`fastio.tables.Table`::
 
-    from fastio import page
+    from benchmarks.harness import page
 
     sections = [
         page.Section("Summary", [page.Text("Nothing newly fails.", tone="good")]),
@@ -30,8 +30,10 @@ from html import escape
 from pathlib import Path
 from xml.etree import ElementTree
 
+from benchmarks.harness import markup
+from benchmarks.harness.markup import inline
 from fastio.errors import FastioError
-from fastio.tables import Table, inline
+from fastio.tables import Table
 
 #: How a text can be meant, and a row of a table be marked.
 TONES = ("", "good", "bad", "noise")
@@ -138,6 +140,13 @@ class Section:
 
     title: str
     parts: Sequence[Part] = field(default_factory=list)
+
+
+@dataclass
+class Toned(Table):
+    """A table with one of :data:`TONES` for each row; by default :data:`MARKS` tell."""
+
+    tones: Sequence[str] = ()
 
 
 Part = Text | Notes | Code | Table | Plot | Download | Link | Folded | Section
@@ -259,7 +268,7 @@ class _Html:
             f'<th scope="col"{_right(each)}>{escape(cell)}</th>' if cell else "<td></td>"
             for cell, each in zip(part.head, right, strict=True)
         )
-        tones = list(map(_mark, part.rows)) if part.tones is None else part.tones
+        tones = part.tones if isinstance(part, Toned) else list(map(_mark, part.rows))
         rows = "\n".join(
             f"<tr{_tone(tone)}>{_row(row, right)}</tr>" for row, tone in zip(part.rows, tones, strict=True)
         )
@@ -462,7 +471,7 @@ def _markdown(part: Part, level: int) -> Iterator[str]:
             yield from _markdown(each, level)
     elif isinstance(part, Table):
         if part.rows:
-            yield part.markdown()
+            yield markup.markdown(part)
     elif isinstance(part, Text):
         yield f"**{inline(part.text)}**" if part.tone else inline(part.text)
     elif isinstance(part, Notes):

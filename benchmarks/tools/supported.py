@@ -6,14 +6,15 @@ the tested ones from ``tested.json``, which ``python -m benchmarks.tools.matrix`
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from pathlib import Path
 
 from fastio.patching import catalogue, registry
 from fastio.patching.registry import Requirement, Target
 from fastio.tables import Table
 
+TESTED = Path(__file__).with_name("tested.json")
 #: What the environments differ in, besides Python.
 DISTRIBUTIONS = ("eventlet", "oslo.concurrency", "glance_store")
 
@@ -90,24 +91,8 @@ def all_releases() -> dict[str, list[str]]:
 @lru_cache(maxsize=1)
 def tested() -> list[Environment]:
     """The environments in which the tests have passed, as committed."""
-    from importlib.resources import files
-
-    entries = json.loads(files("fastio").joinpath("tested.json").read_text(encoding="utf-8"))
+    entries = json.loads(TESTED.read_text(encoding="utf-8"))
     return [Environment(**entry) for entry in entries]
-
-
-def to_dict() -> dict[str, Any]:
-    """Plain data, as ``fastio status --matrix --json`` prints it."""
-    return {
-        "patches": [asdict(row) for row in rows()],
-        "releases": all_releases(),
-        "tested": [asdict(environment) for environment in tested()],
-    }
-
-
-def to_text(width: int | None = None) -> str:
-    """What ``fastio status --matrix`` prints, in lines of so many columns (None: as wide as the tables are)."""
-    return f"{patches_table().text(width)}\n\n{tested_table().text(width)}"
 
 
 def patches_table() -> Table:
