@@ -1,11 +1,10 @@
-"""``fastio check``: what would be in effect for a service, and what can be expected of it. Nothing is started.
+"""``fastio check``: what would be in effect for a service. Nothing is started, and nothing is changed.
 
-The service's own interpreter patches itself in a process of its own, with the service's configuration files and the
-environment of the shell, and tells what became of it. fastio need not be installed there.
+The service's own interpreter patches itself in another process, with the service's configuration files and the
+environment of the shell, and reports what became of it. fastio need not be installed there.
 """
 
 import argparse
-import importlib.util
 import json
 import os
 import subprocess
@@ -16,30 +15,27 @@ from pathlib import Path
 from typing import Any
 
 import fastio
-from fastio import config, expected, launcher, layout, terminal, uwsgi
+from fastio import config, launcher, tables, terminal, uwsgi
 from fastio.arguments import Parser
 from fastio.errors import FastioError
 from fastio.patching import modules, registry
-from fastio.report import Outcome
 
 #: Seconds that the interpreter may take to import everything.
 LIMIT = 120
 
-#: What the interpreter runs. Where fastio is not installed, it has ours and what that needs, and nothing else of here.
+#: What the interpreter runs. Where fastio is not installed, it has this one, and nothing else of its directory.
 _PROBE = """\
-import json, sys
+import sys
 if sys.path[:1] == [""]:
     del sys.path[0]
-roots, arguments = json.loads(sys.argv[1])
+import json
+root, arguments = json.loads(sys.argv[1])
 try:
     import fastio
 except ModuleNotFoundError:
-    from importlib.machinery import PathFinder
-    class Ours:
-        @staticmethod
-        def find_spec(name, path=None, target=None):
-            return PathFinder.find_spec(name, [roots[name]]) if name in roots else None
-    sys.meta_path.append(Ours)
+    sys.path.append(root)
+    import fastio
+    sys.path.remove(root)
     installed = False
 else:
     installed = True
@@ -50,13 +46,8 @@ except ImportError:
 print("\\n" + json.dumps({"installed": installed, **check.probe(**arguments)}))
 """
 
-#: What glance_store calls its drivers, where ``store_chunk_sizes`` and the tables call them otherwise.
+#: What glance_store calls its drivers, where ``store_chunk_sizes`` calls them otherwise.
 _DRIVERS = {"file": "filesystem", "https": "http", "vsphere": "vmware"}
-#: Programs that serve glance-api, and how.
-_SERVERS = {
-    "gunicorn": expected.THREADS, "apache2": expected.THREADS, "httpd": expected.THREADS,
-    "glance-api": expected.EVENTLET, "glance.cmd.api": expected.EVENTLET,
-}  # fmt: skip
 
 
 class CheckError(FastioError):
@@ -67,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the command; returns 1 if something would be left alone."""
     given = parser().parse_args(arguments)
     program = given.program[1:] if given.program[:1] == ["--"] else given.program
-    found = look(program, given.python, given.config_file, given.config_dir, given.way)
+    found = look(program, given.python, given.config_file, given.config_dir)
     print(json.dumps(found, indent=2) if given.json else as_text(found, terminal.width()))
     return 1 if found["left_alone"] else 0
 
@@ -84,7 +75,6 @@ def parser() -> Parser:
     parser.add_argument("--python", metavar="PATH", help="the service's Python; by default that of the program")
     parser.add_argument("--config-file", metavar="PATH", action="append", default=[], help="as the service has it")
     parser.add_argument("--config-dir", metavar="PATH", action="append", default=[], help="as the service has it")
-    parser.add_argument("--way", choices=expected.WAYS, help="how glance-api is served; by default the program tells")
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
     parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser
@@ -95,7 +85,6 @@ def look(
     python: str | None = None,
     files: Sequence[str] = (),
     directories: Sequence[str] = (),
-    way: str | None = None,
 ) -> dict[str, Any]:
     """What would be in effect, as ``fastio check --json`` prints it.
 
@@ -103,7 +92,6 @@ def look(
     :param python: the service's interpreter, if it is not the program's
     :param files: configuration files besides those that the program's arguments name
     :param directories: the same of directories of them
-    :param way: how glance-api is served; None: as the program tells
     :raises CheckError: if the interpreter or the configuration cannot be used
     """
     served = uwsgi.read(program, os.environ) if uwsgi.is_uwsgi(program) else None
@@ -126,16 +114,9 @@ def look(
         if not os.path.exists(path):
             raise CheckError(f"there is no file or directory {path!r}")
     probed = _ask(interpreter, {**paths, "service": service if "-" in service else ""}, environ)
-    ways = [way] if way else ways_of(program)
-    gains = expected.of(probed["stores"], ways)
-    return {
-        "service": service,
-        "interpreter": interpreter[0],
-        "uwsgi": served._asdict() if served else None,
-        **probed,
-        "ways": ways,
-        "expected": [{**vars(each), "verdict": each.verdict()} for each in gains],
-    }
+    # The values of its variables may be secrets.
+    shown = {**served._asdict(), "environ": sorted(served.environ)} if served else None
+    return {"service": service, "interpreter": interpreter[0], "uwsgi": shown, **probed}
 
 
 def _name(program: Sequence[str]) -> str:
@@ -145,18 +126,13 @@ def _name(program: Sequence[str]) -> str:
     return os.path.basename(program[0]) if program else ""
 
 
-def ways_of(program: Sequence[str]) -> list[str]:
-    """How the program serves glance-api; each way, if that is not known."""
-    way = expected.THREADS if uwsgi.is_uwsgi(program) else _SERVERS.get(_name(program))
-    return [way] if way else list(expected.WAYS)
-
-
 def _interpreter(program: Sequence[str]) -> list[str]:
     """The Python of the program and its options; this one, where the program is none of Python's."""
     if not program or program[0] == "-m":
         return [sys.executable]
-    words = launcher.interpreter(program[0])
-    return words if words and "python" in os.path.basename(words[0]) else [sys.executable]
+    path = launcher.find(program[0])
+    words = launcher.interpreter(path) or [path]
+    return words if launcher.is_python(words[0]) else [sys.executable]
 
 
 def _served(module: str) -> str:
@@ -174,8 +150,8 @@ def _of_glance(service: str, environ: Mapping[str, str]) -> list[str]:
 
 
 def _ask(interpreter: Sequence[str], arguments: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
-    roots = {name: _root(name) for name in ("fastio", "packaging")}
-    command = [*interpreter, "-c", _PROBE, json.dumps([roots, arguments])]
+    command = [*interpreter, "-c", _PROBE, json.dumps([str(Path(fastio.__file__).parents[1]), arguments])]
+    environ = {**environ, "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=LIMIT)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -190,13 +166,6 @@ def _ask(interpreter: Sequence[str], arguments: Mapping[str, Any], environ: Mapp
     return answer
 
 
-def _root(name: str) -> str:
-    """The directory that has the package."""
-    spec = importlib.util.find_spec(name)
-    assert spec is not None and spec.origin is not None
-    return str(Path(spec.origin).parent.parent)
-
-
 def probe(files: Sequence[str], directories: Sequence[str], service: str) -> dict[str, Any]:
     """What became of this process, whose interpreter is the service's: the report, and the configured stores."""
     warnings.simplefilter("ignore")
@@ -204,22 +173,31 @@ def probe(files: Sequence[str], directories: Sequence[str], service: str) -> dic
     config.only_reporting = True
     try:
         conf, stores = configuration(files, directories, service)
-        fastio.patch(conf=conf)
+        # All settings are checked, and no trace is written.
+        settings = config.resolve({}, options=fastio._options(conf))
+        fastio.patch(conf=conf, trace=None)
     except FastioError as error:
         return {"error": str(error)}
     if conf is None and (files or directories):
         notes.append("oslo.config is not installed there: the configuration files were not read")
     notes += modules.import_all(target for patch in registry.patches() for target in patch.targets)
-    read = list(conf.config_file or []) if conf is not None else []
-    report = fastio.status()
+    report = fastio.status()._replace(settings=settings)
     return {
-        "files": read,
+        "files": _read(conf),
         "stores": stores,
         "left_alone": sorted({entry.name for entry in report.problems()}),
         "changes": {patch.name: patch.changes for patch in registry.patches() if patch.changes},
         "notes": notes,
         "report": report.to_dict(),
     }
+
+
+def _read(conf: Any) -> list[str]:
+    """The configuration files that were read, in their order; oslo.config reads directories last."""
+    if conf is None:
+        return []
+    of_directories = (sorted(Path(each).glob("*.conf")) for each in conf.config_dir or [])
+    return [*(conf.config_file or []), *(str(path) for each in of_directories for path in each)]
 
 
 def configuration(files: Sequence[str], directories: Sequence[str], service: str) -> tuple[Any, list[str]]:
@@ -246,7 +224,7 @@ def configuration(files: Sequence[str], directories: Sequence[str], service: str
 
 
 def as_text(found: Mapping[str, Any], width: int | None = None) -> str:
-    """What :func:`look` returns, for people: what is in effect, what to know about it, then the figures.
+    """What :func:`look` returns, for people.
 
     :param width: in columns; None: as wide as it needs
     """
@@ -273,13 +251,4 @@ def as_text(found: Mapping[str, Any], width: int | None = None) -> str:
     lines += ["", "In effect: " + (", ".join(in_effect) or "nothing") + "."]
     if marked := [f"  {name}: {changes[name]}" for name in in_effect if name in changes]:
         lines += ["", "These change more than speed (FASTIO_PROFILE=safe leaves them out):", *marked]
-    if found["expected"]:
-        lines += ["", "Measured with the default, on two processors that client and servers shared:", ""]
-    lines = [piece for line in lines for piece in layout.wrap(line, width, "    ")]
-    if found["expected"]:
-        lines += [expected.table(expected.of(found["stores"], found["ways"])).text(width), ""]
-        below = "The results are in doc/source/results. Expect similar ratios."
-        if off := dict.fromkeys(each["name"] for each in report["patches"] if each["outcome"] == Outcome.OFF.value):
-            below += f" Without {', '.join(off)} they may differ."
-        lines += layout.wrap(below, width)
-    return "\n".join(lines)
+    return "\n".join(piece for line in lines for piece in tables.wrap(line, width, "    "))

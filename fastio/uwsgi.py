@@ -6,10 +6,10 @@ Options mean the same in an ini file and on the command line. What is read is wh
 import os
 import re
 import shlex
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from fastio import launcher
 from fastio.errors import FastioError
 
 #: uWSGI's names for what is read, and its other names for the same.
@@ -138,6 +138,6 @@ def _python(program: str, told: Mapping[str, Sequence[str]]) -> str:
     names = [os.path.basename(program).removeprefix("uwsgi_"), *told.get("plugin", [])]
     for found in filter(None, (re.search(r"python(\d)(\d*)", name) for name in names)):
         name = f"python{found[1]}" + (f".{found[2]}" if found[2] else "")
-        return shutil.which(name) or name
-    beside = os.path.join(os.path.dirname(shutil.which(program) or program), "python")
-    return beside if os.path.exists(beside) else shutil.which("python3") or "python3"
+        return launcher.which(name) or name
+    beside = os.path.join(os.path.dirname(launcher.which(program) or program), "python")
+    return beside if os.path.exists(beside) else launcher.which("python3") or "python3"

@@ -282,20 +282,20 @@ class TestOtherPythons:
     CODE = """
         import sys
         import subprocess, fastio
-        print(fastio.__file__, fastio.status().outcome("communicate").value, [each for each in sys.path if each == ROOT])
+        print(fastio.__file__, fastio.status().outcome("communicate").value, ROOT in sys.path)
         """
 
     @pytest.mark.parametrize("how", ["run", "children", "shell"])
     def test_an_environment_without_fastio(self, how: str, bare: pathlib.Path, script: Script) -> None:
         path = script(self.CODE.replace("ROOT", repr(str(ROOT))), shebang=f"#!{bare}")
-        command = {
+        command: dict[str, list[Any]] = {
             "run": [path],
             "children": ["--children", "sh", "-c", f"{path}; true"],
             "shell": ["sh", "-c", f"exec {path}"],
         }
         env = {key: value for key, value in environment().items() if key != "PYTHONPATH"}
         done = by_script(script)("run", *command[how], env=env)
-        assert (done.stdout, done.stderr) == (f"{FASTIO / '__init__.py'} applied []\n", "")
+        assert (done.stdout, done.stderr) == (f"{FASTIO / '__init__.py'} applied False\n", "")
 
     def test_a_shim_that_executes_a_python(self, script: Script) -> None:
         """Such as pyenv's, which is a program of bash."""
