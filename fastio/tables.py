@@ -64,7 +64,11 @@ class Table:
 
 def printable(text: str) -> str:
     """The text with control characters escaped, line breaks excepted: it may be another process's or a file's."""
-    return text if text.isprintable() else "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+
+    def shown(each: str) -> bool:
+        return each.isprintable() or each == "\n" or unicodedata.category(each) == "Zs"
+
+    return text if text.isprintable() else "".join(each if shown(each) else repr(each)[1:-1] for each in text)
 
 
 def wrap(text: str, width: int | None, indent: str = "") -> list[str]:

@@ -61,7 +61,7 @@ def test_an_empty_table() -> None:
 
 def test_control_characters_are_escaped() -> None:
     """Names and values come from files and other processes."""
-    assert printable("a\x1b]0;x\x07\u202e\ud800é\n") == "a\\x1b]0;x\\x07\\u202e\\ud800é\n"
+    assert printable("a\x1b]0;x\x07\u202e\ud800é\u2007\n") == "a\\x1b]0;x\\x07\\u202e\\ud800é\u2007\n"
     for width in (None, 8):
         text = Table("t\x1b[2J", ["h\x1b[2J"], [["c\x1b[2J\r"]], ["n\x1b[2J"]).text(width)
         assert text.count("\\x1b[2J") == 4 and text.replace("\n", "").isprintable()

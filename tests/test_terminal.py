@@ -79,7 +79,9 @@ def test_a_table_is_as_wide_as_the_terminal() -> None:
     lines = on_a_terminal(70, sys.executable, "-c", SHOW).split("\n")
     assert max(map(len, lines)) <= 70
     assert [len([line for line in lines if word in line]) for word in ("word", "below")] == [2, 2]
-    piped = subprocess.run([sys.executable, "-c", SHOW], capture_output=True, text=True, cwd=ROOT, timeout=100).stdout
+    env = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    command = [sys.executable, "-c", SHOW]
+    piped = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, timeout=100).stdout
     assert (
         piped == "\nT\n\n   what\n-  " + "-" * 100 + "\na  " + ("word " * 20).rstrip() + "\n\n" + "below " * 20 + "\n"
     )
@@ -137,7 +139,7 @@ def test_a_pipe_of_ours_that_breaks_is_one() -> None:
         (["status"], {"FASTIO_DISABLED": "wiat"}, "is not allowed; did you mean 'wait'? allowed: "),
         (["status"], {"FASTIO_ALSO": "green_pip"}, "is not allowed; did you mean 'green_pipe'? allowed: "),
         (["status"], {"FASTIO_DISABLED": "zzz"}, "is not allowed; allowed: "),
-        (["check", "--config-fil", "x"], {}, "did you mean '--config-file'?"),
+        (["check", "--config-fiel", "x"], {}, "did you mean '--config-file'?"),
         (["fingerprint", "shw"], {}, "did you mean 'show'?"),
         (["trace", "report", "--jsno", "x"], {}, "did you mean '--json'?"),
     ],

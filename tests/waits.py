@@ -30,6 +30,9 @@ NOT_WAITING = {
     ("patches/subprocess/_popen.py:replacement._communicate",
      "communicate(self, input, endtime, orig_timeout, dialect, mode, resumes, counts)"): "see _popen.communicate",
     ("patching/places.py:find.look", "accept(value)"): "a question about a function",
+    ("bootstrap/sitecustomize.py:", "os.pathsep.join(_paths)"): "of text",
+    ("bootstrap/sitecustomize.py:", "os.pathsep.join([_here] + [_path for _path in _paths if _path != _here])"):
+        "of text",
     ("tables.py:Table._body", "(' ' * _GAP).join(('-' * own for own in widths))"): "of text",
     ("tables.py:Table._body", "(' ' * _GAP).join(parts)"): "of text",
     ("check.py:look", "os.pathsep.join(paths_of)"): "of text",

@@ -19,7 +19,7 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.text import Text
 
 from benchmarks import documentation
-from benchmarks.harness import gains, keep, overview, plots
+from benchmarks.harness import gains, keep, markup, overview, plots
 from tests.benchmarks import samples
 
 #: Inches of the highest figure, and points of the smallest letters.
@@ -207,7 +207,7 @@ def test_the_overview_can_be_read(kept, monkeypatch) -> None:
 
 
 def test_the_page_lists_what_is_worse(kept) -> None:
-    text = "\n".join(each.rst() for each in overview.tables(kept))
+    text = "\n".join(markup.rst(each) for each in overview.tables(kept))
     for label in overview.ROWS:
         assert label in text
         for _, each in overview.found(label, kept):

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 import fastio
+from benchmarks.harness import markup
 from fastio.tables import Table
 from fastio.terminal import width
 
@@ -139,7 +140,7 @@ def lines(comparisons: Sequence[Comparison]) -> Iterator[str]:
 def markdown(comparisons: Sequence[Comparison]) -> str:
     """All of it as text of a comment."""
     parts = [", ".join(f"{name} {version}" for name, version in versions().items())]
-    parts += [table.markdown() for table in reversed(tables(comparisons))]
+    parts += [markup.markdown(table) for table in reversed(tables(comparisons))]
     parts += [f"* {each.suite.name}: {failure}" for each in comparisons for failure in each.failures()]
     parts += [f"{each.test} ({each.verdict}):\n\n```\n{text}\n```" for each, text in tracebacks(comparisons)]
     return "\n\n".join(parts) + "\n"
