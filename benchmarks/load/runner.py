@@ -74,29 +74,32 @@ class Worker:
         number = options.workers.index(index)
         about = {"worker": number, "host": socket.gethostname(), "pid": os.getpid(), "error": "",
                  "python": platform.python_version()}  # fmt: skip
-        with tempfile.TemporaryDirectory(prefix="load-") as directory:
-            path = Path(directory) / records.file_name(number)
-            writer = records.Writer(path, {"worker": number, "host": about["host"]})
-            try:
-                work = Work(plan.parse("options", options.plan), number, len(options.workers), writer.add)
-            except Exception as error:
-                # The master has to know of every error.
-                self._environment.work.set(None)
-                runner.send_message("finished", {**about, "error": f"{type(error).__name__}: {error}"})
-                return
-            self._environment.work.set(work)
-            work.started.wait()
-            begun, cpu = time.perf_counter(), self._sampled_to_the_end()
-            writer.close()
-            about |= {"operations": writer.count, "seconds": time.perf_counter() - begun, "cpu": cpu}
-            about |= self._clock() | {"exceptions": [each["msg"] for each in runner.exceptions.values()]}
-            with open(path, "rb") as file:
-                while piece := file.read(PIECE):
-                    self._ask("records", {"worker": number, "data": piece})
+        try:
+            about |= self._share(number, len(options.workers), plan.parse("options", options.plan))
+        except Exception as error:
+            # The master has to know of every error, and no user may wait for what will not come.
+            self._environment.work.set(None)
+            about["error"] = f"{type(error).__name__}: {error}"
         if isinstance(runner, WorkerRunner):
             # The master gets them every three seconds; these are the last ones.
             runner._send_stats()
         runner.send_message("finished", about)
+
+    def _share(self, number: int, workers: int, chosen: Plan) -> dict[str, Any]:
+        """Do a share of a plan, and send the records; returns what there is to say of it."""
+        with tempfile.TemporaryDirectory(prefix="load-") as directory:
+            path = Path(directory) / records.file_name(number)
+            with contextlib.closing(records.Writer(path, {"worker": number, "host": socket.gethostname()})) as writer:
+                work = Work(chosen, number, workers, writer.add)
+                self._environment.work.set(work)
+                work.started.wait()
+                begun, cpu = time.perf_counter(), self._sampled_to_the_end()
+                seconds = time.perf_counter() - begun
+            with open(path, "rb") as file:
+                while piece := file.read(PIECE):
+                    self._ask("records", {"worker": number, "data": piece})
+        exceptions = [each["msg"] for each in self._runner.exceptions.values()]
+        return {"operations": writer.count, "seconds": seconds, "cpu": cpu, "exceptions": exceptions, **self._clock()}
 
     def _sampled_to_the_end(self) -> list[tuple[float, float]]:
         """Wait for the users' end; returns the share of a processor that was used, second by second.

@@ -8,24 +8,11 @@ from benchmarks.harness import tables as plain
 from benchmarks.harness.goals import HEAD, Goal, goal_table
 from benchmarks.harness.results import CaseResult, Result
 from benchmarks.harness.tables import EMPTY, Table, number
+from benchmarks.load.workloads import COLUMNS as FIGURES
 from benchmarks.suites.workload_matrix.bench_workload_matrix import FINDING, PROCESSORS, ratio, shown
 
 #: Bandwidth that servers with fewer processors have to lose where these are the limit, and may lose where they are not.
 LOST, KEPT = 0.9, 0.95
-#: Figures that the overview has of each workload, beside its bandwidth: name -> heading.
-FIGURES = {
-    "operations_per_second": "ops/s",
-    "success_ratio": "success",
-    "whole_p50_ms": "p50 ms",
-    "whole_p99_ms": "p99 ms",
-    "servers_cpu": "CPU servers",
-    "busiest_cpu": "busiest",
-    "machine_cpu": "machine",
-    "generator_cpu": "generator",
-    "memory_mib": "memory MiB",
-    "network_mib_s": "network MiB/s",
-    "disk_mib_s": "disk MiB/s",
-}
 
 
 class Workload(NamedTuple):
