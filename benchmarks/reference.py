@@ -83,15 +83,10 @@ def _not_needed(patch: registry.Patch) -> str:
 
 
 def _folded(patch: registry.Patch) -> str:
-    of_each = [list(map(str, patch.requirements(target))) for target in patch.targets]
-    of_all = [text for text in of_each[0] if all(text in texts for texts in of_each)]
-    lines = [(inspect.getdoc(sys.modules[patch.module]) or "").partition(": ")[2], ""]
-    lines += [":requires: " + (", ".join(of_all) or "nothing beyond CPython")]
-    lines += [":replaces: " + ", ".join(f"``{target.key}``" for target in patch.targets)]
-    lines += [f":not needed: in {_not_needed(patch)}"] if _not_needed(patch) else []
-    lines += [f":changes: {patch.changes}"] if patch.changes else []
-    lines += [] if patch.default else [f":in the default: no; ask for it with ``also={patch.name}``"]
-    return documentation.folded(patch.name, "\n".join(lines))
+    about = (inspect.getdoc(sys.modules[patch.module]) or "").partition(": ")[2]
+    replaced = ":replaces: " + ", ".join(f"``{target.key}``" for target in patch.targets)
+    changes = f"\n:changes: {patch.changes}" if patch.changes else ""
+    return documentation.folded(patch.name, f"{about}\n\n{replaced}{changes}")
 
 
 class _Found(BaseException):
@@ -139,10 +134,7 @@ def commands() -> str:
     for name, parser in parsers():
         told = [each for each in parser._actions if each.help and each.help != argparse.SUPPRESS]
         told = [each for each in told if not isinstance(each, argparse._HelpAction)]
-        head, rows = ["option", "meaning", "default"], list(map(_option, told))
-        if name == "fastio run":
-            head, rows = [*head, "unit", "variable"], list(map(_option_of_run, told))
-        table = markup.rst(Table("", head, rows))
+        table = markup.rst(Table("", ["option", "meaning", "default"], list(map(_option, told))))
         blocks += [name, "=" * len(name), "", parser.description or "", "", documentation.folded("Options", table), ""]
     return "\n".join(blocks)
 
@@ -154,12 +146,3 @@ def _option(action: argparse.Action) -> list[str]:
     names = f"{', '.join(action.option_strings)} {value if takes else ''}" if action.option_strings else value
     default = str(action.default) if takes and isinstance(action.default, (str, int)) else ""
     return [f"``{names.strip()}``", str(action.help).replace("%%", "%"), default or EMPTY]
-
-
-def _option_of_run(action: argparse.Action) -> list[str]:
-    """The same with the default, unit and variable of the setting that it is."""
-    row = _option(action)
-    for setting in config.SETTINGS:
-        if setting.name == action.dest:
-            return [*row[:2], _default(setting), setting.unit or EMPTY, f"``{setting.env}``"]
-    return [*row, EMPTY, EMPTY]

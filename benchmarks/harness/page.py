@@ -119,14 +119,6 @@ class Download:
 
 
 @dataclass(frozen=True)
-class Link:
-    """A file or place outside, for those who have it; nothing is loaded from there."""
-
-    label: str
-    address: str
-
-
-@dataclass(frozen=True)
 class Folded:
     """Parts that are shown when they are asked for, and on paper."""
 
@@ -149,7 +141,7 @@ class Toned(Table):
     tones: Sequence[str] = ()
 
 
-Part = Text | Notes | Code | Table | Plot | Download | Link | Folded | Section
+Part = Text | Notes | Code | Table | Plot | Download | Folded | Section
 
 
 def html(title: str, sections: Sequence[Section], *, lead: Sequence[Part] = (), language: str = "en") -> str:
@@ -288,7 +280,7 @@ class _Html:
         return f"<figure>{_scrolling(svg, name, True)}{caption}{read}</figure>\n"
 
 
-def _simple(part: Text | Notes | Code | Download | Link) -> str:
+def _simple(part: Text | Notes | Code | Download) -> str:
     if isinstance(part, Text):
         return f"<p{_tone(part.tone, 'verdict')}>{escape(part.text)}</p>\n"
     if isinstance(part, Notes):
@@ -296,8 +288,6 @@ def _simple(part: Text | Notes | Code | Download | Link) -> str:
     if isinstance(part, Code):
         # Long lines scroll, and who has no mouse has to reach them.
         return f'<pre tabindex="0"><code>{escape(part.text)}</code></pre>\n'
-    if isinstance(part, Link):
-        return f'<p><a href="{escape(part.address)}">{escape(part.label)}</a></p>\n'
     data = base64.b64encode(part.data).decode()
     address = f"data:{part.media_type};base64,{data}"
     return f'<p><a download="{escape(part.name)}" href="{address}">{escape(part.label)}</a></p>\n'

@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         title = chosen.title or f"fastio: {', '.join(each.name for each in given)}"
         shown = sections.count(len(given), "result")
         lead = [Text(f"{shown} of fastio's benchmarks; made by fastio {fastio.__version__}.")]
-        made = sections.of_all(given, chosen.output.parent)
+        made = sections.of_all(given)
         texts = {chosen.output: page.html(title, made, lead=lead)}
         if chosen.markdown is not None:
             texts[chosen.markdown] = page.markdown(title, made, lead=lead)

@@ -1,23 +1,17 @@
 """Results as sections of a page: the same for all suites."""
 
 import gzip
-import os
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import results, tables
-from benchmarks.harness.machine import STABLE
-from benchmarks.harness.page import Code, Download, Folded, Link, Notes, Part, Section, Text, Toned
+from benchmarks.harness.page import Code, Download, Folded, Notes, Part, Section, Text, Toned
 from benchmarks.harness.results import CaseResult, Result, ResultError
 from benchmarks.harness.suites import Suite
-from fastio.config import format_size
 from fastio.tables import Table
-
-#: Bytes of raw data up to which a page has them as they are, and up to which it has them compressed.
-PLAIN, COMPRESSED = 64 << 10, 1 << 20
 
 #: What the columns of all suites mean.
 MEANING = (
@@ -69,15 +63,11 @@ def read(paths: Sequence[Path]) -> list[Given]:
     return found
 
 
-def of_all(given: Sequence[Given], beside: Path) -> list[Section]:
-    """The whole page.
-
-    :param beside: directory of the page, from which data that is too large for it is linked
-    """
+def of_all(given: Sequence[Given]) -> list[Section]:
+    """The whole page."""
     made = [_summary(given)] if len(given) > 1 else []
-    made += [of_result(each, beside) for each in given]
-    made += [_places(given), Section("How to read this", [Notes(MEANING)])]
-    return made
+    made += [of_result(each) for each in given]
+    return [*made, Section("How to read this", [Notes(MEANING)])]
 
 
 def _summary(given: Sequence[Given]) -> Section:
@@ -113,7 +103,7 @@ def problems(result: Result) -> list[str]:
     return found
 
 
-def of_result(given: Given, beside: Path) -> Section:
+def of_result(given: Given) -> Section:
     """One result."""
     result = given.result
     parts: list[Part] = [Text(given.suite.about)]
@@ -135,7 +125,7 @@ def of_result(given: Given, beside: Path) -> Section:
     if draw is not None:
         parts += draw.of_suite(given.suite, result)
     parts += [_case(case, result, draw) for case in result.cases]
-    parts.append(Section("How it was measured", [*_how(given, beside)]))
+    parts.append(Section("How it was measured", [*_how(given)]))
     return Section(given.name, parts)
 
 
@@ -166,7 +156,7 @@ def _case(case: CaseResult, result: Result, draw: Any) -> Section:
     return Section(table.title, parts)
 
 
-def _how(given: Given, beside: Path) -> Iterator[Part]:
+def _how(given: Given) -> Iterator[Part]:
     result = given.result
     ended = f", ended {result.finished}" if result.finished else ""
     yield Text(f"Started {result.started}{ended}, with this command:")
@@ -178,52 +168,7 @@ def _how(given: Given, beside: Path) -> Iterator[Part]:
         if variant.failure and variant.failure["stderr"].strip()
     ]  # fmt: skip
     yield from failures
-    yield _raw(given.path, beside)
-
-
-def _raw(path: Path, beside: Path) -> Part:
-    """The file itself: in the page if it is small enough, otherwise as a link to where it is."""
-    data = path.read_bytes()
-    if len(data) <= PLAIN:
-        return Download(f"Raw data: {path.name}", path.name, data)
     # No time in it: the same results make the same page.
-    compressed = gzip.compress(data, mtime=0)
-    if len(compressed) <= COMPRESSED:
-        return Download(f"Raw data: {path.name}.gz", f"{path.name}.gz", compressed, "application/gzip")
-    address = Path(os.path.relpath(path.resolve(), beside.resolve())).as_posix()
-    return Link(f"Raw data: {address}, beside this page", address)
-
-
-def _places(given: Sequence[Given]) -> Section:
-    """The machines and the versions, a column for each that differs."""
-    machines = _columns("Machine", given, lambda each: {key: each.machine.get(key) for key in STABLE}, _fact)
-    versions = _columns("Versions", given, lambda each: each.packages, _fact)
-    return Section("Machines and versions", [machines, versions])
-
-
-def _columns(
-    caption: str, given: Sequence[Given], facts: Callable[[Result], dict[str, Any]], show: Callable[[str, Any], str]
-) -> Table:
-    """What results have in common in one column, with their names as its heading."""
-    columns: list[tuple[dict[str, Any], list[str]]] = []
-    for each in given:
-        found = facts(each.result)
-        same = next((names for known, names in columns if known == found), None)
-        if same is None:
-            columns.append((found, [each.name]))
-        else:
-            same.append(each.name)
-    heads = ["all" if len(columns) == 1 and len(given) > 1 else ", ".join(names) for _, names in columns]
-    keys = list(dict.fromkeys(key for found, _ in columns for key in found))
-    rows = [[key.replace("_", " "), *(show(key, found.get(key)) for found, _ in columns)] for key in keys]
-    return Table(caption, ["", *heads], [row for row in rows if set(row[1:]) != {tables.EMPTY}])
-
-
-def _fact(key: str, value: Any) -> str:
-    if value is None or value == "":
-        return tables.EMPTY
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if key == "memory":
-        return f"{value / results.GIB:.1f} GiB"
-    return format_size(value) if key == "pipe_max_size" else str(value)
+    data = gzip.compress(given.path.read_bytes(), mtime=0)
+    name = f"{given.path.name}.gz"
+    yield Download(f"Raw data: {name}", name, data, "application/gzip")

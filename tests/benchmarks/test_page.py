@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from benchmarks.harness import page
-from benchmarks.harness.page import Code, Download, Folded, Link, Notes, PageError, Part, Plot, Section, Text, Toned
+from benchmarks.harness.page import Code, Download, Folded, Notes, PageError, Part, Plot, Section, Text, Toned
 from fastio.tables import Table
 
 SVG = """<?xml version="1.0"?>
@@ -71,7 +71,7 @@ def sections() -> list[Section]:
         Section("Waits", [Section("Inner", [plot, Section("Deep", [Code("a\nb")])]), Section("Other")]),
         Section("Rest", [
             Folded("More", [Table("Longest", ["", "b"], [["x", "y"]]), Text("fine", "good")]), Notes(["one"]),
-            Download("Raw data", "raw.json", b"{}"), Link("Beside", "raw.json"), Table("Empty", ["a"], []),
+            Download("Raw data", "raw.json", b"{}"), Table("Empty", ["a"], []),
         ]),
     ]  # fmt: skip
 
@@ -95,7 +95,7 @@ def test_nothing_else_is_needed():
     made = Read(text)
     assert {tag for tag, _ in made.elements} & {"script", "iframe", "object", "embed", "img", "metadata"} == set()
     outside = [each for each in [*made.all("href"), *made.all("src")] if not each.startswith(("#", "data:"))]
-    assert outside == ["raw.json"]
+    assert outside == []
     assert "http" not in text.replace("http-equiv", "")
     assert "default-src 'none'" in text
 
@@ -171,7 +171,7 @@ def test_tones_are_known():
 @given(st.text(min_size=1, max_size=40), st.text(max_size=40), st.text(max_size=40))
 def test_any_text_is_text(one, two, three):
     parts: list[Part] = [
-        Text(one), Notes([two]), Code(three), Folded(two, [Text(three)]), Link(one, two),
+        Text(one), Notes([two]), Code(three), Folded(two, [Text(three)]),
         Table(one, [two, three], [[three, one]], [two]), Plot(two, SVG, [one]), Download(one, two, b""),
     ]  # fmt: skip
     made = Read(page.html(one, [Section(two, parts), Section(three, parts)]))
