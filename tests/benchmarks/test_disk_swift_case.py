@@ -87,7 +87,7 @@ def test_a_stock_swift_under_a_fast_name_is_an_error() -> None:
     assert disk_swift._swift(parameters, found) is found["beside"]["wide"]
     assert disk_swift._swift({}, found) is found
     with pytest.raises(RuntimeError, match="green_sendall is not in effect in Swift's proxy server"):
-        disk_swift._swift(parameters, told(proxy=["green_wsgi_chunked"]))
+        disk_swift._swift(parameters, told(proxy=["others"]))
     with pytest.raises(RuntimeError, match="wide: no room"):
         disk_swift._swift(parameters, {"beside": {"wide": {"failed": "no room"}}})
 

@@ -5,7 +5,6 @@ Python, with the dialect of the releases that have it.
 """
 
 import ast
-import importlib.metadata
 import pathlib
 import subprocess
 import sys
@@ -13,7 +12,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
-from packaging.version import Version
 
 import fastio
 from fastio import counters
@@ -27,7 +25,6 @@ ROOT = pathlib.Path(fastio.__file__).parent.parent
 NEVER = 100
 HERE = "tests/patches/test_known_fixes.py"
 STDIN = "subprocess:Popen._communicate"
-SERVER = "eventlet.wsgi:HttpProtocol.handle_one_response"
 
 
 class Fix(NamedTuple):
@@ -53,12 +50,6 @@ FIXES = [
         "tests/patches/test_communicate.py::test_no_time_at_all"),
     Fix("eventlet.green.os:write", "does not wait for a regular file, which epoll refuses", "eventlet 0.37",
         f"{HERE}::test_a_regular_file_is_written_without_waiting"),
-    Fix(SERVER, "CVE-2025-58068: trailers of a request are no second request", "eventlet 0.40.3",
-        f"{HERE}::test_trailers_are_no_request"),
-    Fix(SERVER, "a response without a body has no chunks", "eventlet 0.38.1",
-        f"{HERE}::test_a_response_without_a_body"),
-    Fix(SERVER, "an eventlet.Timeout of the application is answered as other errors are", "eventlet 0.36.0",
-        f"{HERE}::test_a_timeout_of_the_application"),
     Fix("glance.common.wsgi:_UWSGIChunkFile.read", "a read returns no more than it is asked for", "glance 32",
         "tests/glance/test_glance_uploads.py::test_each_read_is_upstreams"),
     Fix("glance_store._drivers.s3:Store._add_singlepart", "an image of another size than announced is refused",
@@ -127,67 +118,6 @@ def test_the_whole_timeout_is_named(gate: Gate) -> None:
             popen.communicate(timeout=0.3)
         gate.open()
     assert raised.value.timeout == 0.3
-
-
-def has(distribution: str, version: str) -> bool:
-    return Version(importlib.metadata.version(distribution)) >= Version(version)
-
-
-def echo(environ: Any, start_response: Any) -> Iterator[bytes]:
-    """Chunks, each with the request that it belongs to."""
-    start_response("200 OK", [("Content-Type", "text/plain")])
-    environ["wsgi.input"].read()
-    yield environ["PATH_INFO"].encode() * 1000
-    yield environ["REQUEST_METHOD"].encode() * 1000
-
-
-@needs_eventlet
-def test_trailers_are_no_request(hub: Any) -> None:
-    from tests.patches.test_green_wsgi_chunked import exchange
-
-    request = (
-        b"POST /first HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n"
-        b"X-Trailer: GET /smuggled HTTP/1.1\r\n\r\nGET /second HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-    )
-    answer = as_upstream(lambda: exchange(echo, request))[0]
-    assert counters.writes > 0
-    if has("eventlet", "0.40.3"):
-        assert b"/second" * 1000 in answer
-        assert b"smuggled" not in answer
-
-
-@needs_eventlet
-@pytest.mark.parametrize("status", ["204 No Content", "304 Not Modified"])
-def test_a_response_without_a_body(hub: Any, status: str) -> None:
-    from tests.patches.test_green_wsgi_chunked import exchange
-
-    def application(environ: Any, start_response: Any) -> Any:
-        start_response(status, [])
-        return iter([])
-
-    answer = as_upstream(lambda: exchange(application))[0]
-    if has("eventlet", "0.38.1"):
-        assert b"chunked" not in answer
-        assert answer.endswith(b"\r\n\r\n")
-
-
-@needs_eventlet
-@pytest.mark.parametrize("chunks", [0, 1, 2])
-def test_a_timeout_of_the_application(hub: Any, chunks: int) -> None:
-    """Before the first chunk, and within a response, which then ends without its last chunk."""
-    import eventlet
-
-    def application(environ: Any, start_response: Any) -> Iterator[bytes]:
-        start_response("200 OK", [])
-        yield from [b"x" * 10_000] * chunks
-        raise eventlet.Timeout()
-
-    from tests.patches.test_green_wsgi_chunked import exchange
-
-    answer = as_upstream(lambda: exchange(application))[0]
-    if has("eventlet", "0.36"):
-        assert answer.startswith(b"HTTP/1.1 500" if chunks == 0 else b"HTTP/1.1 200")
-        assert not answer.endswith(b"0\r\n\r\n")
 
 
 @needs_eventlet

@@ -149,7 +149,6 @@ def test_only_what_is_replaced_has_to_be_known() -> None:
         ("green_pipe", "eventlet.greenio.py3:GreenFileIO.write"),
         ("green_sendall", "eventlet.greenio.base:GreenSocket.send"),
         ("green_sendall", "eventlet.greenio.base:GreenSocket.sendall"),
-        ("green_wsgi_chunked", "eventlet.wsgi:HttpProtocol.handle_one_response"),
         ("oslo_spawn", "oslo_concurrency.processutils:_subprocess_setup"),
         ("s3_client", "glance_store._drivers.s3:Store._create_s3_client"),
         ("s3_singlepart", "glance_store._drivers.s3:Store._add_singlepart"),

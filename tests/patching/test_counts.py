@@ -39,7 +39,6 @@ ELSEWHERE = {
     "glance_sendfile": "glance/test_glance_sendfile.py",
     "glance_slow_clients": "glance/test_glance_slow_clients.py",
     "glance_uploads": "glance/test_glance_uploads.py",
-    "green_wsgi_chunked": "patches/test_green_wsgi_chunked.py",
     "image_fairness": "stores/test_contract.py",
     "openstacksdk_download": "patches/test_openstacksdk_download.py",
     "s3_client": "stores/test_s3_client.py",

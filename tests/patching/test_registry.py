@@ -315,7 +315,6 @@ COMPOSITION = {
     "eventlet.green.subprocess:Popen.__init__": ["green_pipe", "fix_green_pipelines", "fix_green_encoding"],
     "eventlet.green.subprocess:Popen._execute_child": ["oslo_spawn", "fix_green_exceptions", "trace_subprocess"],
     "eventlet.green.subprocess:Popen.wait": ["green_wait", "trace_subprocess"],
-    "eventlet.wsgi:HttpProtocol.handle_one_response": ["green_wsgi_chunked", "glance_sendfile"],
     "glance.api.middleware.cache:CacheFilter._process_v2_request": ["glance_sendfile", "glance_slow_clients"],
     "glance.api.middleware.cache:CacheFilter.get_from_cache": [
         "glance_cache", "glance_sendfile", "glance_slow_clients",

@@ -64,11 +64,10 @@ SERVER_VARIABLE = "FASTIO_LOAD_SERVER"
 PATCHES = (
     ("store_swift", "swiftclient.client"),
     ("green_sendall", "eventlet.greenio.base"),
-    ("green_wsgi_chunked", "eventlet.wsgi"),
 )
 
 #: Those that Swift's own servers have of it.
-SERVER_PATCHES = ("green_sendall", "green_wsgi_chunked")
+SERVER_PATCHES = ("green_sendall",)
 
 
 def reading(parameters: Mapping[str, Any], url: str) -> Plan:

@@ -113,7 +113,7 @@ def wsgi(mode: Mode, kind: str) -> None:
     from eventlet import hubs, wsgi
 
     if mode.fast:
-        modes.require("green_sendall", "green_wsgi_chunked")
+        modes.require("green_sendall")
 
     @functools.cache
     def body(size: int) -> list[bytes]:

@@ -36,7 +36,7 @@ from benchmarks.suites.fairness.workload import Heartbeat, lateness
 
 TASKS = ("length", "chunked", "sendall")
 #: fastio's patches that are measured here.
-PATCHES = ("green_sendall", "green_wsgi_chunked")
+PATCHES = ("green_sendall",)
 
 
 class Response(NamedTuple):

@@ -305,7 +305,7 @@ SUITES = {
             "eventlet", EVENTLET, functions=True, exclusive=True, find=_EVENTLET,
             # as upstream's conftest.py sets it
             env={"EVENTLET_TESTS": "1"},
-            applied=(*GREEN, "green_sendall", "green_wsgi_chunked"),
+            applied=(*GREEN, "green_sendall"),
         ),
         # Upstream's own runs say TEST_EVENTLET=0 for this one, but its tests/__init__.py (7.6) takes any value that is
         # not empty as yes.

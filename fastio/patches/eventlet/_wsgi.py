@@ -45,9 +45,7 @@ class Response:
     """Upstream's variables of one response, by way of the ``start_response`` that the application is given."""
 
     def __init__(self, start_response: Callable[..., Any]) -> None:
-        import inspect
-
-        shared = cells(inspect.unwrap(cells(start_response)["write"].cell_contents))
+        shared = cells(cells(start_response)["write"].cell_contents)
         self._headers = shared["headers_set"].cell_contents
         self._headers_sent = shared["headers_sent"].cell_contents
         self._length = shared["length"].cell_contents

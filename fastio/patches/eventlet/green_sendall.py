@@ -1,10 +1,9 @@
 """``green_sendall``: eventlet's ``GreenSocket.sendall`` sends the rest of a buffer without copying it, and is fair.
 
 The kernel takes at most what its buffer has room for. After each partial send, upstream (seen in eventlet 0.30 to
-0.41) slices off the rest, so most of a buffer of many MiB is copied again and again. With this patch, the rest is sent
-in place. This applies to ``bytes`` and ``bytearray``. A slice of a memoryview is no copy in any case, and everything
-else is sent by upstream's code. Nothing holds the buffer while other greenlets run, so a bytearray can still be
-resized then.
+0.41) slices off the rest, so most of a buffer of many MiB is copied again and again. With this patch, the rest of
+``bytes`` is sent in place. The rest of a ``bytearray`` is copied as upstream does, because other greenlets may change
+it while the rest waits for room.
 
 Upstream yields only when the kernel's buffer is full. A peer that always has room keeps all other greenlets waiting,
 within a large buffer and from one call to the next. With this patch, each socket yields after its share of
@@ -40,7 +39,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
             _counts.fell_back(Reason.FOREIGN)
             return wrapped(self, data, flags)
         _counts.took()
-        in_place = type(data) is bytes or type(data) is bytearray
+        in_place = type(data) is bytes
         tail = _send(self, self.fd.send, data, flags)
         len_data = len(data)
         while tail < len_data:
