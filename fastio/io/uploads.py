@@ -48,6 +48,14 @@ def is_file(body: Any) -> bool:
         return False
 
 
+def is_only_read(file: Any) -> bool:
+    """Whether nothing can be written to ``file``, for which :func:`is_file` is true.
+
+    What has been written may still be in its buffer, and its descriptor has the old bytes.
+    """
+    return not getattr(file, "raw", file).writable()
+
+
 def is_at_hand(body: Any) -> bool:
     """Whether all of ``body`` can be had at once: a large block of a pipe would hold back what has arrived.
 
@@ -104,7 +112,7 @@ class Sent:
     The first block is read, and so is one if the socket's buffer is full. Upstream sends these, which takes as long as
     its time-out says, or lets other greenlets run. At the end of the file, upstream finds it by reading.
 
-    :param file: for which :func:`is_file` is true
+    :param file: for which :func:`is_file` and :func:`is_only_read` are true
     :param connection: its ``sock`` is the socket, once the first block was sent
     :param counts: of the patch that it is for
     """

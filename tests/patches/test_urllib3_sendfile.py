@@ -136,6 +136,36 @@ def test_what_the_program_wrote_is_sent(tmp_path: pathlib.Path) -> None:
     assert [body for _, body in arrived] == [data + b"more"]
 
 
+@pytest.mark.parametrize("mode", ["r+b", "w+b"])
+def test_changes_in_the_buffer_of_a_file_are_sent(mode: str, path: pathlib.Path) -> None:
+    """Its descriptor does not have them yet."""
+    data = content(MIB)
+    changed = data[: 10 * BLOCK] + b"changed" + data[10 * BLOCK + 7 :]
+    with recorder(MIB) as server:
+
+        def send() -> Any:
+            path.write_bytes(data)
+            with path.open(mode, buffering=4 * MIB) as file:
+                if mode == "w+b":
+                    file.write(data)
+                    file.flush()
+                    file.seek(0)
+                # The buffer has all of it, so that nothing after this flushes it.
+                file.read(1)
+                file.seek(10 * BLOCK)
+                file.write(b"changed")
+                file.seek(0)
+                assert path.read_bytes() == data
+                return put(server.url, file, MIB), file.tell()
+
+        returned, arrived = compare(server, send)
+        assert returned == (200, MIB)
+        assert [body for _, body in arrived] == [changed]
+        with fastio.patched(SENDFILE, strict=True):
+            send()
+            assert counted(SENDFILE) == (0, 0, {"input": 1})
+
+
 @pytest.mark.skipif(MONKEY_PATCHED, reason="a green socket does not block, and upstream sends what has no room")
 def test_it_is_sent_by_the_kernel(path: pathlib.Path) -> None:
     path.write_bytes(content(5 * MIB))

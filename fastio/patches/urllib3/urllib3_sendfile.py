@@ -1,7 +1,8 @@
 """``urllib3_sendfile``: the kernel sends a file that is the body of a request, without copying it into the process.
 
-This applies to a regular file that is opened in binary mode, and goes over HTTP without TLS and without a tunnel: to
-``requests.put(url, data=file)``, ``openstack object create``, and uploads of openstacksdk. All but the first block is
+This applies to a regular file that is opened for reading only, in binary mode, and goes over HTTP without TLS and
+without a tunnel: to ``requests.put(url, data=file)``, ``openstack object create``, and uploads of openstacksdk. A file
+that can be written may have changes in its buffer, so upstream's code reads it. All but the first block is
 sent with ``sendfile()``. To a server on this host, which has the same address, it is written from a mapping of the file
 (:mod:`fastio.io.mapped`). The bytes on the wire, the position in the file, time-outs and errors are upstream's. If
 the socket has no room, upstream's code sends a block of its own size and waits as long as it ever does.
@@ -29,7 +30,8 @@ def _stand_in(connection: Any, body: Any) -> Any:
 
     if getattr(connection, "_tunnel_host", None):
         return Reason.FOREIGN
-    return uploads.Sent(body, connection, _counts) if uploads.is_file(body) else Reason.INPUT
+    can_be_sent = uploads.is_file(body) and uploads.is_only_read(body)
+    return uploads.Sent(body, connection, _counts) if can_be_sent else Reason.INPUT
 
 
 PATCH = Patch(
