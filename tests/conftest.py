@@ -60,7 +60,7 @@ NATIVELY_ONLY = (
     "test_readme.py", "test_recipe.py", "test_results.py", "test_tables.py",
     "trace/analysis/test_clocks.py", "trace/analysis/test_command.py",
     "trace/analysis/test_failures.py", "trace/analysis/test_messages.py", "trace/analysis/test_reading.py",
-    "trace/analysis/test_requests.py", "trace/test_anywhere.py",
+    "trace/analysis/test_requests.py", "trace/test_anywhere.py", "trace/test_values.py",
 )  # fmt: skip
 collect_ignore = [*NATIVELY_ONLY] if MONKEY_PATCHED else []
 HAS_EVENTLET = importlib.util.find_spec("eventlet") is not None

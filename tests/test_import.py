@@ -133,8 +133,6 @@ OWN_LIBRARIES = {
     "cli.py": {"shtab"},
     "drivers": {"oslo_utils"},
     "io/http_bodies.py": {"requests", "urllib3"},
-    "trace/recorder.py": {"orjson"},
-    "trace/spans.py": {"greenlet"},
 }
 
 

@@ -21,14 +21,10 @@ REVIEWED = {
     ("concurrency/native.py", "start_new_thread"): 1,
     ("io/hashing_pool.py", "start_new_thread"): 1,
     ("concurrency/offload.py", "start_new_thread"): 1,
-    # Recording waits for neither lock. The writer's turn is taken without waiting but at the end, which has a limit,
-    # and the other one is the thread's to wait for. The thread is there only while there is no hub.
-    ("trace/recorder.py", "allocate_lock"): 4,
-    ("trace/recorder.py", "start_new_thread"): 3,
+    ("trace/recorder.py", "start_new_thread"): 1,
     # Nobody waits for one, and in a forked child those are free that another thread had. The first is its own name.
     ("concurrency/try_lock.py", "TryLock"): 1,
     ("io/transfers.py", "TryLock"): 1,
-    ("trace/recorder.py", "TryLock"): 2,
     ("run_dir.py", "TryLock"): 1,
     # Under uWSGI without green threads. One sends. One for each body asks a store for its chunks, and one runs what the
     # service does at its end; a worker's own thread would otherwise do both.

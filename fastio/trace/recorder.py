@@ -1,435 +1,290 @@
-"""The recorder of a process: a bounded buffer, and a writer that empties it to files.
+"""The recorder of a process: appends a line to its file for each root span that has ended, such as a request.
 
-Who records an event appends to the buffer and goes on. If the writer cannot keep up, or the disk is full, events are
-lost and counted; the service never waits. A forked child begins anew with its first event: with a file, a writer and
-a buffer of its own.
+Lines go to a native thread that runs C functions only (:mod:`fastio.concurrency.threads`): it opens the file, makes
+one write and closes it. No descriptor is kept, so none can be another file's after a fork, and the service never waits.
+If the thread cannot keep up, or the disk is full, spans are lost and counted.
 
-An event may be recorded by a finalizer, wherever the collector runs, or by the handler of a signal. So nothing here
-that records waits for a lock, imports or switches greenlets; what only one may do is done by who gets a lock at once.
-
-The writer is a thread of the operating system where there is no hub. Finalizers run in whatever thread allocates, and
-those of a service under eventlet belong in the hub's; so in a process with a hub the writer is a greenlet of it, which
-has native threads make the calls that wait (:mod:`fastio.concurrency.threads`). It is there while there are events.
+A span may end in a finalizer, wherever the collector runs, or in the handler of a signal. So nothing here that records
+waits for a lock, logs, imports or switches greenlets.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import itertools
-import json
 import os
-import sys
-import threading  # noqa: F401 - whichever thread imports it first is its main thread, which must not be the writer
+import re
+import socket
+import stat
 import time
+import uuid
 from collections import deque
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
-from fastio.concurrency import current, native, offload
-from fastio.concurrency.try_lock import TryLock
+from fastio.concurrency import native
+from fastio.concurrency.threads import Workers, at_once, step
 from fastio.io import libc
-from fastio.trace import redaction, resources
-from fastio.trace.files import Files, Native, dump, look_up_releases
+from fastio.log import WARNING, log
+from fastio.trace import otlp
 
-#: Seconds between two looks of the writer at the buffer: so much is lost of a process that is killed.
-INTERVAL = 0.25
-#: Seconds between two samples of what the process uses.
-SAMPLES = 1.0
-#: Bytes of text that are written at a time.
-_PIECE = 256 * 1024
-#: Seconds that the end of a process waits for the writer.
+#: Bytes of a file, and files of a process that are kept.
+FILE_SIZE, FILES = 64 << 20, 16
+#: Bytes of all files in the directory, beyond which a process removes the oldest when it begins to record.
+TOTAL_SIZE = 8 << 30
+#: Bytes of lines that wait to be written.
+MOST_WAITING = 32 << 20
+#: Spans of a root that wait for its end; then a line has those that have ended.
+MOST_SPANS = 100
+#: Seconds that the end of a process waits for its last lines.
 _PATIENCE = 5.0
-#: Seconds after which a writer in a hub that is not seen counts as gone.
-_STALE = 10.0
 
-#: kind, ns, span, parent, name, thread, values
-Event = tuple[str, int, int, "int | None", str, int, dict[str, Any]]
-
-_monotonic = time.monotonic_ns
+_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+#: Only the operator may read what a service does. The umask may allow less.
+_PERMISSIONS = 0o640
+_NAME = re.compile(r"[A-Za-z0-9._]{1,64}-\d+-[0-9a-f]{12}-\d+\.jsonl")
 
 
-class Limits(NamedTuple):
-    """What a process may use."""
+class _Job:
+    """One write of all lines that wait when it is its turn."""
 
-    #: events that wait to be written
-    buffer: int
-    #: bytes of a file
-    file_size: int
-    #: bytes of all files
-    total_size: int
+    __slots__ = ("data", "lines", "results", "spans")
 
-
-def _encoder() -> Callable[[list[Event]], bytes]:
-    """``json.dumps`` of several events, as cheap as there is."""
-    try:
-        # A quarter of what the standard library takes.
-        import orjson
-    except ImportError:
-        encoder = json.JSONEncoder(check_circular=False, separators=(",", ":"))
-        return lambda events: encoder.encode(events).encode()
-    return orjson.dumps
-
-
-_encode = _encoder()
-
-
-def lines(events: list[Event]) -> bytes:
-    """The text of what may be recorded of events, a line for each."""
-    return encode(redaction.events(events))
-
-
-def encode(events: list[Event]) -> bytes:
-    """The text of events whose values are flat, a line for each."""
-    try:
-        text = _encode(events)
-    except (TypeError, ValueError):
-        # A number that is none of orjson's.
-        return b"".join(map(dump, events))
-    # One call for all takes less than one for each. Within a string each quote has a backslash, so that only the end of
-    # one event and the beginning of the next one look like this.
-    return text[1:-1].replace(b'}],["', b'}]\n["') + b"\n"
-
-
-def _note(values: dict[str, Any]) -> bytes:
-    return dump(redaction.record(values))
-
-
-class _TakenOver(Exception):
-    """Somebody else has gone on with what this writer was doing."""
-
-
-class _InHub(Native):
-    """The mode of a writer that is a greenlet: it waits in the hub, and its calls are made elsewhere."""
-
-    batch = 16
-    #: Seconds after which others run.
-    TURN = 0.0001
-
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
-        self.thread = native.module("_thread").get_ident()
-        self._began = time.monotonic()
-
-    def open(self, path: str, flags: int, permissions: int) -> int:
-        fd = self._call(libc.open_file(path, flags, permissions))
-        if fd < 0:
-            return super().open(path, flags, permissions)
-        if self._recorder.mode is not self:
-            self._close(fd)
-            self._call(libc.unlink(path))
-            raise _TakenOver
-        return fd
-
-    def write(self, fd: int, data: bytes, start: int, offset: int) -> int:
-        count = self._call(libc.pwrite(fd, data, start, offset))
-        self._check()
-        return count if count > 0 else super().write(fd, data, start, offset)
-
-    def truncate(self, fd: int, size: int) -> None:
-        failed = self._call(libc.truncate(fd, size)) < 0
-        self._check()
-        if failed:
-            super().truncate(fd, size)
-
-    def close(self, fd: int) -> None:
-        self._close(fd)
-        self._check()
-
-    def unlink(self, path: str) -> None:
-        self._call(libc.unlink(path))
-        self._check()
-
-    def yield_when_due(self) -> None:
-        if time.monotonic() - self._began > self.TURN:
-            self.sleep(0)
-            self._check()
-
-    def sleep(self, seconds: float) -> None:
-        sys.modules["eventlet"].sleep(seconds)
-        self._began = time.monotonic()
-
-    def _close(self, fd: int) -> None:
-        call = libc.close(fd)
-        if call is None:
-            super().close(fd)
-        else:
-            self._call(call)
-
-    def _call(self, call: tuple[Any, ...] | None) -> int:
-        result: int = -1 if call is None else offload.run(*call)
-        self._began = time.monotonic()
-        return result
-
-    def _check(self) -> None:
-        if self._recorder.mode is not self:
-            raise _TakenOver
+    def __init__(self) -> None:
+        #: the lines, and how many spans are in each of them
+        self.lines: list[bytes] = []
+        self.spans: list[int] = []
+        #: the lines together
+        self.data: list[bytes] = []
+        #: what write(2) has returned
+        self.results: list[int] = []
 
 
 class Recorder:
-    """Records the events of a process.
+    """Records the spans of one process.
 
     :param before: that of the process that this one was forked from
     """
 
-    def __init__(self, directory: str, limits: Limits, before: Recorder | None = None) -> None:
+    def __init__(self, directory: str, before: Recorder | None = None) -> None:
         self.directory = directory
-        self.limits = limits
-        #: the description of the process, from what is known at the first event
-        self.component: str = "" if before is None else before.component
-        #: the last error of the writer, "" if all went well
-        self.failure = ""
+        self.pid = os.getpid()
+        #: spans that are in the files, and those that are not
         self.written = 0
-        #: as the writer knew it last
         self.lost = 0
-        self.buffer: deque[Event] = deque()
-        #: events that ``buffer`` takes without a look at the writer; 0 to have somebody look
-        self.room = 0
-        self._ended = False
-        #: a hub was seen
-        self._green: bool = before is not None and before._green
-        # The system's, found now: whoever records must not import.
-        self._system: _System = _system() if before is None else before._system
-        #: what the writer has while it is there: the thread, and the greenlet
-        self._thread = TryLock()
-        self._in_hub = TryLock()
-        #: when the writer in the hub was asked for, or last seen at work
-        self._seen = 0.0
-        # The writer's side.
-        self._losses = itertools.count()
-        self._looks = 0
-        self._dropped = self._told = 0
-        self._files: Files | None = None
-        #: text that is not in the file yet, and its events
-        self._text: list[bytes] = []
-        self._events = 0
-        self._next_sample = 0.0
-        #: of a writer in the hub that is at it
-        self.mode: _InHub | None = None
-        #: Held by the writer that is at it. Only the end waits for it, and not for ever.
-        self._turn = self._system.allocate_lock()
-        #: Held until the end. Only the thread waits for it.
-        self._ending = self._system.allocate_lock()
-        self._ending.acquire()
+        self._component = "" if before is None else before.component
+        self._instance = str(uuid.uuid4())
+        self._host = socket.gethostname()
+        #: ns from the monotonic clock to ns since 1970; it does not change, so that times of a process fit together
+        self._clock = time.time_ns() - time.monotonic_ns()
+        self._resource = ""
+        self._ids = itertools.count(int.from_bytes(os.urandom(8), "big"))
+        # Found now: whoever records must not import.
+        self._start: Callable[..., Any] = native.start_new_thread() if before is None else before._start
+        self._workers = Workers(1, lambda: self._start)
+        #: lines that wait, and the number of spans in each
+        self._lines: list[bytes] = []
+        self._spans: list[int] = []
+        #: has an element if a job will write them
+        self._scheduled: list[None] = []
+        self._jobs: deque[_Job] = deque()
+        self._number = self._removed = self._size = self._queued = 0
+        #: of the C library, that open the file, write to one and close it
+        self._calls: tuple[Any, ...] = ()
+        #: the end of the file may be part of a line
+        self._torn = False
+        self._warned = False
 
-    def put_without_room(self, event: Event) -> None:
-        """Record the first event of the process, which has a writer made, or one that finds no room in the buffer."""
-        if self._ended:
-            return
-        self._see_to_a_writer()
-        if len(self.buffer) < self.limits.buffer:
-            self.buffer.append(event)
-        else:
-            next(self._losses)
+    def new_id(self) -> str:
+        """The id of a span."""
+        return f"{next(self._ids) % ((1 << 64) - 1) + 1:016x}"
 
-    def _see_to_a_writer(self) -> None:
-        hub = current.hub_of_thread()
-        if hub is not None:
-            self._green = True
-            if self._in_hub.try_acquire() or time.monotonic() - self._seen > _STALE:
-                # The second is for a hub that is gone, and the writer with it, or one that has lost the timer: what a
-                # finalizer adds while the hub empties its list of new timers is taken away with them.
-                self._seen = time.monotonic()
-                # Appends to a list; whatever waits or allocates much comes later, in the hub.
-                hub.schedule_call_global(INTERVAL, self._begin_in_hub, hub)
-            # There is room once the writer is there: until then everybody looks.
+    @property
+    def component(self) -> str:
+        """The name of the service."""
+        return self._component
+
+    @component.setter
+    def component(self, name: str) -> None:
+        if name != self._component:
+            self._component, self._resource = name, ""
+
+    def add(self, span: Any) -> None:
+        """Take a span that has ended, and write what there is of its root if that has ended as well."""
+        batch = span.batch
+        batch.append(span)
+        if not span.root.ended and len(batch) < MOST_SPANS:
             return
-        elif self._green or current.is_green():
-            # A thread beside the hub's: the writer comes with the next event of the hub's thread.
+        spans = []
+        # Other threads may do the same: each span is in one line.
+        with contextlib.suppress(IndexError):
+            while True:
+                spans.append(batch.popleft())
+        if spans:
+            if self.lost:
+                spans[-1].values["lost"] = self.lost
+            if not self._resource:
+                self._resource = otlp.resource(self._component, self._host, self._instance, self._clock)
+            self._write(otlp.encode(self._resource, spans, self._clock), len(spans))
+
+    def _write(self, data: bytes, spans: int) -> None:
+        self.settle()
+        if self._queued >= MOST_WAITING:
+            self.lost += spans
             return
-        elif self._thread.try_acquire():
+        if self._torn:
+            self._torn = False
+            data = b"\n" + data
+        if self._size and self._size + len(data) > FILE_SIZE:
+            self._number, self._size, self._calls = self._number + 1, 0, ()
+        self._size += len(data)
+        self._queued += len(data)
+        self._spans.append(spans)
+        self._lines.append(data)
+        worker = self._workers.idlest()
+        if worker is None:
+            # Another thread starts it at this moment, or none can be started: the next job or the end writes the line.
+            return
+        if worker.failed:
+            worker.failed = False
+            self._scheduled.clear()
+        if not self._scheduled:
+            job = _Job()
+            noting = itertools.chain(step(self._scheduled.append, None), step(self._jobs.append, job))
+            worker.submit(self._steps(job), noting=noting)
+            if self._number >= self._removed + FILES:
+                removing = libc.unlink(self._path(self._removed))
+                worker.submit(step(*removing) if removing else ())
+                self._removed += 1
+
+    def _steps(self, job: _Job) -> Iterator[Any]:
+        """Steps of a worker that open the file, append all lines that wait with one write, and close the file.
+
+        A descriptor below 0 makes the other calls fail, without harm. Nobody runs between the steps that take the
+        lines: none of them gives up the interpreter. The arguments of each call are made here: the worker must not
+        make a tuple.
+        """
+        if not self._calls:
+            self._calls = (
+                libc.open_file(self._path(self._number), _FLAGS, _PERMISSIONS), libc.write(0, b"", 0), libc.close(0)
+            )  # fmt: skip
+        opening, writing, closing = self._calls
+        if opening is None or writing is None or closing is None:
+            return step(job.results.append, -1)
+        fd, text, size = ctypes.c_int(-1), ctypes.c_char_p(), ctypes.c_size_t()
+        return itertools.chain(
+            _set(fd, step(*opening)),
+            step(job.lines.extend, self._lines),
+            step(job.spans.extend, self._spans),
+            step(self._lines.clear),
+            step(self._spans.clear),
+            step(self._scheduled.clear),
+            map(job.data.append, map(b"".join, (job.lines,))),
+            _set(text, job.data),
+            _set(size, map(len, job.data)),
+            map(job.results.append, step(writing[0], fd, text, size)),
+            step(closing[0], fd),
+        )
+
+    def _path(self, number: int) -> str:
+        host = re.sub(r"[^A-Za-z0-9._]", "_", self._host)[:64] or "host"
+        return os.path.join(self.directory, f"{host}-{self.pid}-{self._instance[-12:]}-{number}.jsonl")
+
+    def settle(self) -> None:
+        """Count the spans that have been written, and those that could not be."""
+        while True:
             try:
-                self._system.start_new_thread(self._write_in_thread, ())
-            except RuntimeError:
-                # The system's limit is reached, or the interpreter ends.
-                self._thread.release()
+                job = self._jobs.popleft()
+            except IndexError:
+                if not self._lines:
+                    # Threads that add to it at the same moment may have it wrong until then.
+                    self._queued = 0
                 return
-        self._make_room()
+            # One write after the other: what has no result before one that has was lost with the thread.
+            if not job.results and not any(later.results for later in tuple(self._jobs)[:1]):
+                self._jobs.appendleft(job)
+                return
+            size = sum(map(len, job.data))
+            self._queued -= size
+            if job.results == [size]:
+                self.written += sum(job.spans)
+            else:
+                self.lost += sum(job.spans)
+                self._torn = True
 
-    def _make_room(self) -> None:
-        self.room = self.limits.buffer
-        if self._ended:
-            self.room = 0
-
-    def abandon(self) -> None:
-        """In a child, of the parent's: what the parent had to write is the parent's."""
-        self._ended = True
-        self.room = 0
-        self.mode = None
-        if self._files is not None:
-            self._files.close(Native())
+    def warn(self) -> None:
+        """Log once that spans are lost. This may wait, so it is called where a request begins, and at the end."""
+        if self.lost and not self._warned:
+            self._warned = True
+            log(
+                WARNING,
+                "fastio: trace: %d spans could not be written to %s and are lost, and others may be: is the disk full, "
+                "or the directory gone?",
+                self.lost,
+                self.directory,
+            )
 
     def end(self) -> None:
-        """Write what there is, in this thread and at once, and end the files."""
-        if self._ended:
-            return
-        self._ended = True
-        self.room = 0
-        self._ending.release()
-        # A greenlet of this thread cannot run meanwhile. Its work is done again, and it finds out.
-        taken_over = self.mode is not None and self.mode.thread == self._system.get_ident()
-        if taken_over:
-            self.mode = None
-        elif not self._turn.acquire(timeout=_PATIENCE):
-            return
-        if self._files is not None or self.buffer:
-            self._next_sample = 0.0
-            mode = Native()
-            self._round(mode)
-            end = {"end": True, "monotonic": _monotonic(), "events": self.written, "lost": self.lost}
-            self._text.append(_note(end))
-            self._flush(mode)
-            # A native thread may still be writing for the greenlet, who closes it.
-            if not taken_over and self._files is not None:
-                self._files.close(mode)
-        self._turn.release()
-
-    # The writer's side. Nothing here may log: the locks of a service's log are greenlets' under eventlet.
-
-    def _write_in_thread(self) -> None:
-        mode = Native()
-        while not self._ending.acquire(timeout=INTERVAL):
-            if self._green or current.is_green():
-                self.room = 0
-                return
-            if self._turn.acquire(False):
-                try:
-                    self._round(mode)
-                finally:
-                    self._turn.release()
-            if current.may_have_hubs():
-                # The next one who records looks whether there is a hub by now.
-                self.room = 0
-
-    def _begin_in_hub(self, hub: Any) -> None:
-        sys.modules["greenlet"].greenlet(self._write_in_hub, hub.greenlet).switch()
-
-    def _write_in_hub(self) -> None:
-        mode = _InHub(self)
-        try:
-            while not self._ended:
-                self._seen = time.monotonic()
-                self._make_room()
-                if self._turn.acquire(False):
-                    self.mode = mode
-                    had = bool(self.buffer)
-                    if had:
-                        self._round(mode)
-                    self.mode = None
-                    self._turn.release()
-                    if not had:
-                        break
-                mode.sleep(INTERVAL)
-        except _TakenOver:
-            if self._files is not None:
-                with contextlib.suppress(_TakenOver):
-                    self._files.close(mode)
-        except BaseException as error:
-            self.failure = f"{type(error).__name__}: {error}"
-            if self.mode is mode:
-                self.mode = None
-                self._turn.release()
-            if not isinstance(error, Exception):
-                # Not meant for a writer, such as the KeyboardInterrupt of a signal that came just now.
-                raise
-        finally:
-            self.room = 0
-            self._in_hub.release()
-
-    def _round(self, mode: Native) -> None:
-        """Write what there is now, and no more: it must come to an end also where events come faster."""
-        self._flush(mode)
-        now = time.monotonic()
-        if now >= self._next_sample:
-            self._next_sample = now + SAMPLES
-            self.buffer.append(("P", _monotonic(), 0, None, "process.resources", 0, resources.sample()))
-        buffer = self.buffer
-        left = len(buffer)
-        size = 0
-        while left > 0:
-            count = min(left, mode.batch)
-            left -= count
-            events = [buffer.popleft() for _ in range(count)]
-            try:
-                text = lines(events)
-            except Exception as error:
-                self.failure = f"{type(error).__name__}: {error}"
-                self._dropped += count
-                continue
-            self._text.append(text)
-            self._events += count
-            size += len(text)
-            if size > _PIECE:
-                self._flush(mode)
-                size = 0
-            mode.yield_when_due()
-        self._flush(mode)
-        self._tell_lost(mode)
-
-    def _tell_lost(self, mode: Native) -> None:
-        # The only way to read a counter that all threads share is to count with it.
-        missed = next(self._losses) - self._looks
-        self._looks += 1
-        deleted = 0 if self._files is None else self._files.deleted
-        self.lost = missed + self._dropped + deleted
-        if self.lost > self._told:
-            before, self._told = self._told, self.lost
-            self._text.append(_note({"lost": self.lost - before, "monotonic": _monotonic()}))
-            if not self._flush(mode):
-                self._told = before
-
-    def _flush(self, mode: Native) -> bool:
-        if not self._text:
-            return True
-        text = b"".join(self._text)
-        # The next writer finds it, and writes it at the same place.
-        self._text[:] = [text]
-        try:
-            if self._files is None:
-                limits = self.limits
-                self._files = Files(self.directory, limits.file_size, limits.total_size, self.component)
-            self._files.write(text, self._events, mode)
-        except OSError as error:
-            self.failure = f"{type(error).__name__}: {error}"
-            self._dropped += self._events
-            self._text, self._events = [], 0
-            return False
-        self.written += self._events
-        self._text, self._events = [], 0
-        self._files.rotate(mode)
-        return True
+        """Wait until all lines are written, but not for long."""
+        sleep = native.module("time").sleep
+        deadline = time.monotonic() + _PATIENCE
+        self.settle()
+        while self._jobs and time.monotonic() < deadline:
+            for worker in self._workers:
+                worker.revive()
+            sleep(0.001)
+            self.settle()
+        if self._lines and not self._jobs:
+            # No thread could be started.
+            self._jobs.append(_Job())
+            at_once(self._steps(self._jobs[0]))
+            self.settle()
+        self.lost += sum(self._spans) + sum(sum(job.spans) for job in self._jobs)
+        self.warn()
 
 
-class _System(NamedTuple):
-    """What ``_thread`` of the standard library has, also where eventlet has replaced it."""
-
-    start_new_thread: Callable[..., Any]
-    allocate_lock: Callable[[], Any]
-    get_ident: Callable[[], int]
-
-
-def _system() -> _System:
-    module = native.module("_thread")
-    return _System(module.start_new_thread, module.allocate_lock, module.get_ident)
+def _set(variable: Any, value: Iterable[Any]) -> Iterator[Any]:
+    """A step that gives a variable of ctypes the value that there is by then."""
+    return map(setattr, (variable,), ("value",), value)
 
 
 #: The recorder that is on; None while tracing is off.
 active: Recorder | None = None
 #: Called before recording ends, by those who may have something left to record.
 before_end: list[Callable[[], None]] = []
+_renewed: dict[int, Recorder] = {}
 _hooked = False
 
 
-def start(directory: str, limits: Limits) -> None:
-    """Record into ``directory`` from now on; one that was on with other values ends."""
+def current() -> Recorder | None:
+    """The recorder of this process.
+
+    A forked child has its own. Not every fork tells Python: uWSGI's does not.
+    """
+    global active
+    found = active
+    if found is None or found.pid == os.getpid():
+        return found
+    # The same for all threads that are here at this moment.
+    active = _renewed.setdefault(os.getpid(), Recorder(found.directory, found))
+    return active
+
+
+def start(directory: str) -> None:
+    """Record into ``directory`` from now on; one that was on with another directory ends.
+
+    :raises OSError: if the directory cannot be made, or is not safe to write into
+    """
     global active, _hooked
     before = active
-    if before is not None and (before.directory, before.limits) == (directory, limits):
+    if before is not None and before.directory == directory:
         return
     os.makedirs(directory, mode=0o750, exist_ok=True)
-    look_up_releases()
-    # It is complete before it can be seen: a thread may record at any moment.
-    active = Recorder(directory, limits)
+    _check(directory)
+    _tidy(directory)
+    active = Recorder(directory)
     if before is not None:
         before.end()
     if not _hooked:
@@ -438,20 +293,43 @@ def start(directory: str, limits: Limits) -> None:
         atexit.register(stop)
 
 
+def _check(directory: str) -> None:
+    found = os.stat(directory)
+    shared = found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX
+    if os.geteuid() == 0 and (found.st_uid != 0 or shared):
+        raise PermissionError("others could replace what root writes there: root must own it, and nobody else write")
+
+
+def _tidy(directory: str) -> None:
+    """Remove the oldest files of a trace if all together are too large."""
+    found = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                about = entry.stat(follow_symlinks=False)
+                if _NAME.fullmatch(entry.name) and stat.S_ISREG(about.st_mode):
+                    found.append((about.st_mtime_ns, about.st_size, entry.path))
+    total = sum(size for _, size, _ in found)
+    for _, size, path in sorted(found):
+        if total <= TOTAL_SIZE:
+            break
+        total -= size
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+
+
 def stop() -> None:
     """Record no more."""
     global active
     if active is not None:
         for call in before_end:
             call()
-    recorder, active = active, None
-    if recorder is not None:
-        recorder.end()
+    found, active = active, None
+    if found is not None and found.pid == os.getpid():
+        found.end()
 
 
 def _forked() -> None:
     global active
-    before = active
-    if before is not None:
-        active = Recorder(before.directory, before.limits, before)
-        before.abandon()
+    if active is not None:
+        active = Recorder(active.directory, active)

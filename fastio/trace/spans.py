@@ -1,70 +1,81 @@
-"""Spans: what began and ended, in what, and how long the hub had others run meanwhile.
+"""Spans: what began and ended, within what, and how long the hub had others run meanwhile.
 
 The current span of a greenlet, or of a thread, is in a context variable: each greenlet has a context of its own.
 """
 
 from __future__ import annotations
 
-import _thread
-import functools
-import itertools
+import os
 import sys
 import time
+from collections import deque
 from contextvars import ContextVar
 from typing import Any
 
-from fastio.trace import recorder, redaction
+from fastio.trace import recorder, values
+from fastio.trace.values import Recordable
 
-_monotonic = time.monotonic_ns
-_numbers = itertools.count(1)
+#: ns of the clock that spans have
+now = time.monotonic_ns
 
-try:
-    # This tells greenlets apart, and threads as well: each thread has a greenlet of its own.
-    from greenlet import getcurrent as _here
-except ImportError:
-    # Not threading.current_thread(), which takes a lock in a thread that it does not know.
-    _here = functools.partial(getattr, _thread._local(), "__dict__")
-
-#: ns of the clock that events have
-now = _monotonic
-
-OK, ERROR, ABORTED, UNKNOWN = map(redaction.Harmless, ("ok", "error", "aborted", "unknown"))
+OK, ERROR, ABORTED, UNKNOWN = map(Recordable, ("ok", "error", "aborted", "unknown"))
+#: Events that a span keeps.
+_MOST_EVENTS = 32
 
 
 class Span:
-    """Something that has begun. ``end()`` may be called more often; the first call counts."""
+    """Something that has begun. ``end()`` may be called more often; the first call counts.
 
-    __slots__ = ("number", "parent", "within", "name", "values", "waits", "wait_ns", "ended", "context")
+    :param context: a :class:`fastio.trace.context.Context`, of a request that came in with one
+    """
 
-    def __init__(self, name: str, parent: Span | None = None, values: dict[str, Any] | None = None) -> None:
-        self.number = next(_numbers)
-        self.parent = parent
+    __slots__ = (
+        "began", "batch", "context", "ended", "events", "finished", "id", "name", "parent", "parent_id", "recorder",
+        "root", "trace", "values", "wait_ns", "waits",
+    )  # fmt: skip
+
+    def __init__(
+        self, name: str, parent: Span | None = None, values: dict[str, Any] | None = None, context: Any = None
+    ) -> None:
         self.name = name
-        #: of the end
-        self.values: dict[str, Any] = {}
+        self.parent = parent
+        self.values: dict[str, Any] = {} if values is None else values
+        self.events: list[tuple[int, str, dict[str, Any]]] = []
         #: in the hub, those of the spans within included
         self.waits = 0
         self.wait_ns = 0
         self.ended = False
-        #: a :class:`fastio.trace.context.Context`, of a request that came in with one
-        self.context: Any = None
-        self.within = None if parent is None else parent.number
-        event("B", self.number, self.within, name, values or {})
+        self.finished = 0
+        self.context = context
+        if parent is None:
+            self.recorder = recorder.current()
+            self.root = self
+            #: spans of this root that have ended and are not written yet
+            self.batch: deque[Span] = deque()
+            self.trace = _trace_of(self.values) if context is None else context.trace
+            self.parent_id = "" if context is None else context.caller
+        else:
+            self.recorder, self.root, self.batch = parent.recorder, parent.root, parent.batch
+            self.trace, self.parent_id = parent.trace, parent.id
+        self.id = "" if self.recorder is None else self.recorder.new_id()
+        self.began = now()
 
     def end(self, outcome: str = OK) -> None:
         if self.ended:
             return
+        self.finished = now()
         self.ended = True
-        parent, values = self.parent, self.values
+        parent, found = self.parent, self.values
         if self.waits:
-            values.setdefault("waits", self.waits)
-            values.setdefault("wait_ns", self.wait_ns)
+            found.setdefault("waits", self.waits)
+            found.setdefault("wait_ns", self.wait_ns)
             if parent is not None:
                 parent.waits += self.waits
                 parent.wait_ns += self.wait_ns
-        if "outcome" not in values:
-            values["outcome"] = outcome
-        event("E", self.number, self.within, self.name, values)
+        found.setdefault("outcome", outcome)
+        # In a forked child, a span of its parent is the parent's to write.
+        if self.recorder is not None and self.recorder is recorder.active:
+            self.recorder.add(self)
 
     def fail(self, error: BaseException) -> None:
         """End with an error."""
@@ -73,17 +84,9 @@ class Span:
             self.end(ERROR)
 
     def note(self, error: BaseException) -> None:
-        """Have the error text of ``error`` at the end, unless there is one from before."""
+        """Have ``error`` recorded at the end, unless there is one from before."""
         if "error" not in self.values:
-            self.values["error"] = redaction.error(error)
-
-    @property
-    def root(self) -> Span:
-        """The span that is within no other one, such as the request."""
-        span = self
-        while span.parent is not None:
-            span = span.parent
-        return span
+            self.values["error"] = values.error(error)
 
     def __enter__(self) -> Span:
         current.set(self)
@@ -104,36 +107,45 @@ current: ContextVar[Span | None] = ContextVar("fastio_trace_span", default=None)
 def begin(name: str, **values: Any) -> Span:
     """A span within the current one. As a context manager it is the current one itself until it ends."""
     parent = current.get()
-    return Span(name, parent, values if parent is not None else {**values, **of_context()})
+    return Span(name, parent, values if parent is not None else {**values, **_of_context()})
 
 
-def point(name: str, span: Span | None, values: dict[str, Any]) -> None:
-    """Something that happened, without a duration."""
-    event("P", 0 if span is None else span.number, None, name, values)
+def point(name: str, span: Span, values: dict[str, Any]) -> None:
+    """Something that happened in a span, without a duration."""
+    if len(span.events) < _MOST_EVENTS:
+        span.events.append((now(), name, values))
 
 
-def event(kind: str, number: int, parent: int | None, name: str, values: dict[str, Any]) -> None:
-    found = recorder.active
-    if found is not None:
-        what = (kind, _monotonic(), number, parent, name, id(_here()), values)
-        if len(found.buffer) < found.room:
-            found.buffer.append(what)
-        else:
-            found.put_without_room(what)
+def _trace_of(found: dict[str, Any]) -> str:
+    """The id of a trace that begins here: that of the global request id, so that client and server have the same."""
+    identity = found.get("global")
+    trace = "" if identity is None else identity.removeprefix("req-").replace("-", "")
+    while not trace.strip("0"):
+        # Not of the module random, whose state a forked child shares. Zero is no id.
+        trace = os.urandom(16).hex()
+    return trace
 
 
-def of_context() -> dict[str, str]:
+def _of_context() -> dict[str, Recordable]:
     """The request ids of oslo.context, for what happens outside of a request's own greenlet or thread."""
     module = sys.modules.get("oslo_context.context")
     context = None if module is None else module.get_current()
-    found: dict[str, str] = {}
+    found: dict[str, Recordable] = {}
     for key, attribute in (("request", "request_id"), ("global", "global_request_id")):
-        value = redaction.request_id(getattr(context, attribute, None))
+        value = values.request_id(getattr(context, attribute, None))
         if value is not None:
             found[key] = value
     return found
 
 
 def is_on() -> bool:
-    """Whether events are recorded."""
+    """Whether spans are recorded."""
     return recorder.active is not None
+
+
+def _forked() -> None:
+    # What the child does is not within what its parent did.
+    current.set(None)
+
+
+os.register_at_fork(after_in_child=_forked)

@@ -8,7 +8,7 @@ sent.
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from fastio.trace import context, recorder, redaction, spans
+from fastio.trace import context, recorder, spans, values
 from fastio.trace.spans import Span, current
 from fastio.trace.streams import Body, Passed
 
@@ -25,9 +25,10 @@ def traced(application: Callable[..., Any], component: str, name: str | None = N
     names = f"{name}.request", f"{name}.body"
 
     def trace(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        found = recorder.active
+        found = recorder.current()
         if found is None:
             return application(environ, start_response)
+        found.warn()
         found.component = component
         return _Request(environ, *names).run(application, start_response)
 
@@ -40,19 +41,14 @@ class _Request:
     def __init__(self, environ: dict[str, Any], name: str, body_name: str) -> None:
         self._environ = environ
         self._body_name = body_name
-        values: dict[str, Any] = {
-            "method": redaction.method(environ.get("REQUEST_METHOD", "")),
-            "path": redaction.path(environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")),
-            "peer": redaction.peer(str(environ.get("REMOTE_ADDR", ""))),
+        found: dict[str, Any] = {
+            "method": values.method(environ.get("REQUEST_METHOD", "")),
+            "path": values.route(environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")),
         }
-        identity = redaction.request_id(environ.get("HTTP_X_OPENSTACK_REQUEST_ID"))
+        identity = values.request_id(environ.get("HTTP_X_OPENSTACK_REQUEST_ID"))
         if identity is not None:
-            values["global"] = identity
-        part_of = context.received(environ)
-        if part_of is not None:
-            values.update(context.values(part_of))
-        self.span = Span(name, None, values)
-        self.span.context = part_of
+            found["global"] = identity
+        self.span = Span(name, None, found, context.received(environ))
         if identity is not None:
             spans.point("message.received", self.span, {"message": identity})
 
@@ -78,35 +74,34 @@ class _Request:
         return Body(body, Passed(Span(self._body_name, span), self._sent))
 
     def _answers(self, status: str, headers: list[tuple[str, str]]) -> None:
-        values = self.span.values
+        found = self.span.values
         code = status[:3]
-        values["status"] = int(code) if code.isdigit() else 0
+        found["status"] = int(code) if code.isdigit() and code.isascii() else 0
         for name, value in headers:
             # The length first: an answer has many headers, and this is once for each of them.
             if len(name) == len(_REQUEST_ID) and name.lower() == _REQUEST_ID:
-                identity = redaction.request_id(value)
-                if identity is not None and "request" not in values:
-                    values["request"] = identity
+                identity = values.request_id(value)
+                if identity is not None and "request" not in found:
+                    found["request"] = identity
                     spans.point("message.sent", self.span, {"message": identity})
 
     def _sent(self, passed: Passed, outcome: str) -> None:
-        values = passed.span.values
-        values["bytes"] = self.span.values["bytes"] = passed.bytes
-        values["chunks"] = passed.chunks
-        if "error" in values:
-            self.span.values.setdefault("error", values["error"])
+        found = passed.span.values
+        found["bytes"] = self.span.values["bytes"] = passed.bytes
+        found["chunks"] = passed.chunks
+        if "error" in found:
+            self.span.values.setdefault("error", found["error"])
         passed.span.end(outcome)
         self._end(outcome)
 
     def _end(self, outcome: str) -> None:
-        values = self.span.values
-        if values.get("status", 0) >= 400:
+        found = self.span.values
+        if found.get("status", 0) >= 400:
             outcome = spans.ERROR if outcome == spans.OK else outcome
-            values.setdefault("error", redaction.status(values["status"]))
-        else:
+            found.setdefault("error", values.status(found["status"]))
+        elif outcome == spans.OK and "error" in found:
             # Errors on the way have not kept the client from its answer.
-            if outcome == spans.OK and "error" in values:
-                values["recovered"] = values.pop("error")
+            found["recovered"] = found.pop("error")
         self.span.end(outcome)
         now = current.get()
         if now is not None and now.root is self.span:

@@ -57,7 +57,7 @@ def test_the_overview() -> None:
 def test_states_are_of_the_traced_rows() -> None:
     shown = tables.states(made(RISES[0]))
     assert shown.rows == [["glance-32", "20", "body", "12", tables.EMPTY, "70", tables.EMPTY]]
-    assert shown.notes == ["glance-32, 20, stock: 3 events of the trace were lost"]
+    assert shown.notes == ["glance-32, 20, stock: 3 spans of the trace were lost"]
 
 
 def test_it_is_saturated_where_more_at_a_time_bring_no_more() -> None:
@@ -74,7 +74,7 @@ def test_a_row_that_has_failed_is_left_out() -> None:
 
 def test_a_smoke_run(tmp_path: Path) -> None:
     # Not imported: Locust patches the process that imports it.
-    for package, extra in (("locust", "load"), ("drain3", "trace")):
+    for package, extra in (("locust", "load"), ("scipy", "trace")):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"needs the extra {extra!r}")
     reason = Glance32.available()

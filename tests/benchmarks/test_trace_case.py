@@ -26,28 +26,27 @@ from benchmarks.suites.trace import workload as trace
 from tests.benchmarks import samples
 from tests.benchmarks.running import measured
 
-EVENTS = bench_trace.CASES[0]
+SPANS = bench_trace.CASES[0]
 
 
-def test_the_events() -> None:
+def test_the_spans() -> None:
     pytest.importorskip("eventlet")
-    case = dataclasses.replace(EVENTS, parameters={"count": 50}, warmup=0, rounds=1)
+    case = dataclasses.replace(SPANS, parameters={"count": 50}, warmup=0, rounds=1)
     case = dataclasses.replace(
         case,
-        variants=["spans", "points", "requests", "chunks-traced", "waits", "waits-traced"],
+        variants=["spans", "requests", "chunks-traced", "waits", "waits-traced"],
         baseline="spans",
     )
     for row in measured(case).variants.values():
-        assert row.measured()[0]["event_us"] > 0
+        assert row.measured()[0]["span_us"] > 0
 
 
-def test_events_that_are_lost_are_no_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spans_that_are_lost_are_no_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
     from fastio.trace import recorder
 
-    start = recorder.start
-    monkeypatch.setattr(recorder, "start", lambda directory, limits: start(directory, limits._replace(buffer=10)))
-    with pytest.raises(trace.LostEvents):
-        trace.points({"count": 5000})
+    monkeypatch.setattr(recorder, "MOST_WAITING", 0)
+    with pytest.raises(trace.LostSpans):
+        trace.spans({"count": 50})
     assert recorder.active is None
 
 
@@ -119,7 +118,7 @@ def test_client_and_server_are_apart() -> None:
 def test_a_request_says_whether_it_is_recorded() -> None:
     program = (
         "from fastio.trace import recorder, wsgi\n"
-        "recorder.active = kept = object.__new__(recorder.Recorder)\n"
+        "recorder.active = kept = recorder.Recorder('/nowhere')\n"
         "seen = []\n"
         "wsgi._Request = lambda environ, *names: type('', (), {'run': lambda self, *_: seen.append(True)})()\n"
         "application = wsgi.traced(lambda environ, start: seen.append(False), 'glance-api')\n"
@@ -168,17 +167,17 @@ def test_pairs_decide() -> None:
 
 
 def test_what_may_be_and_what_is() -> None:
-    def events(figure: float) -> VariantResult:
+    def spans(figure: float) -> VariantResult:
         row = samples.variant([1.0] * 5)
         for run in row.runs:
-            run["event_us"] = figure
+            run["span_us"] = figure
         return row
 
-    rows = {"spans": events(2.9), "points": events(3.1), "chunks": events(9.0)}
-    costs = samples.case(rows, name="events", unit="us", value="event_us")
+    rows = {"spans": spans(9.9), "requests": spans(10.1), "chunks": spans(19.0)}
+    costs = samples.case(rows, name="spans", unit="us", value="span_us")
     (table,) = tables.judgement(samples.result(costs))
     found = [(row[0], row[-1]) for row in table.rows]
-    assert found == [("us of an event: spans", "yes"), ("us of an event: points", "no")]
+    assert found == [("us of a span: spans", "yes"), ("us of a span: requests", "no")]
 
 
 @pytest.mark.parametrize("release", [Glance32, Glance33], ids=lambda release: release.name)

@@ -1,12 +1,13 @@
-"""A traced glance-api: what the files tell of downloads, uploads, failures and clients that leave, without secrets."""
+"""A traced glance-api: what the files have of downloads, uploads and failures, without secrets."""
 
 import contextlib
 import os
 import signal
 import sqlite3
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -22,7 +23,6 @@ from tests.trace import traces
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
 
 SIZE = 3 << 20
-GLOBAL = "req-11111111-2222-4333-8444-555555555555"
 SECRETS = {"X-Auth-Token": "HEADERSECRET1", "Cookie": "session=HEADERSECRET2"}
 
 
@@ -42,110 +42,107 @@ def api(service: Service) -> Api:
     return Api(service.http_port)
 
 
-def requests(service: Service, identity: str) -> list[dict[str, Any]]:
-    """The ends of the requests whose path has ``identity``."""
-    return [end for end in traces.ends(service.traces, "glance.request", writing=True) if identity in end["path"]]
+def the_one(service: Service, answer: Any) -> traces.Span:
+    """The request that was answered so."""
+    headers = {name.lower(): value for name, value in answer.headers.items()}
+    identity = headers["x-openstack-request-id"]
+
+    def found() -> list[traces.Span]:
+        of = [span for span in traces.spans(service.traces) if span.name == "glance.request"]
+        return [span for span in of if span.values.get("request") == identity]
+
+    (span,) = until(found)
+    return span
 
 
-def so_far(service: Service) -> list[traces.File]:
-    """The files of a service that runs."""
-    return traces.read(service.traces, writing=True)
-
-
-def the_one(service: Service, identity: str, method: str, number: int = 0) -> dict[str, Any]:
-    return until(lambda: [end for end in requests(service, identity) if end["method"] == method][number:])[0]
+class Image(NamedTuple):
+    id: str
+    content: bytes
+    #: to the upload, and what that had as its global id
+    answer: Any
+    identity: str
 
 
 @pytest.fixture
-def image(api: Api) -> Iterator[tuple[str, bytes]]:
+def image(api: Api) -> Image:
     content = os.urandom(SIZE)
-    identity = api.create(name="traced")
-    headers = {"Content-Type": "application/octet-stream", "X-OpenStack-Request-ID": GLOBAL, **SECRETS}
-    assert api.ask("PUT", f"/v2/images/{identity}/file?token=QUERYSECRET", content, headers).status == 204
-    yield identity, content
+    image = api.create(name="traced")
+    identity = f"req-{uuid.uuid4()}"
+    headers = {"Content-Type": "application/octet-stream", "X-OpenStack-Request-ID": identity, **SECRETS}
+    answer = api.ask("PUT", f"/v2/images/{image}/file?token=QUERYSECRET", content, headers)
+    assert answer.status == 204
+    return Image(image, content, answer, identity)
 
 
-def within(service: Service, request: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The ends of the spans in the request of that id, by name."""
-    for file in so_far(service):
-        for event in file.events:
-            if event.kind == "E" and event.values.get("request") == request["request"]:
-                inner = {event.span}
-                for other in file.events:
-                    if other.kind == "B" and other.parent in inner:
-                        inner.add(other.span)
-                return {other.name: other.values for other in file.events if other.kind == "E" and other.span in inner}
-    raise AssertionError(request)
+def within(service: Service, request: traces.Span) -> dict[str, dict[str, Any]]:
+    """The values of the spans in the request, by name."""
+    return {span.name: span.values for span in traces.spans(service.traces) if span.trace == request.trace}
 
 
-def test_an_upload(service: Service, image: tuple[str, bytes]) -> None:
-    end = the_one(service, image[0], "PUT")
-    assert (end["status"], end["outcome"], end["global"]) == (204, "ok", GLOBAL)
-    assert end["path"] == f"/v2/images/{image[0]}/file"
-    assert end["request"].startswith("req-")
-    spans = within(service, end)
+def test_an_upload(service: Service, image: Image) -> None:
+    request = the_one(service, image.answer)
+    end = request.values
+    assert (end["status"], end["outcome"], end["global"]) == (204, "ok", image.identity)
+    assert (end["method"], end["path"]) == ("PUT", "/v2/images/{id}/file")
+    assert request.trace == image.identity.removeprefix("req-").replace("-", "")
+    spans = within(service, request)
     assert spans["store.filesystem.add"]["bytes"] == SIZE
     assert spans["store.filesystem.add"]["outcome"] == "ok"
     assert spans["store.filesystem.add"]["input_ns"] > 0
     assert spans["glance.image_data.upload"]["outcome"] == "ok"
 
 
-def test_a_download(service: Service, api: Api, image: tuple[str, bytes]) -> None:
-    answer = api.ask("GET", f"/v2/images/{image[0]}/file")
-    assert answer.body == image[1]
-    end = the_one(service, f"{image[0]}/file", "GET")
-    assert (end["status"], end["outcome"], end["bytes"]) == (200, "ok", SIZE)
-    headers = {name.lower(): value for name, value in answer.headers.items()}
-    assert end["request"] == headers["x-openstack-request-id"]
-    spans = within(service, end)
+def test_a_download(service: Service, api: Api, image: Image) -> None:
+    answer = api.ask("GET", f"/v2/images/{image.id}/file")
+    assert answer.body == image.content
+    request = the_one(service, answer)
+    assert (request.values["status"], request.values["outcome"], request.values["bytes"]) == (200, "ok", SIZE)
+    spans = within(service, request)
     assert spans["store.filesystem.get"]["bytes"] == spans["glance.body"]["bytes"] == SIZE
     assert spans["store.filesystem.get"]["chunks"] >= 1
     assert spans["store.filesystem.get"]["busy_ns"] > 0
     assert spans["glance.image_data.download"]["outcome"] == "ok"
 
 
-def test_a_part_of_an_image(service: Service, api: Api, image: tuple[str, bytes]) -> None:
-    answer = api.ask("GET", f"/v2/images/{image[0]}/file", headers={"Range": "bytes=1000-1999999"})
-    assert (answer.status, answer.body) == (206, image[1][1000:2_000_000])
-    end = the_one(service, f"{image[0]}/file", "GET")
+def test_a_part_of_an_image(service: Service, api: Api, image: Image) -> None:
+    answer = api.ask("GET", f"/v2/images/{image.id}/file", headers={"Range": "bytes=1000-1999999"})
+    assert (answer.status, answer.body) == (206, image.content[1000:2_000_000])
+    end = the_one(service, answer).values
     assert (end["status"], end["outcome"], end["bytes"]) == (206, "ok", 1_999_000)
 
 
 def test_an_image_that_is_not_there(service: Service, api: Api) -> None:
-    identity = "00000000-1111-4222-8333-444444444444"
-    assert api.ask("GET", f"/v2/images/{identity}").status == 404
-    end = the_one(service, identity, "GET")
+    answer = api.ask("GET", "/v2/images/00000000-1111-4222-8333-444444444444")
+    assert answer.status == 404
+    end = the_one(service, answer).values
     assert (end["status"], end["outcome"]) == (404, "error")
-    assert "No image found with ID" in end["error"]
+    assert "ImageNotFound" in end["error"]
 
 
-def test_data_that_is_not_there(service: Service, api: Api, image: tuple[str, bytes]) -> None:
-    (service.images / image[0]).unlink()
-    status = api.ask("GET", f"/v2/images/{image[0]}/file").status
-    end = the_one(service, f"{image[0]}/file", "GET")
-    assert end["status"] == status
-    assert "NotFound" in (end.get("error") or end["recovered"])
-    (get,) = [end for name, end in within(service, end).items() if name == "store.filesystem.get"]
-    assert (get["outcome"], "NotFound" in get["error"]) == ("error", True)
+def test_data_that_is_not_there(service: Service, api: Api, image: Image) -> None:
+    (service.images / image.id).unlink()
+    answer = api.ask("GET", f"/v2/images/{image.id}/file")
+    request = the_one(service, answer)
+    assert request.values["status"] == answer.status
+    assert "NotFound" in (request.values.get("error") or request.values["recovered"])
+    get = within(service, request)["store.filesystem.get"]
+    assert (get["outcome"], get["error"].partition(" ")[0]) == ("error", "glance_store.exceptions.NotFound")
 
 
-def test_deleting(service: Service, api: Api, image: tuple[str, bytes]) -> None:
-    assert api.ask("DELETE", f"/v2/images/{image[0]}").status == 204
-    end = the_one(service, image[0], "DELETE")
-    assert within(service, end)["store.filesystem.delete"]["outcome"] == "ok"
+def test_deleting(service: Service, api: Api, image: Image) -> None:
+    answer = api.ask("DELETE", f"/v2/images/{image.id}")
+    assert answer.status == 204
+    assert within(service, the_one(service, answer))["store.filesystem.delete"]["outcome"] == "ok"
 
 
-def test_spans_are_whole_and_nothing_is_secret(service: Service, image: tuple[str, bytes]) -> None:
-    until(lambda: requests(service, image[0]))
-    files = until(lambda: [file for file in so_far(service) if file.head["component"] == "glance-api"])
-    for file in files:
-        assert "SECRET" not in file.path.read_text()
-        ended = {event.span for event in file.events if event.kind == "E"}
-        whole = [event for event in file.events if event.span in ended and event.kind in "BE"]
-        traces.well_formed(whole)
-        assert file.lost == 0
-        if service.name == "glance-32":
-            assert any(event.values.get("waits") for event in file.events)
+def test_spans_are_whole_and_nothing_is_secret(service: Service, image: Image) -> None:
+    the_one(service, image.answer)
+    found = traces.spans(service.traces)
+    traces.well_formed(found)
+    assert all("SECRET" not in path.read_text() for path in traces.files(service.traces))
+    assert {"glance-api"} == {span.resource["service.name"] for span in found if span.name.startswith("glance.")}
+    if service.name == "glance-32":
+        assert any(span.values.get("waits") for span in found)
 
 
 def have_no_patience(service: Service) -> None:
@@ -171,7 +168,7 @@ def locked_database(service: Service) -> Iterator[None]:
 
 
 def test_a_database_that_is_locked(release: type[Service]) -> None:
-    """The text of the request's error is the database's, without what was to be written."""
+    """The error of the request is the database's, by its class and number."""
     with release(fastio="on", trace="on") as running:
         have_no_patience(running)
         with locked_database(running):
@@ -180,11 +177,10 @@ def test_a_database_that_is_locked(release: type[Service]) -> None:
                 {"Content-Type": "application/json"},
             )  # fmt: skip
         assert answer.status >= 500
-        end = until(lambda: [end for end in requests(running, "/v2/images") if end["method"] == "POST"])[-1]
+        end = the_one(running, answer).values
         assert (end["status"], end["outcome"]) == (answer.status, "error")
-        assert "database is locked" in end["error"]
-        for file in so_far(running):
-            assert "SECRET" not in file.path.read_text()
+        assert "sqlite3.OperationalError SQLITE_BUSY" in end["error"]
+        assert all("SECRET" not in path.read_text() for path in traces.files(running.traces))
 
 
 @pytest.mark.parametrize("flavor", ["", "caching"])
@@ -195,11 +191,18 @@ def test_the_kernel_still_sends_the_file(serve: Callable[..., Service], tmp_path
     image = sending.api.make(data)
     service = sending.service
     for number in range(2):
+        before = len(bodies(service))
         answer, sent = sending.sent_by(lambda: sending.api.download(image))
         assert answer.body == data
         # The first chunk goes out with the headers. An image that goes to the cache has to be read.
         assert sent == ({} if flavor and not number else {"mapped": len(data) - (1 << 20)})
-        assert the_one(service, f"{image}/file", "GET", number)["bytes"] == len(data)
+        assert until(lambda before=before: bodies(service)[before:]) == [len(data)]
+
+
+def bodies(service: Service) -> list[int]:
+    """Bytes of each download."""
+    return [end["bytes"] for end in traces.ends(service.traces, "glance.request") if "bytes" in end
+            and (end["method"], end["path"]) == ("GET", "/v2/images/{id}/file")]  # fmt: skip
 
 
 def test_every_worker_has_a_file(release: type[Service]) -> None:
@@ -208,8 +211,7 @@ def test_every_worker_has_a_file(release: type[Service]) -> None:
 
         def workers() -> set[int]:
             assert api.ask("GET", f"http://{HOST}/v2/schemas/image").status == 200
-            files = so_far(running)
-            return {file.head["pid"] for file in files if file.head["component"] == "glance-api"}
+            return {span.resource["process.pid"] for span in traces.spans(running.traces) if "glance." in span.name}
 
         found = until(lambda: workers() if len(workers()) == 2 else None)
         assert found <= set(running.pids())

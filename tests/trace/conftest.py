@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from fastio.trace import recorder, spans
-from fastio.trace.recorder import Limits
 from tests.trace import traces
 
 
@@ -18,13 +17,13 @@ def no_span_is_left() -> Iterator[None]:
 
 
 @pytest.fixture
-def recorded(tmp_path: pathlib.Path) -> Iterator[Callable[[], list[traces.Event]]]:
-    """Records while the test runs; a call ends that and returns the events, which are well-formed."""
-    recorder.start(str(tmp_path), Limits(1 << 16, 64 << 20, 1 << 30))
+def recorded(tmp_path: pathlib.Path) -> Iterator[Callable[[], list[traces.Span]]]:
+    """Records while the test runs; a call ends that and returns the spans, which are well-formed."""
+    recorder.start(str(tmp_path))
 
-    def recorded() -> list[traces.Event]:
+    def recorded() -> list[traces.Span]:
         recorder.stop()
-        found = traces.events(tmp_path)
+        found = traces.spans(tmp_path)
         traces.well_formed(found)
         return found
 

@@ -71,10 +71,7 @@ def test_on_and_off(tmp_path: pathlib.Path) -> None:
     assert {entry.name for entry in fastio.status().entries if entry.in_effect} == set()
     after = attributes()
     assert all(after[key] is value for key, value in before.items())
-    found = traces.events(directory)
-    assert [(event.kind, event.name) for event in found] == [
-        ("B", "subprocess.command"), ("E", "subprocess.command"),
-    ]  # fmt: skip
+    assert [span.name for span in traces.spans(directory)] == ["subprocess.command"]
 
 
 def test_with_the_patches_that_replace_what_it_calls(tmp_path: pathlib.Path) -> None:
@@ -104,7 +101,7 @@ def test_one_patch_may_be_disabled(tmp_path: pathlib.Path) -> None:
     assert not any(entry.in_effect for entry in fastio.status().entries if entry.name == "trace_subprocess")
     subprocess.run(["true"], capture_output=True, check=True)
     fastio.unpatch()
-    assert traces.events(tmp_path) == []
+    assert traces.spans(tmp_path) == []
 
 
 def test_all_disabled_leaves_the_trace(tmp_path: pathlib.Path) -> None:
@@ -124,6 +121,7 @@ def test_the_environment(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("FASTIO_TRACE", str(tmp_path))
     with fastio.patched([]):
         assert recorder.active is not None
+        assert recorder.active.directory == str(tmp_path)
         assert fastio.settings().sources["trace"] == "environment FASTIO_TRACE"
 
 
@@ -154,7 +152,8 @@ def test_fastio_run(tmp_path: pathlib.Path) -> None:
     subprocess.run(command, check=True, cwd=ROOT, env=environment, timeout=60)
     (end,) = traces.ends(directory, "subprocess.command")
     assert (end["program"], end["outcome"]) == ("echo", "ok")
-    assert traces.read(directory)[0].head["program"] == traces.read(directory)[0].head["component"] == "script.py"
+    resource = traces.spans(directory)[0].resource
+    assert resource["process.executable.name"] == resource["service.name"] == "script.py"
     elsewhere = "import os, subprocess; os.chdir('/'); "
     script.write_text(elsewhere + "subprocess.run(['true'], capture_output=True, check=True)\n")
     environment["PYTHONPATH"] = str(ROOT)

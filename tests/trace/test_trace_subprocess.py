@@ -30,7 +30,7 @@ def commands(tmp_path: pathlib.Path) -> Iterator[Ends]:
 
     def commands() -> list[dict[str, Any]]:
         fastio.unpatch()
-        traces.well_formed(traces.events(tmp_path))
+        traces.well_formed(traces.spans(tmp_path))
         return traces.ends(tmp_path, "subprocess.command")
 
     yield commands
@@ -103,13 +103,13 @@ def test_a_command_ends_with_its_communicate_and_not_before(
     class Own(subprocess.Popen):  # type: ignore[type-arg]
         def wait(self, timeout: float | None = None) -> int:
             code = super().wait(timeout)
-            spans.point("test.waited", None, {})
+            spans.Span("test.waited").end()
             return code
 
     assert Own(["echo", "a"], **wiring).communicate() == (b"a\n", None)
     (end,) = commands()
     assert (end["bytes"], end["code"]) == (2, 0)
-    found = [event.name for event in traces.events(tmp_path, "PE")]
+    found = [span.name for span in traces.spans(tmp_path)]
     assert found[-1] == "subprocess.command" and set(found[:-1]) == {"test.waited"}
 
 
@@ -119,7 +119,7 @@ def test_a_program_that_is_not_there(commands: Ends, tmp_path: pathlib.Path) -> 
     assert caught.value.filename == "/no/such/SECRET"
     (end,) = commands()
     assert {name: value for name, value in end.items() if name not in WAITS} == {
-        "program": "***", "outcome": "error", "error": "FileNotFoundError: [Errno 2] No such file or directory"
+        "program": "***", "outcome": "error", "error": "FileNotFoundError ENOENT"
     }  # fmt: skip
     assert all(b"SECRET" not in path.read_bytes() for path in tmp_path.iterdir())
 
@@ -154,7 +154,7 @@ def test_a_time_out_that_is_waited_out(commands: Ends, gate: tuple[int, Callable
     assert popen.communicate() == (b"done\n", None)
     (end,) = commands()
     assert (end["outcome"], end["code"], end["bytes"]) == ("ok", 0, 5)
-    assert "error" not in end and "timed out" in end["recovered"]
+    assert "error" not in end and "TimeoutExpired" in end["recovered"]
 
 
 def test_a_time_out_that_ends_the_command(commands: Ends, gate: tuple[int, Callable[[], object]]) -> None:
@@ -162,7 +162,7 @@ def test_a_time_out_that_ends_the_command(commands: Ends, gate: tuple[int, Calla
         subprocess.run(["sh", "-c", "read line"], stdin=gate[0], stdout=subprocess.PIPE, timeout=0.05)
     (end,) = commands()
     assert (end["outcome"], end["code"]) == ("error", -9)
-    assert end["error"] == "TimeoutExpired: timed out after 0.05 seconds"
+    assert end["error"].endswith("TimeoutExpired")
 
 
 def test_a_wait_that_is_over_too_soon_is_no_error(commands: Ends, gate: tuple[int, Callable[[], object]]) -> None:
@@ -203,13 +203,13 @@ def test_a_command_that_goes_on_has_no_end(
     reader, open_gate = gate
     popen = sh("read line", stdin=reader)
     fastio.unpatch()
-    assert [event.kind for event in traces.events(tmp_path)] == ["B"]
+    assert traces.spans(tmp_path) == []
     open_gate()
     # What is there still belongs to the trace that has ended.
     fastio.patch([], trace=str(tmp_path / "next"))
     assert popen.wait() == 0
     fastio.unpatch()
-    assert traces.events(tmp_path / "next") == []
+    assert traces.spans(tmp_path / "next") == []
 
 
 def test_a_command_that_was_there_before(tmp_path: pathlib.Path) -> None:
@@ -275,7 +275,6 @@ def test_a_forked_child_ends_nothing_of_its_parent_s(tmp_path: pathlib.Path) -> 
     environment = {name: value for name, value in os.environ.items() if not name.startswith("FASTIO")}
     command = [sys.executable, "-m", "fastio", "run", "--trace", str(tmp_path), "--", str(script)]
     subprocess.run(command, check=True, env=environment, timeout=60, cwd=pathlib.Path(fastio.__file__).parent.parent)
-    for file in traces.read(tmp_path):
-        traces.well_formed([event for event in file.events if event.kind != "P"])
+    traces.well_formed(traces.spans(tmp_path))
     programs = sorted(end["program"] for end in traces.ends(tmp_path, "subprocess.command"))
     assert programs == ["cat", "true"]

@@ -2,93 +2,80 @@
 
 import json
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from fastio.trace import otlp
 
-class Event(NamedTuple):
-    kind: str
-    when: int
-    span: int
-    parent: int | None
+_NAMES = {shown: name for name, shown in otlp.NAMES.items()}
+
+
+class Span(NamedTuple):
     name: str
-    thread: int
+    id: str
+    parent: str
+    trace: str
+    begin: int
+    end: int
     values: dict[str, Any]
+    #: name and values
+    events: list[tuple[str, dict[str, Any]]]
+    #: of the process
+    resource: dict[str, Any]
+    #: the number of the line in the file
+    line: int
 
 
-class File(NamedTuple):
-    path: pathlib.Path
-    head: dict[str, Any]
-    events: list[Event]
-    #: the other objects: what was lost, and the end
-    notes: list[dict[str, Any]]
-
-    @property
-    def ended(self) -> bool:
-        return bool(self.notes and self.notes[-1].get("end"))
-
-    @property
-    def lost(self) -> int:
-        return sum(note["lost"] for note in self.notes if "end" not in note)
+def files(directory: str | pathlib.Path) -> list[pathlib.Path]:
+    return sorted(pathlib.Path(directory).glob("*.jsonl"))
 
 
-def read(directory: str | pathlib.Path, writing: bool = False) -> list[File]:
-    """All files, by name; every line has to be whole.
+def spans(directory: str | pathlib.Path) -> list[Span]:
+    """All spans, file by file, in the order in which they were written; every line has to be whole."""
+    return [span for path in files(directory) for span in of_file(path)]
 
-    :param writing: a process still writes: it may be in the middle of a line, or have a new file with nothing in it
-    """
+
+def of_file(path: pathlib.Path) -> list[Span]:
+    content = path.read_text(encoding="utf-8")
+    assert content.endswith("\n")
     found = []
-    for path in sorted(pathlib.Path(directory).glob("*.jsonl")):
-        content = path.read_text(encoding="utf-8")
-        if writing:
-            content = content[: content.rfind("\n") + 1]
-        if content or not writing:
-            found.append(_file(path, content))
+    for number, line in enumerate(content.splitlines()):
+        if line:
+            (of_resource,) = json.loads(line)["resourceSpans"]
+            (scope,) = of_resource["scopeSpans"]
+            resource = _values(of_resource["resource"]["attributes"])
+            found += [_span(each, resource, number) for each in scope["spans"]]
     return found
 
 
-def read_file(path: pathlib.Path) -> File:
-    return _file(path, path.read_text(encoding="utf-8"))
+def _span(each: dict[str, Any], resource: dict[str, Any], line: int) -> Span:
+    times = int(each["startTimeUnixNano"]), int(each["endTimeUnixNano"])
+    events = [(event["name"], _values(event["attributes"])) for event in each.get("events", ())]
+    ids = each["spanId"], each.get("parentSpanId", ""), each["traceId"]
+    return Span(each["name"], *ids, *times, _values(each["attributes"]), events, resource, line)
 
 
-def _file(path: pathlib.Path, content: str) -> File:
-    assert content.endswith("\n")
-    head, *lines = [json.loads(line) for line in content.splitlines()]
-    assert head["fastio-trace"] == 1
-    events = [Event(*line) for line in lines if isinstance(line, list)]
-    return File(path, head, events, [line for line in lines if isinstance(line, dict)])
+def _values(attributes: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    found = {}
+    for each in attributes:
+        ((kind, value),) = each["value"].items()
+        name = _NAMES.get(each["key"], each["key"].removeprefix(otlp.PREFIX))
+        assert name not in found
+        found[name] = int(value) if kind == "intValue" else value
+    return found
 
 
-def events(
-    directory: str | pathlib.Path, kind: str = "BEP", resources: bool = False, writing: bool = False
-) -> list[Event]:
-    """The events of all files, samples of the resources left out."""
-    found = [event for file in read(directory, writing) for event in file.events if event.kind in kind]
-    return found if resources else [event for event in found if event.name != "process.resources"]
+def ends(directory: str | pathlib.Path, name: str) -> list[dict[str, Any]]:
+    """The values of the spans ``name``."""
+    return [span.values for span in spans(directory) if span.name == name]
 
 
-def ends(directory: str | pathlib.Path, name: str, writing: bool = False) -> list[dict[str, Any]]:
-    """The values of the ends of the spans ``name``, with those of their beginnings."""
-    found = events(directory, writing=writing)
-    begun = {event.span: event.values for event in found if event.kind == "B"}
-    return [{**begun.get(event.span, {}), **event.values} for event in found if (event.kind, event.name) == ("E", name)]
-
-
-def well_formed(found: Sequence[Event]) -> None:
-    """Each span of one process begins once, and ends once and afterwards, within the one that it is part of."""
-    begun: dict[int, Event] = {}
-    ended: dict[int, Event] = {}
-    for event in found:
-        if event.kind == "B":
-            assert event.span not in begun
-            begun[event.span] = event
-        elif event.kind == "E":
-            assert event.span not in ended
-            ended[event.span] = event
-            assert event.name == begun[event.span].name
-            assert event.parent == begun[event.span].parent
-            assert event.when >= begun[event.span].when
-    assert set(ended) == set(begun)
-    for event in begun.values():
-        if event.parent is not None:
-            assert begun[event.parent].when <= event.when
+def well_formed(found: Iterable[Span]) -> None:
+    """Each span is there once, within the one that it is part of."""
+    by_id = {span.id: span for span in found}
+    assert len(by_id) == len(list(found))
+    for span in by_id.values():
+        assert span.begin <= span.end
+        if span.parent in by_id:
+            assert by_id[span.parent].begin <= span.begin
+            assert by_id[span.parent].trace == span.trace

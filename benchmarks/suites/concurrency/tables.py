@@ -77,7 +77,7 @@ def states(result: Result) -> Table:
                 row += [number(found[server].get("states", {}).get(state, {}).get(part)) for server in SERVERS]
             made.rows.append(row)
         made.notes += [
-            f"{service}, {users}, {server}: {each['lost']} events of the trace were lost"
+            f"{service}, {users}, {server}: {each['lost']} spans of the trace were lost"
             for server, each in found.items()
             if each.get("lost")
         ]

@@ -1,9 +1,9 @@
-"""What tracing costs: an event, a chunk that is counted, a wait in the hub, and the downloads of a real glance-api.
+"""What tracing costs: a span, a chunk that is counted, a wait in the hub, and the downloads of a real glance-api.
 
 Parameters:
 
 ``count``
-    spans that are recorded, chunks that pass, or waits
+    spans or requests that are recorded, chunks that pass, or waits
 ``size``
     bytes of an image
 ``server``
@@ -11,7 +11,7 @@ Parameters:
 ``pairs``
     how often the two are compared
 
-Results: ``event_us``, microseconds of CPU, the writer's included, for each event, chunk or wait. Of pairs: ``times``,
+Results: ``span_us``, microseconds of CPU, those of writing included, for each span, chunk or wait. Of pairs: ``times``,
 how many times as long downloads take with a trace as without, and ``cost_us``, how many microseconds longer one takes,
 both the median; ``server_ms``, milliseconds of the server's CPU for a download.
 """
@@ -33,15 +33,15 @@ from benchmarks.harness.modes import KIB, MIB
 from benchmarks.harness.worker import surroundings
 from benchmarks.suites.glance import workload as service
 
-#: Of what is recorded before there is a pause, and its seconds: more than the writer's interval.
+#: Of what is recorded before there is a pause, and its seconds.
 BURST = 1000
 PAUSE = 0.3
 #: Downloads that count on each side of a pair: few, since the machine's speed drifts within tenths of a second.
 BLOCK = 2
 
 
-class LostEvents(Exception):
-    """Not all of the events were written: what was measured is less than what they cost."""
+class LostSpans(Exception):
+    """Not all of the spans were written: what was measured is less than what they cost."""
 
 
 def _cost(work: Callable[[], int], count: int, traced: bool = True) -> dict[str, Any]:
@@ -50,9 +50,9 @@ def _cost(work: Callable[[], int], count: int, traced: bool = True) -> dict[str,
 
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as directory:
         if traced:
-            recorder.start(directory, recorder.Limits(buffer=1 << 22, file_size=1 << 30, total_size=1 << 40))
+            recorder.start(directory)
             # The file is there, and what a process does once.
-            spans.point("benchmark.start", None, {})
+            spans.Span("benchmark.start").end()
             time.sleep(PAUSE)
         found = recorder.active
         start, cpu = time.perf_counter(), time.process_time()
@@ -61,15 +61,12 @@ def _cost(work: Callable[[], int], count: int, traced: bool = True) -> dict[str,
         cpu = time.process_time() - cpu
         seconds = time.perf_counter() - start
         if found is not None and (found.lost or found.written < expected):
-            raise LostEvents(f"{found.lost} of {expected}")
-    return {"seconds": seconds, "cpu_seconds": cpu, "bytes": 0, "verified": True, "event_us": cpu / count * 1e6}
+            raise LostSpans(f"{found.lost} of {expected}")
+    return {"seconds": seconds, "cpu_seconds": cpu, "bytes": 0, "verified": True, "span_us": cpu / count * 1e6}
 
 
 def _in_bursts(count: int) -> Iterator[int]:
-    """``range(count)`` with the pauses of a service that waits for its clients, in which the writer has its turn.
-
-    Else the events would pile up, and what they cost would be that of a large heap.
-    """
+    """``range(count)`` with the pauses of a service that waits for its clients, in which the lines are written."""
     for number in range(count):
         if number % BURST == BURST - 1:
             time.sleep(PAUSE)
@@ -77,39 +74,23 @@ def _in_bursts(count: int) -> Iterator[int]:
 
 
 def spans(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Spans with what an image's have: two events each."""
-    from fastio.trace import redaction, spans
+    """Spans with what an image's have."""
+    from fastio.trace import spans, values
 
     count = parameters["count"]
-    store = redaction.name("images")
+    store = values.name("images")
 
     def work() -> int:
         for number in _in_bursts(count):
             with spans.begin("store.filesystem.get", store=store) as span:
                 span.values.update(bytes=16 * MIB, chunks=number, busy_ns=1_234_567)
-        return 2 * count
-
-    with spans.begin("benchmark.outer"):
-        return _cost(work, 2 * count)
-
-
-def points(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Messages that are sent and received: one event each."""
-    from fastio.trace import redaction, spans
-
-    count = parameters["count"]
-    identity = redaction.request_id("req-5ba9f1b2-6a0c-4f0e-9a42-4ef5b8e0a1c3")
-
-    def work() -> int:
-        for _ in _in_bursts(count):
-            spans.point("message.sent", None, {"message": identity})
         return count
 
     return _cost(work, count)
 
 
 def requests(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Requests to an application that answers at once: with what the middleware does, by their events."""
+    """Requests to an application that answers at once, of two spans each: with what the middleware does."""
     from fastio.trace.wsgi import traced
 
     count = parameters["count"]
@@ -130,9 +111,9 @@ def requests(parameters: Mapping[str, Any]) -> dict[str, Any]:
             for _ in body:
                 pass
             body.close()
-        return 6 * count
+        return 2 * count
 
-    return _cost(work, 6 * count)
+    return _cost(work, 2 * count)
 
 
 def chunks(parameters: Mapping[str, Any], traced: bool) -> dict[str, Any]:
@@ -262,7 +243,6 @@ def _apart(pids: Sequence[int]) -> Iterator[None]:
 
 VARIANTS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "spans": spans,
-    "points": points,
     "requests": requests,
     "chunks": lambda parameters: chunks(parameters, False),
     "chunks-traced": lambda parameters: chunks(parameters, True),

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fastio.trace.analysis import clocks, commands, components, failures, messages, reading, resources, rules
+from fastio.trace.analysis import clocks, commands, components, failures, messages, reading
 from fastio.trace.analysis.clocks import Alignment
 from fastio.trace.analysis.failures import Failure, Group
 from fastio.trace.analysis.messages import Impossible, Message
 from fastio.trace.analysis.model import Span, Trace, TraceError
-from fastio.trace.analysis.requests import ABORTED, FAILED, OK, TRUNCATED, Request, requests
-from fastio.trace.analysis.resources import Use
+from fastio.trace.analysis.requests import ABORTED, FAILED, OK, Request, requests
 
-OUTCOMES = (OK, FAILED, ABORTED, TRUNCATED)
+OUTCOMES = (OK, FAILED, ABORTED)
 #: Of the requests' durations, and of those of their states.
 PERCENTILES = (50, 90, 99)
 
@@ -34,7 +33,6 @@ class Analysis:
     groups: list[Group]
     #: the category of each request that failed, by its ``id()``
     causes: dict[int, str]
-    uses: list[Use]
 
     @property
     def sound(self) -> bool:
@@ -88,13 +86,8 @@ class Analysis:
             },
             "causes": dict(Counter(self.causes.values()).most_common()),
             "errors": [
-                {"component": e.component, "message": e.template, "category": e.category, "count": e.count}
+                {"component": e.component, "error": e.error, "category": e.category, "count": e.count}
                 for e in self.groups
-            ],
-            "resources": [
-                {"process": u.process.title, "figure": u.figure.name, "unit": u.figure.unit,
-                 "idle": u.idle, "middle": u.middle, "peak": u.peak}
-                for u in self.uses
             ],
         }  # fmt: skip
 
@@ -105,12 +98,11 @@ def analyse(paths: Iterable[str | Path]) -> Analysis:
     :raises TraceError: if there is nothing to read, or a library is missing
     """
     paths = list(paths)
-    known = rules.load()
     trace = reading.read(paths)
     sent = messages.messages(trace)
     alignment = clocks.align(trace, sent)
-    found = requests(trace, known)
-    failed = failures.failures(trace, found, known)
+    found = requests(trace)
+    failed = failures.failures(trace, found)
     return Analysis(
         trace,
         sent,
@@ -121,7 +113,6 @@ def analyse(paths: Iterable[str | Path]) -> Analysis:
         failed,
         failures.groups(failed),
         failures.causes(found, failed),
-        resources.uses(trace, found),
     )
 
 
@@ -149,14 +140,13 @@ def state_times(found: Iterable[Request]) -> dict[str, list[int]]:
 
 
 def component_times(found: Iterable[Request]) -> dict[int, tuple[int, Counter[str]]]:
-    """By the number of requests in flight: how many whole requests, and their time in each component together in ns."""
+    """By the number of requests in flight: how many requests, and their time in each component together in ns."""
     made: dict[int, tuple[int, Counter[str]]] = {}
     for request in found:
-        if request.outcome != TRUNCATED:
-            level = components.level(request.concurrency)
-            count, times = made.get(level, (0, Counter()))
-            times.update(components.times(request))
-            made[level] = (count + 1, times)
+        level = components.level(request.concurrency)
+        count, times = made.get(level, (0, Counter()))
+        times.update(components.times(request))
+        made[level] = (count + 1, times)
     return dict(sorted(made.items()))
 
 
@@ -192,7 +182,7 @@ def _program(own: Sequence[Span]) -> dict[str, Any]:
     return {
         "commands": len(own),
         "failed": sum(map(commands.failed, own)),
-        "seconds": _percentiles([span.duration for span in own if span.whole]),
+        "seconds": _percentiles([span.duration for span in own]),
     }
 
 

@@ -108,9 +108,7 @@ def align(trace: Trace, messages: Sequence[Message]) -> Alignment:
     for process in trace.processes:
         correction = alignment.corrections[process.clock]
         for span in process.spans.values():
-            begin = span.begin if span.begin is not None else span.end
-            end = span.end if span.end is not None else span.begin
-            span.start, span.finish = correction.time(begin or 0), correction.time(end or 0)
+            span.start, span.finish = correction.time(span.begin), correction.time(span.end)
         for point in process.points:
             point.time = correction.time(point.monotonic)
     return alignment
@@ -153,10 +151,10 @@ def _uncorrected(trace: Trace, messages: Sequence[Message]) -> dict[str, Correct
         times.setdefault(each.receiver.clock, []).append(each.received)
     corrections = {}
     for clock in sorted({process.clock for process in trace.processes}):
-        anchors = sorted({anchor for p in trace.processes if p.clock == clock for anchor in p.anchors})
-        # A wall clock that was set meanwhile has several; the middle one is of most files.
-        wall = statistics.median_low([wall - monotonic for monotonic, wall in anchors]) if anchors else 0
-        own = times.get(clock) or [monotonic for monotonic, _ in anchors] or [0]
+        of_clock = [process for process in trace.processes if process.clock == clock]
+        # A wall clock that was set meanwhile has several; the middle one is of most processes.
+        wall = statistics.median_low([process.clock_offset for process in of_clock])
+        own = times.get(clock) or [span.begin for process in of_clock for span in process.spans.values()] or [0]
         corrections[clock] = Correction(clock, clock, wall, statistics.median_low(own))
     return corrections
 

@@ -7,7 +7,7 @@ COMMAND = "subprocess.command"
 
 def commands(trace: Trace) -> list[Span]:
     """All commands, in the order of their beginnings; the times of the spans have to be corrected before."""
-    return sorted((span for span in trace.spans() if span.name == COMMAND), key=lambda span: (span.start, span.number))
+    return sorted((span for span in trace.spans() if span.name == COMMAND), key=lambda span: (span.start, span.id))
 
 
 def program(span: Span) -> str:
@@ -25,9 +25,9 @@ def why(span: Span) -> str:
     code = int(span.number_of("code"))
     said = span.text("error")
     ended = f"killed by signal {-code}" if code < 0 else f"exit status {code}" if code else ""
-    return ", ".join(filter(None, (said, ended))) or ("an error without a text" if failed(span) else "")
+    return ", ".join(filter(None, (said, ended))) or ("an error without a class" if failed(span) else "")
 
 
 def outlasts(span: Span, outer: Span) -> bool:
     """Whether a command goes on after the span in which it was started: nobody there has waited for it."""
-    return span.name == COMMAND and outer.end is not None and (span.end is None or span.end > outer.end)
+    return span.name == COMMAND and span.end > outer.end

@@ -73,13 +73,13 @@ def _exclusive(spans: Sequence[Span]) -> dict[int, int]:
 
 def _waits(spans: Iterable[Span]) -> dict[int, float]:
     """The hub waits of each span without those of the spans within it."""
-    own = {(id(span.process), span.number): span.number_of("wait_ns") for span in spans}
+    own = {(id(span.process), span.id): span.number_of("wait_ns") for span in spans}
     found = dict(own)
     for span in spans:
         outer = (id(span.process), span.parent)
-        if outer in found and span.parent != span.number:
-            found[outer] -= own[id(span.process), span.number]  # type: ignore[index]
-    return {id(span): found[id(span.process), span.number] for span in spans}
+        if outer in found and span.parent != span.id:
+            found[outer] -= own[id(span.process), span.id]  # type: ignore[index]
+    return {id(span): found[id(span.process), span.id] for span in spans}
 
 
 def _move_busy(request: Request, span: Span, own: dict[int, int], waits: dict[int, float], found: Counter[str]) -> None:

@@ -8,7 +8,7 @@ from fastio.tables import EMPTY, Table, number
 from fastio.trace.analysis import commands
 from fastio.trace.analysis.analysis import Analysis
 from fastio.trace.analysis.model import Span
-from fastio.trace.analysis.requests import ABORTED, FAILED, OK, TRUNCATED, Request
+from fastio.trace.analysis.requests import ABORTED, FAILED, OK, Request
 from fastio.trace.analysis.views import count, depths
 
 #: Of a command whose exit status nobody has asked for.
@@ -62,26 +62,23 @@ def _request(request: Request, why: str) -> Work:
 def _command(span: Span, inside: bool) -> Work:
     if commands.failed(span):
         outcome = FAILED
-    elif not span.whole:
-        outcome = TRUNCATED
     else:
         outcome = UNKNOWN if span.text("outcome") == UNKNOWN else OK
     moved = int(span.number_of("bytes"))
-    which, where = f"span {span.number}", span.process.title
+    which, where = f"span {span.id}", span.process.title
     times = span.start, max(span.finish - span.start, 0)
     return Work(commands.program(span), which, where, *times, outcome, commands.why(span), moved, True, inside)
 
 
 def slowest(found: Sequence[Work], most: int) -> list[Table]:
-    """Those that took longest, of all whose end is known."""
-    ended = [work for work in found if work.outcome != TRUNCATED]
-    shown = sorted(ended, key=lambda work: (-work.duration, work.start))[:most]
+    """Those that took longest."""
+    shown = sorted(found, key=lambda work: (-work.duration, work.start))[:most]
     rows = [
         [work.what, work.which, _ms(work.duration), work.outcome, work.why or EMPTY, _megabytes(work), work.where]
         for work in shown
     ]
     head = ["what", "which", "ms", "outcome", "why", "MB", "where"]
-    return [Table(f"The slowest {len(shown)} of {_counted(ended)}", head, rows)]
+    return [Table(f"The slowest {len(shown)} of {_counted(found)}", head, rows)]
 
 
 def failures(found: Sequence[Work], most: int) -> list[Table]:
@@ -127,7 +124,7 @@ def waterfall(found: Sequence[Work], most: int) -> list[Table]:
         [
             f"{(work.start - first) / 1e6:.3f}",
             _bar(work.start - first, work.duration, last - first),
-            _ms(work.duration) if work.outcome != TRUNCATED else EMPTY,
+            _ms(work.duration),
             work.what, work.which, work.outcome, work.where,
         ]
         for work in shown
@@ -150,7 +147,7 @@ def waterfall_of(request: Request) -> list[Table]:
             [
                 f"{start / 1e6:.3f}",
                 _bar(start, duration, whole),
-                _ms(duration) if span.whole else EMPTY,
+                _ms(duration),
                 "\u2007" * 2 * depth[id(span)] + span.name,
                 name or EMPTY,
                 span.text("outcome") or EMPTY,

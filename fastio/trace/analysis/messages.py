@@ -57,13 +57,11 @@ def impossible(trace: Trace, found: Sequence[Message]) -> list[Impossible]:
     """What is in the wrong order on a single clock, where nothing can be corrected."""
     wrong = []
     for span in trace.spans():
-        what = f"{span.name} (span {span.number} of {span.process.title})"
-        if span.begin is None:
-            continue
-        if span.end is not None and span.end < span.begin:
+        what = f"{span.name} (span {span.id} of {span.process.title})"
+        if span.end < span.begin:
             wrong.append(Impossible(f"{what} ends before it begins", span.begin - span.end))
         parent = span.process.parent(span)
-        if parent is not None and parent.begin is not None and span.begin < parent.begin:
+        if parent is not None and span.begin < parent.begin:
             wrong.append(Impossible(f"{what} begins before {parent.name} around it", parent.begin - span.begin))
     for message in found:
         if message.sender.clock == message.receiver.clock and message.received < message.sent:
@@ -103,9 +101,8 @@ def _calls(trace: Trace) -> Iterator[Message]:
     for name, served in servers.items():
         for calling, server in pairs(callers.get(name, []), served):
             first, last = calling[0], calling[-1]
-            if first.begin is not None and server.begin is not None:
-                yield Message(first.process, first.begin, server.process, server.begin, f"{CALLER} of {name}")
-            if server.begin is not None and last.end is not None and _answered(last):
+            yield Message(first.process, first.begin, server.process, server.begin, f"{CALLER} of {name}")
+            if _answered(last):
                 what = f"answer to {CALLER} of {name}"
                 yield Message(server.process, server.begin, last.process, last.end, what)
 
@@ -116,7 +113,7 @@ def _by_global(spans: Iterable[Span]) -> dict[str, list[Span]]:
         if span.text("global"):
             found.setdefault(span.text("global"), []).append(span)
     for group in found.values():
-        group.sort(key=lambda span: (span.begin is None, span.begin or 0))
+        group.sort(key=lambda span: span.begin)
     return found
 
 
@@ -130,10 +127,7 @@ def pairs(callers: Sequence[Span], servers: Sequence[Span]) -> Iterator[tuple[li
         return
     servers = [each for each in servers if each.process is not callers[0].process]
     same = len(callers) == len(servers) and len({each.process.clock for each in servers}) == 1
-    apart = all(
-        first.end is not None and then.begin is not None and first.end <= then.begin
-        for first, then in zip(callers, callers[1:], strict=False)
-    )
+    apart = all(first.end <= then.begin for first, then in zip(callers, callers[1:], strict=False))
     for index, server in enumerate(servers):
         yield ([callers[index]] if same and apart else list(callers)), server
 

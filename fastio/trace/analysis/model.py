@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,8 +9,6 @@ from typing import Any
 
 from fastio.errors import FastioError
 
-#: The id of a trace, as W3C's Trace Context has it.
-_TRACE = re.compile("[0-9a-f]{32}")
 #: Nanoseconds in a second.
 SECOND = 1_000_000_000
 
@@ -35,34 +32,29 @@ class Problem:
 
 @dataclass(slots=True, eq=False)
 class Span:
-    """Something that took its time: what lies between an event "B" and the event "E" of the same number."""
+    """Something that took its time."""
 
     process: Process
-    #: unique in the process
-    number: int
-    #: the number of the span around it, in the same process
-    parent: int | None
+    #: 16 hexadecimal digits
+    id: str
+    #: the id of the span around it, in the same process or the caller's
+    parent: str | None
+    #: the id of its trace, 32 hexadecimal digits
+    trace: str
     name: str
-    #: thread or greenlet
-    thread: int
-    #: the process's monotonic clock, in ns; None: that event is not there
-    begin: int | None = None
-    end: int | None = None
-    #: values of "B", and those of "E", which win
+    #: the process's monotonic clock, in ns
+    begin: int
+    end: int
     values: dict[str, Any] = field(default_factory=dict)
+    points: list[Point] = field(default_factory=list)
     #: on the clock that all share, ns since 1970; ``fastio.trace.analysis.clocks`` fills them in
     start: int = 0
     finish: int = 0
 
     @property
-    def whole(self) -> bool:
-        """Whether both events are there, in the right order."""
-        return self.begin is not None and self.end is not None and self.end >= self.begin
-
-    @property
     def duration(self) -> int:
-        """Nanoseconds on the process's own clock; 0 where that is not known."""
-        return self.end - self.begin if self.whole else 0  # type: ignore[operator]
+        """Nanoseconds on the process's own clock."""
+        return max(self.end - self.begin, 0)
 
     @property
     def component(self) -> str:
@@ -71,19 +63,12 @@ class Span:
     def around(self) -> Iterator[Span]:
         """The spans around this one in its process, from the next one to the outermost."""
         # Damaged files can have spans that are within each other.
-        seen = {self.number}
+        seen = {self.id}
         outer = self.process.parent(self)
-        while outer is not None and outer.number not in seen:
-            seen.add(outer.number)
+        while outer is not None and outer.id not in seen:
+            seen.add(outer.id)
             yield outer
             outer = outer.process.parent(outer)
-
-    @property
-    def trace(self) -> str:
-        """The id by which others know the trace of the outermost span around this one; empty if there is none."""
-        *_, outermost = self, *self.around()
-        given = outermost.text("trace")
-        return given if _TRACE.fullmatch(given) else ""
 
     def text(self, name: str) -> str:
         """A value that should be a text; empty if it is not there or is something else."""
@@ -97,14 +82,11 @@ class Span:
 
 @dataclass(slots=True, eq=False)
 class Point:
-    """An event at one moment: a sample of resources, or a message sent or received."""
+    """Something that happened in a span: a message that was sent or received."""
 
     process: Process
     monotonic: int
-    #: the span in which it happened
-    span: int | None
     name: str
-    thread: int
     values: dict[str, Any]
     #: on the clock that all share, ns since 1970
     time: int = 0
@@ -122,22 +104,12 @@ class Process:
     program: str
     #: tells apart two processes of one host that had the same number
     started: str = ""
-    versions: dict[str, Any] = field(default_factory=dict)
-    #: what ``sys.platform``, ``sys.implementation`` and ``os.uname()`` say, empty if the files do not
-    os: str = ""
-    runtime: str = ""
-    arch: str = ""
-    kernel: str = ""
-    #: the inode of its namespace of processes, 0 if the files do not say it
-    namespace: int = 0
-    #: (monotonic, wall) clock in ns, read at the same moment
-    anchors: list[tuple[int, int]] = field(default_factory=list)
-    spans: dict[int, Span] = field(default_factory=dict)
-    points: list[Point] = field(default_factory=list)
-    #: events that the process says it could not keep
+    #: ns from its monotonic clock to its wall clock
+    clock_offset: int = 0
+    #: spans that it could not keep
     lost: int = 0
-    #: the last line is there: nothing is missing at the end
-    ended: bool = False
+    spans: dict[str, Span] = field(default_factory=dict)
+    points: list[Point] = field(default_factory=list)
 
     @property
     def clock(self) -> str:
@@ -150,8 +122,8 @@ class Process:
         return f"{self.component} {self.pid} on {self.host}"
 
     def parent(self, span: Span) -> Span | None:
-        """The span around ``span``; None if there is none, or its events are missing."""
-        return None if span.parent is None or span.parent == span.number else self.spans.get(span.parent)
+        """The span around ``span``; None if there is none in this process."""
+        return None if span.parent is None or span.parent == span.id else self.spans.get(span.parent)
 
 
 @dataclass
@@ -160,7 +132,7 @@ class Trace:
 
     processes: list[Process] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    #: files, lines, events, duplicate lines, unreadable lines, and so on, by name
+    #: files, lines, spans, duplicate spans, unreadable lines, and so on, by name
     counts: Counter[str] = field(default_factory=Counter)
 
     def spans(self) -> list[Span]:

@@ -1,50 +1,92 @@
 """Read the files of many processes and hosts, whatever state they are in.
 
-Files may come in any order, twice, cut off or damaged: a line that cannot be read is told with its file and number and
-left out, and the rest counts. A line that is there twice counts once.
+Files may come in any order, twice, cut off or damaged: a line that cannot be read is reported with its file and number
+and left out, and the rest counts. A span that is there twice counts once. All of it is foreign data: what is kept of it
+is bounded, and its texts can be printed.
 """
 
 import gzip
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from fastio.trace.analysis.model import Point, Problem, Process, Span, Trace, TraceError
+from fastio.trace.otlp import BOOT, CLOCK, NAMES, PREFIX
 
-#: The version of the files that this reads, in their first line.
-FORMAT = 1
-FORMAT_KEY = "fastio-trace"
-#: No event is this long: it is not read into memory.
+#: No line is this long: it is not read into memory.
 LONGEST_LINE = 1 << 20
+#: Bytes of one file, as it is without compression, and spans of all files.
+MOST_BYTES, MOST_SPANS = 8 << 30, 5_000_000
+#: Characters of a text, and values of a span, that are kept.
+LONGEST_TEXT, MOST_VALUES = 300, 64
 #: Of one file, more problems than this are counted only.
 MOST_PROBLEMS = 20
+_SUFFIXES = (".jsonl", ".jsonl.gz")
 #: Times are signed 64 bits.
 _LATEST = 1 << 63
-
-#: The name of a file, if nobody has renamed it.
-NAME = re.compile(r"(?P<host>.+)-(?P<pid>\d+)-(?P<started>\d+)-(?P<file>\d+)\.jsonl(\.gz)?")
-_SUFFIXES = (".jsonl", ".jsonl.gz")
+_WHOLE = re.compile("-?[0-9]{1,19}")
+_SPAN_ID, _TRACE_ID = re.compile("[0-9a-f]{16}", re.I), re.compile("[0-9a-f]{32}", re.I)
+_ERROR = 2
+_OWN = {shown: name for name, shown in NAMES.items()}
 
 
 class Unfit(Exception):
-    """A line is no event, for this reason."""
+    """A line is no part of a trace, for this reason."""
 
 
-@dataclass
-class File:
-    """The lines of a file, as they were read."""
+class _File:
+    """A file, and what was wrong with it."""
 
-    path: Path
-    header: dict[str, Any] | None = None
-    #: (line number, event)
-    events: list[tuple[int, list]] = field(default_factory=list)
-    #: (line number, "end" or "lost" line)
-    notes: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
-    problems: int = 0
+    def __init__(self, path: Path, trace: Trace) -> None:
+        self._path = path
+        self._trace = trace
+        self._problems = 0
+
+    def report(self, line: int, what: str) -> None:
+        """Note a problem."""
+        trace = self._trace
+        self._problems += 1
+        trace.counts["problems"] += 1
+        if self._problems <= MOST_PROBLEMS:
+            trace.problems.append(Problem(clean(str(self._path)), line, clean(what)))
+        elif self._problems == MOST_PROBLEMS + 1:
+            trace.problems.append(Problem(clean(str(self._path)), line, "and more of the kind, which are counted only"))
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """The lines that are not empty, with their numbers."""
+        line = size = 0
+        try:
+            with _open(self._path) as stream:
+                while raw := stream.readline(LONGEST_LINE):
+                    line += 1
+                    size += len(raw)
+                    if size > MOST_BYTES:
+                        self.report(line, f"more than {MOST_BYTES} bytes: the rest is left out")
+                        return
+                    if len(raw) == LONGEST_LINE and not raw.endswith(b"\n"):
+                        while (more := stream.readline(LONGEST_LINE)) and not more.endswith(b"\n"):
+                            size += len(more)
+                            if size > MOST_BYTES:
+                                break
+                        self._trace.counts["unreadable lines"] += 1
+                        self.report(line, f"longer than {LONGEST_LINE} bytes")
+                    elif not raw.isspace():
+                        yield line, raw
+        except (OSError, EOFError, zlib.error) as error:
+            # Of a damaged or cut off .gz all that came before counts.
+            self._trace.counts["truncated files" if isinstance(error, EOFError) else "unreadable files"] += 1
+            self.report(line + 1, f"cannot be read on from here: {type(error).__name__}: {error}")
+
+
+def clean(text: str) -> str:
+    """``text`` with escapes for what is not printable, and no longer than what is kept of texts."""
+    shown = text[:LONGEST_TEXT]
+    if not shown.isprintable():
+        shown = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in shown)
+    return shown if len(text) <= LONGEST_TEXT else shown + "..."
 
 
 def read(paths: Iterable[str | Path]) -> Trace:
@@ -53,40 +95,42 @@ def read(paths: Iterable[str | Path]) -> Trace:
     :raises TraceError: if a path does not exist, or there is no file of a trace at all
     """
     trace = Trace()
-    files = [_read(path, trace) for path in find(paths)]
-    groups: dict[tuple, list[File]] = {}
-    for each, key in zip(files, _keys(files), strict=True):
-        if key is None:
-            if each.events or each.notes:
-                report(trace, each, 0, f"no first line that tells the process: {len(each.events)} events left out")
-        else:
-            groups.setdefault(key, []).append(each)
-    for key in sorted(groups):
-        trace.processes.append(_process(groups[key], key, trace))
-    if not any(process.spans or process.points for process in trace.processes):
+    processes: dict[str, Process] = {}
+    for path in find(paths):
+        trace.counts["files"] += 1
+        file = _File(path, trace)
+        for line, raw in file.lines():
+            trace.counts["lines"] += 1
+            try:
+                _take(raw, processes, trace)
+            except Unfit as reason:
+                cut = not raw.endswith(b"\n")
+                trace.counts["truncated files" if cut else "unreadable lines"] += 1
+                file.report(line, f"cut off in this line ({reason})" if cut else str(reason))
+    trace.processes = [each for _, each in sorted(processes.items()) if each.spans]
+    if not trace.processes:
         details = "".join(f"\n  {problem}" for problem in trace.problems[:5])
-        raise TraceError(f"{', '.join(map(str, paths))}: no events in {trace.counts['files']} files{details}")
+        raise TraceError(f"{', '.join(map(str, paths))}: no spans in {trace.counts['files']} files{details}")
     trace.counts["processes"] = len(trace.processes)
     trace.counts["hosts"] = len({process.host for process in trace.processes})
-    trace.counts["lost events"] = sum(process.lost for process in trace.processes)
-    trace.counts["processes without an end"] = sum(not process.ended for process in trace.processes)
+    trace.counts["lost spans"] = sum(process.lost for process in trace.processes)
     return trace
 
 
 def find(paths: Iterable[str | Path]) -> list[Path]:
     """The files of a trace in these directories, and the files that are named; each once, in the order of their names.
 
-    :raises TraceError: if a path does not exist, or there is none
+    :raises TraceError: if a path does not exist or is no file, or there is none
     """
     found: dict[Path, Path] = {}
     named = [Path(path) for path in paths]
     for path in named:
         if path.is_dir():
             inside = [each for each in path.rglob("*.jsonl*") if each.name.endswith(_SUFFIXES) and each.is_file()]
-        elif path.exists():
+        elif path.is_file():
             inside = [path]
         else:
-            raise TraceError(f"{path}: no such file or directory")
+            raise TraceError(f"{path}: {'no regular file' if path.exists() else 'no such file or directory'}")
         for each in inside:
             found.setdefault(each.resolve(), each)
     if not found:
@@ -94,236 +138,135 @@ def find(paths: Iterable[str | Path]) -> list[Path]:
     return sorted(found.values(), key=lambda path: (path.name, str(path)))
 
 
-def report(trace: Trace, file: File, line: int, what: str) -> None:
-    """Note a problem of a file."""
-    file.problems += 1
-    trace.counts["problems"] += 1
-    if file.problems <= MOST_PROBLEMS:
-        trace.problems.append(Problem(str(file.path), line, what))
-    elif file.problems == MOST_PROBLEMS + 1:
-        trace.problems.append(Problem(str(file.path), line, "and more of the kind, which are counted only"))
-
-
-def _read(path: Path, trace: Trace) -> File:
-    made = File(path)
-    trace.counts["files"] += 1
-    line = 0
-    try:
-        with _open(path) as stream:
-            for line, raw in _lines(stream):
-                trace.counts["lines"] += 1
-                try:
-                    take(made, line, raw)
-                except Unfit as reason:
-                    cut = raw is not None and not raw.endswith(b"\n")
-                    trace.counts["truncated files" if cut else "unreadable lines"] += 1
-                    report(trace, made, line, f"cut off in this line ({reason})" if cut else str(reason))
-    except (OSError, EOFError, zlib.error) as error:
-        # Of a damaged or cut off .gz all that came before counts.
-        trace.counts["truncated files" if isinstance(error, EOFError) else "unreadable files"] += 1
-        report(trace, made, line + 1, f"cannot be read on from here: {type(error).__name__}: {error}")
-    return made
-
-
 def _open(path: Path) -> BinaryIO:
     return gzip.open(path) if path.name.endswith(".gz") else path.open("rb")  # type: ignore[return-value]
 
 
-def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
-    """The lines that are not empty, with their numbers; None for one that is too long."""
-    number = 0
-    while raw := stream.readline(LONGEST_LINE):
-        number += 1
-        if len(raw) == LONGEST_LINE and not raw.endswith(b"\n"):
-            while (more := stream.readline(LONGEST_LINE)) and not more.endswith(b"\n"):
-                pass
-            yield number, None
-        elif not raw.isspace():
-            yield number, raw
+def _take(raw: bytes, processes: dict[str, Process], trace: Trace) -> None:
+    """Add what a line has.
 
-
-def take(made: File, line: int, raw: bytes | None) -> None:
-    """Take a line of a file; None is one that is too long.
-
-    :raises Unfit: if it can be none of a trace's
+    :raises Unfit: if it is no part of a trace; nothing of it is added then
     """
-    if raw is None:
-        raise Unfit(f"longer than {LONGEST_LINE} bytes")
     try:
         value = json.loads(raw)
     except UnicodeDecodeError:
         raise Unfit("not UTF-8") from None
     except (ValueError, RecursionError) as error:
         raise Unfit(f"not JSON: {error}") from None
-    if isinstance(value, list):
-        made.events.append((line, _checked(value)))
-    elif not isinstance(value, dict):
-        raise Unfit("neither an event nor a header")
-    elif FORMAT_KEY in value:
-        header = _checked_header(value)
-        if made.header is None:
-            made.header = header
-        elif header != made.header:
-            raise Unfit("a second header, which is not the first: two files in one?")
-    elif "end" in value or "lost" in value:
-        made.notes.append((line, value))
-    else:
-        raise Unfit("an object that is no header, end or count of lost events")
+    if not isinstance(value, dict) or "resourceSpans" not in value:
+        raise Unfit("no object with resourceSpans")
+    found = []
+    for resource in _objects(value, "resourceSpans"):
+        about = resource.get("resource")
+        process = _process(_values(about) if isinstance(about, dict) else {})
+        for scope in _objects(resource, "scopeSpans"):
+            found += [(process, _span(process, each)) for each in _objects(scope, "spans")]
+    for process, span in found:
+        if trace.counts["spans"] >= MOST_SPANS:
+            raise Unfit(f"more than {MOST_SPANS} spans in all: left out")
+        # The name of a service is known better as time goes on.
+        known = processes.setdefault(process.started, process)
+        known.component = process.component if process.component != process.program else known.component
+        _add(known, span, trace)
 
 
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and -_LATEST <= value < _LATEST
+def _add(process: Process, span: Span, trace: Trace) -> None:
+    before = process.spans.setdefault(span.id, span)
+    if before is not span:
+        trace.counts["duplicate spans"] += 1
+        if (before.name, before.begin, before.end) != (span.name, span.begin, span.end):
+            raise Unfit(f"span {span.id} ({span.name}) again, and not the same: the first counts")
+        return
+    trace.counts["spans"] += 1
+    span.process = process
+    process.lost = max(process.lost, int(span.number_of("lost")))
+    process.points += span.points
+    for point in span.points:
+        point.process = process
 
 
-#: What each of an event's seven elements has to be.
-_ELEMENTS: Sequence[tuple[str, Callable[[Any], bool]]] = (
-    ('kind is not "B", "E" or "P"', lambda value: value in ("B", "E", "P")),
-    ("monotonic time is no whole number of ns", lambda value: _whole(value) and value >= 0),
-    ("span is no whole number", lambda value: value is None or _whole(value)),
-    ("parent is no whole number", lambda value: value is None or _whole(value)),
-    ("name is no text", lambda value: isinstance(value, str) and bool(value)),
-    ("thread is no whole number", lambda value: value is None or _whole(value)),
-    ("values are no object", lambda value: value is None or isinstance(value, dict)),
-)
+def _objects(value: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    found = value.get(name, [])
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise Unfit(f"{name} is no list of objects")
+    return found
 
 
-def _checked(event: list) -> list:
-    if len(event) != len(_ELEMENTS):
-        raise Unfit(f"an event of {len(event)} elements instead of {len(_ELEMENTS)}")
-    for value, (complaint, fits) in zip(event, _ELEMENTS, strict=True):
-        if not fits(value):
-            raise Unfit(f"{complaint}: {json.dumps(value)[:80]}")
-    if event[0] != "P" and event[2] is None:
-        raise Unfit(f"{event[0]} without the number of its span")
-    return event
+def _whole(value: Any) -> int | None:
+    """A number of 64 bits, which is a text in OTLP's JSON, or may be."""
+    if isinstance(value, str) and _WHOLE.fullmatch(value):
+        value = int(value)
+    known = isinstance(value, int) and not isinstance(value, bool) and -_LATEST <= value < _LATEST
+    return value if known else None
 
 
-def _checked_header(header: dict[str, Any]) -> dict[str, Any]:
-    if header[FORMAT_KEY] != FORMAT:
-        raise Unfit(f"version {header[FORMAT_KEY]!r} of the format, known is {FORMAT}")
-    for name, kind in (("host", str), ("pid", int), ("monotonic", int), ("wall", int)):
-        if not isinstance(header.get(name), kind) or (kind is int and not _whole(header[name])):
-            raise Unfit(f"header: {name} is {header.get(name)!r}, not {'a text' if kind is str else 'a whole number'}")
-    return header
+def _values(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes, by the names that fastio's own recorder has for them."""
+    found: dict[str, Any] = {}
+    for each in _objects(value, "attributes")[:MOST_VALUES]:
+        name, given = each.get("key"), each.get("value")
+        if not isinstance(name, str) or not isinstance(given, dict):
+            raise Unfit("an attribute is no key with a value")
+        text, number = given.get("stringValue"), _whole(given.get("intValue"))
+        if isinstance(text, str):
+            found[_name(name)] = clean(text)
+        elif number is not None:
+            found[_name(name)] = number
+        elif isinstance(given.get("boolValue"), bool):
+            found[_name(name)] = given["boolValue"]
+        elif isinstance(given.get("doubleValue"), (int, float)) and abs(given["doubleValue"]) < float("inf"):
+            found[_name(name)] = given["doubleValue"]
+    return found
 
 
-def _keys(files: Sequence[File]) -> list[tuple | None]:
-    """To which process each file belongs: (host, boot, pid, moment of its start).
-
-    The moment is known from the name alone. A copy with another name belongs to the process that has the same header; a
-    file without its header to the one whose files have such a name.
-    """
-    moments: dict[str, str] = {}
-    boots: dict[tuple[str, int], set[str]] = {}
-    for each in files:
-        if each.header is not None:
-            header = each.header
-            boots.setdefault((header["host"], header["pid"]), set()).add(boot_of(header))
-            if found := NAME.fullmatch(each.path.name):
-                moments.setdefault(_sameness(header), found["started"])
-    keys: list[tuple | None] = []
-    for each in files:
-        found = NAME.fullmatch(each.path.name)
-        if each.header is not None:
-            moment = found["started"] if found else moments.get(_sameness(each.header), "")
-            keys.append((each.header["host"], boot_of(each.header), each.header["pid"], moment))
-        elif found and len(known := boots.get((found["host"], int(found["pid"])), set())) == 1:
-            keys.append((found["host"], *known, int(found["pid"]), found["started"]))
-        else:
-            keys.append(None)
-    return keys
+def _name(shown: str) -> str:
+    return clean(_OWN.get(shown) or shown.removeprefix(PREFIX))
 
 
-def boot_of(header: dict[str, Any]) -> str:
-    """The boot of the kernel that a first line tells, empty if it does not."""
-    return header["boot"] if isinstance(header.get("boot"), str) else ""
+def _process(about: Mapping[str, Any]) -> Process:
+    def text(name: str) -> str:
+        value = about.get(name)
+        return value if isinstance(value, str) else ""
 
-
-def _sameness(header: dict[str, Any]) -> str:
-    return json.dumps(header, sort_keys=True)
-
-
-def _process(files: Sequence[File], key: tuple, trace: Trace) -> Process:
-    host, boot, pid, moment = key
-    made = Process(host, pid, boot, component="", program="", started=moment)
-    seen: set[str] = set()
-    announced = dropped = 0
-    for file in files:
-        if file.header is not None:
-            describe(made, file.header)
-        for line, event in file.events:
-            add(made, file, line, event, seen, trace)
-        for line, note in file.notes:
-            text = json.dumps(note, sort_keys=True)
-            lost = note.get("lost", 0)
-            if text in seen:
-                trace.counts["duplicate lines"] += 1
-            elif not _whole(lost) or lost < 0:
-                report(trace, file, line, f"lost is no count: {lost!r}")
-            elif "end" in note:
-                made.ended, announced = True, max(announced, lost)
-            else:
-                dropped += lost
-            seen.add(text)
-    # A process that has not begun its service when its first file begins does not know yet what it is.
-    made.component = made.component or made.program or "unknown"
-    made.lost = max(announced, dropped)
-    made.anchors.sort()
-    _count_incomplete(made, trace)
+    host, pid = text("host.name"), about.get("process.pid")
+    pid = pid if isinstance(pid, int) else 0
+    service = text("service.name") or "unknown"
+    # That of another recorder may have no id.
+    started = text("service.instance.id") or f"{host} {pid} {service}"
+    made = Process(host, pid, text(BOOT.removeprefix(PREFIX)), service, text("process.executable.name"), started)
+    clock = about.get(CLOCK.removeprefix(PREFIX))
+    made.clock_offset = clock if isinstance(clock, int) else 0
     return made
 
 
-def describe(process: Process, header: dict[str, Any]) -> None:
-    """Add what the first line of one of its files says of a process."""
-    for name in ("component", "program", "os", "runtime", "arch", "kernel"):
-        setattr(process, name, str(header.get(name) or getattr(process, name)))
-    namespace = header.get("namespace")
-    if isinstance(namespace, int):
-        process.namespace = namespace
-    versions = header.get("versions")
-    process.versions.update(versions if isinstance(versions, dict) else {})
-    anchor = (header["monotonic"], header["wall"])
-    if anchor not in process.anchors:
-        process.anchors.append(anchor)
+def _span(process: Process, given: Mapping[str, Any]) -> Span:
+    identity, trace, name, parent = (given.get(each) for each in ("spanId", "traceId", "name", "parentSpanId"))
+    if not isinstance(identity, str) or not _SPAN_ID.fullmatch(identity):
+        raise Unfit("spanId is not 16 hexadecimal digits")
+    if not isinstance(trace, str) or not _TRACE_ID.fullmatch(trace):
+        raise Unfit("traceId is not 32 hexadecimal digits")
+    if parent and not (isinstance(parent, str) and _SPAN_ID.fullmatch(parent)):
+        raise Unfit("parentSpanId is not 16 hexadecimal digits")
+    if not isinstance(name, str) or not name:
+        raise Unfit("name is no text")
+    begin, end = (_time(process, given, each) for each in ("startTimeUnixNano", "endTimeUnixNano"))
+    values = _values(given)
+    status = given.get("status")
+    if "outcome" not in values:
+        # Another recorder's.
+        values["outcome"] = "error" if isinstance(status, dict) and status.get("code") == _ERROR else "ok"
+    made = Span(process, identity.lower(), parent.lower() if parent else None, trace.lower(), clean(name), begin, end)
+    made.values = values
+    for each in _objects(given, "events")[:MOST_VALUES]:
+        what = each.get("name")
+        if isinstance(what, str):
+            made.points.append(Point(process, _time(process, each, "timeUnixNano"), clean(what), _values(each)))
+    return made
 
 
-def add(process: Process, file: File, line: int, event: list, seen: set[str], trace: Trace) -> None:
-    """Add an event to its process."""
-    kind, moment, number, parent, name, thread, values = event
-    if kind == "P":
-        text = json.dumps(event, sort_keys=True)
-        if text in seen:
-            trace.counts["duplicate lines"] += 1
-            return
-        seen.add(text)
-        process.points.append(Point(process, moment, number, name, thread or 0, values or {}))
-        trace.counts["events"] += 1
-        return
-    span = process.spans.get(number)
-    if span is None:
-        span = process.spans[number] = Span(process, number, parent, name, thread or 0)
-    known = span.begin if kind == "B" else span.end
-    if known is not None:
-        trace.counts["duplicate lines"] += 1
-        if known != moment or span.name != name:
-            report(trace, file, line, f"{kind} of span {number} ({name}) again, and not the same: the first counts")
-        return
-    trace.counts["events"] += 1
-    if kind == "B":
-        # The values of the end win, whichever line came first.
-        span.begin, span.parent, span.name, span.thread = moment, parent, name, thread or 0
-        span.values = {**(values or {}), **span.values}
-    else:
-        span.end = moment
-        span.values = {**span.values, **(values or {})}
-
-
-def _count_incomplete(process: Process, trace: Trace) -> None:
-    """Count what is not whole; the analysis tells what that means for the requests."""
-    for span in process.spans.values():
-        if span.begin is None:
-            trace.counts["ends without a beginning"] += 1
-        elif span.end is None:
-            trace.counts["beginnings without an end"] += 1
-        elif span.end < span.begin:
-            trace.counts["ends before their beginning"] += 1
+def _time(process: Process, given: Mapping[str, Any], name: str) -> int:
+    """A time on the process's own clock."""
+    found = _whole(given.get(name))
+    if found is None or found < 0:
+        raise Unfit(f"{name} is no time in ns")
+    return found - process.clock_offset

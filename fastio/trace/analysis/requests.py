@@ -3,15 +3,15 @@
 import bisect
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from fastio.trace.analysis.commands import outlasts
 from fastio.trace.analysis.messages import CALLER, is_server
-from fastio.trace.analysis.model import Process, Span, Trace
-from fastio.trace.analysis.rules import NEW, Kind, Rules
+from fastio.trace.analysis.model import Span, Trace
+from fastio.trace.analysis.rules import NEW, Kind, kind
 
-OK, FAILED, ABORTED, TRUNCATED = "ok", "failed", "aborted", "truncated"
+OK, FAILED, ABORTED = "ok", "failed", "aborted"
 #: From here on a status says that a request was not served.
 BAD_STATUS = 400
 
@@ -79,9 +79,8 @@ class Request:
 
     @property
     def trace(self) -> str:
-        """The id by which other tracers know its trace, which came in or was handed on; empty if there is none."""
-        told = (each.trace for each in (self.server, self.client) if each is not None)
-        return next(filter(None, told), "")
+        """The id of its trace, by which other tracers know it as well."""
+        return (self.server or self.root).trace
 
     @property
     def bytes(self) -> int:
@@ -89,22 +88,22 @@ class Request:
         return int(max((each.number_of("bytes") for each in self.spans), default=0))
 
 
-def requests(trace: Trace, rules: Rules) -> list[Request]:
+def requests(trace: Trace) -> list[Request]:
     """All requests, in the order of their beginnings; the times of the spans have to be corrected before."""
     inside = _Inside(trace)
     servers = [span for span in trace.spans() if is_server(span)]
     callers = [span for span in trace.spans() if span.name == CALLER]
     calls = _calls(servers, callers)
-    found = [_request(rules, server, calls.get(id(server))) for server in servers]
+    found = [_request(server, calls.get(id(server))) for server in servers]
     called = {id(caller) for caller in calls.values()}
-    found += [_request(rules, None, caller) for caller in callers if id(caller) not in called]
+    found += [_request(None, caller) for caller in callers if id(caller) not in called]
     loose = inside.loose()
     for each in found:
         roots = [span for span in (each.client, each.server) if span is not None]
         own = [span for root in roots for span in inside.below(root)]
         own += [span for root in loose.get(each.id, ()) for span in inside.below(root)]
         # A call within a request is part of it, and a request of its own.
-        each.spans = sorted({id(span): span for span in own}.values(), key=lambda span: (span.start, span.number))
+        each.spans = sorted({id(span): span for span in own}.values(), key=lambda span: (span.start, span.id))
         _judge(each)
         _run(each)
     found.sort(key=lambda each: (each.start, each.id))
@@ -117,14 +116,14 @@ class _Inside:
     """Which spans are within which."""
 
     def __init__(self, trace: Trace) -> None:
-        self._below: dict[tuple[int, int], list[Span]] = {}
+        self._below: dict[tuple[int, str], list[Span]] = {}
         self._roots: list[Span] = []
         for process in trace.processes:
             for span in process.spans.values():
                 if process.parent(span) is None:
                     self._roots.append(span)
                 else:
-                    self._below.setdefault((id(process), span.parent or 0), []).append(span)
+                    self._below.setdefault((id(process), span.parent or ""), []).append(span)
 
     def below(self, root: Span) -> Iterator[Span]:
         """``root`` and all that is within it.
@@ -139,7 +138,7 @@ class _Inside:
                 # Damaged files can have spans that are within each other.
                 seen.add(id(span))
                 yield span
-                inner = self._below.get((id(span.process), span.number), ())
+                inner = self._below.get((id(span.process), span.id), ())
                 left += [each for each in inner if not (is_server(each) or outlasts(each, root))]
 
     def loose(self) -> dict[str, list[Span]]:
@@ -183,14 +182,14 @@ def _same(caller: Span, server: Span) -> bool:
     return not all(methods) or methods[0] == methods[1]
 
 
-def _request(rules: Rules, server: Span | None, client: Span | None) -> Request:
+def _request(server: Span | None, client: Span | None) -> Request:
     told = [span for span in (server, client) if span is not None]
     method = next(filter(None, (span.text("method") for span in told)), "")
     path = next(filter(None, (span.text("path") for span in told)), "")
     global_id = next(filter(None, (span.text("global") for span in told)), "")
     name = next(filter(None, (span.text("request") for span in told)), "") or global_id
-    name = name or f"{told[0].process.title}, span {told[0].number}"
-    return Request(rules.kind(method, path), name, global_id, server, client)
+    name = name or f"{told[0].process.title}, span {told[0].id}"
+    return Request(kind(method, path), name, global_id, server, client)
 
 
 # How it ended.
@@ -199,13 +198,11 @@ def _request(rules: Rules, server: Span | None, client: Span | None) -> Request:
 def _judge(request: Request) -> None:
     told = [span for span in (request.server, request.client) if span is not None]
     request.status = next((int(span.number_of("status")) for span in told if span.number_of("status")), 0)
-    outcomes = {span.text("outcome") for span in told if span.end is not None}
+    outcomes = {span.text("outcome") for span in told}
     if "aborted" in outcomes:
         request.outcome = ABORTED
     elif "error" in outcomes or request.status >= BAD_STATUS:
         request.outcome = FAILED
-    elif any(not span.whole for span in told):
-        request.outcome = TRUNCATED
     failed: dict[tuple, int] = {}
     for span in request.spans:
         # In another store it is something else.
@@ -213,7 +210,7 @@ def _judge(request: Request) -> None:
         if span not in told and key in failed and span.start >= failed[key]:
             request.retries += 1
             del failed[key]
-        if span.text("outcome") == "error" and span.end is not None:
+        if span.text("outcome") == "error":
             failed[key] = span.finish
 
 
@@ -262,9 +259,8 @@ def _events(request: Request) -> list[tuple[int, str, Span]]:
     events = []
     for order, span in enumerate(spans):
         start, finish = max(span.start, first), max(span.finish, first)
-        if span.begin is not None:
-            events.append(((start, 0, order), start, "begin", span))
-        if span.end is not None and span.end >= (span.begin or 0):
+        events.append(((start, 0, order), start, "begin", span))
+        if span.end >= span.begin:
             empty = start == finish
             events.append(((finish, 0 if empty else -1, order if empty else -order), finish, "end", span))
     events.sort(key=lambda each: each[0])
@@ -307,20 +303,3 @@ def _concurrency_of(found: Sequence[Request]) -> None:
     for each in found:
         length = each.finish - each.start
         each.concurrency = (until(each.finish) - until(each.start)) / length if length > 0 else 1.0
-
-
-def in_flight(found: Iterable[Request], process: Process) -> list[tuple[int, int]]:
-    """The intervals in which ``process`` had a request, one after the other, in ns since 1970."""
-    own = [
-        (max(span.start, 0), span.finish)
-        for each in found
-        for span in (each.server, each.client)
-        if span is not None and span.process is process
-    ]
-    merged: list[tuple[int, int]] = []
-    for start, finish in sorted(own):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(finish, merged[-1][1]))
-        else:
-            merged.append((start, finish))
-    return merged

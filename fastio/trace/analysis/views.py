@@ -15,7 +15,7 @@ from fastio.trace.analysis.analysis import (
 )
 from fastio.trace.analysis.clocks import Correction
 from fastio.trace.analysis.model import Span
-from fastio.trace.analysis.requests import OK, TRUNCATED, Request
+from fastio.trace.analysis.requests import OK, Request
 
 #: Rows of a list of what is wrong; the rest is counted.
 MOST = 20
@@ -33,12 +33,12 @@ def lead(analysis: Analysis) -> list[str]:
     lines = [
         text,
         (
-            f"  * {count(counts['events'], 'event')} of {count(counts['processes'], 'process', 'processes')} on "
+            f"  * {count(counts['spans'], 'span')} of {count(counts['processes'], 'process', 'processes')} on "
             f"{count(counts['hosts'], 'host')}, in {count(counts['files'], 'file')}"
         ),
     ]
-    if counts["lost events"]:
-        lines.append(f"  * {counts['lost events']} events were lost while recording")
+    if counts["lost spans"]:
+        lines.append(f"  * {counts['lost spans']} spans were lost while recording")
     if not analysis.sound:
         lines.append("  * not all of the data is sound: see the last tables")
     return lines
@@ -50,7 +50,7 @@ def tables(analysis: Analysis, chosen: str | None = None) -> list[Table]:
     :param chosen: the id of a request, whose time line comes first
     """
     found = [timeline(each) for each in analysis.request(chosen)] if chosen is not None else []
-    for part in (_requests, _components, _states, _commands, _errors, _resources, _clocks, _data):
+    for part in (_requests, _components, _states, _commands, _errors, _clocks, _data):
         found += part(analysis)
     return [each for each in found if each.rows]
 
@@ -66,7 +66,7 @@ def _requests(analysis: Analysis) -> list[Table]:
         by_level.setdefault(components.level(each.concurrency), []).append(each)
     levels = [_rates(components.level_name(level), own) for level, own in sorted(by_level.items())]
     notes = [
-        "success: the part of those whose end is known; other attempts: the same again, for the same global id, after "
+        "other attempts: the same again, for the same global id, after "
         "one that failed; retries within: something within a request again after an error; times of those that are ok",
     ]
     parts = [
@@ -82,7 +82,6 @@ def _requests(analysis: Analysis) -> list[Table]:
 
 def _rates(name: str, own: Sequence[Request]) -> list[str]:
     outcomes = Counter(each.outcome for each in own)
-    known = len(own) - outcomes[TRUNCATED]
     well = [each for each in own if each.outcome == OK]
     seconds = sum(each.duration for each in well) / 1e9
     moved = sum(each.bytes for each in well) / 1e6
@@ -90,7 +89,7 @@ def _rates(name: str, own: Sequence[Request]) -> list[str]:
         name,
         str(len(own)),
         *(str(outcomes[each]) for each in OUTCOMES),
-        f"{outcomes[OK] / known:.1%}" if known else EMPTY,
+        f"{outcomes[OK] / len(own):.1%}",
         str(sum(each.attempt for each in own)),
         str(sum(each.retries for each in own)),
         *_percentile_cells([each.duration for each in well]),
@@ -145,8 +144,7 @@ def _components_of(kind: str, by_level: dict[int, tuple[int, Counter[str]]]) -> 
 def _states(analysis: Analysis) -> list[Table]:
     parts = []
     for kind, own in analysis.kinds().items():
-        whole = [each for each in own if each.outcome != TRUNCATED]
-        times = state_times(whole)
+        times = state_times(own)
         together = sum(map(sum, times.values())) or 1
         last = Counter(each.state for each in own if each.outcome != OK)
         rows = [
@@ -172,7 +170,7 @@ def _commands(analysis: Analysis) -> list[Table]:
     for program, own in analysis.programs().items():
         codes = Counter(span.values["code"] for span in own if span.values.get("code"))
         ends = ", ".join(f"{code} ({count})" for code, count in codes.most_common())
-        times = [span.duration for span in own if span.whole]
+        times = [span.duration for span in own]
         rows.append([program, str(len(own)), str(sum(map(commands.failed, own))), ends, *_percentile_cells(times)])
     head = ["program", "commands", "failed", "exit statuses but 0", *_percentile_heads()]
     return [Table("Commands by program", head, rows)] if rows else []
@@ -188,32 +186,15 @@ def count(number: int, noun: str, plural: str = "") -> str:
 def _errors(analysis: Analysis) -> list[Table]:
     causes = Counter(analysis.causes.values())
     rows = [
-        [g.component, g.template, g.category, str(g.count), str(g.recovered or EMPTY), g.request or EMPTY]
+        [g.component, g.error, g.category, str(g.count), str(g.recovered or EMPTY), g.request or EMPTY]
         for g in analysis.groups
     ]
-    head = ["component", "message", "category", "count", "recovered", "such as in"]
+    head = ["component", "error", "category", "count", "recovered", "such as in"]
     why = [[category, str(count)] for category, count in causes.most_common()]
     return [
         Table("Why requests failed or were aborted", ["category", "requests"], why),
-        Table("Errors by component and message", head, rows),
+        Table("Errors by component", head, rows),
     ]
-
-
-# Resources.
-
-
-def _resources(analysis: Analysis) -> list[Table]:
-    rows = [
-        [
-            use.process.title,
-            f"{use.figure.name}, {use.figure.unit}".removesuffix(", "),
-            *map(number, (use.idle, use.middle, use.peak)),
-        ]
-        for use in analysis.uses
-    ]
-    notes = ["idle, middle: medians of the samples without and with requests in the process; peak: the most"]
-    head = ["process", "", "idle", "middle", "peak"]
-    return [Table("Resources", head, rows, notes)] if rows else []
 
 
 # Clocks and the data.
@@ -274,8 +255,8 @@ def timeline(request: Request) -> Table:
     depth = depths(request)
     for order, span in enumerate(request.spans, 1):
         indent = "\u2007" * 2 * depth[id(span)]
-        length = _ms(span.finish - span.start) if span.whole else "no end" if span.end is None else "no beginning"
-        entries.append((span.start, order, [indent + span.name, span.process.title, length, *_said(span)]))
+        cells = [indent + span.name, span.process.title, _ms(span.finish - span.start), *_said(span)]
+        entries.append((span.start, order, cells))
     entries.sort(key=lambda each: each[:2])
     rows = [[f"{(start - request.start) / 1e6:.3f}", *cells] for start, _, cells in entries]
     head = ["at ms", "what", "where", "ms", "outcome", "values"]

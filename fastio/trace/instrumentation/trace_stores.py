@@ -12,7 +12,7 @@ from typing import Any
 from fastio import config
 from fastio.patches.glance_store import _own, _stores
 from fastio.patching.registry import Layer, Patch, Target
-from fastio.trace import redaction, spans
+from fastio.trace import spans, values
 from fastio.trace.spans import current
 from fastio.trace.streams import Passed, watch
 
@@ -50,12 +50,12 @@ def _make_get(name: str) -> Callable[..., Any]:
 
 
 def _got(passed: Passed, outcome: str) -> None:
-    values = passed.span.values
-    values.update(bytes=passed.bytes, chunks=passed.chunks, busy_ns=passed.ns)
+    found = passed.span.values
+    found.update(bytes=passed.bytes, chunks=passed.chunks, busy_ns=passed.ns)
     if passed.waits:
         # Those of the open included; the request has them already.
-        values["waits"] = passed.waits + passed.span.waits
-        values["wait_ns"] = passed.wait_ns + passed.span.wait_ns
+        found["waits"] = passed.waits + passed.span.waits
+        found["wait_ns"] = passed.wait_ns + passed.span.wait_ns
     passed.span.end(outcome)
 
 
@@ -125,7 +125,7 @@ _own.recording = _of_own
 def _backend(store: Any) -> dict[str, str]:
     """The name of a store, where there may be several of a driver."""
     name = getattr(store, "backend_group", None)
-    return {"store": redaction.name(name)} if isinstance(name, str) else {}
+    return {"store": values.name(name)} if isinstance(name, str) else {}
 
 
 #: Driver as the names of spans have it: module, class.

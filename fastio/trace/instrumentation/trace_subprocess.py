@@ -16,19 +16,18 @@ from typing import Any
 
 from fastio.patches.subprocess import _popen
 from fastio.patching.registry import Layer, Patch, Target
-from fastio.trace import recorder, redaction, spans
+from fastio.trace import recorder, spans, values
 from fastio.trace.spans import current
 
 
 class _Command:
     """A command that is running, as far as is known."""
 
-    __slots__ = ("span", "_key", "_recorder", "_popen", "_calls", "_failing", "_sent")
+    __slots__ = ("span", "_key", "_popen", "_calls", "_failing", "_sent")
 
     def __init__(self, popen: Any) -> None:
         self.span = spans.begin("subprocess.command", program=_program(popen))
         self._key = id(popen)
-        self._recorder = recorder.active
         # Nothing of the Popen is kept: it has to be forgotten as without us.
         self._popen = weakref.ref(popen, functools.partial(_forgotten, self._key))
         #: an element for each call that is under way: threads may add and remove them at any moment
@@ -84,14 +83,11 @@ class _Command:
 
     def end(self, outcome: str) -> None:
         _running.pop(self._key, None)
-        if recorder.active is not self._recorder:
-            # The beginning is in the files of another process, or of an earlier trace.
-            return
-        values = self.span.values
-        if "error" in values and values.get("code") == 0 and not self._failing:
+        found = self.span.values
+        if "error" in found and found.get("code") == 0 and not self._failing:
             # A time-out, after which the program was waited for again.
-            values["recovered"] = values.pop("error")
-        self.span.end(spans.ERROR if "error" in values else outcome)
+            found["recovered"] = found.pop("error")
+        self.span.end(spans.ERROR if "error" in found else outcome)
 
 
 #: By the ``id()`` of their Popen, which gets no attribute that others could see.
@@ -158,12 +154,12 @@ def make_communicate(wrapped: Callable[..., Any], hook: Any) -> Callable[..., An
     return communicate
 
 
-def _program(popen: Any) -> redaction.Harmless:
+def _program(popen: Any) -> values.Recordable:
     try:
-        return redaction.program(popen.args)
+        return values.program(popen.args)
     except Exception:
         # What is no command at all, upstream's code complains of.
-        return redaction.Harmless(redaction.MASK)
+        return values.Recordable(values.MASK)
 
 
 def _chunks(popen: Any) -> int:

@@ -10,11 +10,11 @@ pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.tools.synthetic import BEGIN, MS, SECOND, Host
 from fastio.trace.analysis import clocks
 from fastio.trace.analysis.clocks import Alignment
 from fastio.trace.analysis.messages import Message
 from fastio.trace.analysis.model import Process, Trace
+from tests.trace.synthetic import BEGIN, MS, SECOND, Host
 
 #: ns by which sums of µs may be wrong: what the module calls tolerance, on both sides.
 ROUNDING = 3000
@@ -28,7 +28,7 @@ class Net:
         self.hosts = hosts
         self.processes = [Process(host.name, 1, host.boot, "service", "service") for host in hosts]
         for host, process in zip(hosts, self.processes, strict=True):
-            process.anchors = [(host.monotonic(BEGIN), host.wall(BEGIN))]
+            process.clock_offset = host.wall(BEGIN) - host.monotonic(BEGIN)
         self.messages: list[Message] = []
 
     def send(self, sender: int, receiver: int, time: int, latency: int) -> Message:

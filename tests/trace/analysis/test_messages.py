@@ -1,12 +1,11 @@
 """What is concluded of the order of events on two hosts, and what is not."""
 
 import pathlib
-from typing import Any
 
 import pytest
 
-from benchmarks.tools.synthetic import BEGIN, MS, Host, Process
 from fastio.trace.analysis import messages, reading
+from tests.trace.synthetic import BEGIN, MS, Host, Process
 
 
 @pytest.fixture
@@ -35,32 +34,32 @@ def found(directory: pathlib.Path, *processes: Process) -> list[tuple[str, int, 
 def test_who_did_not_wait_for_the_answer_says_nothing_of_its_end(tmp_path, client, server, outcome, answered):
     name = {"global": "req-1"}
     span = client.begin(BEGIN, "client.request", **name)
-    client.end(BEGIN + 50 * MS, span, "client.request", outcome=outcome)
+    client.end(BEGIN + 50 * MS, span, outcome=outcome)
     # A client that has gone may have done so before the server began: the connection was in a queue.
     span = server.begin(BEGIN + 10 * MS, "glance.request", **name)
     # The server looks for more data after the last, which the client may have by then.
-    server.end(BEGIN + 60 * MS, span, "glance.request")
+    server.end(BEGIN + 60 * MS, span)
     expected = [("client.request", 0, 10), ("answer to client.request", 10, 50)]
     assert found(tmp_path, client, server) == expected[: 1 + answered]
 
 
 def test_of_what_is_sent_again_the_first_comes_before_all_arrivals(tmp_path, client, server):
-    for moment in (3, 7):
-        client.point(BEGIN + moment * MS, "message.sent", message="m")
-    for moment in (5, 9):
-        server.point(BEGIN + moment * MS, "message.received", message="m")
+    for process, name, moments in ((client, "sent", (3, 7)), (server, "received", (5, 9))):
+        span = process.begin(BEGIN, "test.span")
+        for moment in moments:
+            process.point(BEGIN + moment * MS, f"message.{name}", span, message="m")
+        process.end(BEGIN + 9 * MS, span)
     assert found(tmp_path, client, server) == [("message m", 3, 5), ("message m", 3, 9)]
 
 
 def test_of_what_several_processes_send_nothing_is_concluded(tmp_path, client, server):
     other = Process(Host("client2"), 100, "client")
-    client.point(BEGIN, "message.sent", message="m")
-    other.point(BEGIN + MS, "message.sent", message="m")
-    server.point(BEGIN + 2 * MS, "message.received", message="m")
-    fields: dict[str, Any] = {"global": "req-1"}
-    for each in (client, other):
-        each.begin(BEGIN, "client.request", **fields)
-    server.begin(BEGIN + MS, "glance.request", **fields)
+    for each, name, what in (
+        (client, "client.request", "sent"), (other, "client.request", "sent"), (server, "glance.request", "received")
+    ):  # fmt: skip
+        span = each.begin(BEGIN, name, **{"global": "req-1"})
+        each.point(BEGIN + MS, f"message.{what}", span, message="m")
+        each.end(BEGIN + 2 * MS, span)
     assert found(tmp_path, client, other, server) == []
 
 
@@ -68,10 +67,10 @@ def test_of_requests_that_overlap_only_what_holds_for_all_is_concluded(tmp_path,
     name = {"global": "req-1"}
     for begin, end in ((0, 30), (10, 50)):
         span = client.begin(BEGIN + begin * MS, "client.request", **name)
-        client.end(BEGIN + end * MS, span, "client.request")
+        client.end(BEGIN + end * MS, span)
     for begin, end in ((5, 25), (15, 45)):
         span = server.begin(BEGIN + begin * MS, "glance.request", **name)
-        server.end(BEGIN + end * MS, span, "glance.request")
+        server.end(BEGIN + end * MS, span)
     assert sorted(found(tmp_path, client, server)) == [
         ("answer to client.request", 5, 50), ("answer to client.request", 15, 50),
         ("client.request", 0, 5), ("client.request", 0, 15),

@@ -1,11 +1,15 @@
-"""Files in any order, twice, cut off and damaged: what is wrong is named, and the rest counts."""
+"""Files in any order, twice, cut off, damaged and hostile: what is wrong is named, and the rest counts."""
 
 import gzip
 import json
+import os
 import random
 import shutil
 import tempfile
+import time
+import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +18,11 @@ pytest.importorskip("hypothesis", reason="hypothesis is not installed")
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.tools.synthetic import HOSTS, World
+from fastio import cli
 from fastio.trace.analysis import reading
 from fastio.trace.analysis.model import Trace, TraceError
+from tests.trace import synthetic
+from tests.trace.synthetic import HOSTS, Process, World
 
 FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -29,18 +35,13 @@ def files(tmp_path_factory):
     return world.write(tmp_path_factory.mktemp("trace"), files=2)
 
 
-def content(trace: Trace) -> list[tuple]:
+def content(trace: Trace) -> set[tuple]:
     """All that was recorded."""
-    found: list[tuple] = []
-    for process in trace.processes:
-        key = (process.host, process.pid)
-        for span in process.spans.values():
-            values = json.dumps(span.values, sort_keys=True)
-            found.append((*key, span.number, span.parent, span.name, span.begin, span.end, values))
-        for point in process.points:
-            values = json.dumps(point.values, sort_keys=True)
-            found.append((*key, 0, None, point.name, point.monotonic, None, values))
-    return sorted(found, key=repr)
+    return {
+        (process.host, process.pid, span.id, span.parent, span.name, span.begin, span.end,
+         json.dumps([span.values, [(each.name, each.monotonic, each.values) for each in span.points]], sort_keys=True))
+        for process in trace.processes for span in process.spans.values()
+    }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -56,12 +57,12 @@ def copied(files, directory: str) -> list[Path]:
 
 def test_all_of_it_is_read(files, whole):
     trace = reading.read([files[0].parent])
-    assert content(trace) == whole
+    assert content(trace) == whole and len(whole) == 6 * 7
     assert trace.counts["files"] == 8
     assert trace.counts["hosts"] == 3
     assert trace.counts["processes"] == 4
-    assert trace.counts["duplicate lines"] == trace.counts["lost events"] == 0
-    assert all(process.ended for process in trace.processes)
+    assert trace.counts["duplicate spans"] == trace.counts["lost spans"] == 0
+    assert {process.host: process.boot for process in trace.processes} == {host.name: host.boot for host in HOSTS}
 
 
 @given(seed=st.integers(0, 1 << 30))
@@ -75,13 +76,12 @@ def test_order_and_copies_make_no_difference(files, whole, seed):
             source.shuffle(lines)
             path.write_text("".join(lines + source.choices(lines, k=source.randrange(4))))
             if source.random() < 0.3:
-                # A copy in another directory, or under a name that tells nothing, perhaps compressed.
-                name = source.choice([path.name, f"copy{source.randrange(10**9)}.jsonl"])
-                target = Path(directory) / str(source.randrange(10**9)) / name
+                # A copy in another directory under another name, perhaps compressed.
+                target = Path(directory) / str(source.randrange(10**9)) / "copy.jsonl"
                 target.parent.mkdir()
                 shutil.copy(path, target)
                 if source.random() < 0.5:
-                    target.with_name(name + ".gz").write_bytes(gzip.compress(target.read_bytes()))
+                    target.with_name("copy.jsonl.gz").write_bytes(gzip.compress(target.read_bytes()))
                     target.unlink()
         source.shuffle(paths)
         trace = reading.read([*paths, directory])
@@ -98,14 +98,10 @@ def test_a_file_that_is_cut_off_loses_what_is_behind_the_cut(files, whole, data)
         text = path.read_bytes()
         cut = data.draw(st.integers(0, len(text) - 1))
         path.write_bytes(text[:cut])
-        kept = text[:cut].count(b"\n")
         trace = reading.read([directory])
-        found = content(trace)
-        # What is left is part of the whole, and all of the other files is there.
-        events = {(each[:3], moment) for each in whole for moment in each[5:7] if moment is not None}
-        assert {(each[:3], moment) for each in found for moment in each[5:7] if moment is not None} <= events
-        partial = not text[:cut].endswith(b"\n") and text[cut : cut + 1] != b"\n" and cut > 0
-        if partial:
+        assert content(trace) <= whole
+        if not text[:cut].endswith(b"\n") and text[cut : cut + 1] != b"\n" and cut > 0:
+            kept = text[:cut].count(b"\n")
             assert [(each.file, each.line) for each in trace.problems] == [(str(path), kept + 1)]
             assert "cut off in this line" in trace.problems[0].what
             assert trace.counts["truncated files"] == 1
@@ -117,48 +113,57 @@ def test_a_file_that_is_cut_off_loses_what_is_behind_the_cut(files, whole, data)
 @FEW
 def test_damaged_bytes_cost_the_lines_that_they_are_in(files, whole, data):
     with tempfile.TemporaryDirectory() as directory:
-        paths = copied(files, directory)
-        touched = set()
+        path = data.draw(st.sampled_from(copied(files, directory)))
+        lines = path.read_bytes().splitlines(keepends=True)
+        number = data.draw(st.integers(0, len(lines) - 1))
+        line = bytearray(lines[number])
         for _ in range(data.draw(st.integers(1, 5))):
-            path = data.draw(st.sampled_from(paths))
-            text = bytearray(path.read_bytes())
-            # The first line is another test's.
-            place = data.draw(st.integers(text.index(b"\n") + 1, len(text) - 1))
-            if text[place] != ord("\n"):
-                text[place] = data.draw(st.integers(0, 255).filter(lambda byte: byte != ord("\n")))
-                touched.add((str(path), text[:place].count(b"\n") + 1))
-                path.write_bytes(text)
+            place = data.draw(st.integers(0, len(line) - 2))
+            line[place] = data.draw(st.integers(0, 255).filter(lambda byte: byte != ord("\n")))
+        lines[number] = bytes(line)
+        path.write_bytes(b"".join(lines))
         trace = reading.read([directory])
-        # A number of a span that has become another's makes that one's own line the one too many.
+        # A span whose id has become another's makes that one's own line the one too many.
         named = {(each.file, each.line) for each in trace.problems if "and not the same" not in each.what}
-        assert named <= touched
-        # Of a span, one event may be gone.
-        assert len(set(whole) - set(content(trace))) <= 2 * len(touched)
+        assert named <= {(str(path), number + 1)}
+        assert len(whole - content(trace)) <= 5
+
+
+def line_of(**changed: Any) -> bytes:
+    """A line with one span, changed."""
+    span = {"traceId": "1" * 32, "spanId": "1" * 16, "name": "a", "startTimeUnixNano": "1", "endTimeUnixNano": "2",
+            "attributes": []}  # fmt: skip
+    span = {name: value for name, value in {**span, **changed}.items() if value is not None}
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode()
+
+
+def test_the_line_is_one_that_is_read(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(line_of() + b"\n" + line_of(spanId="2" * 16, attributes=None) + b"\n")
+    trace = reading.read([tmp_path])
+    assert (trace.problems, trace.counts["spans"]) == ([], 2)
 
 
 BAD_LINES = {
     "not JSON": b"{",
-    "not UTF-8": b'["B", 1, 1, null, "\xff", 1, {}]',
-    "neither an event nor a header": b"17",
-    "an event of 2 elements": b'["B", 1]',
-    'kind is not "B"': b'["X", 1, 1, null, "a", 1, {}]',
-    "monotonic time is no whole number": b'["B", 1.5, 1, null, "a", 1, {}]',
-    "monotonic time is no whole number of ns: true": b'["B", true, 1, null, "a", 1, {}]',
-    "span is no whole number": b'["B", 1, "1", null, "a", 1, {}]',
-    "without the number of its span": b'["B", 1, null, null, "a", 1, {}]',
-    "parent is no whole number": b'["B", 1, 1, [], "a", 1, {}]',
-    "name is no text": b'["B", 1, 1, null, 7, 1, {}]',
-    "thread is no whole number": b'["B", 1, 1, null, "a", "x", {}]',
-    "values are no object": b'["B", 1, 1, null, "a", 1, [1]]',
-    "lost is no count": b'{"lost": "many", "monotonic": 1}',
-    "an object that is no header": b'{"what": 1}',
-    "version 2 of the format": b'{"fastio-trace": 2}',
-    "header: host is None": b'{"fastio-trace": 1}',
-    "a second header": b'{"fastio-trace": 1, "host": "x", "pid": 1, "monotonic": 1, "wall": 1}',
-    "longer than": b'["' + b"x" * (2 * reading.LONGEST_LINE) + b'"]',
-    "kind is not": b'[{"a": [1]}, 1, 1, null, "a", 1, {}]',
+    "not UTF-8": b'{"resourceSpans": "\xff"}',
+    "no object with resourceSpans": b"[17]",
+    "resourceSpans is no list of objects": b'{"resourceSpans": {"a": 1}}',
+    "scopeSpans is no list of objects": b'{"resourceSpans": [{"scopeSpans": 5}]}',
+    "spans is no list of objects": b'{"resourceSpans": [{"scopeSpans": [{"spans": [7]}]}]}',
+    "spanId is not 16": line_of(spanId="1" * 15),
+    "spanId is not 16 hexadecimal": line_of(spanId=5),
+    "traceId is not 32": line_of(traceId="x" * 32),
+    "parentSpanId is not": line_of(parentSpanId=[1]),
+    "name is no text": line_of(name=None),
+    "startTimeUnixNano is no time": line_of(startTimeUnixNano="-1"),
+    "endTimeUnixNano is no time": line_of(endTimeUnixNano="9" * 400),
+    "endTimeUnixNano is no time in ns": line_of(endTimeUnixNano=True),
+    "an attribute is no key with a value": line_of(attributes=[{"key": 5, "value": {}}]),
+    "attributes is no list": line_of(attributes=["x"]),
+    "events is no list": line_of(events={}),
+    "timeUnixNano is no time": line_of(events=[{"name": "x", "timeUnixNano": "x"}]),
+    "longer than": line_of(name="x" * (2 * reading.LONGEST_LINE)),
     "not JSON: ": b"[" * 200_000,
-    "monotonic time": b'["B", 99999999999999999999999, 1, null, "a", 1, {}]',
 }
 
 
@@ -166,37 +171,23 @@ BAD_LINES = {
 def test_a_bad_line_is_named_with_its_file_and_number(files, whole, tmp_path, what):
     paths = copied(files, str(tmp_path))
     lines = paths[0].read_bytes().splitlines(keepends=True)
-    lines.insert(5, BAD_LINES[what] + b"\n")
+    lines.insert(1, BAD_LINES[what] + b"\n")
     paths[0].write_bytes(b"".join(lines))
     trace = reading.read([tmp_path])
     assert content(trace) == whole
     [problem] = trace.problems
-    assert str(problem).startswith(f"{paths[0]}:6: ")
+    assert str(problem).startswith(f"{paths[0]}:2: ")
     assert what in problem.what
 
 
-def test_a_file_without_its_first_line_belongs_to_the_process_in_its_name(files, whole, tmp_path):
-    paths = copied(files, str(tmp_path))
-    paths[0].write_bytes(paths[0].read_bytes().partition(b"\n")[2])
-    trace = reading.read([tmp_path])
-    assert content(trace) == whole
-    # Nothing else is known of this one.
-    for path in paths:
-        if path.name.startswith("client1"):
-            lines = path.read_bytes().splitlines(keepends=True)
-            path.write_bytes(b"".join(line for line in lines if b"fastio-trace" not in line))
-    trace = reading.read([tmp_path])
-    assert [process.host for process in trace.processes] == ["api1", "api2", "api2"]
-    assert any("no first line that tells the process" in each.what for each in trace.problems)
-
-
-def test_a_damaged_gz_counts_up_to_the_damage(files, tmp_path):
-    lines = files[0].read_bytes()
-    packed = gzip.compress(lines)
-    path = tmp_path / (files[0].name + ".gz")
+def test_a_damaged_gz_counts_up_to_the_damage(tmp_path):
+    # Not so regular that all of it is in the last bytes.
+    content = b"".join(line_of(spanId=f"{number:016x}", name=os.urandom(500).hex()) + b"\n" for number in range(100))
+    path = tmp_path / "a.jsonl.gz"
+    packed = gzip.compress(content)
     path.write_bytes(packed[: len(packed) // 2])
     trace = reading.read([path])
-    assert trace.counts["events"] > 0
+    assert 0 < trace.counts["spans"] < 100
     assert trace.counts["truncated files"] == 1
     assert "cannot be read on from here: EOFError" in str(trace.problems[0])
 
@@ -209,42 +200,90 @@ def test_many_bad_lines_are_counted_but_not_all_listed(files, tmp_path):
     assert len(trace.problems) == reading.MOST_PROBLEMS + 1
 
 
-def test_lost_events_are_counted_once(files, tmp_path):
-    path = Path(shutil.copy(files[0], tmp_path))
-    lost = b'{"lost": 3, "monotonic": 5}\n'
-    path.write_bytes(path.read_bytes() + lost + lost + b'{"lost": 4, "monotonic": 6}\n')
-    trace = reading.read([path])
-    assert trace.counts["lost events"] == 7
-    assert trace.counts["processes without an end"] == 1
-    path.write_bytes(path.read_bytes() + b'{"end": true, "monotonic": 7, "events": 1, "lost": 9}\n')
-    trace = reading.read([path])
-    assert trace.counts["lost events"] == 9
-    assert trace.counts["processes without an end"] == 0
-
-
-def test_a_number_that_a_process_had_before_is_another_process(files, tmp_path):
-    first = Path(shutil.copy(files[0], tmp_path))
-    header, _, rest = first.read_bytes().partition(b"\n")
-    name = first.name.split("-")
-    later = json.loads(header) | {"monotonic": 10**15, "wall": 10**18}
-    (tmp_path / "-".join([name[0], name[1], "1799999999999", "0.jsonl"])).write_bytes(
-        json.dumps(later).encode() + b"\n" + rest
-    )
-    trace = reading.read([tmp_path])
-    assert trace.counts["processes"] == 2
-    assert trace.counts["duplicate lines"] == 0
+def test_losses_are_those_that_each_process_counts(tmp_path):
+    for pid, losses in ((1, (3, 7)), (2, (5,))):
+        process = Process(HOSTS[0], pid, "glance-api")
+        for lost in losses:
+            process.end(synthetic.BEGIN + 5, process.begin(synthetic.BEGIN, "glance.request"), lost=lost)
+        process.write(tmp_path)
+    assert reading.read([tmp_path]).counts["lost spans"] == 12
 
 
 @pytest.mark.parametrize("make, said", [
     (lambda path: path / "missing", "no such file or directory"),
     (lambda path: path, "no files of a trace"),
+    (lambda path: os.mkfifo(path / "a.jsonl") or path, "no files of a trace"),
+    (lambda path: os.mkfifo(path / "b.jsonl") or path / "b.jsonl", "no regular file"),
 ])  # fmt: skip
 def test_nothing_to_read_is_an_error(tmp_path, make, said):
     with pytest.raises(TraceError, match=said):
         reading.read([make(tmp_path)])
 
 
-def test_files_without_events_are_an_error_that_names_the_reason(tmp_path):
+def test_files_without_spans_are_an_error_that_names_the_reason(tmp_path):
     (tmp_path / "a.jsonl").write_text("nonsense\n")
-    with pytest.raises(TraceError, match=r"no events in 1 files\n.*a\.jsonl:1: not JSON"):
+    with pytest.raises(TraceError, match=r"no spans in 1 files\n.*a\.jsonl:1: not JSON"):
         reading.read([tmp_path])
+
+
+HOSTILE = [
+    {"key": "fastio.error", "value": {"stringValue": "E" * 300_000}},
+    {"key": "fastio.program", "value": {"stringValue": "\x1b]0;title\x07\x1b[31m\r\ud800\u202e"}},
+    {"key": "\x1b[2J" * 1000, "value": {"stringValue": "x"}},
+    {"key": "http.response.status_code", "value": {"intValue": "9" * 400}},
+    {"key": "fastio.bytes", "value": {"intValue": int("9" * 18)}},
+    {"key": "fastio.busy_ns", "value": {"doubleValue": 1e308}},
+    {"key": "fastio.wait_ns", "value": {"intValue": "-5"}},
+    {"key": "fastio.outcome", "value": {"stringValue": "error"}},
+]
+
+
+@pytest.mark.parametrize("command", [
+    ["report"], ["report", "--json"], ["slowest"], ["failed"], ["waterfall"],
+    ["waterfall", "--request", "unknown 0 on "], ["report", "--request", "1" * 32],
+])  # fmt: skip
+def test_a_hostile_trace_is_shown_within_bounds(tmp_path, capsys, command):
+    """Numbers of 400 digits, surrogates, control characters and long texts neither end it nor reach a terminal."""
+    name = "glance.request"
+    latest = str((1 << 63) - 1)
+    lines = [
+        line_of(name=name, attributes=HOSTILE),
+        line_of(spanId="2" * 16, name="\x1b[2J" + "n" * 100_000, endTimeUnixNano=latest, attributes=HOSTILE),
+        line_of(spanId="3" * 16, parentSpanId="3" * 16, name="subprocess.command", attributes=HOSTILE * 100),
+        line_of(spanId="4" * 16, parentSpanId="5" * 16, name="store.x.get", attributes=HOSTILE),
+        line_of(spanId="5" * 16, parentSpanId="4" * 16, name="store.x.get", startTimeUnixNano=latest),
+    ]
+    (tmp_path / "\x1b[31m\n.jsonl").write_bytes(b"\n".join([*lines, b"\x1b[31m", b""]))
+    assert cli.main(["trace", command[0], str(tmp_path), *command[1:]]) == 1
+    captured = capsys.readouterr()
+    for text in (captured.out, captured.err):
+        assert text.replace("\n", "").isprintable() and len(text) < 100_000
+
+
+def test_what_is_repeated_takes_no_memory(tmp_path):
+    """A few bytes of gzip may be any number of lines."""
+    path = tmp_path / "a.jsonl.gz"
+    with gzip.open(path, "wb", 1) as file:
+        for _ in range(100):
+            file.write((line_of(name="x" * 1000) + b"\n") * 100)
+    tracemalloc.start()
+    trace = reading.read([path])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 << 20
+    assert (trace.counts["lines"], trace.counts["spans"]) == (10_000, 1)
+
+
+@pytest.mark.parametrize(
+    "limit, said", [("MOST_BYTES", "more than 5000 bytes"), ("MOST_SPANS", "more than 5000 spans")]
+)
+def test_what_is_read_is_bounded(tmp_path, monkeypatch, limit, said):
+    monkeypatch.setattr(reading, limit, 5000)
+    ids = (f"{number:016x}" for number in range(1, 8000))
+    with gzip.open(tmp_path / "a.jsonl.gz", "wb") as file:
+        file.writelines(line_of(spanId=each) + b"\n" for each in ids)
+    began = time.process_time()
+    trace = reading.read([tmp_path])
+    assert time.process_time() - began < 10
+    assert 10 < trace.counts["spans"] <= 5000
+    assert said in trace.problems[0].what

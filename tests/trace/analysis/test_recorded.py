@@ -6,11 +6,8 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("drain3", reason="drain3 is not installed")
-
 from fastio.trace import recorder, spans
 from fastio.trace.analysis.analysis import Analysis, analyse
-from fastio.trace.recorder import Limits
 from fastio.trace.wsgi import traced
 
 SECRET = "gAAAAABnotforanybody"
@@ -18,7 +15,7 @@ SECRET = "gAAAAABnotforanybody"
 
 @pytest.fixture
 def reported(tmp_path: pathlib.Path) -> Iterator[Callable[[], Analysis]]:
-    recorder.start(str(tmp_path), Limits(1 << 16, 64 << 20, 1 << 30))
+    recorder.start(str(tmp_path))
 
     def reported() -> Analysis:
         recorder.stop()
@@ -34,7 +31,7 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
     with spans.begin(f"glance.image_data.{controller}"):
         if controller == "upload":
             with spans.begin("store.filesystem.add"):
-                raise OSError(28, f"No space left on device, token={SECRET}", "/srv/images/x")
+                raise OSError(28, "No space left on device", f"/srv/images/{SECRET}")
         spans.begin("store.filesystem.get").end()
     start_response("200 OK", [("X-OpenStack-Request-ID", environ["id"])])
     return iter([b"abc", b"de"])
@@ -61,7 +58,6 @@ def test_requests_that_end_in_every_way(reported: Callable[[], Analysis], tmp_pa
     analysis = reported()
     assert analysis.sound
     assert [process.component for process in analysis.trace.processes] == ["glance-api"]
-    assert analysis.trace.counts["processes without an end"] == 0
     assert [(each.kind.name, each.outcome, each.unexpected) for each in analysis.requests] == [
         *[("download", "ok", [])] * 3, ("download", "aborted", []), ("upload", "failed", [])
     ]  # fmt: skip
@@ -74,4 +70,4 @@ def test_requests_that_end_in_every_way(reported: Callable[[], Analysis], tmp_pa
     assert aborted.state == "body"
     assert failed.state == "store: adding"
     assert sorted(analysis.causes.values()) == ["client gone", "disk full"]
-    assert not any(SECRET in group.template for group in analysis.groups)
+    assert all(SECRET not in path.read_text() for path in tmp_path.iterdir())

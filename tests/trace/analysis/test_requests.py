@@ -3,11 +3,10 @@
 import pytest
 
 pytest.importorskip("scipy", reason="scipy is not installed")
-pytest.importorskip("drain3", reason="drain3 is not installed")
 
-from benchmarks.tools.synthetic import BEGIN, HOSTS, MS, SECOND, Host, Process, World
 from fastio.trace.analysis import components
-from fastio.trace.analysis.analysis import analyse, component_times, percentile, state_times
+from fastio.trace.analysis.analysis import analyse, percentile, state_times
+from tests.trace.synthetic import BEGIN, HOSTS, MS, SECOND, Host, Process, World
 
 PATH = "/v2/images/0b1c/file"
 
@@ -67,7 +66,7 @@ def test_the_states_of_a_download_follow_each_other_without_a_gap(world, tmp_pat
 
 
 def test_states_and_outcome_of_a_request_that_failed(world, tmp_path):
-    name = world.download(BEGIN, error="ConnectionError: refused", status=503)
+    name = world.download(BEGIN, error="ConnectionRefusedError ECONNREFUSED", status=503)
     [request] = analysed(world, tmp_path).request(name)
     assert request.outcome == "failed"
     assert request.status == 503
@@ -76,19 +75,9 @@ def test_states_and_outcome_of_a_request_that_failed(world, tmp_path):
 
 
 def test_an_aborted_request_is_not_a_failed_one(world, tmp_path):
-    name = world.download(BEGIN, error="OSError: write error", outcome="aborted")
+    name = world.download(BEGIN, error="OSError", outcome="aborted")
     [request] = analysed(world, tmp_path).request(name)
     assert request.outcome == "aborted"
-
-
-def test_a_trace_that_ends_early_has_truncated_requests_with_their_last_state(world, tmp_path):
-    world.download(BEGIN)
-    for process in world.processes:
-        process.lines = [line for line in process.lines if line[0] != "E" or line[4] == "glance.image_data.download"]
-    [request] = analysed(world, tmp_path).kinds()["download"]
-    assert request.outcome == "truncated"
-    assert request.state == "body"
-    assert component_times([request]) == {}
 
 
 def test_a_request_after_one_that_failed_for_the_same_global_id_is_another_attempt(world, tmp_path):
@@ -97,7 +86,7 @@ def test_a_request_after_one_that_failed_for_the_same_global_id_is_another_attem
             values = {"method": "GET", "path": PATH, "global": "req-1"}
             span = process.begin(BEGIN + start, "glance.request", **values)
             outcome = "error" if status >= 400 else "ok"
-            process.end(BEGIN + start + MS, span, "glance.request", status=status, outcome=outcome)
+            process.end(BEGIN + start + MS, span, status=status, outcome=outcome)
 
     requests = single(tmp_path, record).requests
     assert [each.attempt for each in requests] == [False, True, True]
@@ -110,8 +99,8 @@ def test_something_done_again_within_a_request_is_a_retry(tmp_path):
         for index, outcome in enumerate(["error", "error", "ok"]):
             time = BEGIN + index * 10 * MS
             span = process.begin(time + MS, "store.swift.get", outer)
-            process.end(time + 2 * MS, span, "store.swift.get", outer, outcome=outcome, error="x")
-        process.end(BEGIN + 50 * MS, outer, "glance.request", status=200)
+            process.end(time + 2 * MS, span, outcome=outcome, error="x")
+        process.end(BEGIN + 50 * MS, outer, status=200)
 
     [request] = single(tmp_path, record).requests
     assert request.retries == 2
@@ -121,9 +110,9 @@ def test_something_done_again_within_a_request_is_a_retry(tmp_path):
 def test_an_event_that_the_table_does_not_allow_is_told(tmp_path):
     def record(process):
         outer = process.begin(BEGIN, "glance.request", method="GET", path=PATH)
-        process.end(BEGIN + MS, process.begin(BEGIN, "glance.body", outer), "glance.body", outer)
-        process.end(BEGIN + 3 * MS, process.begin(BEGIN + 2 * MS, "glance.body", outer), "glance.body", outer)
-        process.end(BEGIN + 5 * MS, outer, "glance.request", status=200)
+        process.end(BEGIN + MS, process.begin(BEGIN, "glance.body", outer))
+        process.end(BEGIN + 3 * MS, process.begin(BEGIN + 2 * MS, "glance.body", outer))
+        process.end(BEGIN + 5 * MS, outer, status=200)
 
     [request] = single(tmp_path, record).requests
     assert request.unexpected == [
@@ -146,7 +135,7 @@ def test_an_event_that_the_table_does_not_allow_is_told(tmp_path):
 ])  # fmt: skip
 def test_kinds(tmp_path, method, path, kind):
     def record(process):
-        process.end(BEGIN + 1, process.begin(BEGIN, "glance.request", method=method, path=path), "glance.request")
+        process.end(BEGIN + 1, process.begin(BEGIN, "glance.request", method=method, path=path))
 
     assert list(single(tmp_path, record).kinds()) == [kind]
 
@@ -156,9 +145,9 @@ def test_the_states_of_an_upload(tmp_path):
         outer = process.begin(BEGIN, "glance.request", method="PUT", path=PATH)
         controller = process.begin(BEGIN + 1 * MS, "glance.image_data.upload", outer)
         store = process.begin(BEGIN + 3 * MS, "store.filesystem.add", controller)
-        process.end(BEGIN + 30 * MS, store, "store.filesystem.add", controller, bytes=5, input_ns=20 * MS)
-        process.end(BEGIN + 34 * MS, controller, "glance.image_data.upload", outer)
-        process.end(BEGIN + 35 * MS, outer, "glance.request", status=204)
+        process.end(BEGIN + 30 * MS, store, bytes=5, input_ns=20 * MS)
+        process.end(BEGIN + 34 * MS, controller)
+        process.end(BEGIN + 35 * MS, outer, status=204)
 
     [request] = single(tmp_path, record).requests
     assert [(stay.state, round(stay.duration / MS)) for stay in request.stays] == [
@@ -179,9 +168,9 @@ def test_the_store_gets_its_time_out_of_the_body_and_the_hub_its_waits(tmp_path)
         outer = process.begin(BEGIN, "glance.request", method="GET", path=PATH)
         store = process.begin(BEGIN + 10 * MS, "store.swift.get", outer)
         body = process.begin(BEGIN + 20 * MS, "glance.body", outer)
-        process.end(BEGIN + 90 * MS, body, "glance.body", outer, waits=2, wait_ns=30 * MS)
-        process.end(BEGIN + 90 * MS, store, "store.swift.get", outer, busy_ns=25 * MS)
-        process.end(BEGIN + 100 * MS, outer, "glance.request", status=200, waits=3, wait_ns=35 * MS)
+        process.end(BEGIN + 90 * MS, body, waits=2, wait_ns=30 * MS)
+        process.end(BEGIN + 90 * MS, store, busy_ns=25 * MS)
+        process.end(BEGIN + 100 * MS, outer, status=200, waits=3, wait_ns=35 * MS)
 
     [request] = single(tmp_path, record).requests
     times = {name: round(time / MS) for name, time in components.times(request).items()}
@@ -191,9 +180,9 @@ def test_the_store_gets_its_time_out_of_the_body_and_the_hub_its_waits(tmp_path)
 
 def test_concurrency_is_the_mean_number_in_flight(tmp_path):
     def record(process):
-        for index, (start, finish) in enumerate([(0, 100), (50, 100), (200, 300)]):
-            span = process.begin(BEGIN + start * MS, "glance.request", thread=index)
-            process.end(BEGIN + finish * MS, span, "glance.request", thread=index)
+        for start, finish in (0, 100), (50, 100), (200, 300):
+            span = process.begin(BEGIN + start * MS, "glance.request")
+            process.end(BEGIN + finish * MS, span)
 
     assert [each.concurrency for each in single(tmp_path, record).requests] == [1.5, 2, 1]
 
@@ -217,47 +206,24 @@ def test_state_times_count_a_state_once_for_each_request(tmp_path):
         outer = process.begin(BEGIN, "glance.request", method="GET", path=PATH)
         for time in (1, 3):
             span = process.begin(BEGIN + time * MS, "store.swift.get", outer)
-            process.end(BEGIN + (time + 1) * MS, span, "store.swift.get", outer, outcome="error")
-        process.end(BEGIN + 9 * MS, outer, "glance.request")
+            process.end(BEGIN + (time + 1) * MS, span, outcome="error")
+        process.end(BEGIN + 9 * MS, outer)
 
     times = state_times(single(tmp_path, record).requests)
     assert times["store: opening"] == [2 * MS]
     assert list(times) == ["middleware", "store: opening", "store failed"]
 
 
-def test_resources_of_a_process_with_and_without_requests(tmp_path):
-    def record(process):
-        for second in range(10):
-            cpu = max(0, second - 5) * 0.8
-            process.point(BEGIN + second * SECOND, "process.resources", cpu_s=cpu, rss=(100 + second) << 20, net_sent=0)
-        span = process.begin(BEGIN + 5 * SECOND + MS, "glance.request")
-        process.end(BEGIN + 9 * SECOND, span, "glance.request")
-
-    found = {use.figure.name: use for use in single(tmp_path, record).uses}
-    assert (found["CPU"].idle, found["CPU"].middle) == pytest.approx((0, 80))
-    assert found["CPU"].peak == pytest.approx(80)
-    assert (found["memory"].idle, found["memory"].middle, found["memory"].peak) == (103, 107.5, 109)
-    assert "read" not in found
-
-
-def test_a_counter_that_was_set_back_has_no_rate(tmp_path):
-    def record(process):
-        for second, cpu in enumerate((5.0, 5.5, 0.1)):
-            process.point(BEGIN + second * SECOND, "process.resources", cpu_s=cpu)
-
-    [use] = single(tmp_path, record).uses
-    assert (use.idle, use.middle, use.peak) == (pytest.approx(50), None, pytest.approx(50))
-
-
 def test_impossible_events_of_one_clock_are_told(tmp_path):
     def record(process):
         outer = process.begin(BEGIN + 2 * MS, "glance.request")
-        process.end(BEGIN + 5 * MS, process.begin(BEGIN + MS, "glance.body", outer), "glance.body", outer)
-        process.end(BEGIN + MS, outer, "glance.request")
+        process.end(BEGIN + 5 * MS, process.begin(BEGIN + MS, "glance.body", outer))
+        process.end(BEGIN + MS, outer)
 
     analysis = single(tmp_path, record)
     assert sorted(str(each) for each in analysis.impossible) == [
-        "glance.body (span 2 of glance-api 1 on api) begins before glance.request around it: by 1.000 ms",
-        "glance.request (span 1 of glance-api 1 on api) ends before it begins: by 1.000 ms",
+        "glance.body (span 0000000100000002 of glance-api 1 on api) begins before glance.request around it: "
+        "by 1.000 ms",
+        "glance.request (span 0000000100000001 of glance-api 1 on api) ends before it begins: by 1.000 ms",
     ]
     assert not analysis.sound
