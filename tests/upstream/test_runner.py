@@ -99,39 +99,6 @@ OUTCOMES = """
             pass
 """
 
-FUNCTIONS = """
-    import types, unittest
-
-    def mark(name, *args, **kwargs):
-        def decorate(function):
-            function.pytestmark = [types.SimpleNamespace(name=name, args=args, kwargs=kwargs)]
-            return function
-        return decorate
-
-    def test_plain__pass():
-        pass
-
-    @mark("skipif", True, reason="holds")
-    def test__skip():
-        assert False
-
-    @mark("skipif", False, reason="does not hold")
-    def test_not_skipped__pass():
-        pass
-
-    @mark("xfail", True)
-    def test__xfail():
-        assert False
-
-    @mark("xfail", False)
-    def test_no_xfail__fail():
-        assert False
-
-    @mark("parametrize", "a", [1])
-    def test_unknown_mark__error(a):
-        pass
-"""
-
 #: As above, of tests that only pytest can run.
 FOR_PYTEST = """
     import os, threading, pytest
@@ -287,12 +254,6 @@ def test_a_hang_under_eventlet_shows_where_every_greenlet_stands(python, make_su
     run = Runner(python, SHORT).run(make_suite(source, prelude="monkey_patch"), patched=False)
     assert outcomes(run) == {"Green.test_hang": "hang", "Green.test_patched_time": "pass"}
     assert "someone_else_who_waits" in run.tests["made_up.Green.test_hang"].detail
-
-
-def test_bare_functions_and_their_marks(python, make_suite) -> None:
-    run = Runner(python, LIMIT).run(make_suite(FUNCTIONS, functions=True), patched=False)
-    found = outcomes(run)
-    assert found == {test: test.rpartition("__")[2] for test in found} and len(found) == 6
 
 
 def by_pytest(directory: pathlib.Path, *modules: str) -> Suite:

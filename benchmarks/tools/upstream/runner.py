@@ -148,7 +148,7 @@ class Runner:
             with tempfile.TemporaryDirectory(prefix="upstream-", ignore_cleanup_errors=True) as scratch:
                 worker = _Worker(Path(scratch), limit, self._launcher)
                 job = {
-                    "modules": suite.modules, "functions": suite.functions, "pytest": suite.pytest,
+                    "modules": suite.modules, "pytest": suite.pytest,
                     "prelude": suite.prelude, "path": [str(directory)] if directory else [], "patched": patched,
                     "constants": suite.constants, "taken": suite.taken, "limit": limit, "load_limit": LOAD_LIMIT,
                     "match": self._match, "only": None if only is None else list(only), "done": list(run.tests),

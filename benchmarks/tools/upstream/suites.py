@@ -28,9 +28,7 @@ class Suite:
     #: what comes before ``fastio.patch()``: nothing, ``"monkey_patch"``, or the name of a module to import
     prelude: str = ""
     env: dict[str, str] = field(default_factory=dict)
-    #: whether bare functions are tests too, as pytest has it
-    functions: bool = False
-    #: arguments with which pytest finds and runs the tests, instead of ``modules``: those need its fixtures
+    #: arguments with which pytest finds and runs the tests: those need its fixtures, or are bare functions
     pytest: tuple[str, ...] = ()
     #: whether the tests hold times so short that nothing else may run beside them
     exclusive: bool = False
@@ -168,6 +166,8 @@ EVENTLET = tuple(
         "wsgi", "websocket",
     )
 )  # fmt: skip
+#: For pytest: no settings of a directory above, and names from here on.
+_ALONE = ("-c", "/dev/null", "--rootdir", ".")
 #: How the suites run that do so natively and green: the end of their names, and what comes first.
 _MODES = (("native", ""), ("green", "monkey_patch"))
 OSLO = ("oslo_concurrency.tests.unit.test_processutils", "oslo_concurrency.tests.unit.test_lockutils")
@@ -302,7 +302,8 @@ SUITES = {
             never_hang=("communicate", "broken_pipe"), find=needing(*_CPYTHON, "eventlet"),
         ),
         Suite(
-            "eventlet", EVENTLET, functions=True, exclusive=True, find=_EVENTLET,
+            "eventlet", EVENTLET, exclusive=True, find=_EVENTLET,
+            pytest=(*_ALONE, *(f"{name.replace('.', '/')}.py" for name in EVENTLET)),
             # as upstream's conftest.py sets it
             env={"EVENTLET_TESTS": "1"},
             applied=(*GREEN, "green_sendall"),

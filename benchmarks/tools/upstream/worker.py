@@ -192,47 +192,6 @@ class Result(unittest.TestResult):
         self._events.end(self._keys.pop(id(test)), outcome, detail, seconds)
 
 
-class FunctionTest(unittest.FunctionTestCase):
-    """A bare test function, as pytest collects it, with the marks that upstream uses."""
-
-    def __init__(self, function: types.FunctionType) -> None:
-        super().__init__(function)
-        self._function = function
-
-    def id(self) -> str:
-        return f"{self._function.__module__}.{self._function.__name__}"
-
-    def run(self, result: Any = None) -> Any:
-        if any(mark.name == "xfail" and _holds(mark) for mark in self._marks()):
-            self.__unittest_expecting_failure__ = True
-        return super().run(result)
-
-    def runTest(self) -> None:
-        for mark in self._marks():
-            if mark.name in ("skip", "skipif") and _holds(mark):
-                self.skipTest(mark.kwargs.get("reason", ""))
-            elif mark.name not in ("skip", "skipif", "xfail"):
-                raise NotImplementedError(f"{self.id()}: pytest mark {mark.name!r}")
-        super().runTest()
-
-    def _marks(self) -> Iterable[Any]:
-        return getattr(self._function, "pytestmark", ())
-
-
-def _holds(mark: Any) -> bool:
-    return all(mark.args)
-
-
-def load(modules: Iterable[str], functions: bool) -> Iterator[Any]:
-    """All tests of the modules, in order; those of a module that cannot be imported are one that fails."""
-    for name in modules:
-        yield from flatten(unittest.defaultTestLoader.loadTestsFromName(name))
-        if functions and name in sys.modules:
-            for attribute, found in vars(sys.modules[name]).items():
-                if attribute.startswith("test") and isinstance(found, types.FunctionType) and found.__module__ == name:
-                    yield FunctionTest(found)
-
-
 def flatten(tests: Any) -> Iterator[Any]:
     if isinstance(tests, unittest.TestSuite):
         for test in tests:
@@ -314,7 +273,9 @@ def _outcome_of(report: Any) -> str:
 def run_by_unittest(
     job: dict[str, Any], events: Events, watchdog: Watchdog, is_chosen: Callable[..., bool]
 ) -> None:  # fmt: skip
-    named = name_all(load(job["modules"], job["functions"]))
+    # Those of a module that cannot be imported are one that fails.
+    loaded = map(unittest.defaultTestLoader.loadTestsFromName, job["modules"])
+    named = name_all(test for each in loaded for test in flatten(each))
     chosen = {key: test for key, test in named.items() if is_chosen(key, _stands_for_a_module(test))}
     watchdog.arm()
     events.emit("loaded", chosen=list(chosen))

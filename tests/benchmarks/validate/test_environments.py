@@ -71,14 +71,15 @@ def test_an_installer_that_is_not_there(monkeypatch):
 def test_nothing_is_imported_from_where_the_command_is_started(tmp_path, monkeypatch, program):
     """It may be the candidate's tree, and an installer runs outside of the sandbox."""
     asked = []
-    monkeypatch.setattr(environments.subprocess, "run", lambda command, **options: asked.append(options) or Done())
+
+    def run(command, **options):
+        asked.append(options)
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(environments.subprocess, "run", run)
     monkeypatch.chdir(tmp_path)
     environments.install(program, Environment(tmp_path), ["install", "eventlet"])
     assert [each["cwd"] for each in asked] == [ROOT]
-
-
-class Done:
-    returncode, stdout = 0, ""
 
 
 LIBRARY = Path(sysconfig.get_path("stdlib"))

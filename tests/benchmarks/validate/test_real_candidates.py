@@ -108,7 +108,7 @@ def test_nothing_newly_fails_with_our_own_candidates(tmp_path, patch):
     options = ["--candidate", str(patch), "--no-fastio", "--suite", OWN_SUITES[project], "--benchmarks", "none"]
     raw = Validate(project, tmp_path).run(0, *options)
     passing = {
-        test.rpartition(".")[2]
+        re.split("[.:]", test)[-1]
         for suite in raw["pythons"][0]["suites"]
         for test, outcome in suite["run"]["tests"].items()
         if outcome["outcome"] == "pass"

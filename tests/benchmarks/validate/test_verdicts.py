@@ -27,6 +27,7 @@ TESTS = {
     "tests.some_test.Some.test_breaks": ("pass", "fail"),
     "tests.some_test.Some.test_hangs": ("pass", "hang"),
     "tests.some_test.Some.test_is_skipped": ("skip", "skip"),
+    "tests/a_test.py::Some::test_by_pytest[x::y.z]": ("pass", "pass"),
     "tests.some_test.Some.test_fails_in_stock": ("fail", "fail"),
     "tests.some_test.Some.test_is_put_right": ("fail", "pass"),
     "tests.some_test.Some.test_is_gone": ("pass", "missing"),
@@ -141,6 +142,7 @@ def test_junit_says_of_each_test_what_became_of_it(outcome):
         found[case.get("classname"), case.get("name")] = said[0] if said else None
     some = "tests.some_test.Some"
     assert found[some, "test_passes"] is None
+    assert found["tests/a_test.py::Some", "test_by_pytest[x::y.z]"] is None
     assert found[some, "test_is_put_right"] is None
     assert found[some, "test_breaks"] == ("failure", "pass -> fail")
     assert found[some, "test_hangs"] == ("error", "pass -> hang")
