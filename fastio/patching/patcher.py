@@ -154,7 +154,8 @@ def _apply_alone(call: _Call) -> _Change:
     for setting in _asking(settings):
         # Before anything is changed: it may refuse.
         _asked.add(setting)
-        registry.demanded(setting).begin(settings)
+        if not config.only_reporting:
+            registry.demanded(setting).begin(settings)
 
     config.put_in_force(settings)
     config.put_options(options_before if call.options is None else call.options)
