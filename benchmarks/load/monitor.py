@@ -85,7 +85,7 @@ def _children(every: Iterable[psutil.Process]) -> dict[int, list[int]]:
 def title(process: psutil.Process) -> str:
     """What a process is called: its program, or the script or module that an interpreter runs."""
     with contextlib.suppress(psutil.Error):
-        words = _without_launcher(process.cmdline())
+        words = process.cmdline()
         program = os.path.basename(words[0]) if words else process.name()
         if program.startswith("python"):
             for word, follower in zip(words[1:], [*words[2:], ""], strict=True):
@@ -95,14 +95,6 @@ def title(process: psutil.Process) -> str:
                     return os.path.basename(word)
         return program
     return "?"
-
-
-def _without_launcher(words: list[str]) -> list[str]:
-    """A command line without what ``fastio run`` has added: ``-c``, its own program, and the directory of fastio."""
-    for position, word in enumerate(words[:-1]):
-        if word == "-c" and "launcher.resume(" in words[position + 1]:
-            return words[:position] + words[position + 3 :]
-    return words
 
 
 class Sampler:
