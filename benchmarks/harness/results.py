@@ -1,8 +1,4 @@
-"""What a benchmark run leaves: every raw figure, with all that is needed to judge it, as versioned JSON.
-
-The file is compact: a line for each case, the runs of a case as rows under one head (``figures``), and each state of
-fastio's patches once (``patches``, of which the details of a row name one by its position).
-"""
+"""What a benchmark run leaves: every raw figure, with all that is needed to judge it, as versioned JSON."""
 
 import datetime
 import json
@@ -21,7 +17,7 @@ if TYPE_CHECKING:
 
 FORMAT = "fastio-benchmark"
 #: Grows when a reader of older files would misread newer ones.
-VERSION = 2
+VERSION = 3
 #: Outcomes of patches that had nothing to do with a run, since what they patch was not installed or not imported. A
 #: comparison does without them.
 UNTOUCHED = frozenset({Outcome.WAITING.value, Outcome.ABSENT.value})
@@ -226,16 +222,11 @@ class Result:
         raise KeyError(name)
 
     def text(self) -> str:
-        """What the file has."""
+        """What the file has, a line for each case."""
         data = asdict(self)
-        patches: dict[str, int] = {}
-        for case in data["cases"]:
-            _pack(case, patches)
-        cases = ",\n".join(map(_compact, data.pop("cases")))
-        head = {"format": FORMAT, "version": VERSION, **data}
-        known = ",\n".join(patches)
-        lines = [f'"{name}":{_compact(value)}' for name, value in head.items()]
-        return ",\n".join(["{" + lines[0], *lines[1:], f'"patches":[\n{known}\n]', f'"cases":[\n{cases}\n]']) + "}\n"
+        cases = ",\n".join(map(json.dumps, data.pop("cases")))
+        head = json.dumps({"format": FORMAT, "version": VERSION, **data})
+        return f'{head[:-1]}, "cases": [\n{cases}\n]}}\n'
 
     def write(self, path: Path) -> None:
         """Write the file as a whole, so that whoever reads it at any time finds valid JSON."""
@@ -244,32 +235,6 @@ class Result:
         partial = path.with_name(f"{path.name}.{os.getpid()}")
         partial.write_text(self.text(), encoding="utf-8")
         os.replace(partial, path)
-
-
-def _pack(case: dict[str, Any], patches: dict[str, int]) -> None:
-    """Make the runs of a case rows, and its rows' lists of patches positions in ``patches``."""
-    rows = case["variants"].values()
-    figures = list(dict.fromkeys(name for row in rows for run in row["runs"] for name in run))
-    case["figures"] = figures
-    for row in rows:
-        row["runs"] = [[run.get(name) for name in figures] for run in row["runs"]]
-        status = row["details"].get("fastio")
-        if status and "patches" in status:
-            status["patches"] = patches.setdefault(_compact(status["patches"]), len(patches))
-
-
-def _unpack(case: dict[str, Any], patches: list[Any]) -> None:
-    """The other way round. A figure that a run does not have is null in its row."""
-    for row in case["variants"].values():
-        named = [zip(case["figures"], run, strict=True) for run in row["runs"]]
-        row["runs"] = [{name: value for name, value in run if value is not None} for run in named]
-        status = row["details"].get("fastio")
-        if status and "patches" in status:
-            status["patches"] = patches[status["patches"]]
-
-
-def _compact(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))
 
 
 def read(path: Path | str) -> Result:
@@ -286,8 +251,6 @@ def read(path: Path | str) -> Result:
     if data.get("version") != VERSION:
         raise ResultError(f"{path}: format version {data.get('version')!r}, but this program reads version {VERSION}")
     try:
-        for case in data["cases"]:
-            _unpack(case, data["patches"])
         result = _record(Result, data)
         result.cases = [_record(CaseResult, case) for case in data["cases"]]
         for case in result.cases:
