@@ -103,13 +103,15 @@ def _summary(data: dict[str, Any], places: list[list[dict[str, Any]]]) -> Summar
     machine, packages = places[data.pop("place")]
     keys = data.pop("keys")
     same = {name: data.pop(name) for name in SAME if name in data}
-    cases = [_case(same | each, keys) for each in data.pop("cases")]
+    cases: list[CaseResult] = [_case(same | each, keys) for each in data.pop("cases")]
     judged = [Table(**each) for each in data.pop("judged")]
     return Summary(**data, machine=machine, packages=packages, cases=cases, judged=judged)
 
 
 def _case(data: dict[str, Any], keys: list[str]) -> SummaryCase:
-    rows = {title: _row(title, data["parameters"], keys, row) for title, row in data.pop("rows").items()}
+    rows: dict[str, VariantResult] = {
+        title: _row(title, data["parameters"], keys, row) for title, row in data.pop("rows").items()
+    }
     return SummaryCase(**data, seed=0, variants=rows)
 
 
