@@ -48,6 +48,9 @@ class Environment:
     #: how many tests passed and were skipped, natively and with ``eventlet.monkey_patch()`` before everything
     native: dict[str, int]
     monkey_patched: dict[str, int] = field(default_factory=dict)
+    #: what pip installs, and tests that are left out
+    requirements: Sequence[str] = ()
+    without: Sequence[str] = ()
 
 
 def rows() -> list[Row]:
