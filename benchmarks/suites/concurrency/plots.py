@@ -1,5 +1,8 @@
 """Many requests at a time: a figure each for requests/s and for the times of a request, by how many there are."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from matplotlib import pyplot, ticker
 from matplotlib.figure import Figure
 
@@ -12,6 +15,16 @@ from benchmarks.suites.concurrency.tables import SERVERS, levels
 
 HEIGHT = 3.0
 STYLES = {"stock": ("#8b3a62", "s", "--"), "fastio": ("#2a7f62", "o", "-")}
+
+
+def lines(panel: Any, points: Mapping[str, Sequence[tuple[float, Sequence[float]]]], apart: float) -> None:
+    """The medians of each server with their spread, so far apart that neither hides the other's error bar."""
+    for (server, (colour, marker, line)), off in zip(STYLES.items(), (1 - apart, 1 + apart), strict=True):
+        middles = [statistics.median(values) for _, values in points[server]]
+        places = [place * off for place, _ in points[server]]
+        panel.plot(places, middles, line, color=colour, marker=marker, label=server)
+        for place, middle, (_, values) in zip(places, middles, points[server], strict=True):
+            plots.spread(panel, place, middle, values, upright=True)
 
 
 def _drawing(what: str, caption: str, label: str, unit: float, more_is_better: bool) -> Drawing:
@@ -28,14 +41,11 @@ def _drawing(what: str, caption: str, label: str, unit: float, more_is_better: b
         ratios = []
         for panel, service in zip(axes[0], services, strict=True):
             own = [(users, case) for each, users, case in measured if each == service]
-            for server, off in zip(SERVERS, (0.97, 1.03), strict=True):
-                colour, marker, line = STYLES[server]
-                # Side by side, so that neither hides the other's error bar.
-                points = [(users * off, [value / unit for value in case.figures(server, what)]) for users, case in own]
-                middles = [statistics.median(values) for _, values in points]
-                panel.plot([at for at, _ in points], middles, line, color=colour, marker=marker, label=server)
-                for (at, values), middle in zip(points, middles, strict=True):
-                    plots.spread(panel, at, middle, values, upright=True)
+            points = {
+                server: [(users, [value / unit for value in case.figures(server, what)]) for users, case in own]
+                for server in SERVERS
+            }
+            lines(panel, points, 0.03)
             pairs = [[case.median(server, what) or 0.0 for server in SERVERS] for _, case in own]
             ratios += [fast / stock if more_is_better else stock / fast for stock, fast in pairs if stock and fast]
             panel.set_xscale("log")

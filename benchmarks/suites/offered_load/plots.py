@@ -7,7 +7,7 @@ from benchmarks.harness import plots, statistics
 from benchmarks.harness.plots import Drawing
 from benchmarks.harness.results import Result
 from benchmarks.harness.tables import number
-from benchmarks.suites.concurrency.plots import STYLES
+from benchmarks.suites.concurrency.plots import lines
 from benchmarks.suites.offered_load.tables import SERVERS, points
 
 #: Inches of a row of two panels.
@@ -29,15 +29,7 @@ def _figure(result: Result) -> Figure | None:
         panel.remove()
     for panel, case in zip(axes.flat, cases, strict=False):
         limit = case.parameters["limit"]
-        for server, off in zip(SERVERS, (0.99, 1.01), strict=True):
-            colour, marker, line = STYLES[server]
-            found = list(points(case, server))
-            middles = [statistics.median(values) for _, values in found]
-            # Side by side, so that neither hides the other's error bar.
-            places = [rate * off for rate, _ in found]
-            panel.plot(places, middles, line, color=colour, marker=marker, label=server)
-            for place, middle, (_, values) in zip(places, middles, found, strict=True):
-                plots.spread(panel, place, middle, values, upright=True)
+        lines(panel, {server: list(points(case, server)) for server in SERVERS}, 0.01)
         panel.axhline(limit, color="#8a8a8a", linewidth=0.8, linestyle=":")
         panel.set_yscale("log")
         panel.grid(alpha=0.3)
