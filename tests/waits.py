@@ -28,7 +28,7 @@ NOT_WAITING = {
      "registry.select([name for name in asked if name not in on_demand])"): "names of patches",
     ("trace/wsgi.py:traced.trace", "_Request(environ, *names).run(application, start_response)"): "the application",
     ("patches/subprocess/_popen.py:replacement._communicate",
-     "communicate(self, input, endtime, orig_timeout, dialect, mode, resumes, counts)"): "see _popen.communicate",
+     "communicate(self, input, endtime, orig_timeout, dialect, mode, counts)"): "see _popen.communicate",
     ("patching/places.py:find.look", "accept(value)"): "a question about a function",
     ("bootstrap/sitecustomize.py:", "os.pathsep.join(_paths)"): "of text",
     ("bootstrap/sitecustomize.py:", "os.pathsep.join([_here] + [_path for _path in _paths if _path != _here])"):
@@ -59,7 +59,7 @@ AT_ONCE = {
 
 #: Calls that let the other greenlets run, or go to a function that is elsewhere on these lists.
 IN_THE_HUB = {
-    ("io/exchange.py:exchange", "selector.wait(patience)"): "HubSelector under eventlet, else see _Chosen",
+    ("io/exchange.py:exchange", "selector.wait(peer.remaining())"): "HubSelector under eventlet, else see _Chosen",
     ("io/hashing.py:BackgroundHash._hand_over", "mark.wait()"): "the event that new_event() makes",
     ("concurrency/threads.py:Mark.wait", "self._event.wait(PATIENCE)"): "the event that new_event() makes",
     ("concurrency/threads.py:Worker.finish", "mark.wait()"): "the event that new_event() makes",
