@@ -18,6 +18,7 @@ from tests.descriptors import recycled
 from tests.outcome import as_upstream, outcome
 from tests.patches.conftest import timers
 from tests.stores.images import Ticker
+from tests.targets import SENDS_REST
 
 eventlet = pytest.importorskip("eventlet")
 greenlet = pytest.importorskip("greenlet")
@@ -177,9 +178,12 @@ def test_an_exception_thrown_into_the_transfer(
     assert b"".join(popen._fileobj2output[popen.stdout]) == data(1, 100_000)
     # CPython 3.15 forgets what was sent.
     assert popen._input_offset == 0 if sys.version_info >= (3, 15) else 100_000 <= popen._input_offset < BIG
+    if not SENDS_REST:
+        # The child would wait for the rest of its input.
+        popen.stdin.close()
     gate.open()
     assert popen.communicate() == (data(1, 100_000) + data(3, 10), data(2, 10))
-    assert popen._input_offset == BIG
+    assert popen._input_offset == BIG or not SENDS_REST
 
 
 def test_no_timer_is_left(patched: Any, hub: Any, green: ModuleType) -> None:
@@ -256,9 +260,12 @@ def test_other_hubs(in_hub: Any) -> None:
             try:
                 popen.communicate(data(5, 3000000), timeout=0.3)
             except timed_out:
+                # Not all releases send the rest of the input.
+                popen.stdin.close()
+                sent = popen._input_offset
                 gate.open()
                 stdout, stderr = popen.communicate()
-                return stdout == data(number, 2000000) + data(5, 3000000)[2000000:], stderr == data(9, 1000)
+                return stdout == data(number, 2000000) + data(5, 3000000)[2000000:sent], stderr == data(9, 1000)
 
     print(*eventlet.GreenPool().imap(go, range(4)), counters.exchanges)
     """
