@@ -201,7 +201,8 @@ def window(operations: Operations) -> Window:
     numpy.minimum.at(first_end, user, operations.end)
     numpy.maximum.at(last_start, user, operations.start)
     begin, end = float(first_end.max()), float(last_start.min())
-    if begin < end:
+    # Of a part in which nothing began there would be no times.
+    if ((operations.start >= begin) & (operations.start < end)).any():
         return Window(begin, end, True)
     return Window(0.0, float(operations.end.max()), False)
 

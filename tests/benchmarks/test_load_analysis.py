@@ -68,6 +68,14 @@ def test_a_run_that_is_too_short_counts_whole(tmp_path) -> None:
     assert report.figures(found)["operations"] == 1
 
 
+def test_a_part_in_which_nothing_began_is_too_short(tmp_path) -> None:
+    # One ends its first operation at 1.0, just before the other starts its last one at 1.001.
+    found = analysis.read(run_of(tmp_path / "run", [operation(0, 0, 1), operation(0, 1.002, 2)],
+                                 [operation(1, 0, 0.9), operation(1, 1.001, 2)]))  # fmt: skip
+    assert analysis.window(found.operations) == pytest.approx((0.0, 2.0, False))
+    assert report.figures(found)["whole_p50_ms"] > 900
+
+
 def test_of_fixed_work_all_counts(tmp_path) -> None:
     """All bytes, and all of the time: the part of a second at the end as well."""
     found = analysis.read(run_of(tmp_path / "run", [operation(0, 0, 2.6, size=8000), operation(1, 1, 2.3, size=8000)]))
