@@ -57,7 +57,7 @@ class Span:
         else:
             self.recorder, self.root, self.batch = parent.recorder, parent.root, parent.batch
             self.trace, self.parent_id = parent.trace, parent.id
-        self.id = "" if self.recorder is None else self.recorder.new_id()
+        self.id: str = "" if self.recorder is None else self.recorder.new_id()
         self.began = now()
 
     def end(self, outcome: str = OK) -> None:

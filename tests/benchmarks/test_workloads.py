@@ -123,7 +123,7 @@ def test_every_workload_is_run_here() -> None:
         "slow_clients",
         "workload_matrix",
     }
-    others |= {"trace", "trace_report", "workload_matrix"}
+    others |= {"trace", "workload_matrix"}
     assert {path.parent.name for path in directory.glob("*/workload.py")} - others == set(PARAMETERS)
 
 
