@@ -1,6 +1,7 @@
 """A traced glance-api: what the files have of downloads, uploads and failures, without secrets."""
 
 import contextlib
+import functools
 import os
 import signal
 import sqlite3
@@ -196,13 +197,18 @@ def test_the_kernel_still_sends_the_file(serve: Callable[..., Service], tmp_path
         assert answer.body == data
         # The first chunk goes out with the headers. An image that goes to the cache has to be read.
         assert sent == ({} if flavor and not number else {"mapped": len(data) - (1 << 20)})
-        assert until(lambda before=before: bodies(service)[before:]) == [len(data)]
+        assert until(functools.partial(since, service, before)) == [len(data)]
 
 
 def bodies(service: Service) -> list[int]:
     """Bytes of each download."""
     return [end["bytes"] for end in traces.ends(service.traces, "glance.request") if "bytes" in end
             and (end["method"], end["path"]) == ("GET", "/v2/images/{id}/file")]  # fmt: skip
+
+
+def since(service: Service, before: int) -> list[int]:
+    """The same, of those after so many."""
+    return bodies(service)[before:]
 
 
 def test_every_worker_has_a_file(release: type[Service]) -> None:

@@ -61,7 +61,7 @@ def test_each_worker_has_its_own_file_and_no_span_is_lost(tmp_path: Path, lazy: 
     with socket.socket() as sock:
         sock.bind((HOST, 0))
         port = sock.getsockname()[1]
-    command = [uwsgi, "--http-socket", f"{HOST}:{port}", "--module", "service", "--processes", str(WORKERS)]
+    command = [str(uwsgi), "--http-socket", f"{HOST}:{port}", "--module", "service", "--processes", str(WORKERS)]
     command += ["--master", "--die-on-term", "--need-app", *filter(None, (lazy, threads))]
     own = {"PYTHONPATH": f"{tmp_path}:{ROOT}", "TRACE": str(directory), "PYTHONWARNINGS": "ignore"}
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("FASTIO")}

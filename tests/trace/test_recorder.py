@@ -273,7 +273,7 @@ for child in range(3):
 put(1)
 """
     run_python(PROCESS + code, str(tmp_path))
-    of = {}
+    of: dict[str, list[int]] = {}
     for span in traces.spans(tmp_path):
         of.setdefault(span.resource["service.instance.id"], []).append(span.values["bytes"])
     assert sorted(of.values()) == [[0, 1], [100, 200], [101, 201], [102, 202]]

@@ -57,7 +57,7 @@ def test_of_what_several_processes_send_nothing_is_concluded(tmp_path, client, s
     for each, name, what in (
         (client, "client.request", "sent"), (other, "client.request", "sent"), (server, "glance.request", "received")
     ):  # fmt: skip
-        span = each.begin(BEGIN, name, **{"global": "req-1"})
+        span = each.begin(BEGIN, name, None, **{"global": "req-1"})
         each.point(BEGIN + MS, f"message.{what}", span, message="m")
         each.end(BEGIN + 2 * MS, span)
     assert found(tmp_path, client, other, server) == []
