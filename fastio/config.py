@@ -215,8 +215,7 @@ class Settings(NamedTuple):
     A field's default is the :class:`Setting` that it is read by, see :data:`SETTINGS`.
     """
 
-    # The defaults of the first three come from benchmarks/suites/sweep/bench_sweep.py; its table is in
-    # doc/source/measuring/benchmarks.rst.
+    # The defaults of the first three were measured: doc/source/measuring/benchmarks.rst, "The defaults".
     chunk_size: int = _setting(
         parse_size, MIB, minimum=4 * KIB, maximum=256 * MIB,
         help="Bytes requested in one read, and passed to one write. More than the pipe holds has no effect.",

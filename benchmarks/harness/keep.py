@@ -22,12 +22,12 @@ from fastio.tables import Table
 KEPT = ROOT / "doc" / "source" / "results"
 #: File -> the suites whose results it has; all others have a file of their own.
 FILES = {
-    "processes": ("commands", "communicate", "fairness", "green_pipe", "input", "peers", "sweep", "wsgi"),
-    "stores": ("stores", "store_chunks", "sheepdog_driver"),
+    "processes": ("commands", "communicate", "fairness", "green_pipe", "input", "peers", "wsgi"),
+    "stores": ("stores", "sheepdog_driver"),
     "glance": ("glance", "imports", "disk_uploads", "slow_clients"),
     "clients": ("glance_client", "clients", "uploads"),
     "concurrency": ("concurrency", "offered_load", "network"),
-    "observability": ("counting", "trace", "trace_report"),
+    "observability": ("trace",),
 }
 #: Figures of runs whose ends plots show, as they begin.
 PLOTTED = ("operations_per_second", "whole_p50_ms", "whole_p99_ms", "p99_ms_")
@@ -36,7 +36,7 @@ CLIENTS = ("cpu_seconds", "transfer_cpu_seconds")
 #: What plots show of the last run: samples of a load, so many of them.
 SAMPLED, SAMPLES = ("load", "server_load"), 30
 #: Suites whose own tables say all, so that none of their cases is kept.
-TABLES_ONLY = ("never_slower", "store_chunks", "sweep", "validate")
+TABLES_ONLY = ("never_slower", "validate")
 #: Parameters of rows that plots name.
 PARAMETERS = ("size", "workers", "reads")
 

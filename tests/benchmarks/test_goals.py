@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.harness import results
+from benchmarks.harness import keep
 from benchmarks.harness.goals import HEAD, MET, NOT_MET, Bound, Goal
-from benchmarks.harness.suites import Suite
 from fastio.tables import EMPTY
 
 ROOT = Path(__file__).parents[2]
@@ -50,13 +49,14 @@ def figure(cell: str) -> float | None:
     return float(found[0]) if found else None
 
 
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "doc" / "source" / "results").glob("*.json")), ids=lambda path: path.stem
-)
-def test_what_a_suite_asks_is_judged_by_what_was_measured(path: Path) -> None:
+RUNS = keep.runs()
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_what_a_suite_asks_is_judged_by_what_was_measured(name: str) -> None:
     """Of each goal of a kept result: what was reached follows from the two figures, and the verdict from that."""
-    result = results.read(path)
-    for table in Suite(result.suite).judgement(result):
+    result = RUNS[name]
+    for table in result.judged:
         if table.head[-3:] != list(HEAD[-3:]) or len(table.head) != len(HEAD):
             continue
         for what, stock, fastio, goal, reached, met in table.rows:

@@ -13,7 +13,6 @@ pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 from benchmarks.backends import BACKENDS
 from benchmarks.harness import results, servers, worker
 from benchmarks.harness.engine import Case
-from benchmarks.harness.modes import MODES
 from benchmarks.suites.stores import bench_stores, references
 from benchmarks.suites.stores import workload as stores
 from tests.benchmarks.running import measured, needs, started, work
@@ -23,7 +22,6 @@ pytestmark = [with_services, pytest.mark.usefixtures("cache")]
 
 #: Divides nothing.
 SIZE = 300_001
-KIB = 1 << 10
 
 Start = Callable[..., "subprocess.CompletedProcess[str]"]
 Moves = Callable[..., dict[str, Any]]
@@ -80,21 +78,6 @@ def test_many_images() -> None:
     case = moved("filesystem", "get", "native-fastio", "reference", images=3)
     check(case, "get")
     assert case.variants["native-fastio"].runs[0]["chunks"] == 3
-
-
-def test_chunk_sizes_are_those_asked_for() -> None:
-    case = moved("filesystem", "get", "native-fastio", chunk=64 * KIB)
-    check(case, "get")
-    (run,) = case.variants["native-fastio"].runs
-    assert (run["chunks"], run["largest_chunk"]) == (5, 64 * KIB)
-
-
-def test_a_chunk_size_that_is_not_in_force_is_an_error() -> None:
-    stores.check_chunk({"size": SIZE}, 1)
-    stores.check_chunk({"size": SIZE, "chunk": 64 * KIB}, 64 * KIB)
-    stores.check_chunk({"size": SIZE, "chunk": 1024 * KIB}, SIZE)
-    with pytest.raises(RuntimeError, match="had 1 bytes, where 65536 were asked for"):
-        stores.check_chunk({"size": SIZE, "chunk": 64 * KIB}, 1)
 
 
 # --- runs by hand, beside a running filesystem backend
@@ -168,28 +151,11 @@ def test_a_task_that_can_not_be(start: Start, variant: str, task: str) -> None:
     assert f"parameter task {task!r}: allowed are " in done.stderr
 
 
-def test_the_time_of_servers() -> None:
-    with subprocess.Popen(["sh", "-c", "i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done; echo; read x"],
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:  # fmt: skip
-        assert child.stdout is not None
-        child.stdout.readline()
-        spent = stores.server_cpu_seconds([child.pid])
-        assert stores.server_cpu_seconds([child.pid, child.pid]) >= 2 * spent > 0.01
-        child.communicate()
-    assert stores.server_cpu_seconds([child.pid]) == 0
-
-
 # --- the suites
 
 
 def test_every_backend_of_a_store_is_measured() -> None:
     assert set(references.CLIENTS) == set(BACKENDS) == {backend for backend, _ in bench_stores.BACKENDS.values()}
-
-
-def test_the_overview_knows_the_ways() -> None:
-    from benchmarks.harness import tables
-
-    assert {title for rows in tables.MODES.values() for title in rows} == set(MODES)
 
 
 def test_a_reference_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

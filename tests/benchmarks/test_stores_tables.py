@@ -1,14 +1,11 @@
 """What people see of the stores' results: the overview of all cases, and what chunk sizes are worth."""
 
-from typing import Any
-
 import pytest
 
 pytest.importorskip("numpy", reason="tables need the extra 'bench'")
 pytest.importorskip("rich", reason="tables need the extra 'bench'")
 
 from benchmarks.harness import compare, results, tables
-from benchmarks.suites.store_chunks import tables as chunks
 from tests.benchmarks import samples
 
 
@@ -105,26 +102,3 @@ def test_overview_plot(tmp_path):
         "better",
     ):
         assert expected in drawn
-
-
-def sweep() -> results.Result:
-    rows: dict[str, Any] = {
-        "default": [1.0, 1.1, 0.9],
-        "64KiB": [2.0] * 3,
-        "1MiB": [0.8] * 3,
-        "4MiB": samples.variant([]),
-    }
-    case = samples.case(rows, name="swift-get-native", unit="MiB/s", baseline="default")
-    for run in case.variants["default"].runs:
-        run["largest_chunk"] = 1 << 20
-    other = {"default": samples.variant([], skipped="no"), "64KiB": samples.variant([], skipped="no")}
-    return samples.result(case, samples.case(other, name="rbd-get-native", unit="MiB/s"))
-
-
-def test_chunks():
-    table = chunks.table(sweep())
-    assert table.head == ["", "64KiB", "1MiB", "4MiB", "default, MiB/s", "largest chunk", "best", "default / best"]
-    assert table.rows[0][:-1] == ["swift-get-native", "100", "250", "–", "200", "1 MiB", "1MiB"]
-    assert table.rows[0][-1].startswith("0.8 (")
-    assert table.rows[1] == ["rbd-get-native", "–", "–", "–", "–", "–", "–", "–"]
-    assert "only 3 rounds of some" in table.notes

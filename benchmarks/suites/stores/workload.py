@@ -18,17 +18,14 @@ Parameters:
     of ``size`` where more of it would be another case
 ``images``
     how many such images a get reads, one after the other
-``chunk``
-    bytes that fastio's setting ``store_chunk_sizes`` gives for the driver; without it fastio has its default
 ``options``
     of the store's group in glance's configuration
 ``settings``
     of fastio
 
 Results beside the usual ones: ``chunks``, how many the driver's iterator gave, or how many times it read from the
-image's data, and ``largest_chunk``, the bytes of the largest; ``server_cpu_seconds`` of the backend's processes; under
-eventlet ``p99_ms``, ``worst_ms`` and others of a heartbeat greenlet, see
-:mod:`benchmarks.suites.fairness.workload`.
+image's data; ``server_cpu_seconds`` of the backend's processes; under eventlet ``p99_ms``, ``worst_ms`` and others of a
+heartbeat greenlet, see :mod:`benchmarks.suites.fairness.workload`.
 
 ``reference`` is the backend's own client, mostly one of a few lines of C, at the same task. ``limit-sha512`` only reads
 the image and hashes it on one core: no row that computes the hash can be faster. ``reference-sha512sum`` is coreutils'
@@ -61,9 +58,6 @@ MULTIHASH = "sha512"
 #: Seconds between two heartbeats.
 PERIOD = 0.001
 
-#: glance_store's driver -> its name in fastio's settings.
-SETTING_NAMES = {"file": "filesystem", "vmware": "vmware"}
-
 
 class Digests(NamedTuple):
     """What an add has to return, in hexadecimal."""
@@ -95,15 +89,12 @@ class Source:
 
     def __init__(self, payload: Payload) -> None:
         self._file = open(payload.path, "rb", buffering=0)  # noqa: SIM115 - it is closed by its user
-        #: reads that returned data, and the most that one returned
+        #: reads that returned data
         self.reads = 0
-        self.largest = 0
 
     def read(self, size: int = -1) -> bytes:
         data = self._file.read(size)
-        if data:
-            self.reads += 1
-            self.largest = max(self.largest, len(data))
+        self.reads += bool(data)
         return data
 
     def close(self) -> None:
@@ -152,15 +143,6 @@ def enter(mode: Mode) -> None:
     import glance_store  # noqa: F401 (the imports of a service come before the patches)
 
 
-def patch(parameters: Mapping[str, Any], driver: str) -> None:
-    import fastio
-
-    settings = dict(parameters.get("settings", {}))
-    if "chunk" in parameters:
-        settings["store_chunk_sizes"] = {SETTING_NAMES.get(driver, driver): parameters["chunk"]}
-    fastio.patch(**settings)
-
-
 def check_patched(store: Store) -> None:
     """Check that fastio's patches of this store's driver are in effect.
 
@@ -181,10 +163,11 @@ def opened_store(mode: Mode, parameters: Mapping[str, Any]) -> Iterator[Store]:
     from benchmarks.backends.stores import opened
 
     enter(mode)
-    access = surroundings()["access"]
     if mode.fast:
-        patch(parameters, access["driver"])
-    with opened(access, **parameters.get("options", {})) as store:
+        import fastio
+
+        fastio.patch(**parameters.get("settings", {}))
+    with opened(surroundings()["access"], **parameters.get("options", {})) as store:
         if mode.fast:
             check_patched(store)
         yield store
@@ -206,17 +189,15 @@ def run_get(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
     with opened_store(mode, parameters) as store:
         for _ in get(store, prepared["small"]):
             pass
-        moved = chunks = largest = 0
+        moved = chunks = 0
         with measured_with_server(mode) as figures:
             for url in prepared["urls"]:
                 for chunk in get(store, url):
                     chunks += 1
                     moved += len(chunk)
-                    largest = max(largest, len(chunk))
         # The images of one case all have the same bytes.
         verified = {digest(get(store, url)) for url in prepared["urls"]} == {payload.sha256}
-    check_chunk(parameters, largest)
-    return {**figures, "bytes": moved, "verified": verified, "chunks": chunks, "largest_chunk": largest}
+    return {**figures, "bytes": moved, "verified": verified, "chunks": chunks}
 
 
 def run_add(mode: Mode, parameters: Mapping[str, Any], hashed: bool = True) -> dict[str, Any]:
@@ -232,22 +213,9 @@ def run_add(mode: Mode, parameters: Mapping[str, Any], hashed: bool = True) -> d
             verified = added.size == payload.size and digest(get(store, added.url)) == payload.sha256
         finally:
             store.delete(added.url)
-    check_chunk(parameters, source.largest)
     if hashed:
         verified &= (added.checksum, added.multihash) == known
-    return {
-        **figures, "bytes": payload.size, "verified": verified,
-        "chunks": source.reads, "largest_chunk": source.largest,
-    }  # fmt: skip
-
-
-def check_chunk(parameters: Mapping[str, Any], largest: int) -> None:
-    """Check that a chunk size that was asked for was the one in force.
-
-    :raises RuntimeError: if it was not: the row of the sweep would be of another size
-    """
-    if "chunk" in parameters and largest != min(parameters["chunk"], size_of(parameters)):
-        raise RuntimeError(f"the largest chunk had {largest} bytes, where {parameters['chunk']} were asked for")
+    return {**figures, "bytes": payload.size, "verified": verified, "chunks": source.reads}
 
 
 def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
