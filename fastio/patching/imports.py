@@ -102,7 +102,3 @@ class _Loader(Proxy):
             _loading.discard(name)
             while _put_off and not _loading:
                 _put_off.pop(0)()
-
-
-# A warning of a module is reported where the module is imported: warnings skips the frames of importlib by their file.
-_Loader.exec_module.__code__ = _Loader.exec_module.__code__.replace(co_filename="<importlib._bootstrap of fastio>")
