@@ -18,6 +18,7 @@ import os
 import re
 import socket
 import stat
+import sys
 import time
 import uuid
 from collections import deque
@@ -143,6 +144,9 @@ class Recorder:
         self._queued += len(data)
         self._spans.append(spans)
         self._lines.append(data)
+        if _forks_later():
+            self._write_here()
+            return
         worker = self._workers.idlest()
         if worker is None:
             # Another thread starts it at this moment, or none can be started: the next job or the end writes the line.
@@ -214,6 +218,13 @@ class Recorder:
                 self.lost += sum(job.spans)
                 self._torn = True
 
+    def _write_here(self) -> None:
+        """Write the lines in this thread."""
+        job = _Job()
+        self._jobs.append(job)
+        at_once(self._steps(job))
+        self.settle()
+
     def warn(self) -> None:
         """Log once that spans are lost. This may wait, so it is called where a request begins, and at the end."""
         if self.lost and not self._warned:
@@ -238,11 +249,15 @@ class Recorder:
             self.settle()
         if self._lines and not self._jobs:
             # No thread could be started.
-            self._jobs.append(_Job())
-            at_once(self._steps(self._jobs[0]))
-            self.settle()
+            self._write_here()
         self.lost += sum(self._spans) + sum(sum(job.spans) for job in self._jobs)
         self.warn()
+
+
+def _forks_later() -> bool:
+    """Whether this is uWSGI's master: it forks without a word to Python, so it should have no threads."""
+    worker = getattr(sys.modules.get("uwsgi"), "worker_id", None)
+    return worker is not None and worker() == 0
 
 
 def _set(variable: Any, value: Iterable[Any]) -> Iterator[Any]:

@@ -8,7 +8,9 @@ import re
 import signal
 import stat
 import subprocess
+import sys
 import threading
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -279,6 +281,18 @@ put(1)
     assert sorted(of.values()) == [[0, 1], [100, 200], [101, 201], [102, 202]]
     assert len(traces.files(tmp_path)) == 4
     traces.well_formed(traces.spans(tmp_path))
+
+
+def test_the_master_of_uwsgi_has_no_thread(start: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It forks its workers at any moment: a lock that a thread holds then would be held in them for ever."""
+    worker = 0
+    monkeypatch.setitem(sys.modules, "uwsgi", types.SimpleNamespace(worker_id=lambda: worker))
+    found = start()
+    put(1, 2)
+    assert (kept(tmp_path), found.written, len(found._workers)) == ([1, 2], 2, 0)
+    worker = 1
+    put(3)
+    assert len(found._workers) == 1
 
 
 def test_a_child_that_runs_something_else_has_none(start: Any, tmp_path: pathlib.Path) -> None:
