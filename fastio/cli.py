@@ -1,4 +1,4 @@
-"""The command line: ``fastio status``, ``check``, ``run``, ``fingerprint``, ``trace``, ``validate`` and ``report``."""
+"""The command line: ``fastio status``, ``check``, ``run``, ``trace``, ``validate`` and ``report``."""
 
 import argparse
 import json
@@ -70,11 +70,6 @@ def _main(given: list[str]) -> int:
     )
     _add_run(commands)
     commands.add_parser(
-        "fingerprint",
-        help="show, add: show code that is installed here and not known, and sign what was read",
-        add_help=False,
-    )
-    commands.add_parser(
         "trace",
         help="report, slowest, failed, waterfall: show where the recorded requests and commands spent their time, "
         "and what failed",
@@ -96,10 +91,6 @@ def _main(given: list[str]) -> int:
             from fastio import check
 
             return check.main(given[1:])
-        if given[:1] == ["fingerprint"]:
-            from fastio import signing
-
-            return signing.main(given[1:])
         if given and given[0] in IN_CHECKOUTS:
             return _run_of_checkout(given[0], given[1:])
         arguments = parser.parse_args(given)
@@ -132,10 +123,10 @@ def _completion(parser: argparse.ArgumentParser, commands: Any, shell: str) -> s
         import shtab
     except ImportError as error:
         raise FastioError(f"completion needs shtab: pip install 'fastio[completion]' ({error})") from None
-    from fastio import check, signing
+    from fastio import check
     from fastio.trace.analysis import command
 
-    for name, of in (("check", check), ("fingerprint", signing), ("trace", command)):
+    for name, of in (("check", check), ("trace", command)):
         commands.choices[name] = of.parser()
     names = list(registry.names())
     words = {"patch": names, "disabled": [*names, "all"], "also": names, "profile": config.PROFILES,

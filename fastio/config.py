@@ -26,6 +26,7 @@ _UNITS = {
     "g": GIB, "gib": GIB, "gb": 1000**3,
 }  # fmt: skip
 _SIZE = re.compile(r"\s*(\d+)\s*([a-zA-Z]*)\s*", re.ASCII)
+_CODE = re.compile(r"[\w.]+:[\w.]+@[0-9a-f]{16}(=\S[^=]*)?", re.ASCII)
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off"}
 
@@ -123,12 +124,14 @@ def _parse_directory(value: Any) -> str:
     return path
 
 
-def _parse_file(value: Any) -> str:
-    """Return the absolute path of a file that can be read."""
-    path = os.path.abspath(os.fspath(value))
-    if not str(value).strip() or "\0" in path or not os.path.isfile(path) or not os.access(path, os.R_OK):
-        raise ValueError("not a file")
-    return path
+def _parse_code(value: Any) -> tuple[str, ...]:
+    """Return the entries of ``accept_code``. Whether fastio has such functions and releases is not looked at."""
+    entries = _parse_names(value)
+    if not all(_CODE.fullmatch(entry) for entry in entries):
+        raise ValueError("not code")
+    if len({entry.partition("=")[0] for entry in entries}) < len(entries):
+        raise ValueError("the same code twice")
+    return entries
 
 
 class Setting(NamedTuple):
@@ -272,10 +275,12 @@ class Settings(NamedTuple):
         help="Patches outside the default that are applied as well. They change what programs written for upstream may "
         "rely on.",
     )  # fmt: skip
-    site_fingerprints: str | None = _setting(
-        _parse_file, None, says="a file that fastio fingerprint add has written",
-        help="File with the code that this site has read and signed, such as a distribution's fixes. Patches are in "
-        "effect with this code as well.",
+    accept_code: tuple[str, ...] = _setting(
+        _parse_code, (), says="functions that patches rely on, each once, as fastio status prints them, separated by "
+        'commas, such as "eventlet.green.os:write@0123456789abcdef=eventlet 0.39.1"',
+        help="Code that fastio does not know and that this site has read, such as a distribution's fixes. Patches are "
+        "in effect with exactly this code as well, and take it for that of the release; without one, for the newest "
+        "known release that is not newer than the installed one.",
     )  # fmt: skip
     run_dir: str | None = _setting(
         _parse_directory, None, says="a directory that can be written to, or created",

@@ -71,9 +71,8 @@ class Entry(NamedTuple):
     advice: str = ""
     #: whether fastio's function is called
     in_effect: bool = False
-    #: what has recognised upstream's code: ``bytecode``, ``source``, ``site`` where one of the functions is known only
-    #: from ``site_fingerprints``, ``contract`` where one is unknown but keeps to what the patch relies on; empty unless
-    #: in effect
+    #: what has recognised upstream's code: ``bytecode``, ``source``, ``accept_code`` where the setting accepts one of
+    #: the functions, ``contract`` where one is unknown but keeps to what the patch relies on; empty unless in effect
     known_by: str = ""
 
     @property

@@ -90,7 +90,7 @@ def test_the_table_is_consistent(setting: config.Setting) -> None:
     assert setting.help
     # The examples that the error gives are themselves accepted.
     for example in re.findall(r'"(.+?)"', setting.allowed):
-        assert setting.default in (None, {}, setting.read(example, "example"))
+        assert setting.default in (None, {}, (), setting.read(example, "example"))
 
 
 def test_there_are_few() -> None:

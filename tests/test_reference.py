@@ -52,7 +52,7 @@ def test_each_patch_is_in_the_table_and_explained() -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["fastio status", "fastio run", "fastio fingerprint add", "fastio trace report", "fastio trace waterfall"],
+    ["fastio status", "fastio run", "fastio trace report", "fastio trace waterfall"],
 )
 def test_each_option_of_a_command_is_there(command: str) -> None:
     done = subprocess.run(

@@ -101,7 +101,6 @@ COMMANDS = [
     ["fastio", "status"],
     ["fastio", "status", "--all"],
     ["fastio", "status", "--json"],
-    ["fastio", "fingerprint", "show", "subprocess:Popen._communicate"],
     ["fastio", "trace", "--help"],
 ]
 
@@ -140,7 +139,6 @@ def test_a_pipe_of_ours_that_breaks_is_one() -> None:
         (["status"], {"FASTIO_ALSO": "green_pip"}, "is not allowed; did you mean 'green_pipe'? allowed: "),
         (["status"], {"FASTIO_DISABLED": "zzz"}, "is not allowed; allowed: "),
         (["check", "--config-fiel", "x"], {}, "did you mean '--config-file'?"),
-        (["fingerprint", "shw"], {}, "did you mean 'show'?"),
         (["trace", "report", "--jsno", "x"], {}, "did you mean '--json'?"),
     ],
 )
@@ -197,7 +195,6 @@ def test_completion() -> None:
     assert "--chunk-size" in complete(scripts["bash"], "fastio", "run", "--ch")
     assert complete(scripts["bash"], "fastio", "trace", "report", "--req") == ["--request"]
     assert complete(scripts["bash"], "fastio", "check", "--config-f") == ["--config-file"]
-    assert complete(scripts["bash"], "fastio", "fingerprint", "add", "--li") == ["--like"]
     assert complete(scripts["bash"], "fastio", "status", "--patch", "wai") == ["wait"]
     green = [name for name in fastio.names() if name.startswith("green_")]
     assert complete(scripts["bash"], "fastio", "run", "--disabled", "green_") == green

@@ -19,7 +19,8 @@ from functools import cache
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fastio.patching import fingerprint
+from fastio import config
+from fastio.patching import distributions, fingerprint
 
 if TYPE_CHECKING:
     from fastio.patching.syntax import Source
@@ -32,6 +33,8 @@ PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}{FREE_THREADED if FREE_THR
 SOURCE = "source"
 #: What the standard library is called in the table.
 CPYTHON = "CPython"
+#: What has recognised code that the setting of this name accepts.
+ACCEPTED = "accept_code"
 
 
 @cache
@@ -49,33 +52,15 @@ def known_python(key: str) -> bool:
     return PYTHON in known or SOURCE in known and any(PYTHON in others for others in table().values())
 
 
-class Signed(NamedTuple):
-    """A function's code, and who says that it is like a release's; see :mod:`fastio.patching.site`."""
-
-    #: as ``module:qualified.name``
-    key: str
-    #: of its source, see :mod:`fastio.patching.syntax`
-    fingerprint: str
-    #: the known release that patches are to take it for, such as ``eventlet 0.39.1``
-    like: str
-    why: str
-    who: str
-    #: such as ``2026-11-23``
-    date: str
-
-    def __str__(self) -> str:
-        return f"{self.key} like {self.like}, signed by {self.who} on {self.date}: {self.why}"
-
-
 class Known(NamedTuple):
     """Code that is known."""
 
     #: upstream's releases that have it
     releases: str
-    #: what has told so: ``bytecode``, ``source`` or ``site``
+    #: what has recognised it: ``bytecode``, ``source`` or ``accept_code``
     by: str
-    #: who says so, if it is the site
-    signed: Signed | None = None
+    #: the entry of the setting ``accept_code``, if that has
+    accepted: str = ""
 
 
 def recognise(key: str, function: Any) -> Known | None:
@@ -86,30 +71,31 @@ def recognise(key: str, function: Any) -> Known | None:
     releases = table()[key].get(PYTHON, {}).get(fingerprint.fingerprint(function))
     if releases is not None:
         return Known(releases, "bytecode")
-    # Imported here because few need it: compilers whose bytecode is in the table are the rule.
-    from fastio.patching import syntax
-
-    digest = syntax.of_function(function, _names())
+    digest = of_source(function)
     releases = None if digest is None else table()[key].get(SOURCE, {}).get(digest)
     if releases is not None:
         return Known(releases, "source")
-    signed = next((each for each in _signed if (each.key, each.fingerprint) == (key, digest)), None)
-    return None if signed is None else Known(signed.like, "site", signed)
+    for entry in accepted():
+        code, _, release = entry.partition("=")
+        if code == f"{key}@{digest}":
+            return Known(release or _nearest(key), ACCEPTED, entry)
+    return None
 
 
-#: What the site has signed.
-_signed: tuple[Signed, ...] = ()
+def accepted() -> tuple[str, ...]:
+    """The entries of ``accept_code`` in force: ``key@fingerprint`` or ``key@fingerprint=release``."""
+    settings = config.in_force()
+    return settings.accept_code if settings is not None and settings.enabled else ()
 
 
-def signed() -> tuple[Signed, ...]:
-    """What ``put_signed`` was last given."""
-    return _signed
-
-
-def put_signed(signed: tuple[Signed, ...]) -> None:
-    """Have this code be known as well, and no other that was signed before."""
-    global _signed
-    _signed = signed
+def _nearest(key: str) -> str:
+    """The newest known release that is not newer than the installed one; if there is none, the oldest."""
+    known = [release.rpartition(" ") for release in releases(key)]
+    name = known[0][0]
+    installed = sys.version.partition(" ")[0] if name == CPYTHON else distributions.version(name) or ""
+    versions = ordered(version for _, _, version in known)
+    older = [version for version in versions if ordered([version, installed])[0] == version]
+    return f"{name} {(older or versions[:1])[-1]}"
 
 
 def releases(key: str) -> list[str]:
@@ -120,9 +106,17 @@ def releases(key: str) -> list[str]:
 
 def source(function: FunctionType) -> Source | None:
     """The source of a function that has the name of one in the table; None if there is none, or of other code."""
+    # Imported here because few need it: compilers whose bytecode is in the table are the rule.
     from fastio.patching import syntax
 
     return syntax.find(function, _names())
+
+
+def of_source(function: FunctionType) -> str | None:
+    """The fingerprint of that source, with the defaults that the function has now."""
+    from fastio.patching import syntax
+
+    return syntax.of_function(function, _names())
 
 
 @cache

@@ -146,7 +146,7 @@ class UnknownCodeError(Exception):
         self.advice = advice
 
 
-_REPORT_IT = "nothing to do now; report the versions shown, so that this code can be read and its fingerprint added"
+_REPORT_IT = "report the versions shown, so that this code can be read and its fingerprint added"
 #: How a function is recognised that is not known, but keeps to what the target relies on.
 BY_CONTRACT = "contract"
 _hooks: dict[str, Hook] = {}
@@ -212,14 +212,13 @@ class Upstream(NamedTuple):
     def by(self) -> str:
         """What has recognised the code: the least certain of what has recognised one of the functions."""
         found = {_by(known) for known in self.functions.values()}
-        return next(way for way in (BY_CONTRACT, "site", "source", "bytecode") if way in found)
+        return next(way for way in (BY_CONTRACT, catalogue.ACCEPTED, "source", "bytecode") if way in found)
 
     @property
-    def outdated(self) -> bool:
-        """Whether the site has signed for it no longer."""
-        return any(
-            known and known.signed and known.signed not in catalogue.signed() for known in self.functions.values()
-        )
+    def is_accepted(self) -> bool:
+        """Whether ``accept_code`` has all of the code that was recognised by it."""
+        entries = (known.accepted for known in self.functions.values() if known and known.accepted)
+        return all(entry in catalogue.accepted() for entry in entries)
 
     def __str__(self) -> str:
         others: dict[str, list[str]] = {}
@@ -227,8 +226,8 @@ class Upstream(NamedTuple):
             others.setdefault(_by(known), []).append(registry.last_name(key))
         others.pop("bytecode", None)
         first = f"code of {catalogue.span(self.release)}" if self.known else "changed code"
-        if self.known and self.known.signed:
-            first = f"code like {self.release}, signed by {self.known.signed.who} on {self.known.signed.date}"
+        if self.known and self.known.accepted:
+            first = f"code like {self.release}, by accept_code"
         elif _by(self.known) != "bytecode":
             first += f", by {_by(self.known)}"
         return "; ".join([first, *(f"by {way}: {', '.join(names)}" for way, names in others.items())])
@@ -293,12 +292,14 @@ def _check_contract(target: Target, name: str, key: str, function: FunctionType)
 
     :raises UnknownCodeError: if it does not, or has to be known
     """
-    broken = broken_contract(target, key, function)
+    broken = _broken_contract(target, key, function)
     if broken:
-        raise UnknownCodeError(f"{name} has {broken}", _REPORT_IT)
+        digest = catalogue.of_source(function)
+        accept = f"; or read it, and accept it with accept_code={key}@{digest}" if digest else ""
+        raise UnknownCodeError(f"{name} has {broken}", _REPORT_IT + accept)
 
 
-def broken_contract(target: Target, key: str, function: FunctionType) -> str:
+def _broken_contract(target: Target, key: str, function: FunctionType) -> str:
     """What a function of unknown code does otherwise than the target relies on; empty if there is nothing."""
     # Imported here because few need it.
     from fastio.patching import contracts
@@ -328,20 +329,6 @@ def _recognise_elsewhere(target: Target, key: str, function: Any) -> Known | Non
     # Beneath a wrapper it would be known, but it is the wrapper that upstream calls.
     who = places.describe(function)
     raise UnknownCodeError(f"{who} stands at {key}", f"call fastio.patch() before {who.partition('.')[0]} takes it")
-
-
-def find_function(key: str) -> FunctionType | None:
-    """Upstream's function that targets are about, known or not; None if it is not imported or does not exist."""
-    for target in (target for patch in registry.all_patches() for target in patch.targets):
-        attribute = next((attribute for attribute, its in target.beside.items() if its == key), None)
-        if attribute is not None and target.module in sys.modules and target.owner() is not None:
-            place = places.AttributePlace(target.owner(), attribute)
-            modules = (target.module, key.partition(":")[0])
-            found = places.find(place, functools.partial(_is_upstreams, modules, registry.last_name(key)))
-            if found is not None:
-                return _original(found.places[0].get())
-    function = _original(_function_at(key))
-    return function if type(function) is FunctionType else None
 
 
 def _function_at(key: str) -> Any:

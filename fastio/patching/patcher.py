@@ -13,7 +13,6 @@ from typing import NamedTuple
 from fastio import config, log
 from fastio.errors import PatchError, SettingError, meant
 from fastio.patching import catalogue, distributions, holders, hooks, modules, registry, state
-from fastio.patching.catalogue import Signed
 from fastio.patching.exclusive import Exclusive
 from fastio.patching.hooks import Hook, UnknownCodeError
 from fastio.patching.registry import Patch, Target
@@ -35,10 +34,10 @@ class _Call(NamedTuple):
     #: those of the service, by default the ones given last
     options: config.Options | None
 
-    def resolve(self) -> tuple[config.Settings, list[Patch], tuple[Signed, ...]]:
-        """The settings that the call asks for, its patches, whose modules are imported, and the site's signatures."""
+    def resolve(self) -> tuple[config.Settings, list[Patch]]:
+        """The settings that the call asks for, and its patches, whose modules are imported."""
         settings = _resolve(self.arguments, options=self.options)
-        return settings, _choose(self.names, settings), _read_signed(settings)
+        return settings, _choose(self.names, settings)
 
 
 class _Change(NamedTuple):
@@ -50,7 +49,6 @@ class _Change(NamedTuple):
     added: frozenset[str]
     settings_before: config.Settings | None
     options_before: config.Options
-    signed_before: tuple[Signed, ...]
     #: it was strict, and something was left alone: all is as before
     refused: bool
 
@@ -84,7 +82,7 @@ def applied(
 
 def check(environ: Mapping[str, str]) -> None:
     """Raise what :func:`apply` would for the settings in these variables; nothing is done."""
-    _read_signed(_resolve({}, environ))
+    _resolve({}, environ)
 
 
 def stand_back(why: str) -> None:
@@ -124,7 +122,7 @@ def status() -> Report:
 
 def _apply(call: _Call) -> tuple[Report, _Change | None]:
     # What imports, reads files or refuses comes first. Nothing of others runs while the lock is held.
-    settings, chosen, _ = call.resolve()
+    settings, chosen = call.resolve()
     config.warn_of_unknown()
     _prepare(chosen)
     change = _turns.change(lambda: _apply_alone(call))
@@ -148,8 +146,8 @@ _LATER = "called while this thread is at another call of fastio's: done when tha
 
 def _apply_alone(call: _Call) -> _Change:
     # Another thread may have changed the options since they were looked at first.
-    settings, chosen, signed = call.resolve()
-    settings_before, options_before, signed_before = config.in_force(), config.options(), catalogue.signed()
+    settings, chosen = call.resolve()
+    settings_before, options_before = config.in_force(), config.options()
     wanted_before = {patch.name for patch in _known() if state.is_wanted(patch)}
     for setting in _asking(settings):
         # Before anything is changed: it may refuse.
@@ -159,7 +157,7 @@ def _apply_alone(call: _Call) -> _Change:
 
     config.put_in_force(settings)
     config.put_options(options_before if call.options is None else call.options)
-    _put_signed(signed)
+    _take_back_what_is_not_accepted()
     for patch in chosen:
         if call.names is not None and patch.name not in settings.also:
             for record in state.records(patch):
@@ -174,7 +172,7 @@ def _apply_alone(call: _Call) -> _Change:
         entries += [_apply_target(patch, target) for target in patch.targets]
 
     added = frozenset(patch.name for patch in chosen if patch.name not in wanted_before)
-    change = _Change(entries, settings, added, settings_before, options_before, signed_before, refused=False)
+    change = _Change(entries, settings, added, settings_before, options_before, refused=False)
     if call.strict and any(entry.left_alone for entry in entries):
         _take_back(change)
         return change._replace(refused=True)
@@ -187,16 +185,15 @@ def _take_back(change: _Change) -> None:
     _end_those_without_patches()
     config.put_in_force(change.settings_before)
     config.put_options(change.options_before)
-    _put_signed(change.signed_before)
+    _take_back_what_is_not_accepted()
 
 
-def _put_signed(signed: tuple[Signed, ...]) -> None:
-    """Have the site's code be known, and take back what is at code that it has signed no longer."""
-    catalogue.put_signed(signed)
+def _take_back_what_is_not_accepted() -> None:
+    """Take back what is at code that only an earlier ``accept_code`` has accepted."""
     for patch in _known():
         for target in patch.targets:
             hook = hooks.get(target)
-            if hook is not None and patch.name in hook.layers and hook.upstream[patch.name].outdated:
+            if hook is not None and patch.name in hook.layers and not hook.upstream[patch.name].is_accepted:
                 _remove(patch, target, hook)
 
 
@@ -257,7 +254,7 @@ def _resolve(
     settings = config.resolve(arguments, environ, options)
     if config.is_off(environ):
         # As for other settings: a bad name is not in the way of the kill switch.
-        return settings._replace(disabled=(), also=())
+        return settings._replace(disabled=(), also=(), accept_code=())
     _check_names(settings)
     return settings
 
@@ -275,20 +272,16 @@ def _check_names(settings: config.Settings) -> None:
             outside = ", ".join(registry.outside_the_default())
             allowed = f"names of patches: {', '.join(known)}; outside of the default: {outside}"
             raise SettingError("also", name, settings.sources["also"], allowed, meant(name, known))
-
-
-def _read_signed(settings: config.Settings) -> tuple[Signed, ...]:
-    path = settings.site_fingerprints
-    if path is None or not settings.enabled:
-        return ()
-    # Imported here because few sites have such a file.
-    from fastio.patching import site
-
-    try:
-        return site.read(path)
-    except (OSError, ValueError) as error:
-        allowed = f"a file that fastio fingerprint add has written ({error})"
-        raise SettingError("site_fingerprints", path, settings.sources["site_fingerprints"], allowed) from None
+    for entry in settings.accept_code:
+        code, _, release = entry.partition("=")
+        key, source = code.partition("@")[0], settings.sources["accept_code"]
+        if key not in catalogue.table():
+            raise SettingError(
+                "accept_code", entry, source, "functions that patches rely on", meant(key, catalogue.table())
+            )
+        if release and release not in catalogue.releases(key):
+            allowed = f"known releases of {key}: {', '.join(catalogue.releases(key))}"
+            raise SettingError("accept_code", entry, source, allowed)
 
 
 def _end_those_without_patches(asking: Sequence[str] = ()) -> None:
@@ -406,7 +399,6 @@ def _report(entries: Sequence[Entry], settings: config.Settings | None = None) -
         versions[requirement.distribution] = distributions.version(requirement.distribution) or "absent"
     notes = [note for setting in registry.ON_DEMAND if setting in _asked for note in registry.demanded(setting).notes()]
     notes += [note for patch in _known() if state.is_wanted(patch) for note in patch.notes()]
-    notes += [f"site_fingerprints: {signed}" for signed in catalogue.signed()]
     notes += config.unknown()
     return Report(entries, settings or config.effective(), versions, holders.late_holders(), notes)
 

@@ -80,10 +80,10 @@ def test_the_places_in_the_checkout_that_pages_name_are_there() -> None:
 
 def test_security_speaks_of_each_part_that_touches_something() -> None:
     parts = section(SECURITY, "What each part may touch")
-    for part in ("fastio run", "fastio trace report", "fastio validate", "site_fingerprints", "--children"):
+    for part in ("fastio run", "fastio trace report", "fastio validate", "accept_code", "--children"):
         assert f"``{part}``" in parts, part
     assert "runs the code of the candidate" in parts and "your user's rights" in parts
-    assert "site_fingerprints" in {setting.name for setting in SETTINGS}
+    assert "accept_code" in {setting.name for setting in SETTINGS}
 
 
 def test_security_is_told_the_truth() -> None:
