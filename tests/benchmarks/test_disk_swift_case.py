@@ -1,8 +1,5 @@
 """Disk against Swift, at a small size, as the engine runs it; its tables and plots; the statistics it needs."""
 
-import dataclasses
-import importlib.util
-import io
 from pathlib import Path
 
 import pytest
@@ -13,23 +10,17 @@ pytest.importorskip("numpy", reason="suites need the extra 'bench'")
 pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 
 
-from benchmarks.harness import engine, results, servers, statistics, worker
-from benchmarks.harness.engine import Progress
+from benchmarks.harness import engine, results, statistics, worker
 from benchmarks.load.content import Content
 from benchmarks.suites.disk_swift import records
 from benchmarks.suites.disk_swift import tables as disk_swift_tables
 from benchmarks.suites.disk_swift import workload as disk_swift
-from benchmarks.suites.disk_swift.bench_disk_swift import CASES, DIRECT, LOG, SERVERS, SOURCES
+from benchmarks.suites.disk_swift.bench_disk_swift import LOG
 from tests.benchmarks import samples
 from tests.benchmarks.test_load_analysis import operation, run_of
 from tests.conftest import with_services
 
 pytestmark = with_services
-
-needs_load = pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in ("locust", "swiftclient", "eventlet")),
-    reason="the suite needs the extras 'load', 'stores' and 'eventlet'",
-)
 
 
 @pytest.fixture(autouse=True)
@@ -37,45 +28,6 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     path = tmp_path_factory.getbasetemp() / "payloads"
     monkeypatch.setenv(worker.CACHE_VARIABLE, str(path))
     return path
-
-
-@needs_load
-def test_every_row(tmp_path, monkeypatch) -> None:
-    missing = servers.why_not("swift")
-    if missing:
-        pytest.skip(missing)
-    # It has all rows that there are.
-    (original,) = (case for case in CASES if case.name == "size-256MiB")
-    variants = [
-        dataclasses.replace(row, parameters={**row.parameters, "records": str(tmp_path / row.title)})
-        for row in original.all_variants()
-    ]
-    parameters = {**original.parameters, "total": 20, "objects": 4, "size": 150_000, "users": 5}
-    case = dataclasses.replace(original, variants=variants, parameters=parameters, rounds=1)
-    result = results.Result("disk_swift", {}, {})
-    engine.run([case], result, progress=Progress(io.StringIO()))
-    (found,) = result.cases
-    assert set(found.variants) == {*(f"{source}-{server}" for source in SOURCES for server in SERVERS), DIRECT}
-    for title, row in found.variants.items():
-        assert row.failure is None, f"{title}: {row.failure['reason']}\n{row.failure['stderr']}"
-        (run,) = row.runs
-        assert run["verified"] is True and run["failed"] == 0
-        assert ("fastio" in row.details) == title.endswith("fastio")
-        # Counted in ticks of 10 ms, and twenty requests may take less.
-        assert run["swift_cpu_ms"] >= 0 and run["generator_cpu"] >= 0
-        assert ("server_cpu_ms" in run) == (title != DIRECT)
-        for column in (*case.columns, case.value):
-            assert column in run or (column, title) == ("server_cpu_ms", DIRECT)
-    for used in ("swift_cpu_ms", "server_cpu_ms"):
-        assert sum(row.runs[0].get(used, 0) for row in found.variants.values()) > 0
-    (table,) = disk_swift_tables.published(result)
-    assert table.head[2:] == disk_swift_tables.rows(found) == list(found.variants)
-    sizes = [row for row in table.rows if row[:2] == ["size, KB", "mean"]]
-    assert sizes == [["size, KB", "mean", *["150"] * 9]]
-    assert [row[1] for row in disk_swift_tables.losses(result).rows] == ["response", "transfer", "whole request"]
-    goals = [goal[0] for goal in disk_swift_tables.goals(result).rows]
-    for title in disk_swift_tables.FAST:
-        assert f"size-256MiB: whole request from Swift, ms, {title}" not in goals
 
 
 def test_a_stock_swift_under_a_fast_name_is_an_error() -> None:
@@ -151,7 +103,6 @@ def test_the_tables(tmp_path, monkeypatch) -> None:
     rows = {(row[0], row[1]): row[2:] for row in table.rows}
     assert rows["transfer, ms", "median"][2].startswith("10.2 (")
     assert float(rows["transfer, ms", "mean"][2]) == pytest.approx(10.2, abs=0.1)
-    assert rows["size, KB", "mean"] == ["1220"] * 9
     goals = {row[0]: row[1:] for row in disk_swift_tables.goals(result).rows}
     assert goals["one-same: transfer from Swift, ms, swift-fastio"][-2:] == ["1.11 x stock's speed", "no"]
     assert goals["one-same: transfer from Swift, ms, swift-1MiB-fastio"][-2:] == ["2 x stock's speed", "yes"]
@@ -170,30 +121,7 @@ def test_a_p99_that_has_grown_is_told(tmp_path, monkeypatch) -> None:
     assert goals["one-same: response p99, ms, disk"][-1] == "yes"
 
 
-def test_a_few_requests_have_no_p99(tmp_path, monkeypatch) -> None:
-    for count, there in ((3, False), (50, True)):
-        result = made(tmp_path / str(count), monkeypatch, ROWS, count)
-        assert any("p99" in row[0] for row in disk_swift_tables.goals(result).rows) == there
-
-
-def test_without_the_records(tmp_path, monkeypatch) -> None:
-    result = made(tmp_path, monkeypatch, ROWS)
-    monkeypatch.setattr(engine, "ROOT", tmp_path / "elsewhere")
-    (case,) = result.cases
-    case.summary = records.summary(case)
-    assert case.summary == {}
-    assert disk_swift_tables.published(result) == []
-    # The medians of the runs are there nevertheless.
-    assert disk_swift_tables.goals(result).rows
-
-
-def test_a_row_of_which_every_request_failed_has_no_summary(tmp_path, monkeypatch) -> None:
-    (case,) = made(tmp_path, monkeypatch, ROWS).cases
-    for number in range(len(case.variants["swift-stock"].runs)):
-        failed = [operation(0, n, n + 1, size=LOG, error="x") for n in range(3)]
-        run_of(tmp_path / "failed" / str(number), failed)
-        case.variants["swift-stock"].runs[number]["records"] = f"failed/{number}"
-    assert set(records.summary(case)) == set(ROWS) - {"swift-stock"}
+# --- the statistics
 
 
 def test_the_plot(tmp_path, monkeypatch) -> None:
@@ -219,8 +147,6 @@ def test_the_plot(tmp_path, monkeypatch) -> None:
     assert set(COLOURS) == set(ROWS)
 
 
-# --- the statistics
-
 FIGURES = st.lists(st.floats(0, 1e6), min_size=1, max_size=50)
 
 
@@ -232,10 +158,6 @@ def test_outliers_are_far_off(figures) -> None:
     assert all(abs(each - found.mean) <= 2 * found.deviation * (1 + 1e-9) + 1e-9 for each in kept)
     far = [each for each in figures if abs(each - found.mean) > 2 * found.deviation * (1 + 1e-9) + 1e-6]
     assert len(kept) <= len(figures) - len(far)
-
-
-def test_the_outlier_that_was_put_in_is_out() -> None:
-    assert list(statistics.without_outliers([10, 11, 9, 10, 10, 11, 9, 500])) == [10, 11, 9, 10, 10, 11, 9]
 
 
 @given(FIGURES)

@@ -3,7 +3,6 @@
 import collections
 import dataclasses
 import importlib.util
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +23,6 @@ from benchmarks.load.bottleneck import Limits, find
 from benchmarks.load.content import Content
 from benchmarks.load.plan import Operation, Plan
 from benchmarks.load.usage import Usage
-from benchmarks.suites.network import bench_network as network
 from benchmarks.suites.network import tables, workload
 from tests.backends.required import missing
 from tests.benchmarks import samples
@@ -110,28 +108,3 @@ def test_a_service_may_send_from_a_mapping_to_all(tmp_path: Path, mapping: str, 
     }
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["patient", "True" if mapping == "on" else "asks"], done.stderr
-
-
-@pytest.mark.parametrize(
-    ("rows", "count"), [("stock-8w and not tls", 1), ("1w and (mapping or tls-fastio)", 2)], ids=["workers", "methods"]
-)
-def test_a_smoke_run(rows: str, count: int, tmp_path: Path) -> None:
-    # Not imported: Locust patches the process that imports it.
-    if importlib.util.find_spec("locust") is None:
-        pytest.skip("needs the extra 'load'")
-    if reason := Network.available() or Glance32.available():
-        pytest.skip(reason)
-    command = [sys.executable, "-m", "pytest", "-q", "--benchmark-quiet", "--quick", "-p", "no:cacheprovider"]
-    command += [network.__file__, "-k", f"1Gbit and not 20ms and {rows}", "--result", str(tmp_path / "result.json")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (case,) = results.read(tmp_path / "result.json").cases
-    measured = [each for each in case.variants.values() if each.measured()]
-    assert len(measured) == count
-    for each in measured:
-        (run,) = each.measured()
-        assert run["verified"] and run["success_ratio"] == 1 and run["server_cpu_seconds"] > 0
-        # Whole images, all of them: the bytes do not depend on when a window closed.
-        assert run["operations"] == 8 * 3 and run["bytes"] == 8 * 3 * 100_003
-        # Which one it is, is the machine's matter.
-        assert each.details["shares"]["shares"] and "MiB/s" in json.dumps(each.details["shares"])

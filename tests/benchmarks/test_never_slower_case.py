@@ -70,16 +70,6 @@ def test_every_cell_of_the_requirement_is_there() -> None:
     assert len(pairs.cells({**PARAMETERS, "busy": 0})) == 6
 
 
-def test_every_operation_is_measured_and_named() -> None:
-    assert {case.parameters["operation"] for case in CASES.values()} == set(operations.OPERATIONS)
-    for name, case in CASES.items():
-        assert name.endswith(("-native", "-eventlet")) or name.startswith("glance-3")
-        assert case.long == (name not in bench_never_slower.SHORT)
-    assert set(bench_never_slower.SHORT) <= set(CASES)
-    for driver in bench_never_slower.STORES:
-        assert {f"{driver}-get-native", f"{driver}-get-eventlet"} <= set(CASES)
-
-
 class Fake:
     """A side whose calls take these times, one batch after the other; the last one for ever."""
 
@@ -283,6 +273,9 @@ def test_losses_are_on_top_with_their_reasons(monkeypatch: pytest.MonkeyPatch) -
     ]
 
 
+# --- small runs
+
+
 def test_several_runs_count_together() -> None:
     """And what is slower in one of them only is not."""
     found = result_of(first=[cell([1.0] * 6, [2.0] * 6, True)])
@@ -295,23 +288,6 @@ def test_several_runs_count_together() -> None:
     assert compared.verdict == pairs.SLOWER and len(compared.record["again"]) == 2
 
 
-def test_what_has_no_reason_says_nothing() -> None:
-    slower, _ = tables.judgement(result_of(first=[cell([1.0] * 6, [2.0] * 6, True)]))
-    assert slower.rows[0][-1] == "–"
-
-
-def test_what_could_not_be_measured_is_said() -> None:
-    found = result_of(first=[cell([1.0] * 6, [0.5] * 6)], second=[])
-    row = found.cases[1].variants["pairs"]
-    row.runs, row.skipped = [], "it is not installed"
-    slower, whole = tables.judgement(found)
-    assert not slower.rows
-    assert whole.notes[-1] == "second: not measured: it is not installed"
-
-
-# --- small runs
-
-
 def quick(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     missing = case.why_not() or "".join(variant.skip for variant in case.all_variants())
@@ -321,14 +297,6 @@ def quick(name: str, tmp_path: Path) -> None:
     assert run["verified"] and run["cells"] == 6
     assert [len(each["stock"]) for each in run["pairs"]] == [1] * 6
     assert {each["at_once"] for each in run["pairs"]} == {1, 3}
-
-
-@needs_eventlet
-@needs_oslo
-@pytest.mark.usefixtures("cache")
-@pytest.mark.parametrize("name", ["child-output-eventlet", "wsgi-chunked-eventlet"])
-def test_a_smoke_run(name: str, tmp_path: Path) -> None:
-    quick(name, tmp_path)
 
 
 @needs_eventlet

@@ -10,13 +10,11 @@ import pytest
 pytest.importorskip("glance_store", reason="the stores' benchmarks need glance_store")
 pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 
-from benchmarks.backends import BACKENDS
-from benchmarks.harness import results, servers, worker
-from benchmarks.harness.engine import Case
-from benchmarks.suites.stores import bench_stores, references
+from benchmarks.harness import servers, worker
+from benchmarks.suites.stores import references
 from benchmarks.suites.stores import workload as stores
-from tests.benchmarks.running import measured, needs, started, work
-from tests.conftest import needs_eventlet, with_services
+from tests.benchmarks.running import needs, started, work
+from tests.conftest import with_services
 
 pytestmark = [with_services, pytest.mark.usefixtures("cache")]
 
@@ -25,59 +23,6 @@ SIZE = 300_001
 
 Start = Callable[..., "subprocess.CompletedProcess[str]"]
 Moves = Callable[..., dict[str, Any]]
-
-
-def moved(backend: str, task: str, *variants: str, **parameters: Any) -> results.CaseResult:
-    """Images through these variants."""
-    needs(backend)
-    missing = references.why_not(backend)
-    if missing:
-        pytest.skip(missing)
-    case = Case(
-        name="case", workload="stores", variants=variants, unit="MiB/s", backend=backend, prepare="prepare",
-        parameters={"task": task, "size": SIZE, **parameters}, rounds=1, warmup=0, columns=("chunks",),
-    )  # fmt: skip
-    return measured(case)
-
-
-def check(case: results.CaseResult, task: str) -> None:
-    for title, row in case.variants.items():
-        (run,) = row.runs
-        assert run["bytes"] == SIZE * (case.parameters.get("images", 1) if task == "get" else 1)
-        assert ("fastio" in row.details) == ("fastio" in title)
-        assert ("p99_ms" in run) == ("eventlet" in title)
-        assert ("chunks" in run) == (title != "reference" and "sha512" not in title)
-        has_server = case.backend["name"] not in ("filesystem", "cinder")
-        assert ("server_cpu_seconds" in run) == (has_server and "sha512" not in title)
-        assert run.get("server_cpu_seconds", 1) > 0
-
-
-@needs_eventlet
-@pytest.mark.parametrize("task", ["get", "add"])
-def test_every_variant(task: str) -> None:
-    only_add = {"no-hashing", "limit-sha512", "reference-sha512sum"}
-    names = set(stores.VARIANTS) - {"prepare"} - (only_add if task == "get" else set())
-    check(moved("filesystem", task, *sorted(names)), task)
-
-
-OTHERS = [
-    (backend, task)
-    for backend in sorted(set(references.CLIENTS) - {"filesystem"})
-    for task in ("get", "add")
-    if task == "get" or backend not in bench_stores.READ_ONLY
-]
-
-
-@needs_eventlet
-@pytest.mark.parametrize(("backend", "task"), OTHERS)
-def test_every_backend(backend: str, task: str) -> None:
-    check(moved(backend, task, "eventlet-fastio", "reference"), task)
-
-
-def test_many_images() -> None:
-    case = moved("filesystem", "get", "native-fastio", "reference", images=3)
-    check(case, "get")
-    assert case.variants["native-fastio"].runs[0]["chunks"] == 3
 
 
 # --- runs by hand, beside a running filesystem backend
@@ -152,10 +97,6 @@ def test_a_task_that_can_not_be(start: Start, variant: str, task: str) -> None:
 
 
 # --- the suites
-
-
-def test_every_backend_of_a_store_is_measured() -> None:
-    assert set(references.CLIENTS) == set(BACKENDS) == {backend for backend, _ in bench_stores.BACKENDS.values()}
 
 
 def test_a_reference_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,5 @@
 """The benchmark of tracing with few events, and what is said of its figures."""
 
-import dataclasses
 import http.server
 import json
 import os
@@ -16,29 +15,13 @@ pytest.importorskip("psutil", reason="suites need the extra 'bench'")
 pytest.importorskip("scipy", reason="tables need the extra 'bench'")
 
 from benchmarks.backends.base import HOST, ROOT
-from benchmarks.backends.glance import BY_REQUEST, SITE, SITE_VARIABLE, Glance, Glance32, Glance33
-from benchmarks.harness.engine import Options
+from benchmarks.backends.glance import BY_REQUEST, SITE, SITE_VARIABLE, Glance32
 from benchmarks.harness.results import VariantResult
 from benchmarks.harness.tables import EMPTY
 from benchmarks.harness.worker import SURROUNDINGS_VARIABLE
-from benchmarks.suites.trace import bench_trace, tables
+from benchmarks.suites.trace import tables
 from benchmarks.suites.trace import workload as trace
 from tests.benchmarks import samples
-from tests.benchmarks.running import measured
-
-SPANS = bench_trace.CASES[0]
-
-
-def test_the_spans() -> None:
-    pytest.importorskip("eventlet")
-    case = dataclasses.replace(SPANS, parameters={"count": 50}, warmup=0, rounds=1)
-    case = dataclasses.replace(
-        case,
-        variants=["spans", "requests", "chunks-traced", "waits", "waits-traced"],
-        baseline="spans",
-    )
-    for row in measured(case).variants.values():
-        assert row.measured()[0]["span_us"] > 0
 
 
 def test_spans_that_are_lost_are_no_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,15 +31,6 @@ def test_spans_that_are_lost_are_no_measurement(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(trace.LostSpans):
         trace.spans({"count": 50})
     assert recorder.active is None
-
-
-def test_pairs_are_of_one_server_that_is_traced_or_not_by_request() -> None:
-    found = [case for case in bench_trace.CASES if case.name.endswith("-pairs")]
-    assert len(found) == 2
-    for case in found:
-        assert case.backend_parameters == {"trace": BY_REQUEST}
-        assert case.beside == {"fastio": (case.backend, {"trace": BY_REQUEST, "fastio": "on"})}
-        assert [variant.parameters["server"] for variant in case.all_variants()] == ["", "fastio"]
 
 
 class _Server(http.server.BaseHTTPRequestHandler):
@@ -164,27 +138,3 @@ def test_pairs_decide() -> None:
         ("g: same, traced", "yes"), ("g: slower, traced", "no"), ("g: unclear, traced", EMPTY),
     ]  # fmt: skip
     assert table.rows[0][2].startswith("1.0000 (0.99")
-
-
-def test_what_may_be_and_what_is() -> None:
-    def spans(figure: float) -> VariantResult:
-        row = samples.variant([1.0] * 5)
-        for run in row.runs:
-            run["span_us"] = figure
-        return row
-
-    rows = {"spans": spans(9.9), "requests": spans(10.1), "chunks": spans(19.0)}
-    costs = samples.case(rows, name="spans", unit="us", value="span_us")
-    (table,) = tables.judgement(samples.result(costs))
-    found = [(row[0], row[-1]) for row in table.rows]
-    assert found == [("us of a span: spans", "yes"), ("us of a span: requests", "no")]
-
-
-@pytest.mark.parametrize("release", [Glance32, Glance33], ids=lambda release: release.name)
-def test_a_smoke_run(release: type[Glance]) -> None:
-    if reason := release.available():
-        pytest.skip(reason)
-    (case,) = (each for each in bench_trace.CASES if each.name == f"{release.name}-pairs")
-    for row in measured(case, Options(quick=True)).variants.values():
-        (run,) = row.measured()
-        assert run["times"] > 0 and run["downloads"] == 2 * (trace.BLOCK + 1)
