@@ -53,7 +53,7 @@ MONKEY_PATCHED = os.environ.get("TEST_EVENTLET", "0") == "1"
 #: runs programs in processes of their own.
 NATIVELY_ONLY = (
     "backends", "benchmarks", "packaging", "upstream", "patching/test_places.py", "patching/test_syntax.py",
-    "test_check.py", "test_cli.py", "test_denied.py", "test_expected.py",
+    "test_check.py", "test_cli.py", "test_denied.py",
     "test_guarantees.py", "test_launcher.py", "test_layers.py", "test_limits.py", "test_matrix.py",
     "test_new_releases.py", "test_operators.py", "test_platforms.py",
     "test_ranges.py",
