@@ -1,4 +1,4 @@
-"""``glance_cache``: what clients get from the cache, and what is in it, are the same as with stock."""
+"""glance's image cache: what clients get from it, and what is in it, are the same as with stock."""
 
 import random
 from collections.abc import Callable

@@ -18,8 +18,8 @@ RECORD: dict[str, dict[str, Any]] = json.loads(pathlib.Path(__file__).with_name(
 #: Patches of the record that no longer exist.
 REMOVED = {
     "fix_closed_stdin", "fix_green_buffering", "fix_input_items", "fix_input_resume", "fix_sheepdog_binary",
-    "glanceclient_download", "green_buffers", "green_wsgi_chunked", "image_chunks", "openstackclient_download",
-    "store_sheepdog",
+    "glance_cache", "glanceclient_download", "green_buffers", "green_wsgi_chunked", "image_chunks",
+    "openstackclient_download", "store_sheepdog",
 }  # fmt: skip
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="`fastio status` runs in a process of its own")
