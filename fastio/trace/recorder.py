@@ -151,7 +151,9 @@ class Recorder:
         if worker is None:
             # Another thread starts it at this moment, or none can be started: the next job or the end writes the line.
             return
+        worker.revive()
         if worker.failed:
+            # The job that failed may not have taken the lines.
             worker.failed = False
             self._scheduled.clear()
         if not self._scheduled:
