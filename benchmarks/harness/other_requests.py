@@ -11,13 +11,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.backends.base import HOST, ROOT
+from benchmarks.backends.base import HOST
+from benchmarks.harness.children import Child
 from benchmarks.harness.worker import percentile
 
 #: requests per second
@@ -72,33 +72,25 @@ def figures(waited: Sequence[float]) -> dict[str, float]:
     }
 
 
-class Requests:
+class Requests(Child):
     """The process, as a context manager; :meth:`stop` returns its figures.
 
     :param at_once: whether requests are sent from the beginning on, and not only when :meth:`begin` is called
     """
 
     def __init__(self, port: int, path: str, at_once: bool = True) -> None:
-        self._at_once = at_once
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__, str(port), path],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
-        )  # fmt: skip
-
-    def __enter__(self) -> Requests:
-        assert self._process.stdout is not None
-        if self._process.stdout.readline() != "ready\n":
-            self._process.communicate()
-            raise RuntimeError("the requests did not start: see above")
-        if self._at_once:
+        super().__init__(__name__, str(port), path, name="the requests")
+        try:
+            self.read()
+        except RuntimeError:
+            self.__exit__(RuntimeError)
+            raise
+        if at_once:
             self.begin()
-        return self
 
     def begin(self) -> None:
         """Have it send its requests."""
-        assert self._process.stdin is not None
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
+        self.write()
 
     def stop(self) -> dict[str, float]:
         """End it; returns the :func:`figures` of its requests. Raises as :meth:`waited` does."""
@@ -109,19 +101,11 @@ class Requests:
 
         :raises RuntimeError: if one of them was not answered
         """
-        output, _ = self._process.communicate()
-        found = json.loads(output)
+        found = json.loads(self.end())
         waited: list[float] = found["milliseconds"]
         if found["failed"] or not waited:
             raise RuntimeError(f"{found['failed']} of {found['failed'] + len(waited)} requests were not answered")
         return waited
-
-    def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                stream.close()
 
 
 if __name__ == "__main__":

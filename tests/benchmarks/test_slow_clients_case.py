@@ -170,8 +170,8 @@ def test_what_is_wrong_later_is_noticed(server: Server, plan: Plan) -> None:
         _another_byte(server)
         count = len(server.seen)
         # Each client has had the other content, so at least one has failed and ended the process.
-        until(lambda: len(server.seen) > count + plan.clients or running._process.poll() is not None, "its end")
-        until(lambda: running._process.poll() is not None, "the end of the process")
+        until(lambda: len(server.seen) > count + plan.clients or running.process.poll() is not None, "its end")
+        until(lambda: running.process.poll() is not None, "the end of the process")
         with pytest.raises(RuntimeError, match="a slow client failed"):
             running.stop()
 

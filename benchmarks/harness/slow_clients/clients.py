@@ -15,12 +15,12 @@ import dataclasses
 import json
 import mmap
 import socket
-import subprocess
 import sys
 from collections.abc import AsyncIterator
 from typing import Any, ClassVar
 
-from benchmarks.backends.base import HOST, ROOT
+from benchmarks.backends.base import HOST
+from benchmarks.harness.children import Child
 
 #: Bytes that a client reads or sends at a time.
 PIECE = 128 << 10
@@ -169,47 +169,23 @@ def main(kind: type[Crowd], plan: type[Plan]) -> None:
     print(json.dumps(asyncio.run(go_on())), flush=True)
 
 
-class Clients:
-    """The process, as a context manager that returns when all of its clients have begun."""
+class Clients(Child):
+    """The process, as a context manager; made when all of its clients have begun."""
 
     def __init__(self, plan: Plan) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", plan.module, json.dumps(dataclasses.asdict(plan))],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
-        )  # fmt: skip
-
-    def __enter__(self) -> Clients:
+        super().__init__(plan.module, json.dumps(dataclasses.asdict(plan)), name="a slow client failed")
         try:
-            self._expect("ready")
-        except BaseException:
-            self.__exit__()
+            self.read()
+        except RuntimeError:
+            self.__exit__(RuntimeError)
             raise
-        return self
 
     def wait(self) -> None:
         """Wait for the end of a transfer."""
-        self._expect("ended")
+        self.read()
 
     def stop(self) -> dict[str, Any]:
-        """End it; returns its figures.
-
-        :raises RuntimeError: if an answer was wrong; the process has said what
-        """
-        output, _ = self._process.communicate()
-        lines = [line for line in output.splitlines() if line.startswith("{")]
-        if self._process.returncode or not lines:
-            raise RuntimeError("a slow client failed: see above")
+        """End it; returns its figures. Raises RuntimeError if an answer was wrong; the process has said what."""
+        lines = [line for line in self.end().splitlines() if line.startswith("{")]
         found: dict[str, Any] = json.loads(lines[0])
         return found
-
-    def _expect(self, word: str) -> None:
-        assert self._process.stdout is not None
-        if self._process.stdout.readline() != f"{word}\n":
-            raise RuntimeError("a slow client failed: see above")
-
-    def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                stream.close()

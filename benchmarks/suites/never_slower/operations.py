@@ -8,13 +8,11 @@ import contextlib
 import hashlib
 import importlib
 import io
-import socket
-import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
-from benchmarks.harness import modes
+from benchmarks.harness import http_client, modes
 from benchmarks.harness.modes import KIB, MIB, Mode, discard_command, discarded
 from benchmarks.harness.worker import Payload, digest, pieces_of, random_payload
 from benchmarks.suites.communicate import workload as communicate
@@ -24,8 +22,6 @@ from benchmarks.suites.stores import workload as stores
 
 #: Bytes of images that an operation leaves in a store before it deletes them: that takes a time of its own.
 LEFT = 256 * MIB
-#: Seconds that a server may take for the next piece.
-PATIENCE = 120
 
 Told: TypeAlias = Mapping[str, Any]
 
@@ -305,30 +301,6 @@ def openstacksdk(mode: Mode, told: Told, what: str) -> Iterator[Work]:
 # --- servers that are measured, whose client is a plain one
 
 
-def fetch(url: str, take: Callable[[Any], object]) -> None:
-    """GET over a connection of its own; ``take`` is given the body's pieces, and in chunked encoding their frame too.
-
-    :raises RuntimeError: if the answer is not 200
-    """
-    found = urllib.parse.urlsplit(url)
-    buffer = memoryview(bytearray(256 * KIB))
-    with socket.create_connection((found.hostname, found.port or 80), timeout=PATIENCE) as connection:
-        host = f"Host: {found.hostname}\r\nConnection: close\r\n\r\n"
-        connection.sendall(f"GET {found.path} HTTP/1.1\r\n{host}".encode())
-        head = b""
-        while b"\r\n\r\n" not in head:
-            piece = connection.recv(64 * KIB)
-            if not piece:
-                raise RuntimeError(f"{url}: an answer without an end of its headers: {head[:300]!r}")
-            head += piece
-        head, _, rest = head.partition(b"\r\n\r\n")
-        if b" 200 " not in head.splitlines()[0]:
-            raise RuntimeError(f"{url}: {head[:300]!r}")
-        take(rest)
-        while count := connection.recv_into(buffer):
-            take(buffer[:count])
-
-
 class Fetching(Work):
     """Downloads from a server: a URL for each size."""
 
@@ -339,20 +311,12 @@ class Fetching(Work):
         self._chunked = chunked
 
     def once(self, size: int) -> int:
-        counts: list[int] = []
-        fetch(self._places(size), lambda piece: counts.append(len(piece)))
+        count = http_client.fetched(self._places(size))
         # Of chunks the frame comes as well, less than half of the smallest of them.
-        return size if self._chunked and size < sum(counts) < 1.5 * size else sum(counts)
+        return size if self._chunked and size < count < 1.5 * size else count
 
     def sha256(self, size: int) -> str:
-        import http.client
-
-        found = urllib.parse.urlsplit(self._places(size))
-        connection = http.client.HTTPConnection(found.hostname or "", found.port, timeout=PATIENCE)
-        with contextlib.closing(connection):
-            connection.request("GET", found.path, headers={"Connection": "close"})
-            with connection.getresponse() as answer:
-                return digest(pieces_of(answer))
+        return http_client.fetched_sha256(self._places(size))
 
 
 @contextlib.contextmanager
@@ -399,22 +363,12 @@ class Uploading(Work):
             return digest(pieces_of(file))
 
     def _put(self, payload: Payload) -> str:
-        import http.client
-
         image = self._new.pop()
         self._full.append(image)
         self._left += payload.size
-        found = urllib.parse.urlsplit(self._service.place(image))
-        connection = http.client.HTTPConnection(
-            found.hostname or "", found.port, timeout=PATIENCE, blocksize=MIB
-        )  # fmt: skip
-        with contextlib.closing(connection), open(payload.path, "rb") as file:
-            headers = {"Content-Type": "application/octet-stream", "Content-Length": str(payload.size)}
-            connection.request("PUT", found.path, file, headers)
-            answer = connection.getresponse()
-            said = answer.read()
-        if answer.status != 204:
-            raise RuntimeError(f"{found.path}: {answer.status} {said[:300]!r}")
+        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(payload.size)}
+        with open(payload.path, "rb") as file:
+            http_client.put(self._service.place(image), file, headers)
         return image
 
     def after(self) -> None:

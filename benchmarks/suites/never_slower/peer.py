@@ -4,7 +4,6 @@
 needs. Each line of its standard input is a question, and it writes a line for each answer, the first when it is ready.
 """
 
-import contextlib
 import json
 import os
 import sys
@@ -12,11 +11,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from benchmarks.harness.children import Child
 from benchmarks.harness.modes import Mode
 from benchmarks.harness.worker import random_payload
 
 
-class Peer:
+class Peer(Child):
     """Such a process.
 
     :param told: see the module
@@ -24,47 +24,21 @@ class Peer:
     """
 
     def __init__(self, told: Mapping[str, Any], prefix: Callable[[list[str]], list[str]] = list) -> None:
-        import subprocess
-
-        command = prefix([sys.executable, "-m", __name__, json.dumps(told)])
-        self._name = f"{told['operation']} {'with fastio' if told.get('fast') else 'stock'}"
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
-        )  # fmt: skip
-
-    def __enter__(self) -> "Peer":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *exc_info: object) -> None:
-        if kind is not None:
-            self._process.kill()
-        self._process.communicate()
-        if kind is None and self._process.returncode:
-            raise RuntimeError(f"{self._name}: exit status {self._process.returncode}")
+        name = f"{told['operation']} {'with fastio' if told.get('fast') else 'stock'}"
+        super().__init__(__name__, json.dumps(told), name=name, prefix=prefix)
 
     def ready(self) -> dict[str, Any]:
         """Wait until it is; returns what it says of itself."""
-        return self._answer()
+        return json.loads(self.read())
 
     def batch(self, size: int, at_once: int, calls: int) -> float:
-        return self._ask(size=size, at_once=at_once, calls=calls)["seconds"]
+        return json.loads(self._ask(size, at_once, calls))["seconds"]
 
     def check(self, size: int, at_once: int) -> bool:
-        return self._ask(size=size, at_once=at_once, calls=0)["verified"]
+        return json.loads(self._ask(size, at_once, 0))["verified"]
 
-    def _ask(self, **asked: int) -> dict[str, Any]:
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(json.dumps(asked) + "\n")
-            self._process.stdin.flush()
-        return self._answer()
-
-    def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"{self._name}: it ended without an answer; its errors are above")
-        return json.loads(line)
+    def _ask(self, size: int, at_once: int, calls: int) -> str:
+        return self.ask(json.dumps({"size": size, "at_once": at_once, "calls": calls}))
 
 
 class Crowd:

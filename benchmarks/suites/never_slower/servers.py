@@ -10,13 +10,13 @@ import hashlib
 import http.server
 import json
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from benchmarks.harness import modes
+from benchmarks.harness.children import Child
 from benchmarks.harness.modes import MIB, Mode
 from benchmarks.harness.worker import random_payload
 from benchmarks.suites.stores.workload import MULTIHASH, digests
@@ -28,17 +28,8 @@ def running(name: str, mode: Mode, kind: str = "") -> Iterator[int]:
 
     :raises RuntimeError: if it does not start
     """
-    command = [sys.executable, "-m", __name__, name, str(int(mode.green)), str(int(mode.fast)), kind]
-    # It ends once it has no standard input any more, however this process ended.
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None and process.stdout is not None
-        try:
-            line = process.stdout.readline()
-            if not line:
-                raise RuntimeError(f"the server {name} did not start; its errors are above")
-            yield int(line)
-        finally:
-            process.stdin.close()
+    with Child(__name__, name, str(int(mode.green)), str(int(mode.fast)), kind, name=f"the server {name}") as server:
+        yield int(server.read())
 
 
 class Plain(http.server.BaseHTTPRequestHandler):

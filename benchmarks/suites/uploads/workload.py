@@ -13,18 +13,15 @@ Parameters:
     of fastio
 """
 
-import hashlib
 import io
-import os
 import socket
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness.modes import MIB, Mode, choice, enter, require, variants, warmed
+from benchmarks.harness.modes import MODES, Mode, choice, enter, require, variants, warmed
 from benchmarks.harness.worker import Payload, measure, random_payload
+from benchmarks.suites.never_slower import servers
 
 #: fastio's patches that are measured here, by the body that they are for.
 PATCHES = {"file": "urllib3_sendfile", "memory": "urllib3_blocks"}
@@ -33,25 +30,11 @@ PATCHES = {"file": "urllib3_sendfile", "memory": "urllib3_blocks"}
 Upload = Callable[[int, str, Payload], str]
 
 
-class Server:
-    """The process that receives."""
-
-    def __enter__(self) -> "Server":
-        command = [sys.executable, "-m", "benchmarks.suites.uploads.workload"]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
-        assert self._process.stdout is not None
-        self.port = int(self._process.stdout.readline())
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self._process.communicate()
-
-
 def measured_upload(upload: Upload, payload: Payload) -> dict[str, Any]:
-    with Server() as server:
+    with servers.running("plain", MODES["native-stock"]) as port:
         with measure() as measured:
-            counted = int(upload(server.port, "count", payload))
-        verified = counted == payload.size and upload(server.port, "hash", payload) == payload.sha256
+            counted = int(upload(port, "count", payload))
+        verified = counted == payload.size and upload(port, "hash", payload) == payload.sha256
     return measured.result(bytes=payload.size, verified=verified)
 
 
@@ -93,7 +76,8 @@ def reference(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
     def upload(port: int, path: str, payload: Payload) -> str:
         with open(payload.path, "rb") as file, socket.create_connection(("127.0.0.1", port)) as connection:
-            connection.sendall(f"PUT /{path} HTTP/1.1\r\nContent-Length: {payload.size}\r\n\r\n".encode())
+            head = f"PUT /{path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {payload.size}\r\n\r\n"
+            connection.sendall(head.encode())
             connection.sendfile(file)
             with connection.makefile("rb") as answer:
                 return answer.read().partition(b"\r\n\r\n")[2].decode()
@@ -101,40 +85,4 @@ def reference(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return measured_upload(upload, warmed(random_payload(parameters["size"])))
 
 
-def serve() -> None:
-    """In the server: tell the port, and take uploads until the client ends."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        print(listener.getsockname()[1], flush=True)
-        # The measured upload, and the one that is checked.
-        for _ in range(2):
-            connection, _ = listener.accept()
-            with connection:
-                answer = receive(connection).encode()
-                head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(answer)}\r\nConnection: close\r\n\r\n"
-                connection.sendall(head.encode() + answer)
-        # The answer is read before the end of the process is.
-        os.read(0, 1)
-
-
-def receive(connection: socket.socket) -> str:
-    """How many bytes a body has, or their SHA-256."""
-    buffer = memoryview(bytearray(MIB))
-    data = bytearray()
-    while b"\r\n\r\n" not in data:
-        data += connection.recv(65536)
-    head, _, rest = bytes(data).partition(b"\r\n\r\n")
-    lines = head.lower().splitlines()
-    size = next(int(line.partition(b":")[2]) for line in lines if line.startswith(b"content-length:"))
-    hasher = hashlib.sha256(rest) if b"/hash" in lines[0] else None
-    received = len(rest)
-    while received < size and (count := connection.recv_into(buffer)):
-        received += count
-        if hasher is not None:
-            hasher.update(buffer[:count])
-    return str(received) if hasher is None else hasher.hexdigest()
-
-
 VARIANTS = variants(run, {"reference-sendfile": reference})
-
-if __name__ == "__main__":
-    serve()

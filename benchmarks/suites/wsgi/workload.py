@@ -22,16 +22,15 @@ Results: CPU time is the server's alone; ``p99_ms`` and others of a heartbeat gr
 :mod:`benchmarks.suites.fairness.workload`.
 """
 
-import http.client
 import itertools
-import socket
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from benchmarks.harness import http_client
+from benchmarks.harness.children import Child
 from benchmarks.harness.modes import GREEN, MIB, Mode, check_fast, choice, enter, require, variants
-from benchmarks.harness.worker import Payload, digest, measure, pieces_of, random_payload
+from benchmarks.harness.worker import Payload, digest, measure, random_payload
 from benchmarks.suites.fairness.workload import Heartbeat, lateness
 
 TASKS = ("length", "chunked", "sendall")
@@ -87,30 +86,6 @@ def serve_sendall(listener: Any, response: Response) -> None:
                 client.sendall(chunk)
 
 
-class Client:
-    """The process that asks for the response."""
-
-    def __init__(self, port: int) -> None:
-        command = [sys.executable, "-m", "benchmarks.suites.wsgi.workload", str(port)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
-        # It has been started, and its start is not measured.
-        self._answer()
-
-    def ask(self, what: str) -> str:
-        """Have it do ``"count"`` or ``"hash"``, and return what it has found."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(what + "\n")
-        self._process.stdin.flush()
-        return self._answer()
-
-    def _answer(self) -> str:
-        assert self._process.stdout is not None
-        return self._process.stdout.readline().strip()
-
-    def close(self) -> None:
-        self._process.communicate()
-
-
 def measure_serving(parameters: Mapping[str, Any]) -> dict[str, Any]:
     import eventlet
 
@@ -122,7 +97,10 @@ def measure_serving(parameters: Mapping[str, Any]) -> dict[str, Any]:
         server = eventlet.spawn(serve_sendall, listener, response)
     else:
         server = eventlet.spawn(serve_wsgi, listener, response, task == "length")
-    client = Client(listener.getsockname()[1])
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+    client = Child(__name__, url)
+    # It has been started, and its start is not measured.
+    client.read()
     period = parameters.get("period", 0.001)
     heartbeat = Heartbeat(period)
     with measure() as measured:
@@ -130,7 +108,7 @@ def measure_serving(parameters: Mapping[str, Any]) -> dict[str, Any]:
     late = heartbeat.stop()
     verified = counted >= response.size and client.ask("hash") == response.sha256()
     verified &= digest([response.chunk]) == payload.sha256
-    client.close()
+    client.end()
     server.kill()
     return measured.result(bytes=response.size, verified=verified, **lateness(late, period))
 
@@ -142,38 +120,19 @@ def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
     if mode.fast:
         require(*PATCHES)
     result = measure_serving(parameters)
-    if parameters["task"] != "length":
-        # Twice, and without the first chunk, which upstream's code sends along with the headers.
+    if parameters["task"] == "sendall":
+        # Twice, and without the first buffer.
         check_fast(mode, 2 * (result["bytes"] - parameters["chunk"]))
     return result
 
 
-def count_received(port: int) -> int:
-    """In the client: how many bytes a response has with all that is around it."""
-    buffer = memoryview(bytearray(MIB))
-    total = 0
-    with socket.create_connection(("127.0.0.1", port)) as connection:
-        connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        while received := connection.recv_into(buffer):
-            total += received
-    return total
-
-
-def hash_received(port: int) -> str:
-    """In the client: the SHA-256 of the content."""
-    connection = http.client.HTTPConnection("127.0.0.1", port)
-    connection.request("GET", "/", headers={"Connection": "close"})
-    with connection.getresponse() as response:
-        found = digest(pieces_of(response))
-    connection.close()
-    return found
-
-
 def main(arguments: list[str]) -> None:
-    port = int(arguments[0])
+    """In the client: count the bytes of a response, or hash its content, as it is asked to."""
+    (url,) = arguments
     print("ready", flush=True)
     for line in sys.stdin:
-        print({"count": count_received, "hash": hash_received}[line.strip()](port), flush=True)
+        found = http_client.fetched(url, MIB) if line == "count\n" else http_client.fetched_sha256(url)
+        print(found, flush=True)
 
 
 VARIANTS = variants(run, names=GREEN)
