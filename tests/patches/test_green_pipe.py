@@ -11,7 +11,7 @@ import itertools
 import os
 import pathlib
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -111,15 +111,29 @@ STYLES: dict[str, Callable[[Any], bytes]] = {
 #: A GreenFileIO without a buffer reads lines a byte at a time; so less of it.
 UNBUFFERED_LINES = {"readline()", "iteration", "readlines()", "readline(100)"}
 
-#: Each size of the buffer, and each of the settings where they show.
-BUFFERS_AND_SETTINGS = [
-    *(pytest.param(bufsize, {}, id=str(bufsize)) for bufsize in (-1, 512, 100_000)),
-    *(pytest.param(0, settings, id=f"0-{name}") for name, settings in SETTINGS_VARIANTS.items()),
+#: The sizes of the buffer, and the settings, which show where there is none.
+BUFFERS: list[tuple[int, str]] = [
+    *((bufsize, "defaults") for bufsize in (-1, 512, 100_000)),
+    *((0, settings) for settings in SETTINGS_VARIANTS),
 ]
 
 
-@pytest.mark.parametrize(("bufsize", "fastio_settings"), BUFFERS_AND_SETTINGS)
-@pytest.mark.parametrize("style", STYLES)
+def each_with_some(styles: Iterable[str], some: int) -> Any:
+    """Decorator: each style with ``some`` of the buffers in rotation, so that each of these has several styles."""
+    chosen = [
+        (style, *BUFFERS[(some * number + other) % len(BUFFERS)])
+        for number, style in enumerate(styles)
+        for other in range(some)
+    ]
+    rows = [
+        pytest.param(style, bufsize, SETTINGS_VARIANTS[settings], id=f"{style}-{bufsize}-{settings}")
+        for style, bufsize, settings in chosen
+    ]
+    assert {row[1:] for row in chosen} == set(BUFFERS)
+    return pytest.mark.parametrize(("style", "bufsize", "fastio_settings"), rows)
+
+
+@each_with_some(STYLES, 3)
 def test_every_way_of_reading(patched: Any, green: Any, style: str, bufsize: int) -> None:
     size = 20_000 if bufsize == 0 and style in UNBUFFERED_LINES else 700_001
     popen = green.Popen(command(out(1, size, 50_000)), stdout=-1, bufsize=bufsize)
@@ -160,8 +174,7 @@ WRITES: dict[str, Any] = {
 
 
 @pytest.mark.fast_path("bytes_out")
-@pytest.mark.parametrize(("bufsize", "fastio_settings"), BUFFERS_AND_SETTINGS)
-@pytest.mark.parametrize("style", WRITES)
+@each_with_some(WRITES, 3)
 def test_every_way_of_writing(patched: Any, hub: Any, green: Any, style: str, bufsize: int) -> None:
     popen = green.Popen(["cat"], stdin=-1, stdout=-1, bufsize=bufsize)
     reader = eventlet.spawn(popen.stdout.read)
