@@ -52,15 +52,11 @@ MONKEY_PATCHED = os.environ.get("TEST_EVENTLET", "0") == "1"
 #: What is the same code in both runs, and so only in the native one: it reads what the repository or a trace has, or
 #: runs programs in processes of their own.
 NATIVELY_ONLY = (
-    "backends", "benchmarks", "packaging", "upstream", "patching/test_places.py", "patching/test_syntax.py",
-    "test_check.py", "test_cli.py", "test_denied.py",
-    "test_guarantees.py", "test_launcher.py", "test_layers.py", "test_limits.py", "test_matrix.py",
-    "test_new_releases.py", "test_operators.py", "test_platforms.py",
-    "test_ranges.py",
-    "test_readme.py", "test_recipe.py", "test_results.py", "test_tables.py",
-    "trace/analysis/test_clocks.py", "trace/analysis/test_command.py",
-    "trace/analysis/test_failures.py", "trace/analysis/test_messages.py", "trace/analysis/test_reading.py",
-    "trace/analysis/test_requests.py", "trace/test_anywhere.py", "trace/test_values.py",
+    "backends", "benchmarks", "packaging", "trace/analysis", "upstream", "patching/test_places.py",
+    "patching/test_syntax.py", "test_check.py", "test_cli.py", "test_denied.py", "test_guarantees.py",
+    "test_launcher.py", "test_layers.py", "test_limits.py", "test_matrix.py", "test_new_releases.py",
+    "test_operators.py", "test_platforms.py", "test_ranges.py", "test_readme.py", "test_recipe.py", "test_results.py",
+    "test_tables.py", "trace/test_anywhere.py", "trace/test_values.py",
 )  # fmt: skip
 collect_ignore = [*NATIVELY_ONLY] if MONKEY_PATCHED else []
 HAS_EVENTLET = importlib.util.find_spec("eventlet") is not None
