@@ -90,7 +90,7 @@ def function_at(target: Target, attribute: str, key: str) -> Any:
     """Upstream's function of known code, or ours in its place, also beneath decorators; None if it is not found."""
     place = places.AttributePlace(target.owner(), attribute)
     found = places.find(place, lambda value: hooks._recognise(key, value) is not None)
-    return None if found is None else found.places[0].get()
+    return None if found is None else found.function
 
 
 def attributes() -> dict[str, Any]:

@@ -30,14 +30,13 @@ class Hook:
         self.known = upstream.known
         #: how each patch here has recognised what it relies on, by the patch's name
         self.upstream: dict[str, Upstream] = {}
-        #: wrappers of other tools that were there before us
-        self.above = found.above
-        self.original = found.places[0].get()
+        self.original = found.function
         #: the releases whose code this is, empty if it only keeps to a contract
         self.release = upstream.release
         #: functions elsewhere that patches rely on, by key; see ``Target.relies_on``
         self.relied_on = dict(upstream.relied_on)
-        self._first_found = found.places
+        self._libraries = target.libraries
+        self._places = (found.place,)
         self.layers: dict[str, Target] = {}
         #: of the patches here of which each call counts
         self.counts: dict[str, counters.Tally] = {}
@@ -66,8 +65,7 @@ class Hook:
         self.call = self._compose(layers)
         self.layers = layers
         self.active = True
-        places_of_original = () if self.on_top() is not None else self._first_found
-        for place in (*places_of_original, *self.copies):
+        for place in (*(() if self.on_top() is not None else self._places), *self.copies):
             if place.get() is self.original:
                 place.put(self.function)
 
@@ -84,8 +82,7 @@ class Hook:
         """Put the original wherever the hook function is ours to take away; True if the attribute leads to it again."""
         found = self._find_function()
         if found is not None and not self.on_top():
-            for place in found.places:
-                place.restore(self.original)
+            found.place.restore(self.original)
         for place in self.copies:
             if place.get() is self.function:
                 place.put(self.original)
@@ -97,16 +94,9 @@ class Hook:
         return next((key for key in target.elsewhere if _function_at(key) is not self.relied_on.get(key)), None)
 
     def on_top(self) -> tuple[Any, ...] | None:
-        """Wrappers above the hook function that came after it; None if the attribute does not lead to it."""
+        """Other tools' wrappers above the hook function; None if the attribute does not lead to it."""
         found = self._find_function()
-        if found is None:
-            return None
-        return tuple(wrapper for wrapper in found.above if not _contains(self.above, wrapper))
-
-    def beneath(self) -> tuple[Any, ...]:
-        """Wrappers above the hook function that were there before it."""
-        found = self._find_function()
-        return () if found is None else tuple(wrapper for wrapper in found.above if _contains(self.above, wrapper))
+        return None if found is None else places.foreign(found.above, self._libraries)
 
     def _find_function(self) -> places.Found | None:
         return places.find(self.attribute, lambda value: value is self.function)
@@ -130,11 +120,6 @@ def counted(call: Callable[..., Any], counts: counters.Tally) -> Callable[..., A
         return call(*args, **kwargs)
 
     return counting
-
-
-def _contains(values: Iterable[Any], wanted: Any) -> bool:
-    # By identity: proxies compare equal to what they wrap.
-    return any(value is wanted for value in values)
 
 
 class UnknownCodeError(Exception):
@@ -254,6 +239,9 @@ def recognise(target: Target) -> Upstream:
         for wrapper in found.above:
             if type(wrapper) in (staticmethod, classmethod):
                 raise UnknownCodeError(f"{attribute} is a {type(wrapper).__name__}", _REPORT_IT)
+        others = places.foreign(found.above, target.libraries)
+        if others and attribute == target.name and _original(found.function) is found.function:
+            raise _in_the_way(others[0], attribute, "stands")
         results.append(found)
     relied_on = {}
     for key in target.elsewhere:
@@ -262,7 +250,7 @@ def recognise(target: Target) -> Upstream:
     return Upstream(results[0] if target.stock is None else _find_value(target), relied_on, functions)
 
 
-def _find(target: Target, attribute: str, key: str, place: places.Place) -> tuple[places.Found, Known | None]:
+def _find(target: Target, attribute: str, key: str, place: places.AttributePlace) -> tuple[places.Found, Known | None]:
     """The function at ``place``, or in the wrappers there, and what it is known as."""
     known: list[Known] = []
 
@@ -278,13 +266,18 @@ def _find(target: Target, attribute: str, key: str, place: places.Place) -> tupl
     modules = (target.module, key.partition(":")[0])
     found = places.find(place, functools.partial(_is_upstreams, modules, registry.last_name(key)))
     if found is not None:
-        _check_contract(target, attribute, key, _original(found.places[0].get()))
+        _check_contract(target, attribute, key, _original(found.function))
         return found, None
     if places.find(place, functools.partial(_defined_in, modules)):
         raise UnknownCodeError(f"{attribute} has unknown code", _REPORT_IT)
-    who = places.describe(place.get())
-    advice = f"call fastio.patch() before {who.partition('.')[0]} takes {attribute}"
-    raise UnknownCodeError(f"{who} stands at {attribute} and does not show what it calls", advice)
+    raise _in_the_way(place.get(), attribute, "does not show what it calls, and stands")
+
+
+def _in_the_way(wrapper: Any, where: str, stands: str) -> UnknownCodeError:
+    who = places.describe(wrapper)
+    return UnknownCodeError(
+        f"{who} {stands} at {where}", f"call fastio.patch() before {who.partition('.')[0]} takes it"
+    )
 
 
 def _check_contract(target: Target, name: str, key: str, function: FunctionType) -> None:
@@ -327,8 +320,7 @@ def _recognise_elsewhere(target: Target, key: str, function: Any) -> Known | Non
     if _defined_in((module,), function):
         raise UnknownCodeError(f"{key} has unknown code", _REPORT_IT)
     # Beneath a wrapper it would be known, but it is the wrapper that upstream calls.
-    who = places.describe(function)
-    raise UnknownCodeError(f"{who} stands at {key}", f"call fastio.patch() before {who.partition('.')[0]} takes it")
+    raise _in_the_way(function, key, "stands")
 
 
 def _function_at(key: str) -> Any:
@@ -350,7 +342,7 @@ def _find_value(target: Target) -> places.Found:
     if value != target.stock and not any(value is hook.function for hook in list(_hooks.values())):
         found = f"{value!r} stands at {target.name}, upstream has {target.stock}"
         raise UnknownCodeError(found, "nothing to do if that is on purpose; else take it away and call fastio.patch()")
-    return places.Found((place,), ())
+    return places.Found(place, value, ())
 
 
 def _recognise(key: str, value: Any) -> Known | None:

@@ -1,28 +1,15 @@
 """Where upstream's function is referred to, so that ours can take its place and give it back.
 
-Usually that is an attribute of a class or module. Where another tool has wrapped the attribute
-already, it is what the wrapper keeps: a cell of its closure (some keep it in several), or the
-``__wrapped__`` of a wrapt proxy. Going in beneath the wrapper keeps both in force.
+Usually that is an attribute of a class or module. Where upstream's own decorators are around it, it is a cell of a
+closure. Wrappers of other tools are only looked into.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from types import CellType, FunctionType, ModuleType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 #: Wrappers around wrappers that are followed; more is taken for a loop.
 _DEPTH = 8
-
-
-class Place(Protocol):
-    """One reference to a function."""
-
-    def get(self) -> Any: ...
-
-    def put(self, value: Any) -> None: ...
-
-    def restore(self, value: Any) -> None:
-        """Make it as if ``put`` had never been called; ``value`` is what ``get`` gave then."""
-        ...
 
 
 def static(owner: Any, name: str) -> Any:
@@ -61,7 +48,7 @@ class AttributePlace:
 
 
 class CellPlace:
-    """A closure cell of a wrapping function, and the ``__wrapped__`` that tells of it."""
+    """A closure cell of a decorator, and the ``__wrapped__`` that shows what it wraps."""
 
     def __init__(self, wrapper: FunctionType, cell: CellType) -> None:
         self.wrapper = wrapper
@@ -79,68 +66,45 @@ class CellPlace:
     restore = put
 
 
-class ProxyPlace:
-    """The wrapped object of a wrapt proxy."""
-
-    def __init__(self, proxy: Any) -> None:
-        self.proxy = proxy
-
-    def get(self) -> Any:
-        return self.proxy.__wrapped__
-
-    def put(self, value: Any) -> None:
-        self.proxy.__wrapped__ = value
-
-    restore = put
-
-
 class Found(NamedTuple):
     """A function that was looked for, at an attribute or in the wrappers there."""
 
-    #: everywhere that refers to it
-    places: tuple[Place, ...]
+    place: Any
+    function: Any
     #: the wrappers on the way to it, outermost first
     above: tuple[Any, ...]
 
 
-def find(place: Place, accept: Callable[[Any], bool]) -> Found | None:
+def find(place: AttributePlace, accept: Callable[[Any], bool]) -> Found | None:
     """The function that ``accept`` takes, at ``place`` or in the wrappers there; None if it is not found."""
-    found: list[Place] = []
-    above: list[Any] = []
     seen: set[int] = set()
 
-    def look(place: Place, depth: int) -> bool:
-        value = place.get()
+    def look(place: Any, value: Any, depth: int) -> Found | None:
         if accept(value):
-            found.append(place)
-            return True
-        if depth == 0 or id(value) in seen:
-            return False
-        seen.add(id(value))
-        position = len(above)
-        leads_there = False
-        for inner in _inside(value):
-            # All of them are looked at: a wrapper may call one reference or another.
-            leads_there |= look(inner, depth - 1)
-        if leads_there:
-            above.insert(position, value)
-        return leads_there
+            return Found(place, value, ())
+        if depth and id(value) not in seen:
+            seen.add(id(value))
+            for inner, wrapped in _inside(value):
+                if found := look(inner, wrapped, depth - 1):
+                    return found._replace(above=(value, *found.above))
+        return None
 
-    return Found(tuple(found), tuple(above)) if look(place, _DEPTH) else None
+    return look(place, place.get(), _DEPTH)
 
 
-def _inside(value: Any) -> Iterator[Place]:
+def _inside(value: Any) -> Iterator[tuple[Any, Any]]:
+    """What a wrapper may call, each with its place; None: a place that nothing is put at."""
     # type() and not isinstance(): a proxy claims to be of the class of what it wraps.
     if type(value) is FunctionType:
         for cell in value.__closure__ or ():
             try:
-                is_callable = callable(cell.cell_contents)
+                inner = cell.cell_contents
             except ValueError:
                 continue
-            if is_callable:
-                yield CellPlace(value, cell)
+            if callable(inner):
+                yield CellPlace(value, cell), inner
     elif not isinstance(value, type) and "__wrapped__" in dir(type(value)):
-        yield ProxyPlace(value)
+        yield None, value.__wrapped__
 
 
 def describe(value: Any) -> str:
@@ -153,3 +117,13 @@ def describe(value: Any) -> str:
     if type(wrapper) is FunctionType:
         return describe(wrapper)
     return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+def foreign(wrappers: Iterable[Any], libraries: Collection[str]) -> tuple[Any, ...]:
+    """Those of the wrappers that are not made by one of the libraries, nor by contextlib.contextmanager."""
+    return tuple(each for each in wrappers if not _is_own(describe(each), libraries))
+
+
+def _is_own(name: str, libraries: Collection[str]) -> bool:
+    library = name.partition(".")[0]
+    return library in libraries or library == "contextlib" and name.endswith("helper")

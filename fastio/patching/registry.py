@@ -240,6 +240,11 @@ class Target(_Declared):
         """All modules that have to be imported before the target can be patched."""
         return tuple(dict.fromkeys((self.module, *(key.partition(":")[0] for key in self.elsewhere))))
 
+    @property
+    def libraries(self) -> set[str]:
+        """The top packages of the attribute and of its code."""
+        return {key.partition(":")[0].partition(".")[0] for key in (self.key, self.code or self.key)}
+
     def owner(self) -> Any:
         """The object that has the attribute, None if it is gone; the module has been imported."""
         if self.find_owner is not None:

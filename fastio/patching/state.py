@@ -155,10 +155,8 @@ def look(patch: Patch, target: Target) -> Entry:
         if on_top:
             found = f"in effect, called through {_names(on_top)}"
             return say(Outcome.SHADOWED, found, in_effect=True, known_by=hook.upstream[patch.name].by)
-        found = str(hook.upstream[patch.name])
-        if beneath := hook.beneath():
-            found += f", beneath {_names(beneath)}"
-        return say(Outcome.APPLIED, found, in_effect=True, known_by=hook.upstream[patch.name].by)
+        upstream = hook.upstream[patch.name]
+        return say(Outcome.APPLIED, str(upstream), in_effect=True, known_by=upstream.by)
     obstacle = blocked(patch, target)
     if state.wanted:
         if obstacle is not None:
