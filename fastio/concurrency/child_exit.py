@@ -18,6 +18,11 @@ class _Waiter(Protocol):
     def readable(self, fd: int, seconds: float | None) -> bool: ...
 
 
+def keeps(popen: Any, cls: type, method: str) -> bool:
+    """Whether ``popen`` has the ``method`` of ``cls``, so that nobody relies on how often upstream calls it."""
+    return method not in vars(popen) and getattr(type(popen), method, None) is getattr(cls, method)
+
+
 def until_exit(pid: int, waiter: _Waiter, seconds: float | None) -> bool | Cause:
     """Wait until the child ``pid`` has exited; False if that takes more than ``seconds``.
 

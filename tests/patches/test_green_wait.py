@@ -158,3 +158,25 @@ def test_other_hubs(in_hub: Any) -> None:
     print([waiter.wait() for waiter in waiters])
     """
     assert in_hub(code) == "TimeoutExpired\n[3, 3, 3]"
+
+
+class Deadline(Exception):
+    pass
+
+
+def test_a_poll_of_a_subclass_is_called_as_often_as_upstream_calls_it(patched: Any, green: Any) -> None:
+    """Programs end children so that take too long, or count."""
+    looks = []
+
+    class Limited(green.Popen):  # type: ignore[misc, name-defined]
+        def poll(self) -> Any:
+            looks.append(1)
+            if len(looks) == 5:
+                raise Deadline
+            return super().poll()
+
+    popen = Limited(command(f"sleep:{NEVER}"))
+    with eventlet.Timeout(10), pytest.raises(Deadline):
+        popen.wait()
+    popen.kill()
+    popen.wait()

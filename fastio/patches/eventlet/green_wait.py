@@ -9,6 +9,7 @@ from typing import Any
 
 from fastio import counters
 from fastio.concurrency import child_exit
+from fastio.counters import Reason
 from fastio.patching.registry import Layer, Patch, Target
 
 _counts = counters.of(__name__)
@@ -24,6 +25,10 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
         def reap(left: float | None) -> Any:
             return wrapped(self, timeout=left, check_interval=check_interval)
 
+        if not child_exit.keeps(self, namespace["Popen"], "poll"):
+            # Upstream calls it every ``check_interval`` seconds, as a deadline may need.
+            _counts.fell_back(Reason.FOREIGN)
+            return reap(timeout)
         return child_exit.wait(self, timeout, hub_wait.WAITER, reap, namespace["TimeoutExpired"], _counts)
 
     return wait
