@@ -52,16 +52,20 @@ class Drain:
         if not self._has_much:
             size = min(size, pipes.DEFAULT_CAPACITY)
         buffer = scratch.borrow(size)
+        count = 0
         try:
             count = os.readv(self.fd, [buffer[:size]])
-            self._sink.write(buffer[:count])
         except BlockingIOError:
             raise
         except OSError as error:
             if not syscalls.refused(error):
                 raise
-            count = self._sink.write(_read(self.fd, size))
+            data = _read(self.fd, size)
+            count = len(data)
+            buffer[:count] = data
         finally:
+            # Also where a signal handler raises after the read.
+            self._sink.write(buffer[:count])
             scratch.give_back(buffer)
         counters.io.reads += 1
         if count == 0:
@@ -77,7 +81,6 @@ class Drain:
         return count
 
     def take(self) -> bytes:
-        """The bytes read since the last ``take()``."""
-        value = self._sink.getvalue()
-        self._sink = io.BytesIO()
-        return value
+        """The bytes read since the last ``take()``; another thread or a signal handler may call it during a read."""
+        sink, self._sink = self._sink, io.BytesIO()
+        return sink.getvalue()

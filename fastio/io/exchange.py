@@ -21,6 +21,10 @@ class Peer(Protocol):
         """So many bytes of the input are written."""
         ...
 
+    def moved(self) -> None:
+        """Some bytes were read or written."""
+        ...
+
     def ended(self, fd: int) -> None:
         """This stream has ended: end of file, all input written, or nobody reads it."""
         ...
@@ -54,7 +58,7 @@ def exchange(drains: Iterable[Drain], feed: Feed | None, selector: Selector, pee
                 untried = None
             for fd in ready:
                 stream = streams[fd]
-                finished = _move_some(stream, pace)
+                finished = _move_some(stream, pace, peer)
                 if isinstance(stream, Feed):
                     peer.fed(stream.offset)
                 if finished:
@@ -68,12 +72,13 @@ def exchange(drains: Iterable[Drain], feed: Feed | None, selector: Selector, pee
         pace.leave()
 
 
-def _move_some(stream: Drain | Feed, pace: Pace) -> bool:
+def _move_some(stream: Drain | Feed, pace: Pace, peer: Peer) -> bool:
     """Move a share at most; True when there is nothing more to move, or nobody to take it."""
     pace.renew()
     while pace.left > 0:
         try:
             pace.moved(stream.move(max(pace.left, LEAST)))
+            peer.moved()
         except BlockingIOError:
             return False
         except BrokenPipeError:

@@ -61,6 +61,9 @@ class Peer:
     def fed(self, offset: int) -> None:
         self.offsets.append(offset)
 
+    def moved(self) -> None:
+        pass
+
     def ended(self, fd: int) -> None:
         self.done.append(fd)
         os.close(fd)

@@ -10,6 +10,9 @@ from fastio.io.drain import Drain
 from fastio.io.feed import Feed
 from fastio.patching import registry
 
+#: The calls in progress, by the number of their Popen.
+_running: dict[int, list[Communication]] = {}
+
 
 class Communication:
     """One ``_communicate()`` call: the peer of an exchange that keeps the Popen's own attributes true."""
@@ -22,6 +25,22 @@ class Communication:
         self.files: dict[int, Any] = {}
         self.outputs: list[tuple[Drain, list[bytes]]] = []
         self.feed: Feed | None = None
+        #: another call for the same Popen has begun, in a signal handler, thread or greenlet: what is read is passed on
+        #: at once, so that both see it in the order of the reads
+        self.shared = False
+
+    def begin(self) -> None:
+        """Note this call, and share what the others for the same Popen have read by now."""
+        others = _running.setdefault(id(self.popen), [])
+        others.append(self)
+        if len(others) > 1:
+            for each in others:
+                each.shared = True
+                each.flush()
+
+    def moved(self) -> None:
+        if self.shared:
+            self.flush()
 
     def remaining(self) -> float | None:
         if self.endtime is None:
@@ -29,7 +48,7 @@ class Communication:
         left = self.dialect.remaining(self.popen, self.endtime)
         if left < 0:
             self.loop_ended()
-            self._flush()
+            self.flush()
             popen = self.popen
             found = popen._fileobj2output
             popen._check_timeout(
@@ -56,12 +75,17 @@ class Communication:
 
     def close(self) -> None:
         """The exchange has ended, perhaps with an exception."""
+        others = _running.get(id(self.popen), [])
+        if self in others:
+            others.remove(self)
+        if not others:
+            _running.pop(id(self.popen), None)
         if self.feed is not None:
             self.fed(self.feed.offset)
             self.feed.close()
-        self._flush()
+        self.flush()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         """Put what was read where ``_check_timeout`` and other code look for it."""
         for drain, chunks in self.outputs:
             data = drain.take()
@@ -113,7 +137,7 @@ class _WithLoopOfModule(Communication):
         pass
 
     def ended(self, fd: int) -> None:
-        self._flush()
+        self.flush()
         is_input = self.feed is not None and fd == self.feed.fd
         with contextlib.suppress(BrokenPipeError if is_input else OSError):
             self.files[fd].close()

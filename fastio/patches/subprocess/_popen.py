@@ -145,6 +145,7 @@ def communicate(
         sent_before = popen._input_offset
         talk.feed = Feed(fd, memoryview(popen._input), popen._input_offset, settings.chunk_size, pipe_size)
     try:
+        talk.begin()
         with mode.waiter.open_selector() as selector:
             drains = [drain for drain, _ in talk.outputs]
             exchange(drains, talk.feed, selector, talk, mode.new_pace(settings))
