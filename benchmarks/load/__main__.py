@@ -103,7 +103,6 @@ def _parser() -> argparse.ArgumentParser:
     path.add_argument("--to", type=_address, required=True, metavar="HOST:PORT")
     path.add_argument("--bind", type=_address, default=("127.0.0.1", 0), metavar="HOST:PORT")
     path.add_argument("--rate", type=_size, default=0, metavar="SIZE", help="bytes a second, such as 50MiB; 0: any")
-    path.add_argument("--resets", type=float, default=0.0, metavar="PART", help="of the connections, from 0 to 1")
     return parser
 
 
@@ -289,7 +288,7 @@ def _agent(chosen: argparse.Namespace) -> int:
 def _path(chosen: argparse.Namespace) -> int:
     from benchmarks.load import path
 
-    path.serve(chosen.bind, chosen.to, path.Conditions(chosen.rate, chosen.resets))
+    path.serve(chosen.bind, chosen.to, chosen.rate)
     return 0
 
 

@@ -1,42 +1,17 @@
 """A network path of a given rate, on one machine: what comes in at one port goes out to another, no faster than that.
 
-``python -m benchmarks.load path --to HOST:PORT --rate 50MiB`` listens, and says where. It can reset a part of the
-connections as well, to see what clients make of that. It is a stand-in for a slow network, not a model of one: there is
-no loss and no delay beyond what the rate makes.
+``python -m benchmarks.load path --to HOST:PORT --rate 50MiB`` listens, and says where. It is a stand-in for a slow
+network, not a model of one: there is no loss and no delay beyond what the rate makes.
 """
 
 import asyncio
 import contextlib
-import random
 import socket
 import struct
-from dataclasses import dataclass
-
-from benchmarks.load import Wrong
 
 #: Bytes that are taken at a time, and seconds of the rate that may be sent at once after a pause.
 PIECE = 64 << 10
 BURST = 0.05
-
-
-@dataclass(frozen=True)
-class Conditions:
-    """What the path is like.
-
-    :param rate: bytes in a second, of all connections together, in each direction; 0: any
-    :param resets: the part of the connections that are reset, before a byte of the answer has come
-    :param seed: of which ones
-    """
-
-    rate: float = 0
-    resets: float = 0
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.rate < 0:
-            raise Wrong(f"rate {self.rate!r} is not a number from 0 on")
-        if not 0 <= self.resets <= 1:
-            raise Wrong(f"resets {self.resets!r} is not a number from 0 to 1")
 
 
 class _Bucket:
@@ -56,29 +31,20 @@ class _Bucket:
 
 
 class Path:
-    """Carries connections to ``host`` and ``port``."""
+    """Carries connections to ``host`` and ``port``.
 
-    def __init__(self, host: str, port: int, conditions: Conditions) -> None:
+    :param rate: bytes in a second, of all connections together, in each direction; 0: any
+    """
+
+    def __init__(self, host: str, port: int, rate: float) -> None:
         self._to = host, port
-        self._conditions = conditions
-        self._random = random.Random(conditions.seed)
-        self._there, self._back = _Bucket(conditions.rate), _Bucket(conditions.rate)
-        #: connections so far, and those that were reset
-        self.connections = self.resets = 0
+        self._there, self._back = _Bucket(rate), _Bucket(rate)
 
     async def serve(self, host: str = "127.0.0.1", port: int = 0) -> asyncio.Server:
         """Listen, on a free port if none is given."""
         return await asyncio.start_server(self._carry, host, port, limit=PIECE)
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        if self._random.random() < self._conditions.resets:
-            self.resets += 1
-            with contextlib.suppress(OSError):
-                # The request has been sent before that.
-                await reader.read(1)
-            _reset(writer)
-            return
         try:
             far_reader, far_writer = await asyncio.open_connection(*self._to, limit=PIECE)
         except OSError:
@@ -114,11 +80,11 @@ def _reset(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
 
 
-def serve(listen: tuple[str, int], to: tuple[str, int], conditions: Conditions) -> None:
+def serve(listen: tuple[str, int], to: tuple[str, int], rate: float) -> None:
     """Be the path until the process is ended; prints the address that it listens to."""
 
     async def main() -> None:
-        server = await Path(*to, conditions).serve(*listen)
+        server = await Path(*to, rate).serve(*listen)
         host, port = server.sockets[0].getsockname()[:2]
         print(f"{host}:{port}", flush=True)
         await server.serve_forever()

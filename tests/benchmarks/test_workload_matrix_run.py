@@ -1,6 +1,5 @@
 """Workloads that are really carried out: on no service, on a real Swift and S3, and on servers that fail meanwhile."""
 
-import asyncio
 import contextlib
 import dataclasses
 import importlib.util
@@ -14,8 +13,6 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.parse
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +29,6 @@ import psutil
 from benchmarks.harness import engine, results
 from benchmarks.harness.engine import Case, Progress
 from benchmarks.load import cosbench, protocols, stages, workloads
-from benchmarks.load import path as paths
 from benchmarks.load.exchange import Exchange
 from benchmarks.load.monitor import Watched
 from benchmarks.load.schedule import Schedule, Step
@@ -286,50 +282,6 @@ def test_a_server_that_dies(tmp_path) -> None:
     assert any("cleanup" in problem for problem in found.problems)
     ratio = named(found, "main").figures["success_ratio"]
     assert ratio == pytest.approx(1 - main.failed.mean()) and 0 < ratio < 1
-
-
-@contextlib.contextmanager
-def path_to(url: str, conditions: paths.Conditions) -> Iterator[tuple[str, paths.Path]]:
-    """A path in a thread of its own; yields its URL."""
-    parts = urllib.parse.urlsplit(url)
-    path = paths.Path(parts.hostname, parts.port, conditions)
-    loop = asyncio.new_event_loop()
-    server = loop.run_until_complete(path.serve())
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    try:
-        host, port = server.sockets[0].getsockname()[:2]
-        yield f"http://{host}:{port}", path
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        for task in asyncio.all_tasks(loop):
-            task.cancel()
-        server.close()
-        loop.run_until_complete(asyncio.sleep(0.1))
-        loop.close()
-
-
-def test_a_tenth_of_the_connections_is_reset(tmp_path) -> None:
-    with running("s3") as server, path_to(server.access()["url"], paths.Conditions(resets=0.1, seed=3)) as (url, path):
-        access = server.access()
-        text = short("s3.xml", access, operations=250)
-        # Only the load itself goes that way.
-        own = text[text.index("<storage") : text.index("/>") + 2].replace(access["url"], url)
-        what = workload(tmp_path / "s3.xml", re.sub(r'(<work name="main"[^>]*>)', r"\1" + own, text))
-        (work,) = (work for stage in what.stages for work in stage.works if stage.name == "main")
-        # A connection for each operation.
-        object.__setattr__(work.plan, "keep_alive", False)
-        found = done(tmp_path, what)
-        nothing_is_left(what)
-    main = named(found, "main")
-    # With this seed the sixth is the first that is reset.
-    assert path.connections == len(main.run.operations) > 6
-    # Each reset is one failure, and nothing else is one.
-    assert int(main.run.operations.failed.sum()) == path.resets > 0
-    assert main.figures["success_ratio"] == pytest.approx(1 - path.resets / path.connections)
-    assert set(found.stages.values()) == {"done"}
-    assert sum(main.run.errors.values()) == path.resets
 
 
 # --- the matrix, as the engine runs it
