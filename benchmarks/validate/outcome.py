@@ -6,7 +6,6 @@ from typing import Any
 import fastio
 from benchmarks.harness.results import Result
 from benchmarks.tools.pythons import Python
-from benchmarks.tools.upstream.report import suite_to_dict
 
 from .candidates import Candidate
 from .environments import Variant
@@ -105,7 +104,14 @@ def _python(each: PythonOutcome) -> dict[str, Any]:
 
 
 def _suite(compared: Compared) -> dict[str, Any]:
-    found = suite_to_dict(compared.comparison)
-    verdicts = [compared.verdict(each) for each in compared.comparison.differences]
-    judged = [{**each, "verdict": verdict} for each, verdict in zip(found["differences"], verdicts, strict=True)]
-    return {**found, "differences": judged, "failures": compared.failures()}
+    comparison = compared.comparison
+    runs = {"stock": comparison.stock, "run": comparison.patched}
+    return {
+        "name": compared.name,
+        "variant": compared.variant,
+        "unavailable": comparison.unavailable,
+        **{name: None if run is None else {**asdict(run), "counts": run.counts()} for name, run in runs.items()},
+        "differences": [{**asdict(found), "verdict": compared.verdict(found)} for found in comparison.differences],
+        "faults": comparison.faults,
+        "failures": compared.failures(),
+    }

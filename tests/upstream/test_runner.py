@@ -1,7 +1,6 @@
 """The runner itself, on small suites that do everything a test can do to it."""
 
 import json
-import os
 import pathlib
 import textwrap
 from collections.abc import Callable
@@ -573,26 +572,18 @@ def test_what_is_reported() -> None:
     patched = Run(True, {"m.C.test_a": Outcome("hang", detail="a stack"), "m.C.test_b": Outcome("pass")}, None, 1)
     suite, found = SUITES["cpython-green"], compare.differences(stock, patched)
     comparison = compare.Comparison(suite, "patched", stock, patched, found)
-    data = json.loads(json.dumps(report.to_dict([comparison], {"limit": 15})))
-    assert data["suites"][0]["stock"]["counts"] == {"pass": 1, "fail": 1}
-    assert [found["verdict"] for found in data["suites"][0]["differences"]] == ["worse", "newly passing"]
-    assert data["suites"][0]["failures"] == ["m.C.test_a: pass -> hang"]
-    for text in (report.markdown([comparison]), "\n".join(report.lines([comparison]))):
-        assert all(each in text for each in ("m.C.test_a", "a stack", "m.C.test_a: pass -> hang", "FAILED"))
+    text = "\n".join(report.lines([comparison]))
+    assert all(each in text for each in ("a stack", "m.C.test_a: pass -> hang", "FAILED", "newly passing"))
     (_, remaining) = report.tables([compare.Comparison(suite, "patched", stock)])[::-1]
     assert remaining.rows == [["cpython-green", "m.C.test_b", "fail", "AssertionError: b|c"]]
 
 
-def test_one_real_suite_end_to_end(tmp_path, capsys) -> None:
+def test_one_real_suite_end_to_end(capsys) -> None:
     try:
         SUITES["cpython-native"].find()
     except Unavailable as error:
         pytest.skip(str(error))
     match = "ProcessTestCase.test_communicate_pipe_buf"
-    status = command.main(["--suite", "cpython-native", "--match", match, "--results", str(tmp_path)])
-    assert status == 0, capsys.readouterr().out
-    (result,) = tmp_path.glob("upstream-cpython-native-*.json")
-    (suite,) = json.loads(result.read_text())["suites"]
-    assert suite["run"]["exchanges"] >= 1
-    assert all(test["outcome"] == "pass" for test in suite["run"]["tests"].values())
-    assert os.path.exists(result.with_suffix(".md")), "the markdown file"
+    assert command.main(["--suite", "cpython-native", "--match", match]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if "patched" in line.split()]
+    assert rows[-1][:4] == ["cpython-native", "patched", "1", "1"] and rows[-1][-1] == "passed"

@@ -7,8 +7,6 @@ Exit status: 0 if nothing is worse than stock and fastio really ran, 1 otherwise
 
 import argparse
 import dataclasses
-import json
-import platform
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -36,9 +34,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(prog="python -m benchmarks.tools.upstream", description=__doc__.splitlines()[0])
     parser.add_argument("--suite", action="append", choices=[*SUITES, "all"], help="may be repeated (all)")
     add_options(parser)
-    parser.add_argument(
-        "--results", type=Path, default=Path("results"), metavar="DIR", help="for JSON and markdown (%(default)s)"
-    )
     options = parser.parse_args(arguments)
     asked = options.suite or ["all"]
     names = list(SUITES) if "all" in asked else list(dict.fromkeys(asked))
@@ -52,15 +47,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         comparisons = run_all(runner, suites, options.jobs, screen)
     for line in report.lines(comparisons):
         screen.say(line)
-    name = "all" if "all" in asked else "+".join(names)
-    settings = {"match": options.match, "limit": options.limit, "jobs": options.jobs}
-    stem = options.results / f"upstream-{name}-py{platform.python_version()}"
-    options.results.mkdir(parents=True, exist_ok=True)
-    for end, text in ((".json", json.dumps(report.to_dict(comparisons, settings), indent=1) + "\n"),
-                      (".md", report.markdown(comparisons))):  # fmt: skip
-        file = stem.with_name(stem.name + end)
-        file.write_text(text)
-        screen.say(str(file))
     if all(comparison.unavailable for comparison in comparisons):
         return 2
     return 1 if any(comparison.failures() for comparison in comparisons) else 0
