@@ -19,7 +19,6 @@ from fastio.config import parse_size
 from . import environments, projects, sandbox
 from .candidates import ALLOWED
 from .errors import ValidateError
-from .outcome import Outcome
 from .validation import Validation
 
 
@@ -27,7 +26,7 @@ from .validation import Validation
 def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        outcome = judge(given)
+        outcome = Validation(_parser().parse_args(given), given, Screen()).run()
     except (ValidateError, Unavailable) as error:
         print(f"fastio validate: {error}", file=sys.stderr)
         return 2
@@ -35,16 +34,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\ninterrupted; the same command goes on from here", file=sys.stderr)
         return 130
     return 1 if outcome.failures() else 0
-
-
-def judge(given: list[str]) -> Outcome:
-    """Do what these arguments ask for.
-
-    :raises ValidateError: if it cannot be done as asked
-    :raises Unavailable: if the source of a release cannot be had
-    """
-    options = _parser().parse_args(given)
-    return Validation(options, given, Screen()).run()
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,7 +1,7 @@
 """The diffs under ``doc/source/candidates`` apply to the releases they name, and do what the tests say that they bring.
 
-``tox -e validate-tests`` runs the projects' own suites with each, in the newest releases. A project that this Python
-does not have is taken from the one that an environment variable names (``ELSEWHERE``).
+``tests/benchmarks/validate/test_real_candidates.py`` runs the projects' own suites with each, in the newest releases.
+A project that this Python does not have is taken from the one that an environment variable names (``ELSEWHERE``).
 """
 
 import functools

@@ -13,10 +13,9 @@ import pytest
 
 from benchmarks.tools import pythons
 from benchmarks.tools.upstream import sources
-from benchmarks.tools.upstream.runner import Outcome as Became
 from benchmarks.tools.upstream.suites import Suite
 from benchmarks.validate import __main__ as command
-from benchmarks.validate import environments, projects, repeat, sandbox, suites, validation
+from benchmarks.validate import environments, projects, sandbox, suites, validation
 from benchmarks.validate.suites import Runners
 from tests.benchmarks.validate.test_clones import Repository
 from tests.benchmarks.validate.test_diffs import diff_of, write
@@ -279,27 +278,6 @@ def test_the_release_itself(validate, tmp_path, capsys, installer):
     ran = raw["pythons"][0]["suites"][0]
     assert ran["differences"] == [] and len(ran["run"]["tests"]) == 3
     assert len(installer.installed) == 1
-
-
-def test_false_alarms_are_counted(validate, monkeypatch, tmp_path, capsys):
-    """With the reports of each run kept."""
-    run = Runners.run
-
-    def wrong(self, name, variant, **options):
-        made = run(self, name, variant, **options)
-        if variant.name == "candidate":
-            made.tests["checks.counting_test.Counting.test_total"] = Became("fail", 0.0, "AssertionError: by chance")
-        return made
-
-    places = ["--cache", str(tmp_path / "cache"), "--results", str(tmp_path / "results"), "--isolation", "none"]
-    assert repeat.main(["madeup", "--runs", "2", *places]) == 0
-    assert "run 2 of 2: 0 false alarms; at most 1 in 50 is allowed" in capsys.readouterr().out
-    monkeypatch.setattr(Runners, "run", wrong)
-    assert repeat.main(["madeup", "--runs", "2", *places]) == 1
-    assert "run 2 of 2: 2 false alarms" in capsys.readouterr().out
-    assert len(list((tmp_path / "results" / "repeat-madeup").glob("run-*/*/report.html"))) == 2
-    assert repeat.main(["nonsense"]) == 2
-    assert "is not one of eventlet" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
