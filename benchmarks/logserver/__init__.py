@@ -2,6 +2,5 @@
 
 ``python -m benchmarks.logserver`` serves it on eventlet, ``fastio run -m benchmarks.logserver`` with fastio's patches.
 A log is looked for on the disk first, then in Swift; ``?source=swift`` leaves out the disk. It is sent in chunks as it
-comes. ``.gz`` is inflated on the way; ``?html=1`` gives every line an anchor, ``?level=WARNING`` leaves out what is
-less severe.
+comes.
 """

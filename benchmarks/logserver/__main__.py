@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ready = {"url": f"http://{chosen.host}:{listener.getsockname()[1]}", "fastio": _status()}
     print(json.dumps(ready), flush=True)
     # A traceback is for the log, not for who asks.
-    application: Any = Application(sources, chosen.chunk_size)
+    application: Any = Application(sources)
     if spans.is_on():
         application = wsgi.traced(application, "log-server")
     eventlet.wsgi.server(listener, application, log_output=False, debug=False)

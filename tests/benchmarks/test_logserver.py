@@ -1,6 +1,5 @@
 """The log server itself, stock and with fastio, over sockets and with a real Swift."""
 
-import gzip
 import http.client
 import json
 import socket
@@ -25,7 +24,6 @@ from tests.trace import traces
 
 LOG = b"2014-10-01 12:00:00.1 7 DEBUG a\n2014-10-01 12:00:01.2 7 ERROR b <c>\n"
 LARGE = bytes(range(256)) * 4096 + b"end"
-GZIPPED = gzip.compress(LOG * 5000) + gzip.compress(LARGE)
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +36,7 @@ def swift():
 @pytest.fixture(scope="module")
 def objects(swift):
     """What is in Swift, by name."""
-    content = {"only/in-swift.txt": LOG, "both.txt": b"from swift", "large.bin": LARGE, "log.txt.gz": GZIPPED,
-               "broken.gz": GZIPPED[:-5], "ünïcode/ü.txt": LOG}  # fmt: skip
+    content = {"only/in-swift.txt": LOG, "both.txt": b"from swift", "large.bin": LARGE, "ünïcode/ü.txt": LOG}
     parameters = {"objects": 1, "size": 0}
     plan = disk_swift.writing(parameters, swift)
     protocols.make_container(plan)
@@ -66,7 +63,6 @@ def server(request, swift, objects, tmp_path_factory):
     (root / "both.txt").write_bytes(b"from disk")
     (root / "empty.txt").write_bytes(b"")
     (root / "large.bin").write_bytes(LARGE[::-1])
-    (root / "log.gz").write_bytes(GZIPPED)
     (root.parent / "outside.txt").write_bytes(b"outside")
     (root / "link.txt").symlink_to(root.parent / "outside.txt")
     access = {key: swift[key] for key in ("auth_v1", "user", "key")} | {"container": disk_swift.CONTAINER}
@@ -93,15 +89,13 @@ def ask(server, path: str, method: str = "GET") -> tuple[int, bytes, http.client
     [
         ("/a/log.txt", LOG), ("/both.txt", b"from disk"), ("/both.txt?source=disk", b"from disk"), ("/empty.txt", b""),
         ("/both.txt?source=swift", b"from swift"), ("/only/in-swift.txt", LOG), ("/large.bin", LARGE[::-1]),
-        ("/large.bin?source=swift", LARGE), ("/%C3%BCn%C3%AFcode/%C3%BC.txt", LOG), ("/log.gz", LOG * 5000 + LARGE),
-        ("/log.txt.gz", LOG * 5000 + LARGE),
+        ("/large.bin?source=swift", LARGE), ("/%C3%BCn%C3%AFcode/%C3%BC.txt", LOG),
     ],
 )  # fmt: skip
 def test_logs_are_what_they_are(server, path, wanted) -> None:
     status, body, headers = ask(server, path)
     assert (status, body) == (200, wanted)
-    inflated = ".gz" in path
-    assert headers["Content-Length"] == (None if inflated else str(len(wanted)))
+    assert headers["Content-Length"] == str(len(wanted))
     assert headers["Content-Type"] == "text/plain; charset=utf-8"
 
 
@@ -114,8 +108,8 @@ def test_logs_are_what_they_are(server, path, wanted) -> None:
         # http.server takes slashes at the beginning for one.
         ("//etc/passwd", 404),
         ("/%00", 400), ("/a%0d%0aX-Evil:%201", 400), ("/%ff%fe", 400), ("/%252e%252e/outside.txt", 404),
-        ("/a/log.txt?source=tape", 400), ("/a/log.txt?level=LOUD", 400), ("/a/log.txt?color=red", 400),
-        ("/a/log.txt?html", 400), ("/" + "a" * 1100, 400),
+        ("/a/log.txt?source=tape", 400), ("/a/log.txt?color=red", 400), ("/a/log.txt?source", 400),
+        ("/" + "a" * 1100, 400),
     ],
 )  # fmt: skip
 def test_what_is_not_given(server, path, status) -> None:
@@ -128,13 +122,6 @@ def test_other_methods(server) -> None:
     assert ask(server, "/a/log.txt", "DELETE")[0] == 405
     status, body, headers = ask(server, "/large.bin?source=swift", "HEAD")
     assert (status, body, headers["Content-Length"]) == (200, b"", str(len(LARGE)))
-    assert ask(server, "/a/log.txt?level=ERROR&html=1")[1].count(b"<span") == 1
-
-
-def test_what_breaks_off_does_not_look_whole(server) -> None:
-    with pytest.raises(http.client.IncompleteRead):
-        ask(server, "/broken.gz")
-    assert ask(server, "/only/in-swift.txt")[1] == LOG
 
 
 def test_clients_that_go_away(server) -> None:
