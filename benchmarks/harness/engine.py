@@ -207,76 +207,31 @@ class Options:
         return (runs + bool(case.prepare) + bool(case.finish)) * case.timeout + _SURROUNDINGS
 
 
-class Step:
-    """What happens within a case, as lines."""
+class Progress:
+    """Shows that something goes on, as lines."""
 
-    def __init__(self, stream: TextIO, runs: int) -> None:
-        self._stream = stream
-        self._runs = runs
-        self._done = 0
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._runs = self._done = 0
+
+    def case(self, title: str, runs: int) -> None:
+        """A case of so many runs starts."""
+        self._runs, self._done = runs, 0
+        self._say(f"{title}: {runs} runs\n")
 
     def begin(self, what: str) -> None:
         """A run starts."""
         self._done += 1
         # The line begins before the run does, so that a run that hangs can be seen.
-        self._stream.write(f"  {self._done}/{self._runs}  {what} … ")
-        self._stream.flush()
+        self._say(f"  {self._done}/{self._runs}  {what} … ")
 
     def end(self, how: str) -> None:
         """It has ended like this."""
-        self._stream.write(how + "\n")
+        self._say(how + "\n")
+
+    def _say(self, text: str) -> None:
+        self._stream.write(text)
         self._stream.flush()
-
-
-class _Bar(Step):
-    """The same as a bar of rich's."""
-
-    def __init__(self, bar, task) -> None:
-        self._bar = bar
-        self._task = task
-        self._what = ""
-
-    def begin(self, what: str) -> None:
-        self._what = what
-
-    def end(self, how: str) -> None:
-        # Above the bar, where it stays, and where it has room.
-        self._bar.console.print(f"  {self._what}: {how}", markup=False, highlight=False, soft_wrap=True)
-        self._bar.update(self._task, advance=1)
-
-
-class Progress:
-    """Shows that something goes on: a bar if ``stream`` (the standard error) is a terminal, lines elsewhere."""
-
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = stream or sys.stderr
-
-    @contextlib.contextmanager
-    def case(self, title: str, runs: int) -> Iterator[Step]:
-        """The case ``title`` of so many runs."""
-        if self._stream.isatty():
-            yield from self._bar(title, runs)
-        else:
-            self._stream.write(f"{title}: {runs} runs\n")
-            yield Step(self._stream, runs)
-        self._stream.flush()
-
-    def _bar(self, title: str, runs: int) -> Iterator[Step]:
-        from rich import progress
-        from rich.console import Console
-
-        console = Console(file=self._stream)
-        console.print(title, style="bold", highlight=False)
-        columns = (
-            progress.SpinnerColumn(),
-            progress.BarColumn(),
-            progress.MofNCompleteColumn(),
-            progress.TimeElapsedColumn(),
-            progress.TextColumn("left"),
-            progress.TimeRemainingColumn(),
-        )
-        with progress.Progress(*columns, console=console) as bar:
-            yield _Bar(bar, bar.add_task("", total=runs))
 
 
 def run(
@@ -348,15 +303,15 @@ def _run_case(case: Case, result: Result, options: Options, path: Path | None, p
     measured = {title: recorded.variants[title].rounds for title in able}
     schedule = [(True, each) for each in plan(warmups, options.seed)]
     schedule += [(False, each) for each in plan(measured, options.seed + 1)]
+    progress.case(options.title(case) or case.name, sum(len(each) for _, each in schedule))
     with (
-        progress.case(options.title(case) or case.name, sum(len(each) for _, each in schedule)) as step,
         neighbours.busy(options.busy if able else 0),
         _surroundings(case, recorded, able) as told,
     ):
         for number, (warmup, titles) in enumerate(schedule):
             for title in titles:
-                step.begin(f"{title} (warm-up)" if warmup else title)
-                step.end(_run_once(recorded.variants[title], case.timeout, number, warmup, told))
+                progress.begin(f"{title} (warm-up)" if warmup else title)
+                progress.end(_run_once(recorded.variants[title], case.timeout, number, warmup, told))
                 if path is not None:
                     result.write(path)
             if not warmup and case.enough is not None and case.enough(recorded):

@@ -45,9 +45,7 @@ class Gain:
 
     @property
     def verdict(self) -> str:
-        if self.rounds < FEW_ROUNDS:
-            return FEW
-        return BETTER if self.times.low > 1 else WORSE if self.times.high < 1 else UNCLEAR
+        return verdict(self.times.low, self.times.high, self.rounds)
 
 
 def gain(case: CaseResult, title: str, against: str, key: str = "") -> Gain | None:

@@ -1,9 +1,11 @@
 """Goals: when one is met, and the lines of a table of fastio's goals, for all suites that have one."""
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 
+from benchmarks.harness.results import Result
 from fastio.tables import EMPTY, Table, number
 
 HEAD = ("", "stock", "fastio", "goal", "reached", "met")
@@ -61,3 +63,37 @@ def goal_ratio(
 
 def goal_table(title: str, goals: Iterable[Goal]) -> Table:
     return Table(title, list(HEAD), [goal.row() for goal in goals])
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A goal of the ratio of two rows, in each case whose name matches; suites list theirs as ``GOALS``.
+
+    :param what: its name, with ``{case}`` for that of the case
+    :param stock: the row that fastio's is compared with; of several, the one with the smallest figure
+    :param key: of another figure of the runs than the case's
+    """
+
+    what: str
+    relation: str
+    bound: float
+    stock: str | Sequence[str] = "stock"
+    fastio: str = "fastio"
+    key: str = ""
+    unit: str = "x stock"
+    cases: str = "*"
+
+
+def ratios(result: Result, wanted: Sequence[Ratio]) -> Table:
+    """The goals of a result, case by case."""
+    made = []
+    for case in result.cases:
+        for each in wanted:
+            if fnmatch(case.name, each.cases):
+                rows = [each.stock] if isinstance(each.stock, str) else each.stock
+                known = (case.median(row, each.key) for row in rows)
+                stock = min((figure for figure in known if figure is not None), default=None)
+                what = each.what.format(case=case.name)
+                fast = case.median(each.fastio, each.key)
+                made.append(goal_ratio(what, stock, fast, each.relation, each.bound, each.unit))
+    return goal_table("Goals", made)

@@ -3,6 +3,7 @@
 A suite is a folder of ``benchmarks/suites``; it does not have to be listed here. Of it are taken
 
 - of ``bench_SUITE.py`` the first paragraph of its docstring, which says what is measured,
+- ``GOALS`` of the same file, if they are ratios of two rows (:class:`benchmarks.harness.goals.Ratio`),
 - of ``tables.py``, if it is there, ``judgement(result)``: tables of what the figures say,
 - of ``plots.py``, if it is there, ``PLOTS``: what only this suite draws (:class:`benchmarks.harness.plots.Drawing`).
 
@@ -15,6 +16,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
+from benchmarks.harness.goals import ratios
 from benchmarks.harness.results import ROOT, Result, ResultError
 from benchmarks.harness.summaries import Summary
 from fastio.tables import Table
@@ -51,8 +53,14 @@ class Suite:
         """Tables of what the figures say, those that have rows."""
         if isinstance(result, Summary):
             return result.judged
+        return self.judged(result)
+
+    def judged(self, result: Result) -> list[Table]:
+        """The same, made of the figures, whatever a summary says of them."""
+        goals = getattr(importlib.import_module(self._main), "GOALS", ())
         judge = self._declared("tables", "judgement")
-        return [each for each in judge(result) if each.rows] if judge else []
+        made = [*([ratios(result, goals)] if goals else []), *(judge(result) if judge else [])]
+        return [each for each in made if each.rows]
 
     def plots(self) -> Mapping[str, Any]:
         """What only this suite draws (:class:`benchmarks.harness.plots.Drawing`), by the end of the file's name."""

@@ -1,13 +1,11 @@
 """The engine runs each variant in fresh processes, interleaved, and survives what goes wrong in them."""
 
 import collections
-import contextlib
 import dataclasses
 import hashlib
 import io
 import json
 import os
-import pty
 import signal
 import subprocess
 import sys
@@ -286,23 +284,6 @@ def test_progress_in_a_log(script):
     assert any("a (warm-up) … 0.001 s" in line for line in lines)
     assert any(line.endswith("fails (warm-up) … failed: exit status 1") for line in lines)
     assert any(line.endswith("fails … left out after its failure") for line in lines)
-
-
-def test_progress_on_a_terminal():
-    pytest.importorskip("rich", reason="the bar needs the extra 'bench'")
-    reader, writer = pty.openpty()
-    with open(writer, "w") as stream, Progress(stream).case("the case", 2) as step:
-        step.begin("one")
-        step.end("0.1 s")
-    read = b""
-    # At the end of a terminal that nobody writes to any more read() fails.
-    with contextlib.suppress(OSError):
-        while part := os.read(reader, 1 << 16):
-            read += part
-    os.close(reader)
-    # All of it at once: a part may end within a character.
-    shown = read.decode()
-    assert "the case" in shown and "1/2" in shown and "one: 0.1 s" in shown
 
 
 # --- the worker

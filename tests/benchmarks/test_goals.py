@@ -1,14 +1,14 @@
 """When a goal is met, and who says so: one place for all suites and for the loads."""
 
-import importlib
 import re
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from benchmarks.harness import keep, summaries
+from benchmarks.harness import keep
 from benchmarks.harness.goals import HEAD, MET, NOT_MET, Bound, Goal
+from benchmarks.harness.suites import Suite
 from fastio.tables import EMPTY
 
 ROOT = Path(__file__).parents[2]
@@ -77,13 +77,6 @@ def test_what_a_suite_asks_is_judged_by_what_was_measured(name: str) -> None:
                 assert before and after and value == pytest.approx(after / before, rel=0.1), what
 
 
-def goals(run: summaries.Summary) -> dict[str, list[str]]:
-    """The goals of a kept run as its suite makes them now, by name."""
-    module = f"benchmarks.suites.{run.suite}.tables"
-    made = importlib.import_module(module).judgement(run) if find_spec(module) else []
-    return {row[0]: row for table in made if tuple(table.head) == HEAD for row in table.rows}
-
-
 def test_a_suite_asks_what_it_asked_when_it_was_measured() -> None:
     """Whatever can be computed of the medians that are kept is what the tables of that day say."""
     asked = 0
@@ -91,7 +84,9 @@ def test_a_suite_asks_what_it_asked_when_it_was_measured() -> None:
         # Without cases nothing is computed, and the matrix looks at the runs.
         if not run.cases or run.suite == "workload_matrix" or not find_spec(f"benchmarks.suites.{run.suite}"):
             continue
-        made = goals(run)
+        made = {
+            row[0]: row for table in Suite(run.suite).judged(run) for row in table.rows if tuple(table.head) == HEAD
+        }
         for table in run.judged:
             for row in table.rows if tuple(table.head) == HEAD else ():
                 again = made.get(row[0], [EMPTY])

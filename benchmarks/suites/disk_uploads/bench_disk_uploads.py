@@ -5,6 +5,7 @@ writes the image. Its processor time is what an upload costs at least. No upload
 """
 
 from benchmarks.harness.engine import Case, Variant
+from benchmarks.harness.goals import Ratio
 from benchmarks.harness.modes import GIB, MIB
 from benchmarks.suites.glance.bench_glance import SERVICES, SHIPPED
 
@@ -16,6 +17,25 @@ PLACES = {"disk": True, "memory": False}
 SERVERS = ("stock", "fastio")
 #: What follows the name of a server in rows whose client does not say how long the image is.
 CHUNKED = ", chunked"
+
+
+CPU = "server_cpu_seconds"
+#: Of stock's rate and processor time, of the processor time of an upload's parts, and of the rate of the slower hash.
+GOALS = [
+    goal
+    for more in ("", CHUNKED)
+    for goal in (
+        *(
+            Ratio(f"{{case}}{more}, MB/s", "≥", times, f"stock{more}", f"fastio{more}", cases=f"*-{place}")
+            for place, times in {"disk": 1.6, "memory": 1.8}.items()
+        ),
+        Ratio(f"{{case}}{more}, server CPU s", "≤", 1.0, f"stock{more}", f"fastio{more}", CPU),
+    )
+]
+GOALS += [
+    Ratio("{case}, server CPU s, the parts for stock", "≤", 1.15, PARTS, key=CPU, unit="x parts"),
+    Ratio("{case}, MB/s, the slower hash for stock", "≥", 1.0, HASHES, unit="x hash"),
+]
 
 
 def _row(server: str, chunked: bool) -> Variant:

@@ -5,6 +5,7 @@ Stock hashes what it writes to the staging area, and each store's copy again.
 """
 
 from benchmarks.harness.engine import Case, Variant
+from benchmarks.harness.goals import Ratio
 from benchmarks.harness.modes import MIB
 
 SERVERS = ("stock", "fastio")
@@ -29,6 +30,12 @@ def _case(release: str, method: str) -> Case:
         long=(release, method) != ("glance-33", "web-download"),
     )  # fmt: skip
 
+
+#: The time, and the processor's time, that an import may take of stock's.
+GOALS = (
+    Ratio("{case}, s", "≤", 0.5),
+    Ratio("{case}, server CPU s", "≤", 0.4, key="server_cpu_seconds"),
+)
 
 CASES = [_case(release, method) for release in RELEASES for method in METHODS]
 
