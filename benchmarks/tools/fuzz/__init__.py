@@ -2,5 +2,5 @@
 :mod:`benchmarks.tools.fuzz.__main__`.
 
 ``programs`` makes random programs, ``worker`` runs them (stock or patched, one process for each side), ``compare`` and
-``rules`` judge, ``shrink`` makes a failure small, and ``search`` is the loop around them.
+``rules`` judge, and ``search`` is the loop around them.
 """

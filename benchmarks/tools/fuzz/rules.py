@@ -89,13 +89,8 @@ def _green_pipelines(case: Case) -> bool:
     return any("EAGAIN" in line or "nonblocking" in line for line in reports)
 
 
-def _green_epipe(case: Case) -> bool:
-    return case.operation.get("op") == "oswrite" and case.seen(case.patched).get("error") == "BrokenPipeError"
-
-
 RULES: dict[str, Callable[[Case], bool]] = {
     "fix_green_encoding": _green_encoding,
-    "fix_green_epipe": _green_epipe,
     "fix_green_exceptions": _green_exceptions,
     "fix_green_pipelines": _green_pipelines,
 }

@@ -8,31 +8,30 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 HERE = pathlib.Path(__file__).parent
-ROOT = HERE.parents[2]
 HUBS = ("epolls", "poll", "selects", "asyncio")
-
-#: How a program comes by Popen: ``plain`` natively; under a hub through ``monkey_patch()``, as
-#: ``eventlet.green.subprocess`` without it, or as the native class that was taken before it.
-FLAVOURS = ("monkey", "explicit", "taken")
-
 #: Seconds after which a program that tells nothing hangs, times ``scale``; one that runs is done within a second.
 LIMIT = 3.0
 
 
 @dataclass(frozen=True)
 class Group:
-    """Where programs run: natively or under one hub, with one flavour of Popen."""
+    """Where programs run: natively or under one hub.
+
+    ``flavour`` is how a program comes by Popen: ``plain`` natively; under a hub ``monkey`` through ``monkey_patch()``,
+    ``explicit`` as ``eventlet.green.subprocess`` without it, or ``taken``, the native class from before it.
+    """
 
     hub: str
     flavour: str
 
     def __str__(self) -> str:
-        return self.hub if self.hub == "native" else f"{self.hub}/{self.flavour}"
+        return f"{self.hub}/{self.flavour}"
 
     @property
     def kind(self) -> str:
@@ -41,40 +40,17 @@ class Group:
 
 
 NATIVE = Group("native", "plain")
-GROUPS = (NATIVE, *(Group(hub, flavour) for flavour in FLAVOURS for hub in HUBS))
-
-
-@dataclass(frozen=True)
-class Installation:
-    """What the sides are run with."""
-
-    python: str = sys.executable
-    #: the checkout whose fastio is used; by default, that of this file
-    fastio_path: str = str(ROOT)
-    #: a file of Python that the patched sides run once they are patched, to break them on purpose
-    plant: str = ""
-    directory: str = "/tmp"
-
-
-@dataclass(frozen=True)
-class Side:
-    """One side: which group, and patched how."""
-
-    group: Group
-    #: ``stock``, ``strict`` (patched without the ``fix_`` patches) or ``fixed`` (patched as by default)
-    name: str
+GROUPS = (NATIVE, *(Group(hub, flavour) for flavour in ("monkey", "explicit", "taken") for hub in HUBS))
 
 
 class Worker:
-    """A process that runs programs for a side; it is started when there is one to run."""
+    """A process that runs programs for one side; it is started when there is one to run."""
 
-    def __init__(self, side: Side, installation: Installation) -> None:
-        self.side = side
-        self._installation = installation
+    def __init__(self, **config: Any) -> None:
+        self._config = config
         self._process: subprocess.Popen[bytes] | None = None
         self._rest = b""
         self._deadline = 0.0
-        self._progress = -1
         #: the ``fix_`` patches that are applied, once it runs
         self.fixes: frozenset[str] = frozenset()
 
@@ -82,34 +58,22 @@ class Worker:
         """Start the process, unless it runs."""
         if self._process is not None:
             return
-        group, patched = self.side.group, self.side.name != "stock"
-        config = {
-            **asdict(self._installation), "hub": group.hub, "flavour": group.flavour, "patched": patched,
-            "fixes": self.side.name == "fixed", "plant": self._installation.plant if patched else "",
-            "child": str(HERE / "child.py"), "python": os.path.realpath(self._installation.python),
-        }  # fmt: skip
-        environ = {
-            name: value for name, value in os.environ.items() if not name.startswith(("FASTIO", "PYTHON", "EVENTLET"))
-        }
-        environ["PYTHONPATH"] = self._installation.fastio_path
-        environ["PYTHONDONTWRITEBYTECODE"] = "1"
-        self._progress = os.memfd_create("progress")
-        config["progress"] = self._progress
+        removed = ("FASTIO", "PYTHON", "EVENTLET")
+        environ = {name: value for name, value in os.environ.items() if not name.startswith(removed)}
+        environ |= {"PYTHONPATH": str(HERE.parents[2]), "PYTHONDONTWRITEBYTECODE": "1"}
         self._process = subprocess.Popen(
-            [self._installation.python, str(HERE / "worker.py"), json.dumps(config)],
+            [sys.executable, str(HERE / "worker.py"), json.dumps(self._config)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ, start_new_session=True,
-            pass_fds=(self._progress,),
         )  # fmt: skip
         self._rest = b""
         self._deadline = time.monotonic() + 60
         ready = self.receive()
         if not ready.get("ready"):
-            raise RuntimeError(f"the worker for {self.side.group} ({self.side.name}) does not start: {ready}")
+            raise RuntimeError(f"the worker for {self._config} does not start: {ready}")
         self.fixes = frozenset(ready["fixes"])
 
     def send(self, program: dict[str, Any], scale: int) -> None:
         """Have a program run; :meth:`receive` returns its outcome."""
-        self.start()
         assert self._process is not None and self._process.stdin is not None
         self._deadline = time.monotonic() + LIMIT * scale
         with contextlib.suppress(BrokenPipeError):
@@ -117,67 +81,68 @@ class Worker:
             self._process.stdin.flush()
 
     def receive(self) -> dict[str, Any]:
-        """What the process tells next; ``{"hang": …}`` or ``{"died": …}`` if it tells nothing more."""
+        """The next answer of the process; ``{"hang": …}`` or ``{"died": …}`` if there is none."""
         assert self._process is not None and self._process.stdout is not None
-        fd = self._process.stdout.fileno()
         while b"\n" not in self._rest:
-            if not select.select([fd], [], [], max(0.0, self._deadline - time.monotonic()))[0]:
-                index = int(os.pread(self._progress, 6, 0) or -1)
+            if not select.select([self._process.stdout], [], [], max(0.0, self._deadline - time.monotonic()))[0]:
                 self.stop()
-                return {"hang": index}
-            data = os.read(fd, 1 << 20)
+                return {"hang": -1}
+            data = os.read(self._process.stdout.fileno(), 1 << 20)
             if not data:
-                process = self._process
-                self.stop()
-                return {"died": process.returncode}
+                return {"died": self.stop()}
             self._rest += data
         line, _, self._rest = self._rest.partition(b"\n")
-        told: dict[str, Any] = json.loads(line)
-        if "hang" in told:
+        answer: dict[str, Any] = json.loads(line)
+        if "hang" in answer:
             self.stop()
-        return told
+        return answer
 
-    def stop(self) -> None:
-        """End the process and what it has started."""
+    def stop(self) -> int:
+        """End the process and what it has started; returns its exit status, -9 if it did not end by itself."""
         process, self._process = self._process, None
         if process is None:
-            return
+            return 0
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        os.close(self._progress)
-        for stream in (process.stdin, process.stdout):
-            if stream is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    stream.close()
+        with contextlib.suppress(BrokenPipeError):
+            process.communicate()
+        return process.returncode
 
 
 class Team:
-    """The workers of one group, which run the same program at the same time."""
+    """The workers of one group, which run the same program simultaneously.
 
-    def __init__(self, group: Group, installation: Installation) -> None:
+    :param plant: a file of Python that the patched sides run once they are patched, to break them on purpose
+    """
+
+    def __init__(self, group: Group, plant: str = "") -> None:
         self.group = group
-        self._installation = installation
-        self._workers: dict[Side, Worker] = {}
+        self._plant = plant
+        self._directory = tempfile.TemporaryDirectory(prefix="fastio-fuzz-")
+        self._workers: dict[str, Worker] = {}
 
     def run(self, program: dict[str, Any], names: tuple[str, ...], scale: int = 1) -> dict[str, dict[str, Any]]:
-        """Run a program on some sides; ``native`` is stock on native threads."""
-        sides = {name: Side(NATIVE, "stock") if name == "native" else Side(self.group, name) for name in names}
-        workers = {}
-        for name, side in sides.items():
-            workers[name] = self._workers.setdefault(side, Worker(side, self._installation))
-        for worker in workers.values():
-            worker.start()
-        for worker in workers.values():
-            worker.send(program, scale)
-        return {name: worker.receive() for name, worker in workers.items()}
+        """Run a program on sides: ``stock``, ``strict`` (patched without the ``fix_`` patches), ``fixed`` (patched as
+        by default), ``native`` (stock on native threads)."""
+        for name in names:
+            if name not in self._workers:
+                group, patched = NATIVE if name == "native" else self.group, name in ("strict", "fixed")
+                self._workers[name] = Worker(
+                    hub=group.hub, flavour=group.flavour, patched=patched, fixes=name == "fixed",
+                    plant=self._plant if patched else "", directory=self._directory.name,
+                )  # fmt: skip
+            self._workers[name].start()
+        for name in names:
+            self._workers[name].send(program, scale)
+        return {name: self._workers[name].receive() for name in names}
 
-    def fixes(self, name: str) -> frozenset[str]:
-        """The ``fix_`` patches that are applied on a side, once it has run something."""
-        return self._workers[Side(self.group, name)].fixes
+    @property
+    def fixes(self) -> frozenset[str]:
+        """The ``fix_`` patches that are applied on the side ``fixed``, once it has run something."""
+        return self._workers["fixed"].fixes
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """End the workers."""
         for worker in self._workers.values():
             worker.stop()
-        self._workers.clear()
+        self._directory.cleanup()

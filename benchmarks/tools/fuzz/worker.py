@@ -1,7 +1,7 @@
 """Runs programs, one after the other, and tells what can be seen of each: one side of a comparison.
 
 Started by path as ``worker.py JSON``, in a process of its own; the JSON is what
-:class:`benchmarks.tools.fuzz.sides.Side` says. A program comes as a line of JSON, its outcome goes back as another.
+:class:`benchmarks.tools.fuzz.sides.Team` says. A program comes as a line of JSON, its outcome goes back as another.
 Only what has to be, and what no monkey patch touches, is imported before it: that is a part of what programs see.
 
 A program must end, and end in the same way every time. So nothing in it depends on how long something takes: children
@@ -32,6 +32,7 @@ _F_GETPIPE_SZ = 1032
 
 CONFIG = json.loads(sys.argv[1])
 HUB, FLAVOUR = CONFIG["hub"], CONFIG["flavour"]
+_CHILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child.py")
 GREEN = HUB != "native"
 
 
@@ -93,12 +94,6 @@ class _Line:
             os.dup2(null, fd)
         os.close(null)
         self._rest = b""
-        #: a file in which the number of the operation stands, for whoever finds this process hanging
-        self._progress = fcntl.fcntl(CONFIG["progress"], fcntl.F_DUPFD_CLOEXEC, 100)
-        os.close(CONFIG["progress"])
-
-    def at(self, index):
-        posix.pwrite(self._progress, b"%6d" % index, 0)
 
     def receive(self):
         while b"\n" not in self._rest:
@@ -435,7 +430,7 @@ class Run:
         return self.command(number, spec), keywords
 
     def command(self, number, spec):
-        return [CONFIG["python"], "-I", "-S", CONFIG["child"], str(number), *spec["steps"]]
+        return [os.path.realpath(sys.executable), "-I", "-S", _CHILD, str(number), *spec["steps"]]
 
     def perform(self, operation):
         """Do one operation; returns what can be seen of it."""
@@ -465,7 +460,7 @@ class Run:
         if name in ("poll", "kill", "terminate"):
             return getattr(self.popen(operation), name)()
         stream = self.stream(operation)
-        if name in ("read", "readline", "read1", "readlines"):
+        if name in ("read", "readline", "read1"):
             return getattr(stream, name)(*operation.get("n", ()))
         return getattr(stream, name)(*operation.get("args", ()))
 
@@ -555,13 +550,9 @@ class Run:
     def do_osread(self, operation):
         return self.os.read(self.stream(operation).fileno(), operation["size"])
 
-    def do_oswrite(self, operation):
-        return self.os.write(self.stream(operation).fileno(), self.data(operation["data"]))
-
     def do_select(self, operation):
         stream = self.stream(operation)
-        lists: Any = ([], [stream], []) if operation.get("write") else ([stream], [], [])
-        found = self.select.select(*lists, self.seconds(operation["timeout"]))
+        found = self.select.select([stream], [], [], self.seconds(operation["timeout"]))
         return [len(each) for each in found]
 
     def do_capacity(self, operation):
@@ -580,9 +571,6 @@ class Run:
             mode += "" if keywords.pop("text", False) else "b"
             self.files[name] = eventlet.greenio.GreenPipe(fd, mode, **keywords)
 
-    def do_release(self, operation):
-        self.give_up(self.hold)
-
     def do_feed(self, operation):
         """Write to a named pipe from outside."""
         return _write(self.peers[operation["name"]], self.data(operation["data"]))
@@ -599,8 +587,7 @@ class Run:
 
     def main(self):
         self.seen = []
-        for index, operation in enumerate(self.program["ops"]):
-            LINE.at(index)
+        for operation in self.program["ops"]:
             expires = operation["op"] in ("wait", "communicate") and operation.get("timeout", 99) < 10
             if expires or operation["op"] in (*_LOOKS, *_BREAKS) or self.sends(operation):
                 # A child that has closed its pipes may be about to end, and one that writes meets an open pipe or not.
