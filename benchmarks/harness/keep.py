@@ -25,7 +25,7 @@ FILES = {
     "processes": ("commands", "communicate", "fairness", "green_pipe", "input", "peers", "wsgi"),
     "stores": ("stores", "sheepdog_driver"),
     "glance": ("glance", "imports", "disk_uploads", "slow_clients"),
-    "clients": ("glance_client", "clients", "uploads"),
+    "clients": ("glance_client", "clients"),
     "concurrency": ("concurrency", "offered_load", "network"),
     "observability": ("trace",),
 }

@@ -11,6 +11,7 @@ Parameters:
     bytes of the object
 """
 
+import socket
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,7 +20,14 @@ from benchmarks.harness.worker import measure, random_payload
 from benchmarks.suites.never_slower import operations, servers
 
 #: Each operation, and what it imports.
-OPERATIONS = {"openstacksdk-object": ("openstack",), "swiftclient-put": ("swiftclient",)}
+OPERATIONS = {
+    "openstacksdk-object": ("openstack",),
+    "swiftclient-put": ("swiftclient",),
+    "upload-file": ("requests",),
+    "upload-memory": ("requests",),
+}
+#: Patches that have to take the large objects.
+PATCHES = {"upload-file": "urllib3_sendfile", "upload-memory": "urllib3_blocks"}
 #: Bytes of the object that comes first.
 FIRST = 64 * KIB
 
@@ -34,7 +42,40 @@ def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
             with measure() as measured:
                 count = work.once(payload.size)
             verified = count == payload.size and work.sha256(payload.size) == payload.sha256
+    if mode.fast and parameters["operation"] in PATCHES:
+        check(PATCHES[parameters["operation"]])
     return measured.result(bytes=payload.size, verified=verified)
 
 
-VARIANTS = variants(run)
+def check(patch: str) -> None:
+    """Check that the patch has taken both large objects.
+
+    :raises RuntimeError: if it has not
+    """
+    import fastio
+
+    counts = fastio.metrics().patches[patch]
+    if counts.calls < 2 or not counts.bytes:
+        raise RuntimeError(f"fastio's {patch} has taken {counts.calls} of 2 uploads: {counts.fallbacks}")
+
+
+def reference(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """``socket.sendfile()`` of a file."""
+    payload = warmed(random_payload(parameters["size"]))
+
+    def upload(path: str) -> str:
+        with open(payload.path, "rb") as file, socket.create_connection(("127.0.0.1", port)) as connection:
+            head = f"PUT /{path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {payload.size}\r\n\r\n"
+            connection.sendall(head.encode())
+            connection.sendfile(file)
+            with connection.makefile("rb") as answer:
+                return answer.read().partition(b"\r\n\r\n")[2].decode()
+
+    with servers.running("plain", MODES["native-stock"]) as port:
+        with measure() as measured:
+            counted = int(upload("count"))
+        verified = counted == payload.size and upload("hash") == payload.sha256
+    return measured.result(bytes=payload.size, verified=verified)
+
+
+VARIANTS = variants(run, {"reference-sendfile": reference})
