@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import ctypes
 import json
 import os
 import posix  # what os has, also where eventlet has replaced it
@@ -232,8 +231,7 @@ def _unlink(run: Run, directory: int, name: str) -> None:
 
 def _names(run: Run, directory: int) -> Iterator[tuple[str, int]]:
     """The next names in a directory, each with the offset behind it, 0 behind the last one."""
-    buffer = ctypes.create_string_buffer(1 << 15)
-    call = libc.entries(directory, buffer)
+    call = libc.entries(directory, 1 << 15)
     if call is None:
         yield from ((name, 0) for name in posix.listdir(directory))
         return
@@ -243,7 +241,7 @@ def _names(run: Run, directory: int) -> Iterator[tuple[str, int]]:
         if size <= 0:
             yield "", 0
             return
-        data, at = buffer.raw[:size], 0
+        data, at = call[2].raw[:size], 0
         while at < size:
             offset, length = struct.unpack_from("=8xqH", data, at)
             yield os.fsdecode(data[at + 19 : at + length].partition(b"\0")[0]), offset

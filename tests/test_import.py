@@ -177,3 +177,17 @@ def test_modules_are_found() -> None:
     """The lists above are of something."""
     assert len(modules()) > 20
     assert importlib.import_module("fastio.patching.patcher")
+
+
+def test_a_python_without_ctypes(run_python: RunPython, tmp_path: pathlib.Path) -> None:
+    program = f"""
+        import sys; sys.modules["_ctypes"] = None
+        import fastio, subprocess
+        from fastio.io import libc, libcrypto
+        report = fastio.patch(run_dir={str(tmp_path)!r})
+        assert not report.problems() and report.outcome("communicate") == "applied", report
+        assert libc.pread(0, 1, 0) is libc.missing_pages(0, 0, 1) is libcrypto.poly1305() is None
+        print(len(subprocess.run(["cat"], input=b"x" * 300000, capture_output=True).stdout))
+    """
+    assert run_python(program).stdout == "300000\n"
+    assert len(list(tmp_path.iterdir())) == 2

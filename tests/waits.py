@@ -43,7 +43,6 @@ AT_ONCE = {
     ("drivers/_process.py:_reap", "popen.poll()"): "WNOHANG",
     ("concurrency/hub_wait.py:HubWaiter.exited", "popen.poll()"): "WNOHANG",
     ("drivers/_process.py:Child.stop", "self._popen.poll()"): "WNOHANG",
-    ("patches/subprocess/_popen.py:communicate", "popen.poll()"): "WNOHANG",
     ("concurrency/child_exit.py:until_exit", "os.waitid(os.P_PID, pid, _WAITABLE)"): "WNOHANG is in _WAITABLE",
     ("patches/eventlet/fix_green_pipelines.py:_other_end_is_gone", "poll.poll(0)"): "no time at all",
     ("concurrency/current.py:is_idle", "poll(0)"): "no time at all",
@@ -54,7 +53,6 @@ AT_ONCE = {
         "the selector has said that it is readable, as before upstream's os.read()",
     ("patches/eventlet/green_pipe.py:make_readinto.readinto", "os.readv(self._fileno, [b])"):
         "a GreenPipe's descriptor does not block",
-    ("trace/recorder.py:Recorder.__init__", "self._ending.acquire()"): "the lock was made a moment ago",
 }  # fmt: skip
 
 #: Calls that let the other greenlets run, or go to a function that is elsewhere on these lists.
@@ -82,10 +80,6 @@ IN_THE_HUB = {
     ("patches/glance_store/store_rbd.py:ReadAhead.read", "request.wait()"): "a worker's",
     ("patches/glance_store/store_rbd.py:ReadAhead._settle", "self._under_way[0].wait()"): "a worker's",
     ("patches/glance_store/store_rbd.py:WriteBehind._finish", "request.wait()"): "a worker's",
-    ("trace/recorder.py:_InHub.yield_when_due", "self.sleep(0)"): "eventlet's",
-    ("trace/recorder.py:_InHub.sleep", "sys.modules['eventlet'].sleep(seconds)"): "eventlet's",
-    ("trace/recorder.py:_InHub._call", "offload.run(*call)"): "a worker's",
-    ("trace/recorder.py:Recorder._write_in_hub", "mode.sleep(INTERVAL)"): "eventlet's",
 }  # fmt: skip
 
 #: Calls that wait in the kernel, and what keeps them from a thread that has a hub.
@@ -112,10 +106,7 @@ NATIVE = {
         "current.may_block()",
     ("patches/glance_store/store_rbd.py:_Request.wait_natively", "self.completion.wait_for_complete_and_cb()"):
         "what librbd has called back for already, or while an image is thrown away, where greenlets must not switch",
-    ("trace/recorder.py:Recorder.end", "self._turn.acquire(timeout=_PATIENCE)"):
-        "the end of the process, and then for a writer that is in the middle of a write",
-    ("trace/recorder.py:Recorder._write_in_thread", "self._ending.acquire(timeout=INTERVAL)"):
-        "the writer's own thread, which has no hub",
+    ("trace/recorder.py:Recorder.end", "sleep(0.001)"): "the end of a trace, for five seconds at most",
 }  # fmt: skip
 
 #: Programs of the command line, which have no hub; and the reports that they write.

@@ -4,11 +4,11 @@ With a key that nobody else knows, two different messages of 4 MiB have the same
 whoever chose them. The key is this process's own, and neither it nor a tag ever leaves the process.
 """
 
-import ctypes
+from __future__ import annotations
+
 import functools
 import os
 from collections.abc import Callable, Sequence
-from ctypes import c_char_p, c_int, c_size_t, c_void_p
 from typing import Any
 
 _SIZE = 16
@@ -21,10 +21,12 @@ Authenticate = Callable[[Sequence[bytes]], bytes]
 def poly1305() -> Authenticate | None:
     """What makes the tag of pieces of data; None where OpenSSL has it not: before release 3, or with FIPS only.
 
-    It returns no bytes if OpenSSL fails.
+    Also None where Python has no ctypes. The function returns no bytes if OpenSSL fails.
     """
     try:
         import _hashlib
+        import ctypes
+        from ctypes import c_char_p, c_int, c_size_t, c_void_p
 
         # OpenSSL as hashlib has it: what a library depends on is searched, too.
         library = ctypes.CDLL(_hashlib.__file__)
@@ -57,7 +59,7 @@ def poly1305() -> Authenticate | None:
     return authenticate
 
 
-def _function(library: ctypes.CDLL, name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
+def _function(library: Any, name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
     function = getattr(library, name)
     function.restype, function.argtypes = result, arguments
     return function

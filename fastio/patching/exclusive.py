@@ -102,17 +102,19 @@ class Exclusive:
         """Do what was left, unless somebody is inside; they look again once they have let go."""
         me = _get_ident()
         while self._left and me not in self._inside:
+            taken: list[bool] = []
             try:
                 self._inside.add(me)
-                if not self._lock.acquire(False):
+                # One call in C: no signal handler can raise between the lock and the note that it was taken.
+                taken.extend(map(self._lock.acquire, (False,)))
+                if taken == [False]:
                     return
                 self._holder = me
-                try:
-                    self._work_off()
-                finally:
+                self._work_off()
+            finally:
+                if taken == [True]:
                     self._holder = None
                     self._lock.release()
-            finally:
                 self._inside.discard(me)
 
     def _work_off(self) -> None:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -385,3 +386,21 @@ def test_a_thread_that_is_interrupted_while_it_waits() -> None:
     go.set()
     other.join(100)
     assert order == ["long", "handler"]
+
+
+def test_an_interrupt_right_after_the_lock_was_taken() -> None:
+    exclusive = Exclusive()
+
+    def trace(frame: Any, event: str, arg: Any) -> Any:
+        if exclusive.busy:
+            raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            exclusive.leave(int)
+    finally:
+        sys.settrace(before)
+    assert not exclusive.busy and not exclusive.inside

@@ -189,7 +189,7 @@ def test_describe() -> None:
 
 
 def test_foreign() -> None:
-    managed = contextlib.contextmanager(original)
+    managed: Any = contextlib.contextmanager(lambda: iter(()))
     wrapper, other = wrap(original), proxy(original)
     assert foreign((managed, wrapper), {"tests"}) == ()
     for libraries in ({"glance_store"}, set[str]()):
