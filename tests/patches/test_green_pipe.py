@@ -730,7 +730,7 @@ def test_seek_then_read_on_a_shared_regular_file(patched: Any, hub: Any, shared:
 @pytest.mark.no_fast_path("a regular file is upstream's")
 def test_nothing_else_runs_while_a_regular_file_is_read_or_written(patched: Any, hub: Any, shared: Any) -> None:
     """Such as the holder of a lock of the system's, another writer of the same buffer, or one that seeks."""
-    ran = []
+    ran: list[int] = []
 
     def tick() -> None:
         while len(ran) < 1000:
