@@ -414,36 +414,6 @@ def test_a_file_that_is_closed_or_cannot_be_read(path: pathlib.Path) -> None:
             assert found == [found[0]] * len(RUNS)
 
 
-def test_a_retry_sends_it_again(path: pathlib.Path) -> None:
-    path.write_bytes(content(2 * MIB))
-    busy = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
-    retries = urllib3.util.Retry(total=3, backoff_factor=0, status_forcelist=[503])
-
-    def send() -> Any:
-        with path.open("rb") as file:
-            file.seek(5)
-            return put(server.url, file, 2 * MIB - 5, retries=retries), file.tell()
-
-    with recorder(2 * MIB - 5, [busy, busy, OK]) as server:
-        returned, arrived = compare(server, send)
-    assert returned == (200, 2 * MIB)
-    assert [body for _, body in arrived] == 3 * [content(2 * MIB)[5:]]
-
-
-def test_a_redirect_sends_it_again(path: pathlib.Path) -> None:
-    path.write_bytes(content(2 * MIB))
-    moved = b"HTTP/1.1 307 Moved\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n"
-
-    def send() -> Any:
-        with path.open("rb") as file:
-            return requests.put(server.url, data=file).status_code, file.tell()
-
-    with recorder(2 * MIB, [moved, OK]) as server:
-        returned, arrived = compare(server, send)
-    assert returned == (200, 2 * MIB)
-    assert [body for _, body in arrived] == 2 * [content(2 * MIB)]
-
-
 @pytest.fixture
 def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
     """Of a connection, whose buffers are small."""
@@ -618,106 +588,82 @@ def test_others_may_move_in_the_file(path: pathlib.Path, monkeypatch: pytest.Mon
         assert file.tell() == 3 * MIB
 
 
-def test_with_tls_only_the_size_is_another(
-    path: pathlib.Path, context: ssl.SSLContext | None, certificate: pathlib.Path, own_certificates: None
+def by_requests(server: Recorder, file: Any, url: str = "", **options: Any) -> int:
+    return requests.put(url or server.url, data=file, **options).status_code
+
+
+def by_its_tunnel(server: Recorder, file: Any, **options: Any) -> Any:
+    if server.url.startswith("https"):
+        return by_requests(server, file, proxies={"https": f"http://127.0.0.1:{server.port}"}, **options)
+    # A pool asks for a tunnel only where there is TLS in it.
+    connection = plainly(server)
+    connection.set_tunnel("upload.test", 80)
+    return through(lambda server: connection, 2 * MIB)(server, file)
+
+
+def again_if_busy(server: Recorder, file: Any, **options: Any) -> Any:
+    file.seek(5)
+    retries = urllib3.util.Retry(total=3, backoff_factor=0, status_forcelist=[503])
+    return put(server.url, file, 2 * MIB - 5, retries=retries)
+
+
+def by_a_proxy(server: Recorder, file: Any, **options: Any) -> int:
+    return by_requests(server, file, "http://upload.test/", proxies={"http": server.url})
+
+
+def asking_first(server: Recorder, file: Any, **options: Any) -> int:
+    return by_requests(server, file, headers={"Expect": "100-continue"})
+
+
+BUSY = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
+MOVED = b"HTTP/1.1 307 Moved\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n"
+EXPECT = b"\r\nExpect: 100-continue\r\n"
+#: How a file is uploaded, the server's options, the status that comes, what is in the first request's headers, how
+#: often the file is sent, and why it is left to upstream's code with TLS and without, if it is.
+WAYS: dict[str, tuple[Callable[..., Any], dict[str, Any], int, bytes, int, str | None, str | None]] = {
+    "as usual": (by_requests, {}, 200, b"PUT / HTTP/1.1", 1, None, "tls"),
+    # No file goes into it as it is: only the size of the blocks is another.
+    "by a tunnel": (by_its_tunnel, {"tunnel": True}, 200, b"PUT", 1, "foreign", "foreign"),
+    "by a proxy": (by_a_proxy, {}, 200, b"PUT http://upload.test/ HTTP/1.1", 1, None, None),
+    "retried": (again_if_busy, {"answers": [BUSY, BUSY, OK]}, 200, b"PUT / HTTP/1.1", 3, None, None),
+    "redirected": (by_requests, {"answers": [MOVED, OK]}, 200, b"PUT / HTTP/1.1", 2, None, None),
+    # Upstream does not wait for what the server says before it reads the body.
+    "continued": (asking_first, {"early": b"HTTP/1.1 100 Continue\r\n\r\n"}, 200, EXPECT, 1, None, None),
+    "without a word": (asking_first, {"early": b""}, 200, EXPECT, 1, None, None),
+    # The end comes later, so that the program hears of it when all has been read.
+    "refused early": (asking_first, {"early": b"HTTP/1.1 417 Expectation Failed\r\nContent-Length: 2\r\n\r\n",
+                                     "answers": [b"no"]}, 417, EXPECT, 1, None, None),
+    "answered early": (asking_first, {"early": OK[:-2], "answers": [OK[-2:]]}, 200, EXPECT, 1, None, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("context", "name"),
+    [*(("http", name) for name in WAYS), ("https", "as usual"), ("https", "by a tunnel")],
+    indirect=["context"],
+)
+def test_ways_to_a_server(
+    name: str, path: pathlib.Path, context: ssl.SSLContext | None, own_certificates: None, request: Any
 ) -> None:
+    way, options, status, head, times, of_plain, of_tls = WAYS[name]
+    reason = of_tls if context else of_plain
+    trust = {"verify": str(request.getfixturevalue("certificate"))} if context else {}
     path.write_bytes(content(2 * MIB))
 
     def send() -> Any:
         with path.open("rb") as file:
-            return requests.put(server.url, data=file, verify=str(certificate)).status_code, file.tell()
+            return way(server, file, **trust), file.tell()
 
-    with recorder(2 * MIB, context=context) as server:
+    begin = 5 if way is again_if_busy else 0
+    with recorder(2 * MIB - begin, context=context, **options) as server:
         returned, arrived = compare(server, send)
-        assert returned == (200, 2 * MIB)
-        assert [body for _, body in arrived] == [content(2 * MIB)]
+        assert returned == (status, 2 * MIB)
+        assert [body for _, body in arrived] == [content(2 * MIB)[begin:]] * times
+        assert head in arrived[0][0]
+        assert [each.split()[0] for each in server.tunnels] == [b"CONNECT"] * (len(RUNS) if "tunnel" in options else 0)
+        server.requests.clear()
         with fastio.patched([BLOCKS, SENDFILE], strict=True):
             send()
             calls, size, fallbacks = counted(SENDFILE)
-            if context is None:
-                assert (calls, fallbacks) == (1, {})
-            else:
-                assert (calls, size, fallbacks) == (0, 0, {"tls": 1})
-                assert counted(BLOCKS) == (1, 2 * MIB, {})
-
-
-def test_through_the_tunnel_of_a_proxy(
-    path: pathlib.Path, context: ssl.SSLContext | None, certificate: pathlib.Path, own_certificates: None
-) -> None:
-    """No file goes into it as it is: only the size of the blocks is another."""
-    path.write_bytes(content(2 * MIB))
-
-    def send() -> Any:
-        with path.open("rb") as file:
-            if context is None:
-                # A pool asks for a tunnel only where there is TLS in it.
-                connection = plainly(server)
-                connection.set_tunnel("upload.test", 80)
-                status = through(lambda server: connection, 2 * MIB)(server, file)
-            else:
-                proxies = {"https": f"http://127.0.0.1:{server.port}"}
-                status = requests.put(server.url, data=file, proxies=proxies, verify=str(certificate)).status_code
-            return status, file.tell()
-
-    with recorder(2 * MIB, context=context, tunnel=True) as server:
-        returned, arrived = compare(server, send)
-        assert returned == (200, 2 * MIB)
-        assert [body for _, body in arrived] == [content(2 * MIB)]
-        assert len(server.tunnels) == len(RUNS)
-        assert {each.split()[0] for each in server.tunnels} == {b"CONNECT"}
-        with fastio.patched([BLOCKS, SENDFILE], strict=True):
-            send()
-            assert counted(SENDFILE) == (0, 0, {"foreign": 1})
-            assert counted(BLOCKS) == (1, 2 * MIB, {})
-
-
-def test_by_a_proxy_without_a_tunnel(path: pathlib.Path) -> None:
-    """It is sent to the proxy, as to any other server."""
-    path.write_bytes(content(2 * MIB))
-
-    def send() -> Any:
-        with path.open("rb") as file:
-            response = requests.put("http://upload.test/", data=file, proxies={"http": server.url})
-            return response.status_code, file.tell()
-
-    with recorder(2 * MIB) as server:
-        returned, arrived = compare(server, send)
-        assert returned == (200, 2 * MIB)
-        assert [body for _, body in arrived] == [content(2 * MIB)]
-        assert arrived[0][0].startswith(b"PUT http://upload.test/ HTTP/1.1")
-        with fastio.patched([BLOCKS, SENDFILE], strict=True):
-            send()
-            calls, _, fallbacks = counted(SENDFILE)
-            assert (calls, fallbacks) == (1, {})
-
-
-#: What a server says to ``Expect: 100-continue`` before it reads the body, what after that, and what the program gets.
-EXPECTED = {
-    "continue": (b"HTTP/1.1 100 Continue\r\n\r\n", OK, 200),
-    "nothing": (b"", OK, 200),
-    # The end comes later, so that the program is told of it when all has been read.
-    "no": (b"HTTP/1.1 417 Expectation Failed\r\nContent-Length: 2\r\n\r\n", b"no", 417),
-    "the answer": (OK[:-2], OK[-2:], 200),
-}
-
-
-@pytest.mark.parametrize("name", list(EXPECTED))
-def test_a_server_that_is_asked_whether_to_go_on(name: str, path: pathlib.Path) -> None:
-    """Upstream does not wait for what it says."""
-    early, answer, status = EXPECTED[name]
-    path.write_bytes(content(2 * MIB))
-
-    def send() -> Any:
-        with path.open("rb") as file:
-            response = requests.put(server.url, data=file, headers={"Expect": "100-continue"})
-            return response.status_code, file.tell()
-
-    with recorder(2 * MIB, [answer], early=early) as server:
-        returned, arrived = compare(server, send)
-        assert returned == (status, 2 * MIB)
-        assert [body for _, body in arrived] == [content(2 * MIB)]
-        assert b"\r\nExpect: 100-continue\r\n" in arrived[0][0]
-        with fastio.patched([BLOCKS, SENDFILE], strict=True):
-            send()
-            calls, _, fallbacks = counted(SENDFILE)
-            assert (calls, fallbacks) == (1, {})
+            assert (calls, fallbacks) == ((0, {reason: times}) if reason else (times, {}))
+            assert not reason or (size, counted(BLOCKS)) == (0, (1, 2 * MIB, {}))
