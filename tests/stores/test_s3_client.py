@@ -228,6 +228,7 @@ def test_threads_that_need_the_first_client_at_once(s3_store: Any, built: list[A
 
 # Another client where anything differs.
 
+#: An option of the store's group, a variable of the environment, or the content of a file that one of these names.
 CHANGES: list[tuple[str, Any]] = [
     ("s3_store_access_key", "another"),
     ("s3_store_secret_key", "another secret"),
@@ -239,26 +240,45 @@ CHANGES: list[tuple[str, Any]] = [
     ("s3_store_enable_data_integrity_protection", True),
     ("s3_store_request_checksum_calculation", "when_supported"),
     ("s3_store_response_checksum_validation", "when_supported"),
+    ("HTTP_PROXY", "http://127.0.0.1:1"),
+    ("config", "[default]\nmax_attempts = 10\n"),
+    ("ca.pem", "another"),
+    ("ca.pem", None),
 ]
 
 
 @pytest.mark.parametrize(("name", "value"), CHANGES)
-def test_an_option_that_changes(open_store: Callable[..., Any], name: str, value: Any) -> None:
+def test_what_changes(
+    open_store: Callable[..., Any], name: str, value: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    """There is another client then, and the first one again when it is taken back."""
     from oslo_config import cfg
 
-    store = open_store("s3", identifier="changing")
-    if name not in cfg.CONF[store.identifier]:
+    files = {"config": "[default]\nmax_attempts = 2\n", "ca.pem": "one"}
+    for file, text in files.items():
+        (tmp_path / file).write_text(text)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    store = open_store("s3", identifier="changing", s3_store_cacert=str(tmp_path / "ca.pem"))
+    if name.startswith("s3_") and name not in cfg.CONF[store.identifier]:
         pytest.skip("this glance_store does not have it")
-    before = cfg.CONF[store.identifier][name]
     with patched():
         first = client_of(store)
-        option(store, name, value)
+        if name in files:
+            path = tmp_path / name
+            path.write_text(value) if value else path.unlink()
+        elif name.startswith("s3_"):
+            before = cfg.CONF[store.identifier][name]
+            option(store, name, value)
+        else:
+            monkeypatch.setenv(name, value)
         second = client_of(store)
         assert second is not first
         assert client_of(store) is second
-        option(store, name, before)
-        assert client_of(store) is first
-    cfg.CONF.clear_override(name, group=store.identifier)
+        if name not in files:
+            monkeypatch.delenv(name) if name.isupper() else option(store, name, before)
+            assert client_of(store) is first
+    if name.startswith("s3_"):
+        cfg.CONF.clear_override(name, group=store.identifier)
 
 
 def test_what_the_client_is_made_from_is_what_stock_makes_it_from(open_store: Callable[..., Any]) -> None:
@@ -273,35 +293,6 @@ def test_what_the_client_is_made_from_is_what_stock_makes_it_from(open_store: Ca
     with patched():
         assert looks(client_of(store)) == stock
         assert looks(client_of(store)) == stock
-
-
-def test_the_environment_changes(s3_store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    with patched():
-        first = client_of(s3_store)
-        monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
-        assert client_of(s3_store) is not first
-        monkeypatch.delenv("HTTP_PROXY")
-        assert client_of(s3_store) is first
-
-
-def test_a_file_changes(
-    open_store: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
-) -> None:
-    settings, certificates = tmp_path / "config", tmp_path / "ca.pem"
-    settings.write_text("[default]\nmax_attempts = 2\n")
-    certificates.write_text("one")
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(settings))
-    store = open_store("s3", identifier="files", s3_store_cacert=str(certificates))
-    with patched():
-        clients = [client_of(store)]
-        settings.write_text("[default]\nmax_attempts = 10\n")
-        clients.append(client_of(store))
-        certificates.write_text("another")
-        clients.append(client_of(store))
-        certificates.unlink()
-        clients.append(client_of(store))
-        assert len({id(client) for client in clients}) == 4
-        assert client_of(store) is clients[-1]
 
 
 def test_one_who_replaces_boto3(s3_store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
