@@ -51,7 +51,8 @@ def alarm() -> Any:
 
 
 def test_a_signal_handler_sees_the_output_and_leaves_it_in_order(patched: Any, alarm: Any) -> None:
-    popen, seen = start(), []
+    popen = start()
+    seen: list[list[str]] = []
 
     def handler() -> None:
         if len(seen) < 2:
