@@ -1,8 +1,8 @@
 """Samples of machines elsewhere: an agent waits there, and a run connects to it.
 
 Lines of JSON over TCP. The one that asks sends what is to be watched; the agent answers with what its machine is, then
-with a sample each ``period`` seconds, until the connection ends. Before that, ``{"clock": T}`` is answered with the
-agent's time, as NTP has it. There is no password, and samples are all that it gives: use a network that nobody else is
+with a sample each ``period`` seconds, until the connection ends. Before that, ``{"clock": true}`` is answered with
+the agent's time. There is no password, and samples are all that it gives: use a network that nobody else is
 in.
 """
 
@@ -18,13 +18,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.load import Failed, monitor
+from benchmarks.load import Failed, files, monitor
 from benchmarks.load.monitor import Log, Sampler, Watched
 
 #: Where agents listen if nothing else is said.
 PORT = 5558
-#: How often the time is asked for; the fastest answer counts.
-QUESTIONS = 5
 #: Seconds that a connection, an answer or a sample may take.
 PATIENCE = 10.0
 #: Bytes of a line that are read.
@@ -47,7 +45,7 @@ class _Handler(socketserver.StreamRequestHandler):
             try:
                 request = json.loads(line)
                 if "clock" in request:
-                    self._send({"asked": request["clock"], "clock": time.time()})
+                    self._send({"clock": time.time()})
                     continue
                 period = float(request.get("period", monitor.PERIOD))
                 if not 0.01 <= period <= 60:
@@ -101,7 +99,7 @@ class Remote:
         try:
             self._socket = socket.create_connection((host, port), timeout=PATIENCE)
             self._file = self._socket.makefile("rwb")
-            offset, error = self._clock()
+            offset, error = files.clock_ahead(self._clock)
             self._send({"patterns": dict(patterns), "period": period})
             first = self._receive()
             if "error" in first:
@@ -119,17 +117,9 @@ class Remote:
         self._thread = threading.Thread(target=self._go_on, daemon=True)
         self._thread.start()
 
-    def _clock(self) -> tuple[float, float]:
-        """How far the agent's clock is ahead of ours, and the error of that."""
-        best = (0.0, float("inf"))
-        for _ in range(QUESTIONS):
-            asked = time.time()
-            self._send({"clock": asked})
-            answer = self._receive()
-            half = (time.time() - asked) / 2
-            if half < best[1]:
-                best = (answer["clock"] - asked - half, half)
-        return best
+    def _clock(self) -> float:
+        self._send({"clock": True})
+        return self._receive()["clock"]
 
     def _send(self, data: Mapping[str, Any]) -> None:
         self._file.write(json.dumps(data).encode() + b"\n")

@@ -1,12 +1,16 @@
-"""What the files of plans, runs and workloads have in common: JSON that names its format and version."""
+"""What plans, runs, workloads and samples have in common: JSON that names its format and version, and clocks."""
 
 import json
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from benchmarks.load import Wrong
+
+#: How often another machine is asked for its time; the fastest answer counts.
+QUESTIONS = 5
 
 
 def check(data: Any, what: str, kind: str, version: int, error: type[Wrong]) -> None:
@@ -37,3 +41,15 @@ def write(path: Path, data: Mapping[str, Any]) -> None:
     partial = path.with_name(f"{path.name}.{os.getpid()}")
     partial.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     os.replace(partial, path)
+
+
+def clock_ahead(ask: Callable[[], float]) -> tuple[float, float]:
+    """How far the clock that ``ask()`` reads is ahead of this one, and the error of that, as NTP has it."""
+    found = []
+    for _ in range(QUESTIONS):
+        asked = time.time()
+        answer = ask()
+        half = (time.time() - asked) / 2
+        found.append((half, answer - asked - half))
+    error, ahead = min(found)
+    return ahead, error

@@ -60,7 +60,7 @@ class Operation:
     """
 
     kind: str
-    weight: float = 1
+    weight: int = 1
     first: int = 0
     count: int = 1
     selection: str = "each"
@@ -73,7 +73,7 @@ class Operation:
     def __post_init__(self) -> None:
         _one_of("operation", self.kind, KINDS)
         _one_of(f"{self.kind}: selection", self.selection, SELECTIONS)
-        _number(f"{self.kind}: weight", self.weight, 0, more=True, whole=self.containers is not None)
+        _number(f"{self.kind}: weight", self.weight, 1, whole=True)
         _number(f"{self.kind}: first", self.first, 0, whole=True)
         _number(f"{self.kind}: count", self.count, 1, whole=True)
         _one_of(f"{self.kind}: division", self.division, DIVISIONS)

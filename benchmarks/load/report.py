@@ -166,7 +166,7 @@ def _case(kind: str, runs: Sequence[Run], title: str, unit: str, value: str) -> 
 
 def _parameters(run: Run) -> dict[str, Any]:
     operations = [
-        f"{each.kind} of {each.count} from number {each.first}, {each.selection}, weight {each.weight:g}"
+        f"{each.kind} of {each.count} from number {each.first}, {each.selection}, weight {each.weight}"
         for each in run.plan.operations
     ]
     shown = {"operations": "; ".join(operations), "workers": len(run.workers)}

@@ -40,8 +40,6 @@ from benchmarks.load.users import StorageUser, Work
 PIECE = 256 << 10
 #: Seconds that an answer to a message may take, besides those of the plan.
 PATIENCE = 60.0
-#: How often the master is asked for its time; the fastest answer counts.
-QUESTIONS = 3
 #: Seconds after which a worker that has become silent is given up: a machine that is busy with the load is slow.
 LOST_SECONDS = 10
 
@@ -99,7 +97,9 @@ class Worker:
                 while piece := file.read(PIECE):
                     self._ask("records", {"worker": number, "data": piece})
         exceptions = [each["msg"] for each in self._runner.exceptions.values()]
-        return {"operations": writer.count, "seconds": seconds, "cpu": cpu, "exceptions": exceptions, **self._clock()}
+        ahead, error = files.clock_ahead(lambda: self._ask("clock", None))
+        return {"operations": writer.count, "seconds": seconds, "cpu": cpu, "exceptions": exceptions,
+                "clock_offset": -ahead, "clock_error": error}  # fmt: skip
 
     def _sampled_to_the_end(self) -> list[tuple[float, float]]:
         """Wait for the users' end; returns the share of a processor that was used, second by second.
@@ -117,17 +117,6 @@ class Worker:
                 samples.append((round(time.time(), 3), round((used - spent) / (later - wall), 4)))
                 wall, spent = later, used
         return samples
-
-    def _clock(self) -> dict[str, float]:
-        """How far this clock is ahead of the master's, and the error of that, as NTP has it."""
-        best = {"clock_offset": 0.0, "clock_error": float("inf")}
-        for _ in range(QUESTIONS):
-            asked = time.time()
-            answer = self._ask("clock", None)
-            half = (time.time() - asked) / 2
-            if half < best["clock_error"]:
-                best = {"clock_offset": asked + half - answer, "clock_error": half}
-        return best
 
     def _ask(self, what: str, data: Any) -> float:
         self._answered.clear()

@@ -10,7 +10,7 @@ from itertools import count, islice
 from typing import NamedTuple
 
 from benchmarks.load import selectors
-from benchmarks.load.plan import POISSON, Operation, Plan, PlanError
+from benchmarks.load.plan import POISSON, Names, Operation, Plan, PlanError
 from benchmarks.load.selectors import mixed
 
 #: Of an object that was not written by the plan's own rules.
@@ -54,61 +54,58 @@ def due(plan: Plan) -> Iterator[float]:
 
 
 class Schedule:
-    """The operations of a plan by number."""
+    """The operations of a plan by number. In each block of them all have exactly their weights' shares, shuffled.
+
+    So the rank of an operation among those of its kind is known, which ``each``, r() and s() count.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        whole = sum(operation.weight for operation in plan.operations)
-        #: upper ends of the operations' shares of [0, 1)
-        self._shares: list[tuple[float, Operation]] = []
-        reached = 0.0
-        for operation in plan.operations:
-            reached += operation.weight / whole
-            self._shares.append((reached, operation))
-        self._blocks = _Blocks(plan) if plan.operations[0].containers is not None else None
+        weights = [operation.weight for operation in plan.operations]
+        self._counts = [weight // math.gcd(*weights) for weight in weights]
+        self._length = sum(self._counts)
+        if self._length > _LONGEST_BLOCK:
+            raise PlanError(f"the weights add up to {self._length}, which is more than {_LONGEST_BLOCK}")
+        self._block = -1
+        #: of the block: which operation, and its rank in it among those of its kind
+        self._places: list[tuple[int, int]] = []
 
     def step(self, index: int) -> Step:
-        if self._blocks is not None:
-            return self._selected(*self._blocks.place(index))
-        operation = self._operation(index)
-        if operation.selection == "each":
-            offset = index % operation.count
-        else:
-            offset = mixed(self._plan.seed + 1, index) % operation.count
-        return step_of(self._plan, operation.kind, operation.first + offset)
-
-    def _selected(self, which: int, rank: int) -> Step:
-        """The step of this rank of an operation, among what its selectors choose."""
-        operation, shares = self._plan.operations[which], self._plan.users
+        block, place = divmod(index, self._length)
+        if block != self._block:
+            self._block, self._places = block, self._shuffled(block)
+        which, rank = self._places[place]
+        rank += block * self._counts[which]
+        operation = self._plan.operations[which]
         # Operations must not all choose the same numbers at the same time.
         seed = self._plan.seed + 16 * which
-        assert operation.containers is not None
-        containers = selectors.selector(operation.containers.selector)
+        if operation.containers is not None:
+            return self._selected(operation, operation.containers, rank, seed)
+        offset = rank if operation.selection == "each" else mixed(seed + 1, rank)
+        return step_of(self._plan, operation.kind, operation.first + offset % operation.count)
+
+    def _shuffled(self, block: int) -> list[tuple[int, int]]:
+        kinds = [which for which, count in enumerate(self._counts) for _ in range(count)]
+        order = sorted(range(self._length), key=lambda place: mixed(self._plan.seed, block * self._length + place))
+        # Whichever places an operation gets, its ranks follow each other in them.
+        ranks = [count() for _ in self._counts]
+        return [(kinds[place], next(ranks[kinds[place]])) for place in order]
+
+    def _selected(self, operation: Operation, containers: Names, rank: int, seed: int) -> Step:
+        """The step of this rank of an operation, among what its selectors choose."""
+        chosen = selectors.selector(containers.selector)
+        container = chosen.number(rank, seed + 2, self._plan.users if operation.division == "container" else 1)
         if operation.objects is None:
-            container = containers.number(rank, seed + 2, shares if operation.division == "container" else 1)
-            return Step(operation.kind, container << 32, operation.containers.name(container), "", UNKNOWN_SIZE)
+            return Step(operation.kind, container << 32, containers.name(container), "", UNKNOWN_SIZE)
         objects = selectors.selector(operation.objects.selector)
         if operation.scan:
             container, number = divmod(rank % operation.scanned, objects.width)
-            container, number = containers.low + container, objects.low + number
+            container, number = chosen.low + container, objects.low + number
         else:
-            container = containers.number(rank, seed + 2, shares if operation.division == "container" else 1)
-            number = objects.number(rank, seed + 3, shares if operation.division == "object" else 1)
+            number = objects.number(rank, seed + 3, self._plan.users if operation.division == "object" else 1)
         size = selectors.size(operation.sizes, rank, seed + 4) if operation.sizes else UNKNOWN_SIZE
-        return Step(
-            operation.kind, container << 32 | number, operation.containers.name(container),
-            operation.objects.name(number), size,
-        )  # fmt: skip
-
-    def _operation(self, index: int) -> Operation:
-        if len(self._shares) == 1:
-            return self._shares[0][1]
-        place = mixed(self._plan.seed, index) / (1 << 64)
-        for end, operation in self._shares:
-            if place < end:
-                return operation
-        # The shares may add up to a little less than 1.
-        return self._shares[-1][1]
+        name = operation.objects.name(number)
+        return Step(operation.kind, container << 32 | number, containers.name(container), name, size)
 
     def share(self, worker: int, workers: int) -> Iterator[Step]:
         """The operations of one of so many workers, in order; without an end if the plan has no ``total``.
@@ -124,40 +121,3 @@ class Schedule:
             if plan.seconds and moment >= plan.seconds:
                 return
             yield self.step(index)._replace(due=moment)
-
-
-class _Blocks:
-    """Which operation is the n-th where weights are whole numbers: in each block all have exactly their share.
-
-    So the rank of an operation among those of its kind can be told, which r() and s() count.
-    """
-
-    def __init__(self, plan: Plan) -> None:
-        self._seed = plan.seed
-        weights = [int(operation.weight) for operation in plan.operations]
-        common = math.gcd(*weights)
-        self._counts = [weight // common for weight in weights]
-        self._length = sum(self._counts)
-        if self._length > _LONGEST_BLOCK:
-            raise PlanError(f"the weights add up to {self._length}, which is more than {_LONGEST_BLOCK}")
-        self._block = -1
-        self._places: list[tuple[int, int]] = []
-
-    def place(self, index: int) -> tuple[int, int]:
-        """Which operation, and its rank among those of its kind."""
-        block, place = divmod(index, self._length)
-        if block != self._block:
-            self._block, self._places = block, self._shuffled(block)
-        which, rank = self._places[place]
-        return which, block * self._counts[which] + rank
-
-    def _shuffled(self, block: int) -> list[tuple[int, int]]:
-        kinds = [which for which, count in enumerate(self._counts) for _ in range(count)]
-        order = sorted(range(self._length), key=lambda place: mixed(self._seed, block * self._length + place))
-        # Whichever places an operation gets, its ranks follow each other in them.
-        seen = [0] * len(self._counts)
-        found = []
-        for place in order:
-            found.append((kinds[place], seen[kinds[place]]))
-            seen[kinds[place]] += 1
-        return found

@@ -74,7 +74,7 @@ def test_the_examples_of_the_documentation() -> None:
 
 OPERATIONS = st.lists(
     st.builds(
-        Operation, kind=st.sampled_from(plans.KINDS), weight=st.floats(0.1, 100), first=st.integers(0, 50),
+        Operation, kind=st.sampled_from(plans.KINDS), weight=st.integers(1, 100), first=st.integers(0, 50),
         count=st.integers(1, 20), selection=st.sampled_from(plans.SELECTIONS),
     ),
     min_size=1, max_size=4,
@@ -97,12 +97,6 @@ def test_workers_share_exactly_the_plan(operations, total, workers, seed) -> Non
 def test_each_object_once() -> None:
     steps = list(Schedule(plan(Operation("write", first=5, count=40), total=40)).share(0, 1))
     assert sorted(step.number for step in steps) == list(range(5, 45))
-
-
-def test_the_mix_is_as_asked() -> None:
-    schedule = Schedule(plan(Operation("read", weight=80), Operation("write", weight=20), total=10_000))
-    reads = sum(step.kind == "read" for step in schedule.share(0, 1))
-    assert 7_800 < reads < 8_200
 
 
 @pytest.mark.parametrize("content", plans.CONTENTS)
