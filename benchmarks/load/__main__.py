@@ -301,7 +301,7 @@ def _analyze(chosen: argparse.Namespace) -> int:
         _show_workload(chosen.directory[0], chosen.result)
         return 0
     runs = [analysis.read(directory) for directory in chosen.directory]
-    terminal.show(report.tables(runs))
+    terminal.show([report.table(runs)])
     if chosen.result is not None:
         report.result(runs).write(chosen.result)
     return 0

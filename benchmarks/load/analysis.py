@@ -1,7 +1,7 @@
 """What the records of a run say. It reads files only, so it can be done again, later on, and elsewhere.
 
 Warm-up and tail are cut as the benchmark warp cuts them: what counts is the time from when every user has finished an
-operation until the first one starts its last. Within it the operations are divided into segments of a second each.
+operation until the first one starts its last.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from benchmarks.load import plan as plans
 from benchmarks.load.content import WRONG
 from benchmarks.load.plan import Plan, PlanError
 
-#: Seconds of a segment.
-SEGMENT = 1.0
 PERCENTILES = (50, 90, 99, 99.9)
 #: Errors that are counted by their whole text.
 DIFFERENT_ERRORS = 100
@@ -195,7 +193,7 @@ def window(operations: Operations) -> Window:
     those who still wait at the end count as well.
     """
     if operations.open:
-        return Window(0.0, float(operations.due.max()) or SEGMENT, True)
+        return Window(0.0, float(operations.due.max()) or 1.0, True)
     users, user = numpy.unique(operations.user, return_inverse=True)
     first_end, last_start = numpy.full(len(users), numpy.inf), numpy.full(len(users), -numpy.inf)
     numpy.minimum.at(first_end, user, operations.end)
@@ -213,57 +211,17 @@ def begun_within(operations: Operations, part: Window) -> Operations:
     return operations.only((begin >= part.begin) & (begin <= part.end if operations.open else begin < part.end))
 
 
-class Segment(NamedTuple):
-    """A second of a run."""
+def within(operations: Operations, part: Window) -> tuple[float, float]:
+    """The bytes that were moved in a part of a run, and the operations that were done; of those that went well.
 
-    #: seconds since the first operation
-    begin: float
-    seconds: float
-    #: that were moved, and operations that were done: of one that lasts longer each second has its part
-    bytes: float
-    operations: float
-
-
-def segments(operations: Operations, begin: float, end: float) -> list[Segment]:
-    """The time from ``begin`` to ``end`` by seconds, of the operations that went well; a part of a second is left out.
-
-    A shorter time is one segment.
+    One that is not all in it counts in proportion.
     """
-    count = int((end - begin) / SEGMENT + 1e-9)
-    return _divided(operations, begin + SEGMENT * numpy.arange(count + 1) if count else numpy.array([begin, end]))
-
-
-def whole(operations: Operations, part: Window) -> Segment:
-    """All of a part of a run at once, of the operations that went well."""
-    return _divided(operations, numpy.array([part.begin, part.end]))[0]
-
-
-def _divided(operations: Operations, edges: numpy.ndarray) -> list[Segment]:
-    """The time between each two edges."""
     well = operations.only(~operations.failed)
-    moved = numpy.diff(_until(well, well.bytes.astype(float), edges))
-    done = numpy.diff(_until(well, numpy.ones(len(well)), edges))
-    lengths = numpy.diff(edges)
-    return [Segment(*map(float, each)) for each in zip(edges[:-1], lengths, moved, done, strict=True)]
-
-
-def _until(operations: Operations, amounts: numpy.ndarray, moments: numpy.ndarray) -> numpy.ndarray:
-    """How much of the amounts, spread evenly over each operation, there was until each of the moments.
-
-    The sum of ramps: each rises from its operation's start to its end. Prefix sums over the starts and the ends in
-    order make it a search for each moment, however many operations there are.
-    """
     # An operation that took no time by the clock would have an infinite rate.
-    lengths = numpy.maximum(operations.end - operations.start, 1e-9)
-    rates = amounts / lengths
-    total = numpy.zeros(len(moments))
-    for sign, edges in ((1.0, operations.start), (-1.0, operations.start + lengths)):
-        order = numpy.argsort(edges, kind="stable")
-        rate = numpy.concatenate(([0.0], numpy.cumsum(rates[order])))
-        weighed = numpy.concatenate(([0.0], numpy.cumsum(rates[order] * edges[order])))
-        passed = numpy.searchsorted(edges[order], moments, side="right")
-        total += sign * (moments * rate[passed] - weighed[passed])
-    return total
+    lengths = numpy.maximum(well.end - well.start, 1e-9)
+    inside = numpy.minimum(well.start + lengths, part.end) - numpy.maximum(well.start, part.begin)
+    shares = numpy.maximum(inside, 0) / lengths
+    return float((well.bytes * shares).sum()), float(shares.sum())
 
 
 def percentiles(operations: Operations, phase: str) -> dict[str, float]:

@@ -1,16 +1,11 @@
-"""A run of a load as a result: the same that all suites have, for the same tables, plots and comparison.
-
-Each second of the run that counts is one of its rounds, so what is shown is the median second and its spread, and two
-runs compare by the rank test over their seconds.
-"""
+"""Runs of a load as a result: the same that all suites have, for the same tables, plots and comparison."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.harness import machine, statistics
-from benchmarks.harness import tables as plain
 from benchmarks.harness.results import CaseResult, Result, VariantResult
-from benchmarks.load import analysis
+from benchmarks.load import Wrong, analysis
 from benchmarks.load.analysis import Operations, Run, Window
 from fastio.tables import EMPTY, Table, number
 
@@ -18,20 +13,25 @@ from fastio.tables import EMPTY, Table, number
 PLACES = ("server", "labels")
 #: Seconds that the start of an operation of an open loop may be late: a busy generator's own delay.
 LATE_SECONDS = 0.05
+#: What a result shows beside its value.
+COLUMNS = ("operations_per_second", "success_ratio", "whole_p50_ms", "whole_p99_ms", "first_byte_p50_ms",
+           "generator_cpu")  # fmt: skip
 _PERCENTILES = tuple(f"p{each:g}" for each in analysis.PERCENTILES)
 
 
-def figures(run: Run, part: Window | None = None) -> dict[str, Any]:
+def figures(run: Run, part: Window | None = None, operations: Operations | None = None) -> dict[str, Any]:
     """What a run says in one figure each: for a suite, whose rounds are whole runs.
 
     ``seconds`` and ``bytes`` are of the part that counts; times are in milliseconds. ``verified`` is true if nothing
     that was read in the run was wrong, and nothing is missing.
 
     :param part: that counts, if it is not all that every user took part in
+    :param operations: of the run that are looked at, by default all
     """
     part = part or analysis.window(run.operations)
-    return _measures(run.operations, part) | {
-        "verified": not run.operations.wrong.any() and not run.doubts,
+    operations = run.operations if operations is None else operations
+    return _measures(operations, part) | {
+        "verified": not operations.wrong.any() and not run.doubts,
         "generator_cpu": analysis.generator_cpu(run, part),
         "cut": part.cut,
     }
@@ -40,12 +40,12 @@ def figures(run: Run, part: Window | None = None) -> dict[str, Any]:
 def _measures(operations: Operations, part: Window) -> dict[str, Any]:
     """What operations say in one figure each."""
     counted = analysis.begun_within(operations, part)
-    moved = analysis.whole(operations, part)
+    moved, done = analysis.within(operations, part)
     found: dict[str, Any] = {
-        "seconds": moved.seconds,
-        "bytes": round(moved.bytes),
+        "seconds": part.seconds,
+        "bytes": round(moved),
         "operations": len(counted),
-        "operations_per_second": moved.operations / moved.seconds,
+        "operations_per_second": done / part.seconds,
         "failed": int(operations.failed.sum()),
         "success_ratio": float(1 - operations.failed.mean()),
     }
@@ -53,22 +53,6 @@ def _measures(operations: Operations, part: Window) -> dict[str, Any]:
         for name, figure in analysis.percentiles(counted, phase).items():
             found[f"{phase}_{name}_ms"] = figure
     return found
-
-
-def tables(runs: Sequence[Run]) -> list[Table]:
-    """All runs at one glance, with what they were, and the seconds of each kind of operation."""
-    first = table(runs)
-    first.notes[:0] = [
-        f"{run.directory.name}: " + ", ".join(f"{name} {value}" for name, value in _parameters(run).items())
-        for run in runs
-    ]
-    seconds = result(runs)
-    for case in seconds.cases:
-        # What is in the first table is not repeated in each.
-        case.parameters = {}
-        for row in case.variants.values():
-            row.parameters, row.details = {}, {}
-    return [first, *plain.tables(seconds)]
 
 
 def table(runs: Sequence[Run]) -> Table:
@@ -85,7 +69,8 @@ def table(runs: Sequence[Run]) -> Table:
             made.rows.append([run.directory.name, kind, *_row(found), f"{share:.0%}"])
             if own.open:
                 made.rows.append([run.directory.name, f"{kind}, from when due", *_row_from_due(found)])
-        made.notes += [f"{run.directory.name}: {note}" for note in notes(run)]
+        shown = ", ".join(f"{name} {value}" for name, value in _parameters(run).items())
+        made.notes += [f"{run.directory.name}: {note}" for note in (shown, *notes(run))]
     return made
 
 
@@ -129,38 +114,29 @@ def notes(run: Run, part: Window | None = None) -> list[str]:
 
 
 def result(runs: Sequence[Run]) -> Result:
-    """A case for each kind of operation and way to look at it, a row for each run."""
+    """A case for each kind of operation, whose rounds are the runs.
+
+    :raises Wrong: if the runs are not of one plan
+    """
+    parameters = _parameters(runs[0])
+    if any(_parameters(run) != parameters for run in runs):
+        raise Wrong("a result is made of runs of the same plan, with as many workers")
     made = Result("load", machine.describe(), machine.packages())
-    for kind in dict.fromkeys(str(kind) for run in runs for kind in sorted(set(run.operations.kind))):
-        able = [run for run in runs if (run.operations.kind == kind).any()]
-        if any(run.operations.bytes[run.operations.kind == kind].any() for run in able):
-            made.cases.append(_case(kind, able, "throughput", "MiB/s", "seconds"))
-        made.cases.append(_case(kind, able, "time per operation", "ms", "whole_ms"))
-        if all(run.operations.open for run in able):
-            made.cases.append(_case(kind, able, "time from when it was due", "ms", "from_due_ms"))
-        made.cases.append(_case(kind, able, "time to the first byte", "ms", "first_byte_ms"))
-    return made
-
-
-def _case(kind: str, runs: Sequence[Run], title: str, unit: str, value: str) -> CaseResult:
-    # A run by itself has a name that another one, with which it is compared later on, has as well.
-    names = [run.directory.name for run in runs] if len(runs) > 1 else ["run"]
-    made = CaseResult(
-        name=f"{kind}-{title.replace(' ', '-')}", title=f"{kind}: {title}", workload="load",
-        parameters=_parameters(runs[0]), baseline=names[0], unit=unit, value=value, columns=["operations"],
-        seed=runs[0].plan.seed, complete=True,
-    )  # fmt: skip
-    for name, run in zip(names, runs, strict=True):
-        own, part = run.operations.only(run.operations.kind == kind), analysis.window(run.operations)
-        row = VariantResult(kind, ["python", "-m", "benchmarks.load", "run"], _parameters(run), 0, 0)
-        for index, segment in enumerate(analysis.segments(own, part.begin, part.end)):
-            found = _of_second(own, segment)
-            # A second in which no operation began has no times.
-            if value in found:
-                row.runs.append({"round": index, "warmup": False, "started": run.started + segment.begin, **found})
-        row.rounds = row.usual_rounds = len(row.runs)
-        row.details = {"doubts": notes(run)}
-        made.variants[name] = row
+    for kind in sorted(set(map(str, runs[0].operations.kind))):
+        row = VariantResult(kind, ["python", "-m", "benchmarks.load", "run"], parameters, len(runs), len(runs))
+        for index, run in enumerate(runs):
+            own = run.operations.only(run.operations.kind == kind)
+            row.runs.append({"round": index, "warmup": False, "started": run.started, **figures(run, None, own)})
+        row.details = {"doubts": [note for run in runs for note in notes(run)]}
+        moves = any(each["bytes"] for each in row.runs)
+        case = CaseResult(
+            name=kind, title=kind, workload="load", parameters=parameters, baseline="run",
+            unit="MiB/s" if moves else "ms", value="seconds" if moves else "whole_p50_ms",
+            columns=[*COLUMNS, *(["from_due_p99_ms"] if runs[0].operations.open else [])], seed=runs[0].plan.seed,
+            complete=True,
+        )  # fmt: skip
+        case.variants["run"] = row
+        made.cases.append(case)
     return made
 
 
@@ -172,17 +148,3 @@ def _parameters(run: Run) -> dict[str, Any]:
     shown = {"operations": "; ".join(operations), "workers": len(run.workers)}
     plan = {name: value for name, value in run.plan.to_dict().items() if name not in (*PLACES, "format", "version")}
     return {**plan, **run.plan.labels, **shown}
-
-
-def _of_second(own: Operations, segment: analysis.Segment) -> dict[str, Any]:
-    end = segment.begin + segment.seconds
-    begun = own.only((own.begin >= segment.begin) & (own.begin < end))
-    found: dict[str, Any] = {
-        "seconds": segment.seconds, "bytes": round(segment.bytes), "operations": segment.operations,
-        "verified": not begun.wrong.any(),
-    }  # fmt: skip
-    for phase in ("whole", "from_due", "first_byte"):
-        middle = analysis.percentiles(begun, phase)
-        if middle:
-            found |= {f"{phase}_ms": middle["p50"], f"{phase}_p99_ms": middle["p99"]}
-    return found

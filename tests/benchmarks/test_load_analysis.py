@@ -2,7 +2,6 @@
 
 import io
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from benchmarks.load import __main__ as command
 from benchmarks.load import analysis, records, report
 from benchmarks.load.plan import Operation, Plan
 from benchmarks.load.records import Record, Writer
-from benchmarks.load.sampling import Samples, sampled
 from fastio import terminal
 
 EPOCH = 1_700_000_000.0
@@ -86,18 +84,10 @@ def test_of_fixed_work_all_counts(tmp_path) -> None:
     assert not any("too short" in note for note in report.notes(found, part))
 
 
-def test_segments(tmp_path) -> None:
-    found = analysis.read(run_of(tmp_path / "run", steady(0, 45)))
-    parts = analysis.segments(found.operations, 0.0, 4.5)
-    assert [part.begin for part in parts] == [0, 1, 2, 3]
-    assert [part.operations for part in parts] == pytest.approx([10] * 4)
-    assert [part.bytes for part in parts] == pytest.approx([10_000] * 4)
-
-
-def test_what_lasts_long_counts_in_each_second(tmp_path) -> None:
-    found = analysis.read(run_of(tmp_path / "run", [operation(0, 0, 4, size=8000)]))
-    assert [part.bytes for part in analysis.segments(found.operations, 0, 4)] == pytest.approx([2000] * 4)
-    assert [part.operations for part in analysis.segments(found.operations, 0, 4)] == pytest.approx([0.25] * 4)
+def test_what_is_not_all_in_a_part_counts_in_proportion(tmp_path) -> None:
+    found = analysis.read(run_of(tmp_path / "run", [operation(0, 0, 4, size=8000), operation(1, 2, 3)])).operations
+    assert analysis.within(found, analysis.Window(1, 2.5, True)) == pytest.approx((3000 + 500, 0.375 + 0.5))
+    assert analysis.within(found, analysis.Window(5, 6, True)) == (0, 0)
 
 
 TIMES = st.lists(
@@ -105,17 +95,16 @@ TIMES = st.lists(
 )
 
 
-@given(TIMES)
-def test_segments_add_up(tmp_path_factory, times) -> None:
+@given(TIMES, st.floats(1, 30))
+def test_parts_add_up(tmp_path_factory, times, cut) -> None:
     operations = [
         operation(0, start, start + taken, size=size, error="x" * failed) for start, taken, size, failed in times
     ]
-    found = analysis.read(run_of(tmp_path_factory.mktemp("segments") / "run", operations))
-    parts = analysis.segments(found.operations, 0.0, 31.0)
+    found = analysis.read(run_of(tmp_path_factory.mktemp("parts") / "run", operations))
+    parts = [analysis.within(found.operations, analysis.Window(*each, True)) for each in ((0, cut), (cut, 31.0))]
     well = [size for _, _, size, failed in times if not failed]
-    assert sum(part.bytes for part in parts) == pytest.approx(sum(well), rel=1e-6, abs=1)
-    assert sum(part.operations for part in parts) == pytest.approx(len(well), abs=1e-3)
-    assert min(part.bytes for part in parts) >= -1e-3 * max(1, sum(well))
+    assert sum(moved for moved, _ in parts) == pytest.approx(sum(well), rel=1e-6, abs=1)
+    assert sum(done for _, done in parts) == pytest.approx(len(well), abs=1e-3)
 
 
 def test_phases_and_percentiles(tmp_path) -> None:
@@ -171,7 +160,7 @@ def test_a_stall_shows_in_the_times_from_when_operations_were_due(tmp_path) -> N
     assert any("of the operations began more than 50 ms after they were due" in each for each in report.notes(found))
     whole, from_due = report.table([found]).rows
     assert from_due[1] == "read, from when due" and (whole[8], from_due[8]) == ("10", "990")
-    assert "read-time-from-when-it-was-due" in [case.name for case in report.result([found]).cases]
+    assert "from_due_p99_ms" in report.result([found]).cases[0].columns
 
 
 def test_errors_that_are_all_different_take_little_room(tmp_path) -> None:
@@ -249,42 +238,23 @@ def test_a_run_without_operations(tmp_path) -> None:
         analysis.read(run_of(tmp_path / "run", []))
 
 
-def test_two_runs_compare(tmp_path, capsys) -> None:
-    """As results of any suite do: differing parameters first, then the rank test over their seconds."""
+def test_results_of_runs_compare(tmp_path, capsys) -> None:
+    """As results of any suite do: differing parameters first, then the rank test over the runs."""
     for name, seconds, users in (("before", 0.1, 1), ("after", 0.05, 2)):
         # Where the server is does not count, what it is said to be does.
         plan = {"users": users, "server": {"url": f"http://{name}"}, "labels": {"server": f"{name} the change"}}
-        directory = run_of(tmp_path / name / "run", steady(0, int(30 / seconds), seconds), plan=plan)
-        assert command.main(["analyze", str(directory), "--result", str(tmp_path / f"{name}.json")]) == 0
-    capsys.readouterr()
+        made = [run_of(tmp_path / name / str(n), steady(0, 90 + n, seconds), plan=plan) for n in range(5)]
+        assert command.main(["analyze", *map(str, made), "--result", str(tmp_path / f"{name}.json")]) == 0
+    assert command.main(["analyze", *map(str, made), str(tmp_path / "before" / "0"), "--result", "none"]) == 2
+    assert "a result is made of runs of the same plan" in capsys.readouterr().err
     assert compare.main([str(tmp_path / "before.json"), str(tmp_path / "after.json")]) == 0
     text = capsys.readouterr().out
     assert "parameter users: 1 -> 2" in text and "http://" not in text
     assert "parameter server: before the change -> after the change" in text
     assert "parameter operations" not in text
     assert text.index("parameter users") < text.index("times better")
-    rows = [line.split() for line in text.splitlines() if line.strip().startswith("read-throughput")]
-    assert rows and rows[0][-1] == "faster"
-    result = results.read(tmp_path / "after.json")
-    assert result.cases[0].parameters["operations"] == "read of 1 from number 0, each, weight 1"
-    (variant,) = result.case("read-throughput").variants.values()
-    # The first operation's end and the last one's start cut the first second, and the end.
-    assert len(variant.measured()) == 29
-    assert result.case("read-throughput").figures("run") == pytest.approx([20 * 1000 / (1 << 20)] * 29, rel=1e-3)
-
-
-def test_cpu_time_of_a_part() -> None:
-    samples = Samples()
-    for moment, seconds in ((10.0, 1.0), (11.0, 2.0), (13.0, 2.0)):
-        samples.add(moment, seconds)
-    assert samples.between(10.5, 12.0) == pytest.approx(0.5)
-    assert samples.between(10.0, 13.0) == samples.between(0.0, 99.0) == pytest.approx(1.0)
-
-
-def test_sampling() -> None:
-    readings = iter(range(1000))
-    with sampled(lambda: float(next(readings)), 0.01) as samples:
-        while len(samples.moments) < 5:
-            time.sleep(0.01)
-    assert samples.seconds == [float(number) for number in range(len(samples.seconds))]
-    assert samples.moments == sorted(samples.moments)
+    rows = [line.split() for line in text.splitlines() if line.strip().startswith("read")]
+    assert rows and rows[-1][-1] == "faster"
+    (case,) = results.read(tmp_path / "after.json").cases
+    assert case.parameters["operations"] == "read of 1 from number 0, each, weight 1"
+    assert case.figures("run") == pytest.approx([20 * 1000 / (1 << 20)] * 5, rel=1e-3)
