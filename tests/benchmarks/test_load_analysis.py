@@ -101,7 +101,9 @@ def test_parts_add_up(tmp_path_factory, times, cut) -> None:
         operation(0, start, start + taken, size=size, error="x" * failed) for start, taken, size, failed in times
     ]
     found = analysis.read(run_of(tmp_path_factory.mktemp("parts") / "run", operations))
-    parts = [analysis.within(found.operations, analysis.Window(*each, True)) for each in ((0, cut), (cut, 31.0))]
+    parts = [
+        analysis.within(found.operations, analysis.Window(begin, end, True)) for begin, end in ((0, cut), (cut, 31.0))
+    ]
     well = [size for _, _, size, failed in times if not failed]
     assert sum(moved for moved, _ in parts) == pytest.approx(sum(well), rel=1e-6, abs=1)
     assert sum(done for _, done in parts) == pytest.approx(len(well), abs=1e-3)

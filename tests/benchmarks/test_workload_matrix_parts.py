@@ -420,8 +420,8 @@ async def _through(rate: float, size: int) -> int:
         writer.close()
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-        path = paths.Path(*server.sockets[0].getsockname()[:2], rate)
-        async with await path.serve() as relay:
+        host, port = server.sockets[0].getsockname()
+        async with await paths.Path(host, port, rate).serve() as relay:
             reader, writer = await asyncio.open_connection(*relay.sockets[0].getsockname()[:2])
             writer.write(b"x")
             come = len(await reader.read())
