@@ -62,7 +62,7 @@ FIXES = [
         "glance_store 5.4",
         "tests/stores/test_s3_client.py::test_what_the_client_is_made_from_is_what_stock_makes_it_from"),
     Fix("glanceclient.common.utils:integrity_iter", "says so where md5 is not available", "glanceclient 2.9",
-        "tests/patches/test_glanceclient_hashing.py::test_md5_may_be_forbidden"),
+        "tests/patches/test_client_hashing.py::test_md5_may_be_forbidden"),
     Fix("oslo_concurrency.processutils:_subprocess_setup", "calls the caller's own preexec_fn", "oslo.concurrency 3.6",
         "tests/patches/test_oslo_spawn.py::test_a_preexec_fn_of_the_callers_is_called"),
 ]  # fmt: skip
