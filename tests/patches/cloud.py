@@ -5,7 +5,7 @@ For the object store, an image is a container that has one object, its data: ``f
 
 from typing import Any
 
-from tests.patches.image_api import ImageServer
+from tests.stores.http_server import Server
 
 #: The object's name in each container.
 OBJECT = "file"
@@ -17,7 +17,7 @@ class Cloud:
     :param timeout: seconds that a request may wait for the next data; None for ever
     """
 
-    def __init__(self, server: ImageServer, timeout: float | None = None) -> None:
+    def __init__(self, server: Server, timeout: float | None = None) -> None:
         import openstack
 
         self.url = server.url

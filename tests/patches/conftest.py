@@ -14,7 +14,8 @@ import pytest
 from tests.child import Gate
 from tests.conftest import MONKEY_PATCHED, hide_hub
 from tests.outcome import until
-from tests.patches.image_api import Image, ImageServer, image_api
+from tests.patches.image_api import Image, image_api
+from tests.stores.http_server import Server
 
 
 @pytest.fixture(params=["native", "green"])
@@ -122,6 +123,6 @@ def images() -> dict[str, Image]:
 
 
 @pytest.fixture
-def server(images: dict[str, Image], context: ssl.SSLContext | None) -> Iterator[ImageServer]:
+def server(images: dict[str, Image], context: ssl.SSLContext | None) -> Iterator[Server]:
     with image_api(images, context) as server:
         yield server

@@ -24,7 +24,8 @@ from fastio.io.hashing_pool import pool  # noqa: E402
 from tests.concurrency.gate import Gate  # noqa: E402
 from tests.conftest import MONKEY_PATCHED  # noqa: E402
 from tests.patches.cloud import Cloud  # noqa: E402
-from tests.patches.image_api import Image, ImageServer, client, content, image_api, outcome  # noqa: E402
+from tests.patches.image_api import Image, client, content, image_api, outcome  # noqa: E402
+from tests.stores.http_server import Server  # noqa: E402
 
 MIB = 1 << 20
 GLANCECLIENT, OPENSTACKSDK = "glanceclient_hashing", "openstacksdk_hashing"
@@ -93,13 +94,13 @@ def same(patch: str, go: Callable[[], Any]) -> Any:
     return found[0]
 
 
-def by_glanceclient(server: ImageServer, path: pathlib.Path) -> tuple[bytes, Any]:
+def by_glanceclient(server: Server, path: pathlib.Path) -> tuple[bytes, Any]:
     utils()
     _, data, error, text = outcome(lambda: client(server.url).images.data("a"))
     return data, error and (error, text)
 
 
-def by_openstacksdk(server: ImageServer, path: pathlib.Path) -> tuple[bytes, Any]:
+def by_openstacksdk(server: Server, path: pathlib.Path) -> tuple[bytes, Any]:
     integrity_iter()
     path.unlink(missing_ok=True)
     error = None

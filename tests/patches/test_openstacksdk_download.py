@@ -20,7 +20,8 @@ import openstack.object_store.v1._proxy  # noqa: E402
 import fastio  # noqa: E402
 import tests.green_ssl  # noqa: E402, F401
 from tests.patches.cloud import OBJECT, Cloud  # noqa: E402
-from tests.patches.image_api import Image, ImageServer, content, image_api  # noqa: E402
+from tests.patches.image_api import Image, content, image_api  # noqa: E402
+from tests.stores.http_server import Server  # noqa: E402
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -75,7 +76,7 @@ def way(request: pytest.FixtureRequest) -> Way:
     return WAYS[request.param]
 
 
-def outcome(way: Way, server: ImageServer, timeout: float | None = None) -> tuple[Any, File]:
+def outcome(way: Way, server: Server, timeout: float | None = None) -> tuple[Any, File]:
     """How it ends, and the file then."""
     file = File()
     try:
@@ -85,7 +86,7 @@ def outcome(way: Way, server: ImageServer, timeout: float | None = None) -> tupl
     return None, file
 
 
-def both(way: Way, server: ImageServer, timeout: float | None = None) -> tuple[Any, bytes, bytes]:
+def both(way: Way, server: Server, timeout: float | None = None) -> tuple[Any, bytes, bytes]:
     """How stock and patched end, which is the same, and what they have in the file then."""
     stock, kept = outcome(way, server, timeout)
     with fastio.patched(NAME, strict=True):
@@ -113,14 +114,14 @@ def test_every_size_and_end(context: Any, size: int, breaks_off: int | None, nam
     assert (len(stock), len(patched)) == (sent, sent) if error is None else sent - len(patched) < way.read
 
 
-def test_what_is_counted(way: Way, images: dict[str, Image], server: ImageServer) -> None:
+def test_what_is_counted(way: Way, images: dict[str, Image], server: Server) -> None:
     images["a"] = Image(content(100))
     both(way, server)
     assert fastio.metrics().patches[NAME].calls == int(way.stock == 1024)
 
 
-@pytest.mark.parametrize("more", [{"chunked": 100_000}, {"answer": {"status": "403 Forbidden"}}], ids=str)
-def test_other_answers(way: Way, images: dict[str, Image], server: ImageServer, more: dict[str, Any]) -> None:
+@pytest.mark.parametrize("more", [{"answer": {"chunked": 100_000}}, {"answer": {"status": "403 Forbidden"}}], ids=str)
+def test_other_answers(way: Way, images: dict[str, Image], server: Server, more: dict[str, Any]) -> None:
     images["a"] = Image(content(300 * KIB), **more)
     stock, kept = outcome(way, server)
     with fastio.patched(NAME, strict=True):
@@ -128,7 +129,7 @@ def test_other_answers(way: Way, images: dict[str, Image], server: ImageServer, 
     assert (patched, file.getvalue()) == (stock, kept.getvalue())
 
 
-def test_a_server_that_says_nothing_more(way: Way, images: dict[str, Image], server: ImageServer) -> None:
+def test_a_server_that_says_nothing_more(way: Way, images: dict[str, Image], server: Server) -> None:
     hold = threading.Event()
     images["a"] = Image(content(4 * MIB), answer={"hold": hold, "before_hold": 1_500_000})
     try:
@@ -143,7 +144,7 @@ def test_a_server_that_says_nothing_more(way: Way, images: dict[str, Image], ser
     assert images["a"].data.startswith(patched) and len(patched) == 1_500_000 // way.read * way.read
 
 
-def test_a_stream_that_is_left_half_way(images: dict[str, Image], server: ImageServer) -> None:
+def test_a_stream_that_is_left_half_way(images: dict[str, Image], server: Server) -> None:
     images["a"] = Image(content(12 * MIB))
     images["b"] = Image(b"more")
     with fastio.patched(NAME, strict=True):
@@ -157,9 +158,7 @@ def test_a_stream_that_is_left_half_way(images: dict[str, Image], server: ImageS
             assert b"".join(store.stream_object(OBJECT, container="b")) == b"more"
 
 
-def test_what_is_not_streamed_is_as_it_was(
-    images: dict[str, Image], server: ImageServer, tmp_path: pathlib.Path
-) -> None:
+def test_what_is_not_streamed_is_as_it_was(images: dict[str, Image], server: Server, tmp_path: pathlib.Path) -> None:
     data = content(2 * MIB)
     images["a"] = Image(data, headers={"X-Object-Meta-Colour": "blue"})
     path = str(tmp_path / "file")
@@ -179,7 +178,7 @@ def test_what_is_not_streamed_is_as_it_was(
             cloud.object_store.get_object(OBJECT, container="a", resp_chunk_size="1k", outfile=path)
 
 
-def test_a_wrong_checksum(images: dict[str, Image], server: ImageServer) -> None:
+def test_a_wrong_checksum(images: dict[str, Image], server: Server) -> None:
     wrong = {"checksum": "0" * 32, "os_hash_algo": "sha512", "os_hash_value": "0" * 128}
     images["a"] = Image(content(3 * MIB), record=wrong, headers={"Content-MD5": "0" * 32})
     error, stock, patched = both(WAYS["image save"], server)

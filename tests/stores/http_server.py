@@ -5,6 +5,7 @@ nginx and Swift answer correctly; this one breaks off, stalls and refuses, and s
 
 import contextlib
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -42,16 +43,19 @@ class Answer:
     before_hold: int = 0
     #: answer before the request's body is read; it is read and thrown away afterwards
     early: bool = False
+    #: bytes of each chunk of a chunked encoding; 0 for a body of known length
+    chunked: int = 0
 
 
 class Server:
-    """Answers each request with what ``answer(request)`` returns."""
+    """Answers each request with what ``answer(request)`` returns; with TLS if it is given a context."""
 
-    def __init__(self, answer: Callable[[Request], Answer]) -> None:
+    def __init__(self, answer: Callable[[Request], Answer], context: ssl.SSLContext | None = None) -> None:
         self._answer = answer
+        self._context = context
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"{'https' if context else 'http'}://127.0.0.1:{self.port}"
         self.requests: list[Request] = []
         self._connections: list[socket.socket] = []
         self._closing = False
@@ -81,6 +85,14 @@ class Server:
             threading.Thread(target=self._serve, args=(connection, number), daemon=True).start()
 
     def _serve(self, connection: socket.socket, number: int) -> None:
+        if self._context is not None:
+            try:
+                connection = self._context.wrap_socket(connection, server_side=True)
+            except OSError:
+                connection.close()
+                return
+            # The one that was accepted has given its descriptor to this one, which is to be shut down at the end.
+            self._connections[number] = connection
         with contextlib.suppress(OSError, ValueError), connection, connection.makefile("rb") as stream:
             while self._exchange(connection, stream, number):
                 pass
@@ -116,10 +128,14 @@ class Server:
             request.body = stream.read(int(request.headers.get("content-length", 0)))
 
     def _send(self, connection: socket.socket, request: Request, answer: Answer) -> bool:
-        headers = {"Content-Length": str(len(answer.body)), **answer.headers}
+        length = {"Transfer-Encoding": "chunked"} if answer.chunked else {"Content-Length": str(len(answer.body))}
+        headers = {**length, **answer.headers}
         head = f"HTTP/1.1 {answer.status}\r\n" + "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         connection.sendall(head.encode() + b"\r\n")
         body = b"" if request.method == "HEAD" else answer.body[: answer.breaks_off]
+        if answer.chunked:
+            parts = [body[start : start + answer.chunked] for start in range(0, len(body), answer.chunked)]
+            body = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in [*parts, b""])
         if answer.hold is not None:
             connection.sendall(body[: answer.before_hold])
             answer.hold.wait(60)
@@ -129,9 +145,9 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(answer: Callable[[Request], Answer]) -> Iterator[Server]:
+def serving(answer: Callable[[Request], Answer], context: ssl.SSLContext | None = None) -> Iterator[Server]:
     """A server for the ``with`` block."""
-    server = Server(answer)
+    server = Server(answer, context)
     try:
         yield server
     finally:
