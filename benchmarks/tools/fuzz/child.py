@@ -14,7 +14,6 @@ the file ``report.I``.
 ``grandchild:FDS``        leaves a process behind that holds these of its streams (digits) until it is released
 ``ignore:SIG``            ignores a signal
 ``onsignal:SIG:N``        exits with N at a signal
-``pause``                 waits for a signal
 ``flags``                 reports what it was started with: blocking streams, signals, session, open descriptors
 ``capacity:FD``           reports the size of a pipe
 ``exit:N``, ``kill:SIG``  ends
@@ -156,8 +155,6 @@ def _do(step: str) -> None:
         _signal.signal(int(words[0]), _signal.SIG_IGN)
     elif name == "onsignal":
         _signal.signal(int(words[0]), lambda *_: posix._exit(int(words[1])))
-    elif name == "pause":
-        _signal.pause()
     elif name == "flags":
         _flags()
     elif name == "capacity":

@@ -65,13 +65,9 @@ def _prepare():
         applied = {entry.name for entry in report.entries if entry.outcome.value == "applied"}
         fixes = sorted(name for name in applied if name.startswith("fix_"))
     if CONFIG["plant"]:
-        import importlib.util
+        import runpy
 
-        spec = importlib.util.spec_from_file_location("planted", CONFIG["plant"])
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["planted"] = module
-        spec.loader.exec_module(module)
+        runpy.run_path(CONFIG["plant"])
     return (eventlet.green.subprocess if FLAVOUR == "explicit" else subprocess), fixes
 
 
