@@ -407,18 +407,35 @@ class TestWrite:
 # --- faults
 
 
+LOST = "failed to read a response"
+UNREAD = [LOST, "Failed to read object 804fd25900000000"]
+BIG = pattern(2 * OBJECT + 5)
+#: What breaks, the command that meets it, its exit code, its output and messages, and whether the image is there then.
+FAULTS = [
+    *(({"die_after": objects}, "read big", 1, BIG[: objects * OBJECT],
+       [LOST, f"Failed to read object 004fd2590000000{objects}", "Failed to read VDI"], True) for objects in range(3)),
+    ({"cut": "create"}, "create new 5", 2, b"", [LOST], False),
+    ({"cut": "created"}, "create new 5", 2, b"", [LOST], True),
+    ({"cut": "inode"}, "list -r big", 0, b"", [*UNREAD, "Failed to read inode header"], True),
+    *(({"cut": "inode"}, words, 1, b"", [*UNREAD, "Failed to read a vdi big"], True)
+      for words in ("read big", "write big", "resize big 3")),
+    ({"cut": "inode"}, "delete big", 0, b"", [*UNREAD, "failed to read inode object: 804fd25900000000"], True),
+    ({"cut": "discarded"}, "delete big", 0, b"",
+     [LOST, "Failed to write object 804fd25900000000",
+      "failed to update inode for discarding objects: 804fd25900000000"], True),
+    ({"cut": "deleted"}, "delete big", 0, b"", [LOST], False),
+]  # fmt: skip
+
+
 class TestFaults:
-    @pytest.mark.parametrize("objects", [0, 1, 2])
-    def test_daemon_dies_during_a_read(self, sheep, objects):
-        sheep.image("big", pattern(2 * OBJECT + 5))
-        code, out, err = sheep("read", "big", settings={"die_after": objects})
-        assert code == 1
-        assert out == pattern(2 * OBJECT + 5)[: objects * OBJECT]
-        assert err.decode().splitlines() == [
-            "failed to read a response",
-            f"Failed to read object 004fd2590000000{objects}",
-            "Failed to read VDI",
-        ]
+    @pytest.mark.parametrize(("settings", "words", "code", "out", "said", "there"), FAULTS)
+    def test_a_fault(self, sheep, settings, words, code, out, said, there):
+        sheep.image("big", BIG)
+        seen = sheep(*words.split(), stdin=b"cd", settings=settings)
+        assert (*seen[:2], seen[2].decode().splitlines()) == (code, out, said)
+        assert sheep.file("new" if "new" in words else "big").exists() == there
+        if there and "big" in words:
+            assert sheep.file("big").read_bytes() == (bytes(len(BIG)) if "discarded" in settings.values() else BIG)
 
     @pytest.mark.parametrize("ignored", [False, True])
     def test_daemon_dies_during_a_write(self, sheep, ignored):
@@ -436,40 +453,6 @@ class TestFaults:
         assert (code, out) == (1 if ignored else -signal.SIGPIPE, b"")
         assert err.decode().splitlines() == (said if ignored else [])
         assert sheep.file("big").read_bytes() == b"\xff" * OBJECT + bytes(2 * OBJECT)
-
-    @pytest.mark.parametrize("cut", ["create", "created"])
-    def test_answer_of_create_is_lost(self, sheep, cut):
-        assert sheep("create", "img", "5", settings={"cut": cut}) == (2, b"", b"failed to read a response\n")
-        assert sheep.file("img").exists() == (cut == "created")
-
-    @pytest.mark.parametrize(
-        "words, code, line",
-        [
-            (["list", "-r", "big"], 0, "Failed to read inode header"),
-            (["read", "big"], 1, "Failed to read a vdi big"),
-            (["write", "big"], 1, "Failed to read a vdi big"),
-            (["resize", "big", "3"], 1, "Failed to read a vdi big"),
-            (["delete", "big"], 0, "failed to read inode object: 804fd25900000000"),
-        ],
-    )
-    def test_connection_breaks_after_the_look_up(self, sheep, words, code, line):
-        sheep.image("big", b"ab")
-        said = ["failed to read a response", "Failed to read object 804fd25900000000", line]
-        assert sheep(*words, stdin=b"cd", settings={"cut": "inode"}) == (code, b"", ("\n".join(said) + "\n").encode())
-        assert sheep.file("big").read_bytes() == b"ab"
-
-    def test_connection_breaks_while_an_image_is_deleted(self, sheep):
-        sheep.image("big", b"ab")
-        code, out, err = sheep("delete", "big", settings={"cut": "discarded"})
-        assert (code, out) == (0, b"")
-        assert err.decode().splitlines() == [
-            "failed to read a response",
-            "Failed to write object 804fd25900000000",
-            "failed to update inode for discarding objects: 804fd25900000000",
-        ]
-        assert sheep("read", "big") == (0, bytes(2), b"")
-        assert sheep("delete", "big", settings={"cut": "deleted"}) == (0, b"", b"failed to read a response\n")
-        assert not sheep.file("big").exists()
 
     @pytest.mark.parametrize("new", [True, False])
     def test_an_orphan_of_a_write_that_is_killed(self, sheep, new):
@@ -496,15 +479,6 @@ class TestFaults:
             child.send_signal(signal.SIGINT)
             assert child.wait(SECONDS) == -signal.SIGINT
             assert child.stderr.read() == b""
-
-    @pytest.mark.parametrize("command", ["list", "read", "write", "resize", "delete", "create"])
-    def test_daemon_stopped(self, sheep, command):
-        sheep.image("img", 10)
-        with sheep.running(command, "img", "10", stdout=subprocess.PIPE, settings={"daemon": "stopped"}) as child:
-            with pytest.raises(subprocess.TimeoutExpired):
-                child.wait(0.2)
-            child.kill()
-            assert child.communicate(timeout=SECONDS) == (b"", b"")
 
     @pytest.mark.parametrize(
         "name, value, allowed",
