@@ -18,8 +18,8 @@ from fastio.io import mapped
 
 PATH = "/counts"
 
-#: bytes that each way has sent, and the largest chunk of a body that was looked at
-_counts = {"sendfile": 0, "mapped": 0, "largest": 0}
+#: bytes that each way has sent
+_counts = {"sendfile": 0, "mapped": 0}
 #: what the sends from now on do, one after the other, before the kernel sends anything
 _faults: list[str] = []
 _sendfile = os.sendfile
@@ -96,5 +96,4 @@ class _Wrapped:
     def __iter__(self) -> Any:
         for chunk in self._body:
             assert type(chunk) is bytes
-            _counts["largest"] = max(_counts["largest"], len(chunk))
             yield chunk

@@ -6,17 +6,12 @@ It is tests.stores.http_server, which also breaks off and stalls, and speaks TLS
 import contextlib
 import hashlib
 import json
-import random
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.stores.http_server import Answer, Request, Server, serving
-
-
-def content(size: int) -> bytes:
-    return random.Random(size).randbytes(size)
 
 
 @dataclass

@@ -24,8 +24,9 @@ from fastio.io.hashing_pool import pool  # noqa: E402
 from tests.concurrency.gate import Gate  # noqa: E402
 from tests.conftest import MONKEY_PATCHED  # noqa: E402
 from tests.patches.cloud import Cloud  # noqa: E402
-from tests.patches.image_api import Image, client, content, image_api, outcome  # noqa: E402
+from tests.patches.image_api import Image, client, image_api, outcome  # noqa: E402
 from tests.stores.http_server import Server  # noqa: E402
+from tests.stores.images import content  # noqa: E402
 
 MIB = 1 << 20
 GLANCECLIENT, OPENSTACKSDK = "glanceclient_hashing", "openstacksdk_hashing"

@@ -20,8 +20,9 @@ import openstack.object_store.v1._proxy  # noqa: E402
 import fastio  # noqa: E402
 import tests.green_ssl  # noqa: E402, F401
 from tests.patches.cloud import OBJECT, Cloud  # noqa: E402
-from tests.patches.image_api import Image, content, image_api  # noqa: E402
+from tests.patches.image_api import Image, image_api  # noqa: E402
 from tests.stores.http_server import Server  # noqa: E402
+from tests.stores.images import content  # noqa: E402
 
 KIB = 1 << 10
 MIB = 1 << 20

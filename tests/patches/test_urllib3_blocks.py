@@ -9,8 +9,8 @@ pytest.importorskip("requests", reason="requests is not installed: pip install f
 pytest.importorskip("urllib3")
 
 import fastio  # noqa: E402
-from tests.patches.image_api import content  # noqa: E402
 from tests.patches.uploads import BLOCKS, MIB, compare, counted, put, recorder, upstreams_block  # noqa: E402
+from tests.stores.images import content  # noqa: E402
 
 
 @pytest.mark.parametrize("size", [MIB, 3 * MIB + 1])

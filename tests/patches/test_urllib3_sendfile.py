@@ -26,7 +26,6 @@ from fastio import counters  # noqa: E402
 from fastio.concurrency import current, native  # noqa: E402
 from fastio.io import file_sending, uploads  # noqa: E402
 from tests.conftest import MONKEY_PATCHED  # noqa: E402
-from tests.patches.image_api import content  # noqa: E402
 from tests.patches.uploads import (  # noqa: E402
     BLOCK,
     BLOCKS,
@@ -43,7 +42,7 @@ from tests.patches.uploads import (  # noqa: E402
     recorder,
     upstreams_block,
 )
-from tests.stores.images import Ticker  # noqa: E402
+from tests.stores.images import Ticker, content  # noqa: E402
 
 SIZES = [0, 1, BLOCK, 64 * KIB - 1, 64 * KIB, 64 * KIB + 1, 5 * BLOCK, MIB - 1, MIB, MIB + 1, MIB + BLOCK, 5 * MIB + 3]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import fastio
 from fastio import counters
+from tests.outcome import outcome
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -120,14 +121,6 @@ def recorder(
         yield server
     finally:
         server.close()
-
-
-def outcome(call: Any) -> Any:
-    """What a call returns, or the class and the text of what it raises."""
-    try:
-        return call()
-    except Exception as error:
-        return type(error), str(error)
 
 
 def put(url: str, body: Any, length: int | None, **options: Any) -> Any:

@@ -99,14 +99,6 @@ class Ticker:
         self._greenlet.kill()
 
 
-def outcome(call: Callable[[], Any]) -> Any:
-    """What ``call`` returns, or the type and text of what it raises."""
-    try:
-        return call()
-    except Exception as error:
-        return type(error), str(error)
-
-
 class OddFile:
     """An image file whose reads give these values one after the other, whatever size is asked for."""
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 import fastio
-from tests.stores.images import outcome
+from tests.outcome import outcome
 
 PART = 5 << 20
 

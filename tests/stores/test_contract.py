@@ -25,7 +25,8 @@ from fastio.patches.glance_store import store_cinder, store_filesystem, store_ht
 from fastio.patches.glance_store.store_s3 import READ_CHUNK as S3_CHUNK
 from fastio.patching import distributions, registry
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
-from tests.stores.images import KIB, MIB, ImageFile, Ticker, TimeIsOver, Verifier, content, outcome, sizes
+from tests.outcome import outcome
+from tests.stores.images import KIB, MIB, ImageFile, Ticker, TimeIsOver, Verifier, content, sizes
 
 #: Of tests that need many chunks.
 CHUNK = 16 * KIB

@@ -29,7 +29,7 @@ from tests.child import tile
 from tests.concurrency.gate import Gate
 from tests.conftest import MONKEY_PATCHED, needs_eventlet
 from tests.descriptors import descriptors, forgotten
-from tests.stores.images import outcome
+from tests.outcome import outcome
 
 KIB = 1 << 10
 MIB = 1 << 20

@@ -22,7 +22,7 @@ pytest.importorskip("glance_store")
 boto3 = pytest.importorskip("boto3")
 
 from tests.forked import told_by_a_fork  # noqa: E402
-from tests.stores.images import outcome  # noqa: E402
+from tests.outcome import outcome  # noqa: E402
 
 patched = functools.partial(fastio.patched, ["s3_client"], strict=True)
 

@@ -21,8 +21,9 @@ hypothesis = pytest.importorskip("hypothesis")
 from hypothesis import strategies as st  # noqa: E402
 
 from tests.eventually import until  # noqa: E402
+from tests.outcome import outcome  # noqa: E402
 from tests.stores import s3_wire  # noqa: E402
-from tests.stores.images import KIB, MIB, ImageFile, OddFile, Verifier, outcome  # noqa: E402
+from tests.stores.images import KIB, MIB, ImageFile, OddFile, Verifier  # noqa: E402
 from tests.stores.s3_wire import MULTIPART, PART, Gate, Wire, refusal  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_client")
