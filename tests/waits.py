@@ -92,7 +92,7 @@ NATIVE = {
      "self._poll.poll(None if timeout is None else math.ceil(max(0, timeout) * 1000))"): "see NativeWaiter",
     ("concurrency/waiting.py:_Chosen.wait", "self._selector.select(timeout)"): "see NativeWaiter",
     ("concurrency/waiting.py:NativeWaiter.readable", "selector.wait(seconds)"):
-        "waiter() and waiter_for_a_moment() give it where there is no hub; the Popen's of wait.py: current.may_block()",
+        "waiter() gives it where there is no hub; the Popen's of wait.py: current.may_block()",
     ("concurrency/waiting.py:NativeWaiter.writable", "selector.wait(None)"): "waiter() gives it where there is no hub",
     ("concurrency/waiting.py:NativeWaiter.exited", "popen.wait(seconds)"): "waiter() gives it where there is no hub",
     ("io/transfers.py:Sender._run", "epoll.poll(TICK if count else -1, count + 1)"):

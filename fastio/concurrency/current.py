@@ -44,11 +44,6 @@ def is_idle(hub: Any) -> bool:
         return False
 
 
-def may_have_hubs() -> bool:
-    """Whether a thread of this process may have a hub of eventlet's by now."""
-    return "eventlet.hubs" in sys.modules
-
-
 def may_block() -> bool:
     """Whether a wait in the kernel stops nobody else: this thread has no hub, neither eventlet's nor gevent's."""
     return hub_of_thread() is None and _of_gevent() is None

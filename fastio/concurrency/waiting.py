@@ -156,13 +156,6 @@ def waiter() -> Waiter:
     return _in_hub() if current.is_green() else NATIVE
 
 
-def waiter_for_a_moment() -> Waiter | None:
-    """The same where none may be made a hub for it; None in the hub itself, and where it is another library's."""
-    if current.hub() is not None:
-        return _in_hub()
-    return NATIVE if current.may_block() else None
-
-
 def _in_hub() -> Waiter:
     from fastio.concurrency import hub_wait
 

@@ -181,43 +181,60 @@ def test_a_context_as_a_decorator() -> None:
 
 # Guards: code
 
-GUARDS = sorted(
-    {(target.key, attribute) for patch in registry.patches() for target in patch.targets
-     for attribute in target.beside}
-)  # fmt: skip
+
+def guards() -> dict[str, Any]:
+    """Each function that targets are guarded by and that is here: its key, and the target's attribute that has it."""
+    found = {}
+    for patch in registry.patches():
+        for target in patch.targets:
+            if not missing(patch, target) and target.owner() is not None:
+                for attribute, key in target.beside.items():
+                    found[f"{target.key} {attribute}"] = function_at(target, attribute, key)
+    return found
 
 
-@pytest.fixture
-def changed(request: pytest.FixtureRequest) -> Iterator[set[str]]:
-    """A guarded function has other code than before, as in an unknown release; gives the entries that rely on it."""
-    key, attribute = request.param
-    target = next(
-        target
-        for patch in registry.patches()
-        for target in patch.targets
-        if target.key == key and attribute in target.beside
-    )
-    if target.module not in sys.modules or target.owner() is None:
-        pytest.skip(f"{key} is not here")
-    function = function_at(target, attribute, target.beside[attribute])
-    relying = {
-        f"{patch.name} {target.key}"
+def relying_on(function: Any) -> dict[str, str]:
+    """The entries of targets that rely on the function, each with the attribute that leads to it."""
+    return {
+        f"{patch.name} {target.key}": attribute
         for patch in registry.patches()
         for target in patch.targets
         if not missing(patch, target) and target.owner() is not None
         for attribute, key in target.beside.items()
         if function_at(target, attribute, key) is function
     }
-    if not relying:
-        pytest.skip(f"what {key} needs is not here")
-    with other_code(function):
-        yield relying
 
 
 @everything
-@pytest.mark.parametrize("changed", GUARDS, indirect=True, ids="-".join)
-def test_unknown_code_is_left_alone(changed: set[str], caplog: pytest.LogCaptureFixture) -> None:
-    check_left_alone(changed, "unknown code", caplog)
+def test_unknown_code_is_left_alone(caplog: pytest.LogCaptureFixture) -> None:
+    """By each patch that relies on it, whatever patch was applied at the attribute before, and by no other."""
+    for function in {id(function): function for function in guards().values()}.values():
+        relying = set(relying_on(function))
+        assert relying
+        with other_code(function):
+            check_left_alone(relying, "unknown code", caplog)
+
+
+@everything
+def test_each_patch_of_an_attribute_has_its_own_guards() -> None:
+    """Beside a patch that was applied before, and that does without the function of unknown code."""
+    tried = 0
+    for name, function in guards().items():
+        relying, target = relying_on(function), name.split()[0]
+        at_target = {f"{patch.name} {each.key}" for patch in registry.patches() for each in patch.targets
+                     if each.key == target and can_be_applied(patch, each)}  # fmt: skip
+        for one in at_target - relying.keys():
+            for other in at_target & relying.keys():
+                fastio.patch(one.split()[0])
+                with other_code(function):
+                    entry = entries(fastio.patch(other.split()[0]))[other]
+                    assert entry.outcome is Outcome.CHANGED
+                    assert entry.found.startswith(f"{relying[other]} has unknown code")
+                    assert entries()[other] == entry
+                    assert entries()[one].outcome is Outcome.APPLIED
+                fastio.unpatch()
+                tried += 1
+    assert tried or not HAS_EVENTLET
 
 
 VALUES = sorted({target.key for patch in registry.patches() for target in patch.targets if target.stock is not None})
@@ -275,32 +292,6 @@ def check_left_alone(relying: set[str], found_there: str, caplog: pytest.LogCapt
             assert now.get(target + " beneath") is originals.get(target + " beneath")
     fastio.unpatch()
     assert attributes() == originals
-
-
-RELIED_ON = sorted(
-    {(one.name, other.name, target.key, attribute)
-     for other in registry.patches() for target in other.targets
-     for one in registry.patches() for shared in one.targets if one is not other and shared.key == target.key
-     for attribute in target.beside.keys() - shared.beside.keys()}
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(("one", "other", "key", "attribute"), RELIED_ON)
-def test_each_patch_of_an_attribute_has_its_own_guards(one: str, other: str, key: str, attribute: str) -> None:
-    """``other`` relies on a function that ``one``, which was applied before, does without."""
-    (patch,) = registry.select(other)
-    target = next(target for target in patch.targets if target.key == key)
-    if target.module not in sys.modules or not_needed(one) or not can_be_applied(patch, target):
-        pytest.skip(f"{key} is not here, or {one} is not needed")
-    fastio.patch(one)
-    assert entries()[f"{one} {key}"].outcome is Outcome.APPLIED
-    function = function_at(target, attribute, target.beside[attribute])
-    with other_code(function):
-        entry = entries(fastio.patch(other))[f"{other} {key}"]
-        assert entry.outcome is Outcome.CHANGED
-        assert entry.found.startswith(f"{attribute} has unknown code")
-        assert entries()[f"{other} {key}"] == entry
-        assert entries()[f"{one} {key}"].outcome is Outcome.APPLIED
 
 
 def test_strict_leaves_what_was_applied_before() -> None:
