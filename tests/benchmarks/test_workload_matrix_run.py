@@ -1,9 +1,7 @@
 """Workloads that are really carried out: on no service, on a real Swift and S3, and on servers that fail meanwhile."""
 
 import contextlib
-import dataclasses
 import importlib.util
-import io
 import json
 import os
 import re
@@ -26,8 +24,7 @@ pytest.importorskip("psutil", reason="sampling needs the extra 'bench'")
 
 import psutil
 
-from benchmarks.harness import engine, results
-from benchmarks.harness.engine import Case, Progress
+from benchmarks.harness import results
 from benchmarks.load import cosbench, protocols, stages, workloads
 from benchmarks.load.exchange import Exchange
 from benchmarks.load.monitor import Watched
@@ -35,7 +32,6 @@ from benchmarks.load.schedule import Schedule, Step
 from benchmarks.load.stages import Settings, WorkloadFailed
 from benchmarks.load.workload import Workload
 from benchmarks.suites.workload_matrix import bench_workload_matrix as matrix
-from benchmarks.suites.workload_matrix import tables as workload_matrix_tables
 from tests.backends.required import usable
 from tests.benchmarks.test_workload_matrix_parts import agent_process
 from tests.conftest import with_services
@@ -284,7 +280,7 @@ def test_a_server_that_dies(tmp_path) -> None:
     assert ratio == pytest.approx(1 - main.failed.mean()) and 0 < ratio < 1
 
 
-# --- the matrix, as the engine runs it
+# --- the matrix
 
 
 def test_every_workload_of_the_matrix_has_a_plan() -> None:
@@ -296,50 +292,3 @@ def test_every_workload_of_the_matrix_has_a_plan() -> None:
             access = {"backend": case.backend, **dict.fromkeys(keys, "x")}
             plan = workload_matrix.main_plan({**case.parameters, **variant.parameters}, access)
             assert next(Schedule(plan).share(0, 1))
-
-
-@pytest.mark.parametrize("backend", ["swift", "s3"])
-def test_rows_and_their_tables(tmp_path, monkeypatch, backend) -> None:
-    usable(backend)
-    if backend == "s3":
-        pytest.importorskip("botocore", reason="S3 needs botocore")
-    (original,) = (case for case in matrix.CASES if case.name == f"{backend}-64KiB")
-    result = results.Result("workload_matrix", {}, {})
-    rows = [row for row in original.all_variants() if row.title in ("1w-100:0", "8w-80:20")]
-    # Of S3 as many objects as nobody writes twice in that second: rclone refuses one of two writes at the same time.
-    cases = [_small(original, rows, tmp_path, 4 if backend == "swift" else 400)]
-    if backend == "swift":
-        (path,) = (case for case in matrix.CASES if case.name == "cpu-path")
-        cases.append(_small(path, path.all_variants(), tmp_path, 4))
-    engine.run(cases, result, progress=Progress(io.StringIO()))
-    for case in result.cases:
-        assert "left over" not in case.backend
-        for title, row in case.variants.items():
-            assert row.failure is None, f"{title}: {row.failure['reason']}\n{row.failure['stderr']}"
-            (run,) = row.runs
-            assert run["verified"] is True and run["success_ratio"] == 1
-            assert run["servers_cpu"] > 0 and run["bottleneck"] and row.details["usage"]["processes"]
-            for column in case.columns:
-                assert column in run
-            kept = {path.name for path in (engine.ROOT / run["records"]).iterdir()}
-            assert kept == {"run.json", "worker-0.csv.gz", "samples-local.jsonl.gz"}
-    made = {table.title: table for table in workload_matrix_tables.judgement(result)}
-    assert [row[0] for row in made["The workloads"].rows] == ([str(each + 1) for each in range(len(rows))])
-    assert len(made["The bottlenecks"].rows) == len(rows)
-    if backend == "swift":
-        limited = result.case("cpu-path").variants
-        assert limited["one-core"].details["limit"].startswith("pinned to 1 of")
-        assert limited["quota-0.75"].details["limit"].startswith("0.75 processors (")
-        assert [row[1] for row in made["The same servers with fewer processors"].rows] == list(matrix.PROCESSORS)
-        # No more than the path lets through, whatever the servers have; and what it has let through of a moment before.
-        for title in limited:
-            assert result.case("cpu-path").figures(title)[0] < 20 * 2
-
-
-def _small(original: Case, rows, tmp_path: Path, objects: int) -> Case:
-    variants = [
-        dataclasses.replace(row, parameters={**row.parameters, "records": str(tmp_path / original.name / row.title)})
-        for row in rows
-    ]
-    parameters = {**original.parameters, "seconds": 1.0, "objects": objects}
-    return dataclasses.replace(original, variants=variants, parameters=parameters, rounds=1, baseline=rows[0].title)

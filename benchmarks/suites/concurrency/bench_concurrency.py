@@ -14,8 +14,8 @@ from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.modes import MIB
 from benchmarks.suites.glance.bench_glance import SHIPPED
 
-#: Requests at a time -> requests in all. Those of the study, up to a thousand nodes twice. Who share fairly end
-#: together: with few waves of them what is counted depends on where one ends.
+#: Requests at a time -> requests in all: those of the study, up to a thousand nodes twice. Users with equal shares
+#: finish together, so a run needs several waves of them.
 LEVELS = {5: 200, 20: 200, 100: 1200, 400: 1600, 800: 2400, 2000: 4000}
 #: Of which a smoke run has the first.
 QUICK = {"total": 20, "size": MIB, "objects": 2, "records": ""}

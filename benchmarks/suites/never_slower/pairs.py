@@ -2,8 +2,8 @@
 
 A cell is a size, so many calls at a time, and so many other processes that compute. The two sides are processes that go
 on from cell to cell. What is timed is a batch of calls, as many on both sides. The batches of a pair follow each other,
-and who is first alternates, so both have the same weather. A cell ends when its interval is at 1 or above, or is too
-narrow for more than a percent of loss, or when its time is over.
+and who is first alternates, so both see the same load of the machine. A cell ends when its interval is at 1 or above,
+or is too narrow for more than a percent of loss, or when its time is over.
 
 Two processes of the same program may differ for their whole life, by where their memory is for example. So a cell that
 looks slower is measured again, in new processes and for twice the time. It is slower only if it is so both times.
