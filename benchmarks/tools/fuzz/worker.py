@@ -157,12 +157,8 @@ def _tell_error(error, timeout, args):
     return told
 
 
-#: Operations that find a child as it is at that moment.
-_LOOKS = ("poll", "kill", "terminate", "signal")
-
-
-#: Operations that close a pipe, or find out that it is closed.
-_BREAKS = ("close", "exit", "write", "flush")
+#: Operations that find a child as it is then, that close a pipe, or find out that it is closed.
+_SEES_CHILD = ("poll", "kill", "terminate", "signal", "close", "exit", "write", "flush")
 
 
 class _Gone(Exception):
@@ -450,15 +446,16 @@ class Run:
 
     def do(self, operation):
         name = operation["op"]
-        method = getattr(self, f"do_{name}", None)
-        if method is not None:
-            return method(operation)
-        if name in ("poll", "kill", "terminate"):
-            return getattr(self.popen(operation), name)()
-        stream = self.stream(operation)
-        if name in ("read", "readline", "read1"):
-            return getattr(stream, name)(*operation.get("n", ()))
-        return getattr(stream, name)(*operation.get("args", ()))
+        if hasattr(self, f"do_{name}"):
+            return getattr(self, f"do_{name}")(operation)
+        if name in _OF_CHILDREN:
+            return _OF_CHILDREN[name](self, operation, self.popen(operation))
+        if name in _OF_STREAMS:
+            return _OF_STREAMS[name](self, operation, self.stream(operation))
+        if name in _OF_ALL:
+            return _OF_ALL[name](self, operation)
+        # The method of that name of a stream.
+        return getattr(self.stream(operation), name)(*operation.get("n", operation.get("args", ())))
 
     def do_start(self, operation):
         command, keywords = self.start(operation)
@@ -507,28 +504,6 @@ class Run:
                 return state
             self.sleep(0.002)
 
-    def do_go(self, operation):
-        self.popen(operation)
-        self.go(operation["p"])
-
-    def do_communicate(self, operation):
-        spec = operation.get("input")
-        data = None if spec is None else self.data(spec)
-        return self.popen(operation).communicate(data, **self.timeout(operation))
-
-    def do_wait(self, operation):
-        return self.popen(operation).wait(**self.timeout(operation))
-
-    def do_signal(self, operation):
-        return self.popen(operation).send_signal(operation["signal"])
-
-    def do_exit(self, operation):
-        return self.popen(operation).__exit__(None, None, None)
-
-    def do_write(self, operation):
-        stream = self.stream(operation)
-        return stream.write(self.data(operation["data"]))
-
     def do_iterate(self, operation):
         stream, lines = self.stream(operation), []
         for line in stream:
@@ -543,20 +518,6 @@ class Run:
         count = stream.readinto(buffer)
         return [count, bytes(buffer[: count or 0])]
 
-    def do_osread(self, operation):
-        return self.os.read(self.stream(operation).fileno(), operation["size"])
-
-    def do_select(self, operation):
-        stream = self.stream(operation)
-        found = self.select.select([stream], [], [], self.seconds(operation["timeout"]))
-        return [len(each) for each in found]
-
-    def do_capacity(self, operation):
-        return fcntl.fcntl(self.stream(operation).fileno(), _F_GETPIPE_SZ)
-
-    def do_blocking(self, operation):
-        return os.get_blocking(self.stream(operation).fileno())
-
     def do_pipe(self, operation):
         import eventlet.greenio
 
@@ -567,25 +528,13 @@ class Run:
             mode += "" if keywords.pop("text", False) else "b"
             self.files[name] = eventlet.greenio.GreenPipe(fd, mode, **keywords)
 
-    def do_feed(self, operation):
-        """Write to a named pipe from outside."""
-        return _write(self.peers[operation["name"]], self.data(operation["data"]))
-
-    def do_hangup(self, operation):
-        """Close this end of a named pipe."""
-        self.give_up(self.peers.pop(operation["name"]))
-
-    def do_interrupt(self, operation):
-        """A signal to the process itself, whose handler only counts."""
-        _kill(os.getpid(), 10)
-
     # all of it
 
     def main(self):
         self.seen = []
         for operation in self.program["ops"]:
             expires = operation["op"] in ("wait", "communicate") and operation.get("timeout", 99) < 10
-            if expires or operation["op"] in (*_LOOKS, *_BREAKS) or self.sends(operation):
+            if expires or operation["op"] in _SEES_CHILD or self.sends(operation):
                 # A child that has closed its pipes may be about to end, and one that writes meets an open pipe or not.
                 self.settle()
             ticks, began = self.ticks, _monotonic()
@@ -660,6 +609,36 @@ class Run:
                     data = file.read()
                 left[name] = [len(data), f"{zlib.crc32(data):08x}"]
         return left
+
+
+_OF_CHILDREN = {
+    "poll": lambda run, operation, popen: popen.poll(),
+    "kill": lambda run, operation, popen: popen.kill(),
+    "terminate": lambda run, operation, popen: popen.terminate(),
+    "signal": lambda run, operation, popen: popen.send_signal(operation["signal"]),
+    "wait": lambda run, operation, popen: popen.wait(**run.timeout(operation)),
+    "exit": lambda run, operation, popen: popen.__exit__(None, None, None),
+    "go": lambda run, operation, popen: run.go(operation["p"]),
+    "communicate": lambda run, operation, popen: popen.communicate(
+        run.data(operation["input"]) if "input" in operation else None, **run.timeout(operation)
+    ),
+}
+_OF_STREAMS = {
+    "write": lambda run, operation, stream: stream.write(run.data(operation["data"])),
+    "osread": lambda run, operation, stream: run.os.read(stream.fileno(), operation["size"]),
+    "capacity": lambda run, operation, stream: fcntl.fcntl(stream.fileno(), _F_GETPIPE_SZ),
+    "blocking": lambda run, operation, stream: os.get_blocking(stream.fileno()),
+    "select": lambda run, operation, stream: [
+        len(each) for each in run.select.select([stream], [], [], run.seconds(operation["timeout"]))
+    ],
+}
+_OF_ALL = {
+    # Something is written to a named pipe from outside, or this end of it is closed.
+    "feed": lambda run, operation: _write(run.peers[operation["name"]], run.data(operation["data"])),
+    "hangup": lambda run, operation: run.give_up(run.peers.pop(operation["name"])),
+    # A signal to the process itself, whose handler only counts.
+    "interrupt": lambda run, operation: _kill(os.getpid(), 10),
+}
 
 
 def _run(program, scale, module):
