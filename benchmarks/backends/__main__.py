@@ -27,11 +27,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status."""
     options = _parser().parse_args(arguments)
     if options.command == "list":
-        return _list(options.json)
+        return _list()
     kind = backend(options.backend)
     try:
         parameters = dict(_parameter(kind, text) for text in options.parameter)
-        return _up(kind(options.directory, **parameters), options.json)
+        return _up(kind(options.directory, **parameters))
     except BackendError as error:
         print(error, file=sys.stderr)
         return 1
@@ -42,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m benchmarks.backends", description="Real backends of glance_store, and glance, on loopback."
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    known = commands.add_parser("list", help="which there are, what is missing here and how to install it")
+    commands.add_parser("list", help="which there are, what is missing here and how to install it")
     up = commands.add_parser("up", help="start one, and stop it at Ctrl-C or SIGTERM")
     up.add_argument("backend", choices=[*BACKENDS, *SERVICES])
     up.add_argument(
@@ -53,24 +53,12 @@ def _parser() -> argparse.ArgumentParser:
         "-p", "--parameter", metavar="NAME=VALUE", action="append", default=[],
         help="one of those that `list` shows; sizes may be written 64KiB or 1MiB; may be given several times",
     )  # fmt: skip
-    for command in (known, up):
-        command.add_argument("--json", action="store_true", help="print one line of JSON instead of text")
     return parser
 
 
-def _list(as_json: bool) -> int:
-    kinds = {name: backend(name) for name in (*BACKENDS, *SERVICES)}
-    if as_json:
-        print(
-            json.dumps(
-                {
-                    name: {"driver": kind.driver, "missing": kind.available(), "parameters": dict(kind.parameters)}
-                    for name, kind in kinds.items()
-                }
-            )
-        )
-        return 0
-    for name, kind in kinds.items():
+def _list() -> int:
+    for name in (*BACKENDS, *SERVICES):
+        kind = backend(name)
         print(f"{name:11}{kind.available() or 'ready'}")
         if kind.parameters:
             shown = ", ".join(f"{parameter}={default}" for parameter, default in kind.parameters.items())
@@ -91,17 +79,13 @@ def _parameter(kind: type[Backend], text: str) -> tuple[str, int | str]:
         raise BackendError(f"-p {text}: {value!r} is neither a number nor a size such as 64KiB") from None
 
 
-def _up(chosen: Backend, as_json: bool) -> int:
+def _up(chosen: Backend) -> int:
     """Start it, say how to reach it, wait for a signal, stop it."""
     stop = threading.Event()
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with chosen:
-            access = chosen.access()
-            if as_json:
-                print(json.dumps({**access, "pids": chosen.pids()}), flush=True)
-            else:
-                _print_access(chosen)
+            _print_access(chosen)
             # A server that dies is noticed within a second.
             while not stop.wait(1):
                 chosen.check()

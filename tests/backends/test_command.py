@@ -1,6 +1,5 @@
 """``python -m benchmarks.backends``."""
 
-import json
 import os
 import signal
 import subprocess
@@ -78,11 +77,12 @@ def test_up_says_how_to_reach_it_and_stops_at_a_signal(usable, tmp_path, number)
 
 def test_up_ends_when_a_server_does(usable, tmp_path):
     usable("http")
-    with up("http", "--json", "--directory", str(tmp_path)) as process:
-        access = json.loads(process.stdout.readline())
-        assert access["backend"] == access["driver"] == "http" and all(map(alive, access["pids"]))
+    with up("http", "--directory", str(tmp_path)) as process:
+        shown = next(line for line in read_until(process, "It runs until") if line.startswith("Logs are in "))
+        pids = [int(pid) for pid in shown.rstrip(".").partition(", processes ")[2].split()]
+        assert all(map(alive, pids))
 
-        os.kill(access["pids"][0], signal.SIGKILL)
+        os.kill(pids[0], signal.SIGKILL)
 
         assert process.wait(200) == 1
         assert b"nginx of http has ended" in process.stderr.read()
@@ -121,12 +121,3 @@ def test_list(monkeypatch, tmp_path, capsys):
     (swift,) = [line for line in lines if line.startswith("swift ")]
     assert f"BENCHMARK_SWIFT={tmp_path}" in swift and "pip install" in swift
     assert any("parameters: disk_chunk_size=65536, " in line for line in lines)
-
-
-def test_list_as_json(capsys):
-    assert main(["list", "--json"]) == 0
-
-    known = json.loads(capsys.readouterr().out)
-    assert list(known) == [*BACKENDS, *SERVICES]
-    assert known["filesystem"] == {"driver": "file", "missing": None, "parameters": {}}
-    assert known["swift"]["parameters"]["workers"] == 1
