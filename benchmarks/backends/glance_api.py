@@ -58,8 +58,7 @@ class Api:
         """A new image without data; returns its id."""
         fields = {"name": "image", "disk_format": "raw", "container_format": "bare", **fields}
         answer = self.ask("POST", "/v2/images", json.dumps(fields), {"Content-Type": "application/json"})
-        assert answer.status == 201, answer
-        return json.loads(answer.body)["id"]
+        return _said(answer, 201)["id"]
 
     def upload(self, image: str, data: Any) -> Answer:
         """Give an image its data: bytes with their length, an iterable in chunks."""
@@ -99,9 +98,7 @@ class Api:
         return self.ask("GET", f"/v2/images/{image}/file", headers=headers)
 
     def show(self, image: str) -> dict[str, Any]:
-        answer = self.ask("GET", f"/v2/images/{image}")
-        assert answer.status == 200, answer
-        return json.loads(answer.body)
+        return _said(self.ask("GET", f"/v2/images/{image}"), 200)
 
     def delete(self, image: str) -> int:
         return self.ask("DELETE", f"/v2/images/{image}").status
@@ -144,6 +141,13 @@ class Api:
             # So that the service is in the middle of it, and not still waiting for the first byte.
             time.sleep(0.3)
             _reset_at_close(sock)
+
+
+def _said(answer: Answer, status: int) -> Any:
+    """What an answer says; raises RuntimeError if it has another status."""
+    if answer.status != status:
+        raise RuntimeError(f"status {answer.status}, not {status}: {answer.body[:300]!r}")
+    return json.loads(answer.body)
 
 
 def reset(response: http.client.HTTPResponse) -> None:

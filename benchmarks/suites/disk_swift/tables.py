@@ -12,9 +12,8 @@ from benchmarks.suites.disk_swift.records import PHASES
 
 #: Phases that Swift may lose time in.
 LOSING = ("response", "transfer", "whole")
-#: Times the speed of stock that a transfer from Swift has to have, and bytes of the objects for which that is asked.
+#: Times the speed of stock that a transfer from Swift has to have.
 TRANSFER = 1.3
-ASKED = (LOG, LARGE)
 #: Requests from which on there is a 99th percentile to speak of.
 ENOUGH = 100
 #: Rows that are to win back what stock loses.

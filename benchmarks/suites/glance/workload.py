@@ -34,8 +34,6 @@ number, and ``mb_s``. ``cpu_seconds`` is curl's.
 
 import concurrent.futures
 import contextlib
-import http.client
-import json
 import os
 import subprocess
 import sys
@@ -45,7 +43,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.backends.base import HOST, server_environment
+from benchmarks.backends.base import server_environment
+from benchmarks.backends.glance_api import Api
 from benchmarks.harness.modes import choice, warmed
 from benchmarks.harness.other_requests import Requests
 from benchmarks.harness.worker import Payload, command_digest, digest, measure, pieces_of, random_payload, surroundings
@@ -74,11 +73,11 @@ class Glance:
         self.url = access["url"]
         self.port = urllib.parse.urlsplit(self.url).port or 80
         self._images = Path(access["images"])
+        self._api = Api(self.port, PATIENCE)
 
-    def new(self) -> str:
+    def new(self, **fields: str) -> str:
         """An image without data; returns its identifier."""
-        made = self.call("POST", "/v2/images", {"name": "image", "disk_format": "raw", "container_format": "bare"})
-        return made["id"]
+        return self._api.create(**fields)
 
     def place(self, identifier: str) -> str:
         """The URL of an image's data."""
@@ -93,27 +92,19 @@ class Glance:
 
         :raises WrongData: if the image has none
         """
-        image = self.call("GET", f"/v2/images/{identifier}")
+        image = self._api.show(identifier)
         if (image["status"], image["os_hash_algo"]) != ("active", MULTIHASH):
             raise WrongData(f"image {identifier} is {image['status']}, its hash {image['os_hash_algo']}")
         return image["os_hash_value"]
 
-    def delete(self, identifier: str) -> None:
-        self.call("DELETE", f"/v2/images/{identifier}")
+    def size(self, identifier: str) -> int:
+        """Bytes of an image as glance has it."""
+        return self._api.show(identifier)["size"]
 
-    def call(self, method: str, path: str, body: Any = None) -> Any:
-        """One request to the API; returns what is in its answer. Raises RuntimeError for an error status."""
-        connection = http.client.HTTPConnection(HOST, self.port, timeout=PATIENCE)
-        try:
-            content = None if body is None else json.dumps(body)
-            connection.request(method, path, content, {"Content-Type": "application/json"} if content else {})
-            answer = connection.getresponse()
-            said = answer.read()
-        finally:
-            connection.close()
-        if answer.status >= 300:
-            raise RuntimeError(f"{method} {path}: {answer.status} {said[:300]!r}")
-        return json.loads(said) if said else None
+    def delete(self, identifier: str) -> None:
+        status = self._api.delete(identifier)
+        if status >= 300:
+            raise RuntimeError(f"image {identifier} is not deleted: status {status}")
 
 
 class Nginx:

@@ -136,12 +136,10 @@ def create(command: Command, parameters: Mapping[str, Any]) -> dict[str, Any]:
     def created(size: int, servers: Sequence[int]) -> tuple[dict[str, Any], bool]:
         payload, image = warmed(random_payload(size)), str(uuid.uuid4())
         if command.program == "curl":
-            bare = {"disk_format": "raw", "container_format": "bare"}
-            service.call("POST", "/v2/images", {"id": image, "name": "image", **bare})
+            service.new(id=image)
         arguments = image_create(command.program, where, image, str(payload.path))
         figures = timed(started(command, parameters["python"], arguments), servers)
-        kept = service.call("GET", f"/v2/images/{image}")
-        verified = (kept["size"], service.multihash(image)) == (size, digests(payload).multihash)
+        verified = (service.size(image), service.multihash(image)) == (size, digests(payload).multihash)
         service.delete(image)
         return figures, verified
 

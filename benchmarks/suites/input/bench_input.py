@@ -1,8 +1,7 @@
 """``communicate(input)`` into a reader that discards. Figures are rates: stock eventlet gets less input than others."""
 
-from benchmarks.harness.engine import Case, Variant
+from benchmarks.harness.engine import Case
 from benchmarks.harness.modes import KIB, MIB, MODES
-from benchmarks.suites.peers import workload as peers
 
 
 def _case(name: str, title: str, through: str, size: int) -> Case:
@@ -10,7 +9,7 @@ def _case(name: str, title: str, through: str, size: int) -> Case:
         name=name,
         title=title,
         workload="input",
-        variants=(*MODES, Variant("uvloop", skip=peers.why_not("uvloop")), "reference-write"),
+        variants=(*MODES, "reference-write"),
         parameters={"size": size, "stock_green_size": 8 * MIB, "through": through},
         baseline="eventlet-stock",
         quick={"size": MIB, "stock_green_size": 128 * KIB},

@@ -16,24 +16,7 @@ Parameters:
     of fastio
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 from benchmarks.harness.modes import variants
 from benchmarks.suites.input.writing import reference, run
 
-
-def uvloop(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The fastest peer at input."""
-    from benchmarks.suites.peers import workload as peers
-
-    return peers.VARIANTS["uvloop"]({**parameters, "direction": "input"})
-
-
-VARIANTS = variants(
-    run,
-    {
-        "uvloop": uvloop,
-        "reference-write": reference,
-    },
-)
+VARIANTS = variants(run, {"reference-write": reference})
