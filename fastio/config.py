@@ -400,11 +400,12 @@ def put_options(options: Options) -> None:
 GROUP = "fastio"
 
 
-def _opts() -> list[Any]:
+def list_opts() -> list[tuple[str, list[Any]]]:
+    """Return the options by group, for the entry point ``oslo.config.opts``."""
     from oslo_config import cfg
 
     # Text, and without defaults: the one parser and the one place of defaults are here.
-    return [
+    options = [
         cfg.StrOpt(
             setting.name,
             help=f"{setting.help} Allowed: {setting.allowed}.",
@@ -415,18 +416,15 @@ def _opts() -> list[Any]:
         )
         for setting in SETTINGS
     ]  # fmt: skip
-
-
-def list_opts() -> list[tuple[str, list[Any]]]:
-    """Return the options by group, for the entry point ``oslo.config.opts``."""
-    return [(GROUP, _opts())]
+    return [(GROUP, options)]
 
 
 def read_options(conf: Any) -> dict[str, tuple[Any, str]]:
     """Return the settings that ``conf`` has, with where each was found, and log unknown options of its files once."""
     from oslo_config import cfg
 
-    conf.register_opts(_opts(), group=GROUP)
+    for group, options in list_opts():
+        conf.register_opts(options, group=group)
     found = {}
     for name in _NAMES:
         value = conf[GROUP][name]

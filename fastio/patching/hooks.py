@@ -36,7 +36,7 @@ class Hook:
         #: functions elsewhere that patches rely on, by key; see ``Target.relies_on``
         self.relied_on = dict(upstream.relied_on)
         self._libraries = target.libraries
-        self._places = (found.place,)
+        self._place = found.place
         self.layers: dict[str, Target] = {}
         #: of the patches here of which each call counts
         self.counts: dict[str, counters.Tally] = {}
@@ -65,7 +65,7 @@ class Hook:
         self.call = self._compose(layers)
         self.layers = layers
         self.active = True
-        for place in (*(() if self.on_top() is not None else self._places), *self.copies):
+        for place in self.copies if self.on_top() is not None else [self._place, *self.copies]:
             if place.get() is self.original:
                 place.put(self.function)
 
@@ -262,7 +262,7 @@ def _find(target: Target, attribute: str, key: str, place: places.AttributePlace
     found = places.find(place, is_known)
     if found is not None:
         return found, known[0]
-    # Also beneath decorators of upstream's, or of others that show what they call.
+    # Also within decorators of upstream's.
     modules = (target.module, key.partition(":")[0])
     found = places.find(place, functools.partial(_is_upstreams, modules, registry.last_name(key)))
     if found is not None:
