@@ -21,11 +21,11 @@ from tests.conftest import needs_eventlet
 FAULTS = pathlib.Path(__file__).parent / "fuzz_faults"
 
 
-def finder(tmp_path: pathlib.Path, hub: str = "native", plant: str = "", seed: int = 1) -> Search:
+def finder(tmp_path: pathlib.Path, hub: str = "native", plant: str = "", seed: int = 1, shrinking: float = 5) -> Search:
     """A search in the first group of a hub, in whose patched sides a fault may be planted."""
     group = next(each for each in GROUPS if each.hub == hub)
     fault = str(FAULTS / f"{plant}.py") if plant else ""
-    return Search([group], seed, tmp_path / "failures", fault, shrinking=5)
+    return Search([group], seed, tmp_path / "failures", fault, shrinking)
 
 
 def program(steps: list[str], popen: dict[str, Any], *ops: dict[str, Any]) -> programs.Program:
@@ -122,16 +122,26 @@ def test_a_planted_fault_is_found_and_kept(fault: str, result: str, tmp_path: pa
     assert set(again.failures) == {kind} and without.failures == {}
 
 
-def test_a_failing_program_is_made_small(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_seed_makes_the_same_programs_and_makes_them_small(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[programs.Program] = []
+
     def run(self: Search, team: Any, program: programs.Program, wanted: str | None = None) -> Failure | None:
-        child = program["children"][0]
-        if any(step.startswith("err:") and int(step.split(":")[1]) > 1000 for step in child["steps"]):
+        made.append(program)
+        steps = program["children"][0]["steps"]
+        if any(step.startswith("err:") and int(step.split(":")[1]) > 1000 for step in steps):
             return Failure("err", "strict", {}, {}, len(program["ops"]))
         return None
 
     monkeypatch.setattr(Search, "_run", run)
-    finder(tmp_path).search(60, turns=3)
-    (path, *_) = (tmp_path / "failures").iterdir()
+    runs = []
+    for seed in (1, 1, 2):
+        made.clear()
+        finder(tmp_path, seed=seed, shrinking=60).search(300, turns=3)
+        runs.append(list(made))
+    assert runs[0] == runs[1] != runs[2]
+    path = min((tmp_path / "failures").iterdir())
     (child,) = json.loads(path.read_text())["program"]["children"]
     assert child["steps"] == ["err:4095:78", "exit:0"]
 
