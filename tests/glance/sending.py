@@ -1,5 +1,6 @@
 """A real glance-api that tells how it sent what it sent; see :mod:`tests.glance.counting`."""
 
+import contextlib
 import json
 import os
 import re
@@ -111,6 +112,18 @@ def start_giving(
     settings.setdefault("FASTIO_ALSO", "glance_slow_clients")
     own: dict[str, Any] = {"threads": 1, "post_buffering": post_buffering}
     return start_sending(serve, directory, "glance-33", kind, config=config, command=command, **own)
+
+
+def open_images(service: Service) -> list[str]:
+    """Files of the stores that the service has open."""
+    found = []
+    for pid in service.pids():
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                name = os.readlink(descriptor)
+                if re.search(r"/(images|store)/[0-9a-f-]{36}", name):
+                    found.append(name)
+    return found
 
 
 def given_away(sending: Sending) -> list[tuple[int, int]]:

@@ -10,7 +10,6 @@ import contextlib
 import functools
 import http.client
 import os
-import re
 import signal
 import socket
 import struct
@@ -34,6 +33,7 @@ from tests.child import data
 from tests.conftest import MONKEY_PATCHED
 from tests.eventually import until
 from tests.glance.faults import Fault, Proxy, add_full_store, add_swift_store
+from tests.glance.sending import open_images
 from tests.glance.usable import usable
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the services are processes of their own")
@@ -668,16 +668,4 @@ def outcome(scenario: Scenario, world: World) -> dict[str, Any]:
     assert world.api.ask("GET", "/healthcheck").status == 200
     world.service.check()
     log = logs.classes(world.service.log()[logged:])
-    return {"found": found, "log": log, "descriptors": images_open(world.service)}
-
-
-def images_open(service: Service) -> list[str]:
-    """Files of the stores that the service still has open."""
-    found = []
-    for pid in service.pids():
-        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-            with contextlib.suppress(OSError):
-                name = os.readlink(descriptor)
-                if re.search(r"/(images|store)/[0-9a-f-]{36}", name):
-                    found.append(name)
-    return found
+    return {"found": found, "log": log, "descriptors": open_images(world.service)}

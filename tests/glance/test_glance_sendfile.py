@@ -17,7 +17,7 @@ from benchmarks.backends.base import HOST
 from benchmarks.backends.glance_api import ELSEWHERE, Api
 from benchmarks.backends.glance_service import Service
 from tests.eventually import until
-from tests.glance.sending import Sending, start_sending
+from tests.glance.sending import Sending, open_images, start_sending
 
 MIB = 1 << 20
 DATA = random.Random(1).randbytes(9 * MIB + 12345)
@@ -133,19 +133,6 @@ def test_a_client_that_goes_away(start: Callable[..., Sending], way: str) -> Non
     # Nobody is told of the one that was not sent to the end, and its file is closed.
     until(lambda: not open_images(sending.service), "the file to be closed")
     sending.expect_notifications([("INFO", 10)])
-
-
-def open_images(service: Service) -> list[str]:
-    found = []
-    for pid in [service.pid, *service.workers()]:
-        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-            try:
-                target = os.readlink(descriptor)
-            except OSError:
-                continue
-            if target.startswith(str(service.images)):
-                found.append(target)
-    return found
 
 
 def rest(response: Any) -> bytes:

@@ -28,8 +28,8 @@ from fastio.io import file_pieces
 from fastio.patches.glance import _bodies, _uwsgi, glance_slow_clients
 from tests.conftest import MONKEY_PATCHED
 from tests.eventually import until
-from tests.glance.sending import Sending, given_away, start_giving
-from tests.glance.test_glance_sendfile import all_that_comes, open_images
+from tests.glance.sending import Sending, given_away, open_images, start_giving
+from tests.glance.test_glance_sendfile import all_that_comes
 
 NAME = "glance_slow_clients"
 MIB = 1 << 20

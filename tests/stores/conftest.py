@@ -18,6 +18,7 @@ import fastio
 import tests.green_ssl  # noqa: F401
 from benchmarks.backends import BACKENDS, backend, dog
 from benchmarks.backends.base import Backend, Unavailable
+from fastio.concurrency import offload
 from fastio.io import lowwater
 from tests.backends.required import missing
 from tests.conftest import MONKEY_PATCHED, with_services
@@ -193,6 +194,21 @@ def one_client() -> Iterator[None]:
     """Of s3: clients take most of the time, and have tests of their own."""
     with fastio.patched(["s3_client"], strict=True):
         yield
+
+
+@pytest.fixture
+def offloads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the calls that went to a native thread."""
+    pytest.importorskip("eventlet").sleep(0)
+    names: list[str] = []
+    run = offload.run
+
+    def noting(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        names.append(call.__name__)
+        return run(call, *args, **kwargs)
+
+    monkeypatch.setattr(offload, "run", noting)
+    return names
 
 
 @pytest.fixture

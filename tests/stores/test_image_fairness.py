@@ -24,26 +24,9 @@ CHUNKS = 40
 
 
 @pytest.fixture
-def store(tmp_path: Any) -> Any:
-    """A filesystem store of 64 KiB chunks, as upstream's default has it."""
-    from glance_store._drivers import filesystem
-    from oslo_config import cfg
-
-    conf = cfg.ConfigOpts()
-    conf([])
-    store = filesystem.Store(conf)
-    conf.set_override("filesystem_store_datadir", str(tmp_path), group="glance_store")
-    conf.set_override("filesystem_store_chunk_size", CHUNK, group="glance_store")
-    store.configure()
-    store.configure_add()
-    return store
-
-
-def location(store: Any, uri: str) -> Any:
-    from glance_store import location as locations
-    from glance_store._drivers import filesystem
-
-    return locations.Location("file", filesystem.StoreLocation, store.conf, uri=uri)
+def store(open_store: Callable[..., Any]) -> Any:
+    """A filesystem store of chunks of 256 KiB."""
+    return open_store("filesystem", filesystem_store_chunk_size=CHUNK)
 
 
 @pytest.fixture
@@ -57,15 +40,11 @@ def fair() -> Iterator[None]:
 IMAGE = bytes(range(256)) * (CHUNK // 256) * CHUNKS
 
 
-def write(store: Any) -> str:
-    return store.add("image", io.BytesIO(IMAGE), len(IMAGE), "sha256")[0]
-
-
 @needs_eventlet
 def test_get_yields(store: Any, fair: None) -> None:
-    uri = write(store)
+    uri = store.add(IMAGE).url
     with Ticker() as ticker:
-        data, size = store.get(location(store, uri))
+        data, size = store.get(uri)
         assert b"".join(data) == IMAGE
     assert size == len(IMAGE)
     # One turn before each chunk but the first, and before the read that finds the end.
@@ -76,8 +55,8 @@ def test_get_yields(store: Any, fair: None) -> None:
 @needs_eventlet
 def test_add_yields(store: Any, fair: None) -> None:
     with Ticker() as ticker:
-        result = store.add("image", io.BytesIO(IMAGE), len(IMAGE), "sha256")
-    assert result[1] == len(IMAGE)
+        added = store.add(IMAGE)
+    assert added.size == len(IMAGE)
     assert ticker.ticks in (CHUNKS, CHUNKS + 1)
 
 
@@ -85,17 +64,16 @@ def test_add_yields(store: Any, fair: None) -> None:
 def test_upstream_does_not_yield(store: Any) -> None:
     """When this fails upstream has mended it, and the patch can go."""
     with Ticker() as ticker:
-        data, _ = store.get(location(store, write(store)))
-        assert b"".join(data) == IMAGE
+        assert store.read(store.add(IMAGE).url) == IMAGE
     assert ticker.ticks == 0
 
 
 @needs_eventlet
 @pytest.mark.parametrize("multiple", [1, 2, 8])
 def test_share_of_yield_bytes(store: Any, standing_budget: Any, multiple: int) -> None:
-    uri = write(store)
+    uri = store.add(IMAGE).url
     with fastio.patched("image_fairness", strict=True, yield_bytes=multiple * CHUNK), Ticker() as ticker:
-        data, _ = store.get(location(store, uri))
+        data, _ = store.get(uri)
         assert sum(map(len, data)) == len(IMAGE)
     assert ticker.ticks in (CHUNKS // multiple, CHUNKS // multiple + 1)
 
@@ -105,12 +83,12 @@ def test_transfers_share_the_budget(store: Any, standing_budget: Any) -> None:
     """Four images with 16 chunks per turn: each yields after four chunks once it meets the others."""
     import eventlet
 
-    uri = write(store)
+    uri = store.add(IMAGE).url
     order: list[int] = []
 
     def read(number: int) -> bytes:
         chunks = []
-        for chunk in store.get(location(store, uri))[0]:
+        for chunk in store.get(uri)[0]:
             order.append(number)
             chunks.append(chunk)
         return b"".join(chunks)
@@ -139,11 +117,11 @@ def test_natively_nothing_is_in_between(store: Any, fair: None) -> None:
     found: list[Any] = []
 
     def native() -> None:
-        data, _ = store.get(location(store, uri))
+        data, _ = store.get(uri)
         found.append(type(data))
         data.close()
 
-    uri = write(store)
+    uri = store.add(IMAGE).url
     counters.reset()
     thread = threading.Thread(target=native)
     thread.start()

@@ -7,7 +7,6 @@ import mmap
 import os
 import pathlib
 import uuid
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,7 +17,6 @@ pytest.importorskip("glance_store")
 
 import fastio
 from fastio import counters
-from fastio.concurrency import offload
 from fastio.concurrency.budget import Budget
 from fastio.concurrency.pace import SHARE
 from fastio.config import parse_size
@@ -167,21 +165,6 @@ def test_thin_provisioning(thin_store: Any, parts: list[tuple[bool, int]], known
 
 
 # --- Under eventlet
-
-
-@pytest.fixture
-def offloads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the calls that went to a native thread."""
-    pytest.importorskip("eventlet").sleep(0)
-    names: list[str] = []
-    run = offload.run
-
-    def noting(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        names.append(call.__name__)
-        return run(call, *args, **kwargs)
-
-    monkeypatch.setattr(offload, "run", noting)
-    return names
 
 
 def knows_nowait(path: pathlib.Path) -> bool:
