@@ -16,7 +16,7 @@ from fastio import terminal
 from fastio.arguments import Parser
 from fastio.config import parse_size
 
-from . import environments, projects, sandbox
+from . import projects, sandbox
 from .candidates import ALLOWED
 from .errors import ValidateError
 from .validation import Validation
@@ -58,7 +58,6 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--rounds", type=count, metavar="N", help="measured runs of each row (the benchmark's own)")
     parser.add_argument("--size", type=_size, metavar="SIZE", help="payload, such as 16MiB (the benchmark's own)")
-    parser.add_argument("--installer", default="", choices=environments.INSTALLERS, help="uv if it is there")
     parser.add_argument("--isolation", default=sandbox.AUTO, choices=sandbox.ALLOWED,
                         help="what the compared code runs in; auto: bubblewrap where it works, else none, and the "
                         "verdict says so (%(default)s)")  # fmt: skip

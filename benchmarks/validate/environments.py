@@ -10,7 +10,6 @@ import contextlib
 import fcntl
 import hashlib
 import importlib.metadata
-import importlib.util
 import json
 import shutil
 import subprocess
@@ -33,7 +32,6 @@ from .errors import UnusedError, ValidateError
 from .projects import Project, at_release
 
 STOCK, CANDIDATE, FASTIO = "stock", "candidate", "fastio"
-INSTALLERS = ("uv", "pip")
 #: Seconds for installing all of an environment.
 LIMIT = 1800
 _MARKER = "complete.json"
@@ -88,18 +86,14 @@ class Variant:
 class Builder:
     """Makes the variants of one project for one Python, or finds them in the cache."""
 
-    def __init__(
-        self, project: Project, release: str, python: Python, cache: Path, installer: str, say: Callable[[str], None]
-    ) -> None:
+    def __init__(self, project: Project, release: str, python: Python, cache: Path, say: Callable[[str], None]) -> None:
         """
         :param release: of the project, that stock is and that a diff is applied to; empty for the newest
         :param cache: where environments and sdists are kept
-        :param installer: one of :func:`installer`
         """
         self._project = at_release(project, release)
         self._python = python
         self._cache = cache
-        self._installer = installer
         self._say = say
         what = json.dumps([self._project.requirements, python.version, python.prefix])
         key = hashlib.sha256(what.encode()).hexdigest()[:8]
@@ -204,14 +198,14 @@ class Builder:
         extras = f"[{self._project.extras}]" if self._project.extras else ""
         name = self._project.name
         wanted = f"{name}{extras}=={candidate.text}" if candidate.kind == "version" else str(candidate.path)
-        install(self._installer, made, ["uninstall", name])
+        install(made, ["uninstall", name])
         self._install(made, [wanted])
         if not (made.site_packages / self._project.package).is_dir():
             raise ValidateError(f"{wanted} does not install {self._project.package}: it is no {name}")
 
     def _install(self, made: Environment, requirements: Sequence[str]) -> None:
         self._say(f"installing {', '.join(requirements)} for Python {self._python.version}")
-        install(self._installer, made, ["install", *requirements])
+        install(made, ["install", *requirements])
 
     def _compile(self, modules: Sequence[Path]) -> None:
         """Compile modules as an installer does, without running them: where they run, nothing may be written."""
@@ -282,25 +276,13 @@ def copy_packages(source: Environment, to: Environment) -> None:
             shutil.copytree(source.directory / name, to.directory / name, symlinks=True)
 
 
-def installer(name: str) -> str:
-    """The installer of that name; without a name the faster one that there is.
-
-    :raises ValidateError: if it is not installed
-    """
-    available = {"uv": shutil.which("uv") is not None, "pip": importlib.util.find_spec("pip") is not None}
-    for each in [name] if name else available:
-        if available[each]:
-            return each
-    raise ValidateError(f"{name} is not installed here" if name else "neither uv nor pip is installed here")
-
-
-def install(program: str, made: Environment, arguments: Sequence[str]) -> None:
-    """Have uv or pip install or uninstall something.
+def install(made: Environment, arguments: Sequence[str]) -> None:
+    """Have uv install or uninstall something, or pip where there is no uv.
 
     :raises ValidateError: with the installer's last words, if that fails
     """
     verb, *names = arguments
-    if program == "pip":
+    if shutil.which("uv") is None:
         python = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(made.python)]
         _run([*python, verb, "--quiet", *(["--yes"] if verb == "uninstall" else []), *names], LIMIT)
         return

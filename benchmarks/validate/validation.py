@@ -16,7 +16,7 @@ from benchmarks.tools.pythons import Python
 from benchmarks.tools.upstream.sides import Sides
 from benchmarks.tools.upstream.terminal import Screen
 
-from . import candidates, environments, junit, measurements, measuring, projects, report, sandbox, tables
+from . import candidates, junit, measurements, measuring, projects, report, sandbox, tables
 from .candidates import Candidate
 from .environments import Builder, Variant
 from .errors import ValidateError
@@ -50,7 +50,6 @@ class Validation:
         self._pythons: list[Python] = [pythons.find(each) for each in _names(options.python) or [""]]
         self._suites = self._project.choose_suites(_names(options.suite))
         self._cases = self._project.choose_cases(_names(options.benchmarks))
-        self._installer = environments.installer(options.installer)
         self._isolation = sandbox.choose(options.isolation, self._pythons)
 
     def run(self) -> Outcome:
@@ -99,7 +98,7 @@ class Validation:
         """Stock, the candidate and fastio, those of them that are asked for."""
         candidate = self._candidate
         options = self._options
-        builder = Builder(self._project, options.stock, python, options.cache, self._installer, self._screen.say)
+        builder = Builder(self._project, options.stock, python, options.cache, self._screen.say)
         if options.refresh:
             builder.forget()
         stock = builder.stock()

@@ -66,7 +66,7 @@ class Installer:
     def __init__(self):
         self.installed = []
 
-    def __call__(self, program, made, arguments):
+    def __call__(self, made, arguments):
         self.installed.append(arguments)
         site_packages = made.site_packages
         write(site_packages, {name: text for name, text in SOURCE.items() if name.startswith("madeup/")})
