@@ -94,11 +94,10 @@ def _parser() -> argparse.ArgumentParser:
         each.add_argument("--result", type=Path, metavar="FILE", help="write a result, for tables, plots and compare")
     agent = command("agent", _agent, "sample this machine for runs elsewhere, until stopped")
     agent.add_argument("bind", type=_agent_address, metavar="HOST:PORT")
-    for each, where in ((workload, "here and at the agents"), (agent, "besides those that a run asks for")):
-        each.add_argument(
-            "--watch", action="append", metavar="NAME=PATTERN", default=[],
-            help=f"processes whose command line has the pattern are sampled {where}; may be given several times",
-        )  # fmt: skip
+    workload.add_argument(
+        "--watch", action="append", metavar="NAME=PATTERN", default=[],
+        help="processes whose command line has the pattern are sampled, here and at the agents; may be repeated",
+    )  # fmt: skip
     path = command("path", _path, "a network path of a given rate to a service, until stopped")
     path.add_argument("--to", type=_address, required=True, metavar="HOST:PORT")
     path.add_argument("--bind", type=_address, default=("127.0.0.1", 0), metavar="HOST:PORT")
@@ -275,10 +274,9 @@ def _show_workload(directory: Path, result: Path | None) -> None:
 
 
 def _agent(chosen: argparse.Namespace) -> int:
-    from benchmarks.load import agent, monitor
+    from benchmarks.load import agent
 
-    host, port = chosen.bind
-    with agent.server(host, port, monitor.patterns(chosen.watch)) as server:
+    with agent.Server(*chosen.bind) as server:
         host, port = server.server_address[:2]
         print(f"{host!s}:{port}", flush=True)
         server.serve_forever()

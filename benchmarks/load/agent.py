@@ -34,8 +34,6 @@ class AgentError(Failed):
 
 
 class _Handler(socketserver.StreamRequestHandler):
-    server: _Server
-
     def handle(self) -> None:
         with contextlib.suppress(OSError):
             self._answer()
@@ -51,7 +49,7 @@ class _Handler(socketserver.StreamRequestHandler):
                 if not 0.01 <= period <= 60:
                     raise ValueError(f"period {period:g} is not from 0.01 to 60")
                 asked = monitor.patterns([f"{name}={each}" for name, each in dict(request["patterns"]).items()])
-                watched = Watched(patterns={**self.server.patterns, **asked})
+                watched = Watched(patterns=asked)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 self._send({"error": f"{type(error).__name__}: {error}"})
                 return
@@ -75,20 +73,14 @@ class _Handler(socketserver.StreamRequestHandler):
         self.wfile.write(json.dumps(data, separators=(",", ":")).encode() + b"\n")
 
 
-class _Server(socketserver.ThreadingTCPServer):
+class Server(socketserver.ThreadingTCPServer):
+    """An agent that listens; ``serve_forever()`` makes it answer."""
+
     allow_reuse_address = True
     daemon_threads = True
-    patterns: Mapping[str, str] = {}
 
-
-def server(host: str, port: int, patterns: Mapping[str, str] | None = None) -> socketserver.ThreadingTCPServer:
-    """An agent that listens; ``serve_forever()`` makes it answer.
-
-    :param patterns: that are watched besides those that a run asks for
-    """
-    made = _Server((host, port), _Handler)
-    made.patterns = dict(patterns or {})
-    return made
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__((host, port), _Handler)
 
 
 class Remote:

@@ -234,9 +234,9 @@ def test_this_machine_is_sampled_to_a_file(tmp_path, told) -> None:
 
 
 @contextlib.contextmanager
-def agent_process(*arguments: str) -> Iterator[tuple[str, int]]:
+def agent_process() -> Iterator[tuple[str, int]]:
     """One as it is started by hand, on loopback."""
-    command = [sys.executable, "-m", "benchmarks.load", "agent", "127.0.0.1:0", *arguments]
+    command = [sys.executable, "-m", "benchmarks.load", "agent", "127.0.0.1:0"]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
         try:
             host, _, port = process.stdout.readline().strip().partition(":")
@@ -249,11 +249,11 @@ def test_an_agent_samples_for_a_run(tmp_path, told) -> None:
     mark = f"the-agents-server-of-{os.getpid()}-x"
     with (
         burning(f"{mark!r}\nwhile True: pass") as process,
-        agent_process("--watch", f"own={mark[:-1]}[x]") as address,
+        agent_process() as address,
     ):
         begin = time.time()
-        # The agent's own pattern, and one that the run asks for and nothing has.
-        with agent.monitored([address], {"other": "nothing-has-th[i]s"}, tmp_path, 0.05) as remotes:
+        patterns = {"own": f"{mark[:-1]}[x]", "other": "nothing-has-th[i]s"}
+        with agent.monitored([address], patterns, tmp_path, 0.05) as remotes:
             until(lambda: len(told) > 1, "samples between which it has used CPU time")
         end = time.time()
         assert [each.problem for each in remotes] == [""]
@@ -271,7 +271,7 @@ def test_an_agent_that_is_not_there_or_asked_for_nonsense(tmp_path) -> None:
         agent.monitored([nobody.getsockname()], {}, tmp_path),
     ):
         pass
-    server: Any = agent.server("127.0.0.1", 0)
+    server: Any = agent.Server("127.0.0.1", 0)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
