@@ -210,9 +210,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section(f"{suite}: {path}")
         terminalreporter.write_line("")
         terminalreporter.flush()
-        judged = [] if session.options.quick else Suite(suite).judgement(result)
+        # A quick run shows that they can be made.
+        judged = Suite(suite).judgement(result)
         with session.uncaptured():
-            terminal.show([*tables.tables(result), *judged], tables.summary(result))
+            terminal.show([*tables.tables(result), *([] if session.options.quick else judged)], tables.summary(result))
         if session.options.quick:
             terminalreporter.write_line("A quick run only shows that the suite works: its figures are not judged.")
         try:
