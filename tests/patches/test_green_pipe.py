@@ -347,61 +347,46 @@ def let_it_yield(victim: Any) -> None:
         assert not victim.dead
 
 
-@pytest.mark.parametrize("how", ["readall", "read", "readinto"])
+#: What is called again and again until the stream is closed; the child writes, or reads.
+BUSY: dict[str, Callable[[Any], bytes]] = {
+    "readall": lambda stream: stream.readall(),
+    "read": lambda stream: stream.read(MIB),
+    "readinto": lambda stream: (lambda buffer: bytes(buffer[: stream.readinto(buffer)]))(bytearray(MIB)),
+    "write": lambda stream: b"" * stream.write(bytes(16 * MIB)),
+}
+
+
+@pytest.mark.fast_path("yields")
+@pytest.mark.parametrize("how", BUSY)
 @pytest.mark.parametrize("fastio_settings", [{"yield_bytes": "64KiB"}], ids=str)
 def test_closed_while_it_yields(patched: Any, hub: Any, green: Any, how: str) -> None:
-    # Each of its writes is more than a share.
-    popen = green.Popen(dump(pathlib.Path("/dev/zero")), stdout=-1, bufsize=0)
-    stream, fd = popen.stdout, popen.stdout.fileno()
-    got = []
+    end = int(how == "write")
+    # Each write of the child's is more than a share.
+    child, options = (command("in:-1"), {"stdin": -1}) if end else (dump(pathlib.Path("/dev/zero")), {"stdout": -1})
+    popen = green.Popen(child, bufsize=0, **options)
+    stream = popen.stdin if end else popen.stdout
+    fd = stream.fileno()
+    got: list[bytes] = []
 
-    def read() -> Any:
-        buffer = bytearray(MIB)
+    def move() -> Any:
         try:
             while True:
-                if how == "readall":
-                    got.append(stream.readall())
-                elif how == "read":
-                    got.append(stream.read(MIB))
-                else:
-                    got.append(bytes(buffer[: stream.readinto(buffer)]))
+                got.append(BUSY[how](stream))
         except hubs.IOClosed:
             return "closed"
 
-    reader = eventlet.spawn(read)
-    let_it_yield(reader)
+    mover = eventlet.spawn(move)
+    let_it_yield(mover)
     stream.close()
-    ends = recycled(fd)
-    os.write(ends[1], b"secret")
-    assert reader.wait() == "closed"
+    ends = recycled(fd, end)
+    if not end:
+        os.write(ends[1], b"secret")
+    assert mover.wait() == "closed"
     assert not any(b"secret" in chunk for chunk in got)
-    for end in ends:
-        os.close(end)
+    assert unread(ends[0]) == (0 if end else len(b"secret"))
+    for each in ends:
+        os.close(each)
     popen.kill()
-    popen.wait()
-
-
-@pytest.mark.fast_path("bytes_out")
-@pytest.mark.parametrize("fastio_settings", [{"yield_bytes": "64KiB"}], ids=str)
-def test_closed_while_a_writer_yields(patched: Any, hub: Any, green: Any) -> None:
-    popen = green.Popen(command("in:-1"), stdin=-1, bufsize=0)
-    stream, fd = popen.stdin, popen.stdin.fileno()
-
-    def write() -> Any:
-        try:
-            while True:
-                stream.write(bytes(16 * MIB))
-        except hubs.IOClosed:
-            return "closed"
-
-    writer = eventlet.spawn(write)
-    let_it_yield(writer)
-    stream.close()
-    ends = recycled(fd, end=1)
-    assert writer.wait() == "closed"
-    assert unread(ends[0]) == 0
-    for end in ends:
-        os.close(end)
     popen.wait()
 
 
