@@ -138,6 +138,9 @@ class HubWaiter:
 
     def opened(self, fd: int) -> None:
         hubs.notify_opened(fd)
+        if type(hubs.get_hub()).__module__ != "eventlet.hubs.epolls":
+            # The hub may be removing what had this number before, and would remove the listener of ``fd`` with it.
+            eventlet.sleep(0)
 
     def readable(self, fd: int, seconds: float | None = None) -> bool:
         try:
