@@ -154,6 +154,7 @@ def leaves_nothing_patched(request: pytest.FixtureRequest, monkeypatch: pytest.M
     yield
     # Settings outlive unpatch(); the next test has those of its own environment.
     config.put_in_force(None)
+    config.only_reporting = False
     # Looking at every target takes longer than many a test. These outcomes are only of what is wanted or switched on.
     touched = any(each.wanted for each in state._records.values()) or any(each.layers for each in hooks._hooks.values())
     left = [

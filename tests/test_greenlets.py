@@ -63,7 +63,7 @@ def test_a_slow_one_does_not_hold_up_the_others(patched: Any, green: Any) -> Non
     assert not waiter.dead and sorted(ended) == list(range(20))
     slow.stdin.close()
     assert waiter.wait() == data(1, 100)
-    slow.communicate()
+    slow.wait()
 
 
 def test_one_that_is_killed_does_not_disturb_the_others(patched: Any, green: Any) -> None:

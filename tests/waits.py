@@ -63,6 +63,7 @@ IN_THE_HUB = {
     ("concurrency/threads.py:Worker.finish", "mark.wait()"): "the event that new_event() makes",
     ("concurrency/offload.py:_wait", "mark.wait()"): "the event that new_event() makes",
     ("concurrency/hub_wait.py:HubWaiter.until", "eventlet.sleep(interval)"): "eventlet's",
+    ("concurrency/hub_wait.py:HubWaiter.opened", "eventlet.sleep(0)"): "eventlet's",
     ("concurrency/hub_wait.py:HubWaiter.apart", "working.wait()"): "a greenlet's",
     ("concurrency/pace.py:Pace.yield_to_hub", "sleep(0)"): "eventlet's",
     ("run_dir.py:_make", "run(*call)"): "a worker's; or this thread's as the process ends",

@@ -47,5 +47,6 @@ finally:
     elif _is_program:
         _version = sys.version.split()[0]
         sys.stderr.write("fastio: " + sys.executable + " is Python " + _version + "; fastio needs 3.10\n")
+        sys.stderr.flush()
         if os.environ.get("FASTIO_ON_ERROR", "").strip() != "unpatched":
             os._exit(2)

@@ -71,6 +71,15 @@ class _Finder:
         return None
 
 
+def _as_importlib(function: Any) -> Any:
+    """``function`` with a file name by which ``warnings`` takes its frames for the import system's own.
+
+    A warning at import then points at the import statement, as without fastio.
+    """
+    function.__code__ = function.__code__.replace(co_filename="<frozen importlib._bootstrap_external>")
+    return function
+
+
 class _Loader(Proxy):
     """The loader of a module that is waited for; nothing of it is left in the module."""
 
@@ -79,6 +88,7 @@ class _Loader(Proxy):
         # As its own loader, also to those who only look for the module.
         return type(self.__wrapped__)
 
+    @_as_importlib
     def exec_module(self, module: ModuleType) -> None:
         module.__spec__.loader = module.__loader__ = self.__wrapped__  # type: ignore[union-attr]
         name = module.__spec__.name  # type: ignore[union-attr]

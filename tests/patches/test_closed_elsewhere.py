@@ -37,13 +37,13 @@ PROGRAMS = {
     "close-stdout": """
 popen = subprocess.Popen(["sh", "-c", "sleep 0.3; cat > /dev/null"], stdin=-1, stdout=-1)
 eventlet.spawn_after(0.1, popen.stdout.close)
-print(outcome(lambda: popen.communicate(bytes(1 << 24))))
+print(outcome(lambda: popen.communicate(bytes(1 << 24))), flush=True)
 os._exit(0)
 """,
     "close-stdin": """
 popen = subprocess.Popen(["sh", "-c", "sleep 0.3; echo x; sleep 0.1; echo y"], stdin=-1, stdout=-1)
 eventlet.spawn_after(0.1, popen.stdin.close)
-print(outcome(lambda: popen.communicate(bytes(1 << 24))))
+print(outcome(lambda: popen.communicate(bytes(1 << 24))), flush=True)
 os._exit(0)
 """,
     "number-of-another-pipe": """
@@ -54,7 +54,7 @@ def replace():
     os.dup2(reader, popen.stdout.fileno())
     os.close(writer)
 eventlet.spawn_after(0.1, replace)
-print(outcome(lambda: popen.communicate(bytes(1 << 24))))
+print(outcome(lambda: popen.communicate(bytes(1 << 24))), flush=True)
 """,
 }
 

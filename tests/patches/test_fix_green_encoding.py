@@ -57,7 +57,6 @@ def test_reading_and_writing_the_streams(patched: Any) -> None:
     popen.stdin.close()
     assert popen.stdout.read() == "aä€\n"
     assert popen.wait() == 0
-    popen.communicate()
 
 
 @pytest.mark.no_fast_path(reason="nothing is started")

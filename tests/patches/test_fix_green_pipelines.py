@@ -63,6 +63,7 @@ def test_outputs_into_another_childs_input(patched: Any, hub: Any, which: str, a
     writer = green.Popen(command(out(1, BIG, to=which[3:])), **{which: given})
     assert not os.get_blocking(reader.stdin.fileno())
     reader.stdin.close()
+    reader.stdin = None
     assert writer.wait() == 0
     assert reader.communicate()[0].split()[0] == str(BIG).encode()
 
@@ -101,6 +102,7 @@ def test_no_descriptor_stays_open_while_the_exception_is_kept(patched: Any, hub:
     assert len(kept) == 3
     assert not descriptors() - before
     reader.stdin.close()
+    reader.stdin = None
     assert reader.communicate()[0].split()[0] == b"0"
 
 
