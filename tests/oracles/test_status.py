@@ -18,9 +18,11 @@ RECORD: dict[str, dict[str, Any]] = json.loads(pathlib.Path(__file__).with_name(
 #: Patches of the record that no longer exist.
 REMOVED = {
     "fix_closed_stdin", "fix_green_buffering", "fix_input_items", "fix_input_resume", "fix_sheepdog_binary",
-    "glance_cache", "glanceclient_download", "green_buffers", "green_wsgi_chunked", "image_chunks",
-    "openstackclient_download", "store_sheepdog",
+    "glanceclient_download", "green_buffers", "green_wsgi_chunked", "image_chunks", "openstackclient_download",
+    "store_sheepdog",
 }  # fmt: skip
+#: Targets of the record that its patch no longer changes.
+REMOVED_TARGETS = {"glance.image_cache:ImageCache.cache_tee_iter"}
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="`fastio status` runs in a process of its own")
 
@@ -33,13 +35,17 @@ def status() -> dict[str, Any]:
 
 def test_outcomes_are_those_of_the_record(status: dict[str, Any]) -> None:
     versions = {name: version for name, version in status["versions"].items() if name != "fastio"}
-    matching = [stack for stack in RECORD.values() if stack["versions"] == versions]
+    matching = [stack for stack in RECORD.values() if versions.items() <= stack["versions"].items()]
     if not matching:
         pytest.skip(f"no stack of the record has {versions}")
     outcomes: dict[str, dict[str, str]] = {}
     for patch in status["patches"]:
         outcomes.setdefault(patch["name"], {})[patch["target"]] = patch["outcome"]
-    expected = {name: targets for name, targets in matching[0]["patches"].items() if name not in REMOVED}
+    expected = {
+        name: {target: outcome for target, outcome in targets.items() if target not in REMOVED_TARGETS}
+        for name, targets in matching[0]["patches"].items()
+        if name not in REMOVED
+    }
     assert outcomes == expected
 
 

@@ -34,6 +34,7 @@ CAT = [sys.executable, "-ISc", "import shutil, sys; shutil.copyfileobj(sys.stdin
 ELSEWHERE = {
     "fix_cinder_read_errors": "stores/test_fix_cinder_read_errors.py",
     "fix_swift_last_segment": "stores/test_fix_swift_last_segment.py",
+    "glance_cache": "glance/test_glance_sendfile.py",
     "glance_imports": "glance/test_glance_imports.py",
     "glance_sendfile": "glance/test_glance_sendfile.py",
     "glance_slow_clients": "glance/test_glance_slow_clients.py",

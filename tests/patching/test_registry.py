@@ -314,7 +314,9 @@ COMPOSITION = {
     "eventlet.green.subprocess:Popen._execute_child": ["oslo_spawn", "fix_green_exceptions", "trace_subprocess"],
     "eventlet.green.subprocess:Popen.wait": ["green_wait", "trace_subprocess"],
     "glance.api.middleware.cache:CacheFilter._process_v2_request": ["glance_sendfile", "glance_slow_clients"],
-    "glance.api.middleware.cache:CacheFilter.get_from_cache": ["glance_sendfile", "glance_slow_clients"],
+    "glance.api.middleware.cache:CacheFilter.get_from_cache": [
+        "glance_cache", "glance_sendfile", "glance_slow_clients",
+    ],
     "glance.notifier:ImageProxy._get_chunk_data_iterator": ["glance_sendfile", "glance_slow_clients"],
     "glance_store._drivers.cinder:Store.add": ["image_fairness", "trace_stores"],
     "glance_store._drivers.cinder:Store.get": ["image_fairness", "trace_stores"],

@@ -372,7 +372,7 @@ PATCH = Patch(
     layer=Layer.REPLACE,
     counted=False,
     default=False,
-    after=("store_filesystem", "glance_sendfile"),
+    after=("store_filesystem", "glance_cache", "glance_sendfile"),
     targets=(
         Target(
             "glance.common.wsgi_app:init_app",
