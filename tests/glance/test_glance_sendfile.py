@@ -1,4 +1,4 @@
-"""``glance_sendfile`` in a real glance-api: as stock, and without reading where that can be."""
+"""``glance_sendfile`` and ``glance_cache`` in a real glance-api: as stock, and without reading where that can be."""
 
 import errno
 import http.client

@@ -10,7 +10,6 @@ TARGETS = (
     "oslo_concurrency.processutils",
     "eventlet.green.subprocess",
     "eventlet.greenio",
-    "eventlet.wsgi",
 )
 STEPS = ("import", "patch", "patch", "unpatch", "unpatch", "monkey_patch")
 

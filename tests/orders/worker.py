@@ -68,8 +68,6 @@ class Questions:
             found["imported"]["eventlet.greenio"] = self.green_pipe(modules["eventlet.greenio.py3"])
         if "eventlet.greenio.base" in modules:
             found["imported"]["eventlet.greenio.base"] = self.sendall(modules["eventlet.greenio.base"])
-        if "eventlet.wsgi" in modules:
-            found["imported"]["eventlet.wsgi"] = self.respond(modules["eventlet.wsgi"])
         if "eventlet.green.os" in modules:
             found["imported"]["eventlet.green.os"] = self.write(modules["eventlet.green.os"])
             if os.write is modules["eventlet.green.os"].write:
@@ -146,28 +144,6 @@ class Questions:
             output = two.recv(len(data))
         sent = counts()["bytes_out"] - before["bytes_out"]
         found["right"] = output == data and sent == (len(data) if found["sendall"] == "ours" else 0)
-        return found
-
-    def respond(self, wsgi):
-        found = self.attributes("wsgi", wsgi.HttpProtocol, "handle_one_response")
-        import eventlet
-
-        def application(environ, start_response):
-            start_response("200 OK", [])
-            return iter([b"first", b"second"])
-
-        listener = eventlet.listen(("127.0.0.1", 0))
-        server = eventlet.spawn(wsgi.server, listener, application, log_output=False, minimum_chunk_size=0)
-        before = counts()
-        client = eventlet.connect(listener.getsockname())
-        client.send(b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n")
-        with client, client.makefile("rb") as file:
-            output = file.read()
-        server.kill()
-        listener.close()
-        sent = counts()["bytes_out"] - before["bytes_out"]
-        right = output.endswith(b"\r\n\r\n5\r\nfirst\r\n6\r\nsecond\r\n0\r\n\r\n")
-        found["right"] = right and sent == (len(b"6\r\nsecond\r\n") if found["handle_one_response"] == "ours" else 0)
         return found
 
     def write(self, module):

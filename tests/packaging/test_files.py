@@ -26,7 +26,7 @@ def data_files() -> list[str]:
 
 
 def files() -> list[Path]:
-    return [path for path in sorted(PACKAGE.rglob("*")) if path.is_file() and "__pycache__" not in path.parts]
+    return [path for path in sorted(PACKAGE.rglob("*")) if path.is_file() and path.suffix != ".pyc"]
 
 
 def test_each_file_is_installed() -> None:

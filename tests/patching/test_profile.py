@@ -13,6 +13,7 @@ from fastio.errors import SettingError
 from fastio.patching import registry
 from fastio.patching.registry import Layer
 from fastio.report import Outcome
+from tests.conftest import needs_eventlet
 from tests.targets import attributes, import_targets
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
@@ -45,6 +46,7 @@ def test_what_does_not_has_tests_against_upstreams_code() -> None:
             assert [text for text in texts if patch.name in text and "patched" in text], patch.name
 
 
+@needs_eventlet
 def test_safe_leaves_them_out_and_the_report_says_why(run_python: RunPython) -> None:
     before = attributes()
     with fastio.patched(strict=True):
@@ -74,6 +76,7 @@ def test_another_profile_takes_back_what_it_leaves_out() -> None:
     assert attributes() == before
 
 
+@needs_eventlet
 def test_single_ones_can_be_asked_for() -> None:
     name = min(in_effect_with_the_default() & set(MARKED))
     with fastio.patched(strict=True, profile="safe", also=name):
