@@ -189,7 +189,7 @@ def test_describe() -> None:
 
 
 def test_foreign() -> None:
-    managed: Any = contextlib.contextmanager(lambda: iter(()))
+    managed: Any = contextlib.contextmanager(lambda: iter(()))  # type: ignore[misc]
     wrapper, other = wrap(original), proxy(original)
     assert foreign((managed, wrapper), {"tests"}) == ()
     for libraries in ({"glance_store"}, set[str]()):
