@@ -258,30 +258,6 @@ def test_each_child_has_a_file_of_its_own(start: Any, tmp_path: pathlib.Path) ->
     traces.well_formed(traces.spans(tmp_path))
 
 
-def test_a_fork_that_python_is_not_told_of(run_python: Any, tmp_path: pathlib.Path) -> None:
-    """uWSGI forks its workers so, after the application was loaded."""
-    code = """
-import ctypes
-put(0)
-libc = ctypes.PyDLL(None)
-for child in range(3):
-    pid = libc.fork()
-    if not pid:
-        put(100 + child, 200 + child)
-        recorder.stop()
-        os._exit(0)
-    assert os.waitpid(pid, 0)[1] == 0
-put(1)
-"""
-    run_python(PROCESS + code, str(tmp_path))
-    of: dict[str, list[int]] = {}
-    for span in traces.spans(tmp_path):
-        of.setdefault(span.resource["service.instance.id"], []).append(span.values["bytes"])
-    assert sorted(of.values()) == [[0, 1], [100, 200], [101, 201], [102, 202]]
-    assert len(traces.files(tmp_path)) == 4
-    traces.well_formed(traces.spans(tmp_path))
-
-
 def test_the_master_of_uwsgi_has_no_thread(start: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It forks its workers at any moment: a lock that a thread holds then would be held in them for ever."""
     worker = 0
