@@ -46,16 +46,6 @@ eventlet.spawn_after(0.1, popen.stdin.close)
 print(outcome(lambda: popen.communicate(bytes(1 << 24))), flush=True)
 os._exit(0)
 """,
-    "number-of-another-pipe": """
-popen = subprocess.Popen(["sh", "-c", "sleep 0.3; cat > /dev/null"], stdin=-1, stdout=-1)
-def replace():
-    reader, writer = os.pipe()
-    os.write(writer, b"other")
-    os.dup2(reader, popen.stdout.fileno())
-    os.close(writer)
-eventlet.spawn_after(0.1, replace)
-print(outcome(lambda: popen.communicate(bytes(1 << 24))), flush=True)
-""",
 }
 
 
