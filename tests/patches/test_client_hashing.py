@@ -225,6 +225,8 @@ def test_the_hub_is_free_meanwhile(check: Check) -> None:
     """The threads go on when another greenlet has had its turns: a hub that waits for them never comes back."""
     import eventlet
 
+    # Skipped before the gate holds the threads, where the library is not installed.
+    utils() if check.patch == GLANCECLIENT else integrity_iter()
     whole = content(4 * MIB) * 4
     gate = Gate(pool.workers)
 
