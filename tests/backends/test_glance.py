@@ -69,20 +69,20 @@ def test_it_serves_images_and_leaves_nothing(usable: Usable, tmp_path: Path, nam
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_a_request_says_whether_it_is_recorded(usable: Usable, tmp_path: Path, name: str) -> None:
-    recorded, not_recorded = (str(uuid.uuid4()) for _ in range(2))
+    recorded, not_recorded = "/v2/images/{id}", "/v2/images/{id}/members"
 
-    def in_trace(identifier: str) -> int:
-        """The requests for an image."""
-        lines = [line for file in Path(access["trace"]).glob("*.jsonl") for line in file.read_text().splitlines()]
-        return sum(line.startswith('["B"') and f"/v2/images/{identifier}" in line for line in lines)
+    def in_trace(route: str) -> int:
+        """The requests for a route, of which each has a line."""
+        lines = [line for file in Path(access["trace"]).iterdir() for line in file.read_text().splitlines()]
+        return sum(f'"{route}"' in line for line in lines)
 
     with usable(name)(tmp_path, trace=BY_REQUEST) as running:
         access = running.access()
-        for identifier in (not_recorded, recorded, not_recorded, not_recorded, recorded):
-            headers = {"X-Trace": "off"} if identifier == not_recorded else {}
-            request = urllib.request.Request(f"{access['url']}/v2/images/{identifier}", headers=headers)
+        for route in (not_recorded, recorded, not_recorded, not_recorded, recorded):
+            headers = {"X-Trace": "off"} if route == not_recorded else {}
+            url = access["url"] + route.format(id=uuid.uuid4())
             with pytest.raises(urllib.error.HTTPError, match="404"):
-                urllib.request.urlopen(request, timeout=60)
+                urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=60)
         running.wait(lambda: in_trace(recorded) == 2, "the trace")
         assert in_trace(not_recorded) == 0
 
