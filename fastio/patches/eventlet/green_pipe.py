@@ -3,8 +3,8 @@
 Upstream's ``readall`` reads 8 KiB at a time into a list. Its ``readinto`` reads into a temporary object and copies it.
 A reader or writer whose peer keeps up never lets other greenlets run. With this patch, ``readall`` reads large chunks
 from a larger pipe into one growing result, and ``readinto`` reads in place. Each file yields after its share of
-``yield_bytes``. In the hub's own greenlet, which cannot yield, nothing does. On a regular file
-or a block device, which greenlets share by its position, the patch never yields and splits no write, as upstream.
+``yield_bytes``. In the hub's own greenlet, which cannot yield, nothing does. On a regular file or a block device, which
+greenlets share by its position, the patch never yields and splits no write; neither does upstream.
 
 The methods are plain replacements of upstream's, with no function in between. So a ``read(1)`` costs little more than
 its call.
