@@ -312,7 +312,8 @@ def test_no_byte_is_lost_where_an_exception_arrives(patched: Any, hub: Any, styl
                     return
                 got.append(chunk)
 
-    assert disturb(eventlet.spawn(read)) >= 10
+    # From Python 3.14 on, a buffered reader asks for 128 KiB each time.
+    assert disturb(eventlet.spawn(read)) >= 8
     if bufsize == 0:
         assert b"".join(got) == data(1, MIB)
     else:
