@@ -75,10 +75,6 @@ def _main(given: list[str]) -> int:
         "and what failed",
         add_help=False,
     )
-    completion = commands.add_parser("completion", help="print a script with which bash or zsh complete fastio's words")
-    completion.add_argument(
-        "shell", choices=["bash", "zsh"], help='eval "$(fastio completion bash)" takes effect; in zsh, after compinit'
-    )
     for name, what in IN_CHECKOUTS.items():
         commands.add_parser(name, help=f"{what}, in a checkout of fastio", add_help=False)
     try:
@@ -94,12 +90,7 @@ def _main(given: list[str]) -> int:
         if given and given[0] in IN_CHECKOUTS:
             return _run_of_checkout(given[0], given[1:])
         arguments = parser.parse_args(given)
-        if arguments.command == "run":
-            return _run(parser, arguments)
-        if arguments.command == "completion":
-            print(_completion(parser, commands, arguments.shell))
-            return 0
-        return _status(arguments)
+        return _run(parser, arguments) if arguments.command == "run" else _status(arguments)
     except FastioError as error:
         print(f"fastio: {error}", file=sys.stderr)
         return 2
@@ -116,26 +107,6 @@ def _run_of_checkout(name: str, arguments: list[str]) -> int:
     run = f"runpy.run_module('benchmarks.{name}', None, '__main__')"
     code = f"import sys; sys.path[0] = {str(root)!r}; import runpy; {run}"
     os.execv(sys.executable, [sys.executable, "-c", code, *arguments])
-
-
-def _completion(parser: argparse.ArgumentParser, commands: Any, shell: str) -> str:
-    try:
-        import shtab
-    except ImportError as error:
-        raise FastioError(f"completion needs shtab: pip install 'fastio[completion]' ({error})") from None
-    from fastio import check
-    from fastio.trace.analysis import command
-
-    for name, of in (("check", check), ("trace", command)):
-        commands.choices[name] = of.parser()
-    names = list(registry.names())
-    words = {"patch": names, "disabled": [*names, "all"], "also": names, "profile": config.PROFILES,
-             "on_error": (config.REFUSE, config.UNPATCHED)}  # fmt: skip
-    for each in ("status", "run"):
-        for action in commands.choices[each]._actions:
-            # For the shell only: the commands take several of them as well.
-            action.choices = words.get(action.dest, action.choices)
-    return shtab.complete(parser, shell=shell)
 
 
 def _status(arguments: argparse.Namespace) -> int:

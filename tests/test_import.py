@@ -130,7 +130,6 @@ def test_nothing_warns(run_python: RunPython) -> None:
 #: what parts of the product are for, and what is imported there only
 OWN_LIBRARIES = {
     "bootstrap": {"sitecustomize"},
-    "cli.py": {"shtab"},
     "drivers": {"oslo_utils"},
     "io/http_bodies.py": {"requests", "urllib3"},
 }

@@ -4,12 +4,11 @@ import fcntl
 import os
 import pty
 import re
-import shutil
 import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -178,85 +177,3 @@ def test_what_may_be_meant_by_a_program() -> None:
 def test_the_version() -> None:
     done = subprocess.run([sys.executable, "-m", "fastio", "--version"], capture_output=True, text=True, timeout=100)
     assert done.stdout == f"fastio {fastio.__version__}\n"
-
-
-def complete(shell_script: str, *words: str) -> list[str]:
-    """What bash offers for the last of these words."""
-    quoted = " ".join(f"'{word}'" for word in words)
-    code = f"{shell_script}\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; COMP_LINE='{' '.join(words)}'\n"
-    code += "_shtab_fastio fastio '' ''; printf '%s\\n' \"${COMPREPLY[@]}\""
-    done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, timeout=60)
-    return done.stdout.split()
-
-
-def test_completion() -> None:
-    pytest.importorskip("shtab", reason="it comes with the extra 'completion'")
-    scripts = {}
-    for shell in ("bash", "zsh"):
-        command = [sys.executable, "-m", "fastio", "completion", shell]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=100, cwd=ROOT)
-        assert (done.returncode, done.stderr) == (0, "")
-        scripts[shell] = done.stdout
-    assert complete(scripts["bash"], "fastio", "sta") == ["status"]
-    assert complete(scripts["bash"], "fastio", "status", "--pa") == ["--patch"]
-    assert "--chunk-size" in complete(scripts["bash"], "fastio", "run", "--ch")
-    assert complete(scripts["bash"], "fastio", "trace", "report", "--req") == ["--request"]
-    assert complete(scripts["bash"], "fastio", "check", "--config-f") == ["--config-file"]
-    assert complete(scripts["bash"], "fastio", "status", "--patch", "wai") == ["wait"]
-    green = [name for name in fastio.names() if name.startswith("green_")]
-    assert complete(scripts["bash"], "fastio", "run", "--disabled", "green_") == green
-    assert complete(scripts["bash"], "fastio", "run", "--profile", "") == ["default", "safe"]
-    assert scripts["zsh"].startswith("#compdef fastio\n")
-    names = fastio.names()
-    for option, words in {"--patch": names, "--also": names}.items():
-        assert re.search(rf'"{option}\[.*:\({" ".join(words)}\)"', scripts["zsh"]), option
-
-
-def at_a_prompt(shell: Sequence[str], *lines: str) -> list[str]:
-    """What ``fastio`` is called with by the lines that somebody types at the prompt of a shell."""
-    leader, follower = pty.openpty()
-    environ = {"PATH": os.environ["PATH"], "HOME": os.devnull, "TERM": "xterm", "PS1": "", "LC_ALL": "C.UTF-8"}
-    with subprocess.Popen(
-        shell, stdin=follower, stdout=follower, stderr=follower, cwd=ROOT, env=environ, start_new_session=True
-    ) as process:
-        os.close(follower)
-        shown = b""
-        try:
-            for number, line in enumerate(lines, 1):
-                os.write(leader, line.encode() + b"\r")
-                while len(called := re.findall(rb"CALLED:(.*?):", shown)) < number:
-                    part = _read(leader)
-                    assert part, shown
-                    shown += part
-        finally:
-            process.kill()
-    os.close(leader)
-    return [each.decode() for each in called]
-
-
-@pytest.mark.parametrize(
-    ("shell", "begin"),
-    [
-        (("bash", "--norc", "--noprofile", "-i"), ""),
-        (("zsh", "-f", "-i"), "autoload -U compinit; compinit -u -D; "),
-    ],
-    ids=["bash", "zsh"],
-)
-def test_a_shell_completes_what_is_typed(shell: tuple[str, ...], begin: str) -> None:
-    """By the line that the documentation gives: a command, an option and the name of a patch."""
-    pytest.importorskip("shtab", reason="it comes with the extra 'completion'")
-    if shutil.which(shell[0]) is None:
-        pytest.skip(f"{shell[0]} is not installed")
-    said = f'eval "$({sys.executable} -m fastio completion {shell[0]})"'
-    # The command itself is a function that says how it is called; what is echoed of this line does not have the word.
-    setup = f'{begin}{said}; fastio() {{ echo "CALL""ED:$*:"; }}; fastio set up'
-    typed = ("fastio sta\t", "fastio status --patch wai\t", "fastio run --disabled green_sen\t")
-    called = at_a_prompt(shell, setup, *typed)
-    assert called == ["set up", "status", "status --patch wait", "run --disabled green_sendall"]
-
-
-def test_completion_says_what_it_needs() -> None:
-    code = "import sys; sys.modules['shtab'] = None; from fastio import cli; sys.exit(cli.main(['completion', 'bash']))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, cwd=ROOT)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "pip install 'fastio[completion]'" in done.stderr
