@@ -5,10 +5,12 @@ service (``[fastio]``), and those over the defaults. The kill switch (``FASTIO=0
 because the operator who sets it cannot edit the service's code.
 """
 
+import contextlib
 import glob
+import itertools
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -27,8 +29,16 @@ _UNITS = {
 }  # fmt: skip
 _SIZE = re.compile(r"\s*(\d+)\s*([a-zA-Z]*)\s*", re.ASCII)
 _CODE = re.compile(r"[\w.]+:[\w.]+@[0-9a-f]{16}(=\S[^=]*)?", re.ASCII)
-_TRUE = {"1", "true", "yes", "on"}
-_FALSE = {"0", "false", "no", "off"}
+_SWITCH = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("0", "false", "no", "off"), False)}
+
+#: The profile without the patches that change more than speed.
+SAFE = "safe"
+PROFILES = ("default", SAFE)
+#: Values of ``on_error``: what becomes of a service with a bad setting.
+REFUSE, UNPATCHED = "refuse", "unpatched"
+#: Drivers of glance_store whose chunk size ``store_chunk_sizes`` may name, and the name of all of them.
+STORES = ("filesystem", "http", "swift", "s3", "rbd", "cinder", "vmware", "sheepdog")
+ALL_STORES = "*"
 
 
 def parse_size(value: int | str) -> int:
@@ -39,11 +49,9 @@ def parse_size(value: int | str) -> int:
 
     :raises ValueError: for anything else
     """
-    if isinstance(value, bool) or not isinstance(value, (int, str)):
-        raise ValueError("not a size")
-    if isinstance(value, int):
+    if isinstance(value, int) and not isinstance(value, bool):
         return value
-    match = _SIZE.fullmatch(value)
+    match = _SIZE.fullmatch(value) if isinstance(value, str) else None
     if match is None or match[2].lower() not in _UNITS:
         raise ValueError("not a size")
     return int(match[1]) * _UNITS[match[2].lower()]
@@ -57,47 +65,83 @@ def format_size(size: int) -> str:
     return str(size)
 
 
-#: The profile without the patches that change more than speed.
-SAFE = "safe"
-PROFILES = ("default", SAFE)
-#: Values of ``on_error``: what becomes of a service with a bad setting.
-REFUSE, UNPATCHED = "refuse", "unpatched"
-#: Drivers of glance_store whose chunk size ``store_chunk_sizes`` may name, and the name of all of them.
-STORES = ("filesystem", "http", "swift", "s3", "rbd", "cinder", "vmware", "sheepdog")
-ALL_STORES = "*"
+class Setting(NamedTuple):
+    """What there is to know of a setting."""
+
+    default: Any
+    help: str
+    #: returns the value that a text or an argument stands for; ValueError, TypeError or AttributeError if there is none
+    parse: Callable[[Any], Any]
+    #: what is allowed, in words
+    allowed: str
+    #: what its value counts; empty if it is no number
+    unit: str = ""
+    name: str = ""
+
+    @property
+    def env(self) -> str:
+        """The environment variable."""
+        return "FASTIO" if self.name == "enabled" else "FASTIO_" + self.name.upper()
+
+    def read(self, value: Any, source: str) -> Any:
+        """Return the checked value.
+
+        :raises SettingError: if it is not allowed
+        """
+        try:
+            return self.parse(value)
+        except (ValueError, TypeError, AttributeError):
+            raise SettingError(self.name, value, source, self.allowed) from None
+
+    def show(self, value: Any) -> str:
+        """Return the value as text, as people write it."""
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        if isinstance(value, int):
+            return format_size(value) if self.unit == "bytes" else str(value)
+        if isinstance(value, Mapping):
+            value = [f"{store}={format_size(size)}" for store, size in value.items()]
+        return value if isinstance(value, str) else ", ".join(value or ()) or "-"
 
 
-def _parse_count(value: Any) -> int:
-    if isinstance(value, (bool, float)):
-        raise ValueError("not a whole number")
-    return int(value)
+def _within(value: int, least: int, most: int) -> int:
+    if not least <= value <= most:
+        raise ValueError("not allowed")
+    return value
 
 
-def _parse_store_sizes(value: Any) -> dict[str, int]:
-    """Return ``{"s3": 262144}`` from a mapping, or from ``"s3=256KiB,rbd=8MiB"``."""
-    if isinstance(value, str):
-        pairs = [part.partition("=")[::2] for part in value.split(",") if part.strip()]
-    elif isinstance(value, Mapping):
-        pairs = list(value.items())
-    else:
-        raise TypeError("neither a mapping nor text")
-    sizes: dict[str, int] = {}
-    for store, text in pairs:
-        store = store.strip()
-        size = parse_size(text)
-        if store not in (*STORES, ALL_STORES) or store in sizes or not 4 * KIB <= size <= 256 * MIB:
-            raise ValueError("not the size of a store")
-        sizes[store] = size
-    return sizes
+def _size(default: int, most: int, help: str) -> Any:
+    text, least = format_size(default), 4 * KIB
+    allowed = (
+        f"a size from {format_size(least)} to {format_size(most)}, such as "
+        f'{default}, "{text}" or "{text.replace(" ", "")}"'
+    )
+    return Setting(default, help, lambda value: _within(parse_size(value), least, most), allowed, "bytes")
 
 
-def _parse_switch(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    text = str(value).strip().lower()
-    if text not in _TRUE | _FALSE:
-        raise ValueError("not a switch")
-    return text in _TRUE
+def _count(default: int, most: int, unit: str, help: str) -> Any:
+    def parse(value: Any) -> int:
+        if isinstance(value, (bool, float)):
+            raise ValueError("not a whole number")
+        return _within(int(value), 1, most)
+
+    return Setting(default, help, parse, f"a whole number from 1 to {most}", unit)
+
+
+def _switch(default: bool, help: str) -> Any:
+    def parse(value: Any) -> bool:
+        if not isinstance(value, bool) and str(value).strip().lower() not in _SWITCH:
+            raise ValueError("not a switch")
+        return value if isinstance(value, bool) else _SWITCH[str(value).strip().lower()]
+
+    return Setting(default, help, parse, "1, true, yes, on or 0, false, no, off")
+
+
+def _choice(choices: tuple[str, ...], help: str) -> Any:
+    def parse(value: Any) -> str:
+        return choices[choices.index(str(value).strip().lower())]
+
+    return Setting(choices[0], help, parse, " or ".join(choices))
 
 
 def _parse_names(value: Any) -> tuple[str, ...]:
@@ -108,104 +152,42 @@ def _parse_names(value: Any) -> tuple[str, ...]:
     return tuple(name.strip() for name in value if name.strip())
 
 
-def _parse_word(value: Any) -> str:
-    return str(value).strip().lower()
-
-
-def _parse_directory(value: Any) -> str:
-    """Return the absolute path of a directory that can be written to, or created; nothing is created here."""
-    if not str(value).strip() or "\0" in os.fspath(value):
-        raise ValueError("not a path")
-    found = path = os.path.abspath(os.fspath(value))
-    while not os.path.lexists(found) and found != os.path.dirname(found):
-        found = os.path.dirname(found)
-    if not os.path.isdir(found) or not os.access(found, os.W_OK | os.X_OK):
-        raise ValueError("not a directory")
-    return path
-
-
 def _parse_code(value: Any) -> tuple[str, ...]:
     """Return the entries of ``accept_code``. Whether fastio has such functions and releases is not looked at."""
     entries = _parse_names(value)
-    if not all(_CODE.fullmatch(entry) for entry in entries):
-        raise ValueError("not code")
-    if len({entry.partition("=")[0] for entry in entries}) < len(entries):
-        raise ValueError("the same code twice")
+    if not all(map(_CODE.fullmatch, entries)) or len({each.partition("=")[0] for each in entries}) < len(entries):
+        raise ValueError("not code, or the same code twice")
     return entries
 
 
-class Setting(NamedTuple):
-    """What there is to know of a setting."""
+def _parse_store_sizes(value: Any) -> dict[str, int]:
+    """Return ``{"s3": 262144}`` from a mapping, or from ``"s3=256KiB,rbd=8MiB"``."""
+    pairs = [part.partition("=")[::2] for part in _parse_names(value)] if isinstance(value, str) else value.items()
+    sizes: dict[str, int] = {}
+    for store, text in pairs:
+        store = store.strip()
+        if store not in (*STORES, ALL_STORES) or store in sizes:
+            raise ValueError("not a store")
+        sizes[store] = _within(parse_size(text), 4 * KIB, 256 * MIB)
+    return sizes
 
-    parse: Callable[[Any], Any]
-    default: Any
-    help: str
-    #: in words; empty: as ``choices``, or ``minimum`` and ``maximum``, say
-    says: str = ""
-    minimum: int | None = None
-    maximum: int | None = None
-    choices: tuple[str, ...] = ()
-    name: str = ""
 
-    @property
-    def env(self) -> str:
-        """The environment variable."""
-        return "FASTIO" if self.name == "enabled" else "FASTIO_" + self.name.upper()
+def _directory(help: str) -> Any:
+    """A directory that can be written to, or created; nothing is created here."""
 
-    @property
-    def unit(self) -> str:
-        """What its value counts; empty if it is no number."""
-        if self.parse is _parse_count:
-            return self.name
-        return "bytes" if self.parse in (parse_size, _parse_store_sizes) else ""
-
-    @property
-    def allowed(self) -> str:
-        """What is allowed, in words."""
-        if self.says or self.choices:
-            return self.says or " or ".join(self.choices)
-        if self.parse is _parse_switch:
-            return "1, true, yes, on or 0, false, no, off"
-        if self.parse is _parse_count:
-            return f"a whole number from {self.minimum} to {self.maximum}"
-        default = format_size(self.default)
-        return (
-            f"a size from {format_size(self.minimum or 0)} to {format_size(self.maximum or 0)}, such as "
-            f'{self.default}, "{default}" or "{default.replace(" ", "")}"'
-        )
-
-    def read(self, value: Any, source: str) -> Any:
-        """Return the checked value.
-
-        :raises SettingError: if it is not allowed
-        """
-        if value is None and self.default is None:
+    def parse(value: Any) -> str | None:
+        if value is None:
             return None
-        try:
-            parsed = self.parse(value)
-            if (
-                self.choices and parsed not in self.choices
-                or self.minimum is not None and parsed < self.minimum
-                or self.maximum is not None and parsed > self.maximum
-            ):  # fmt: skip
-                raise ValueError("not allowed")
-        except (ValueError, TypeError, AttributeError):
-            raise SettingError(self.name, value, source, self.allowed) from None
-        return parsed
+        if not str(value).strip() or "\0" in os.fspath(value):
+            raise ValueError("not a path")
+        found = path = os.path.abspath(os.fspath(value))
+        while not os.path.lexists(found) and found != os.path.dirname(found):
+            found = os.path.dirname(found)
+        if not os.path.isdir(found) or not os.access(found, os.W_OK | os.X_OK):
+            raise ValueError("not a directory")
+        return path
 
-    def show(self, value: Any) -> str:
-        """Return the value as text, as people write it."""
-        if isinstance(value, bool):
-            return "yes" if value else "no"
-        if isinstance(value, int):
-            return format_size(value) if self.parse is parse_size else str(value)
-        if isinstance(value, Mapping):
-            value = [f"{store}={format_size(size)}" for store, size in value.items()]
-        return value if isinstance(value, str) else ", ".join(value or ()) or "-"
-
-
-def _setting(parse: Callable[[Any], Any], default: Any, help: str, **more: Any) -> Any:
-    return Setting(parse, default, help, **more)
+    return Setting(None, help, parse, "a directory that can be written to, or created")
 
 
 #: Settings that a service's configuration files give, each with its source.
@@ -219,81 +201,89 @@ class Settings(NamedTuple):
     """
 
     # The defaults of the first three were measured: doc/source/measuring/benchmarks.rst, "The defaults".
-    chunk_size: int = _setting(
-        parse_size, MIB, minimum=4 * KIB, maximum=256 * MIB,
-        help="Bytes requested in one read, and passed to one write. More than the pipe holds has no effect.",
-    )  # fmt: skip
-    pipe_size: int = _setting(
-        parse_size, MIB, minimum=4 * KIB, maximum=GIB,
-        help="Capacity requested from the kernel for a pipe that carries much data. A pipe is never made smaller. If "
-        "the kernel refuses (pipe-max-size, pipe-user-pages-soft), half of it is tried, and so on. "
-        "Active transfers share it, at least 64 KiB each. All pipes of a process together have at most four times as "
-        "much.",
-    )  # fmt: skip
-    yield_bytes: int = _setting(
-        parse_size, MIB, minimum=4 * KIB, maximum=256 * MIB,
-        help="Bytes that all transfers of a hub together move before the hub runs other greenlets. The active "
+    chunk_size: int = _size(
+        MIB, 256 * MIB, "Bytes requested in one read, and passed to one write. More than the pipe holds has no effect."
+    )
+    pipe_size: int = _size(
+        MIB,
+        GIB,
+        "Capacity requested from the kernel for a pipe that carries much data. A pipe is never made smaller. If the "
+        "kernel refuses (pipe-max-size, pipe-user-pages-soft), half of it is tried, and so on. Active transfers share "
+        "it, at least 64 KiB each. All pipes of a process together have at most four times as much.",
+    )
+    yield_bytes: int = _size(
+        MIB,
+        256 * MIB,
+        "Bytes that all transfers of a hub together move before the hub runs other greenlets. The active "
         "transfers share it equally: at least 64 KiB for each, and 1 MiB for an image. communicate() moves as much as "
         "its share on each of a child's pipes.",
-    )  # fmt: skip
-    store_chunk_sizes: Mapping[str, int] = _setting(
-        _parse_store_sizes, {},
+    )
+    store_chunk_sizes: Mapping[str, int] = Setting(
+        {},
         "Bytes that drivers of glance_store read and write in one step, whatever their own options say. Without it, a "
         "driver uses glance_store's own option if there is one and the operator has set it, and otherwise fastio's "
         "default.",
-        says=f"sizes from {format_size(4 * KIB)} to {format_size(256 * MIB)} of drivers, such as "
+        _parse_store_sizes,
+        f"sizes from {format_size(4 * KIB)} to {format_size(256 * MIB)} of drivers, such as "
         f'"s3=256KiB,rbd=8MiB", each at most once; the drivers are {", ".join(STORES)}, and {ALL_STORES} is all others',
-    )  # fmt: skip
-    transfers: int = _setting(
-        _parse_count, 256, minimum=1, maximum=65536,
-        help="Downloads of a process that glance_slow_clients sends concurrently. Each holds two descriptors, and all "
+        "bytes",
+    )  # type: ignore[assignment]
+    transfers: int = _count(
+        256,
+        65536,
+        "transfers",
+        "Downloads of a process that glance_slow_clients sends concurrently. Each holds two descriptors, and all "
         "together at most half of those that the process may have. Those of stores whose images are not files take "
         "memory: three chunks of the store each, at least 1 MiB and a chunk, and all together at most 512 KiB times "
         "this number. Downloads beyond this hold their workers, same as upstream.",
-    )  # fmt: skip
-    trace: str | None = _setting(
-        _parse_directory, None, says="a directory that can be written to, or created",
-        help="Directory for the files of a trace: how long each request and each transfer took, and what failed. "
-        "Without it, nothing is traced, and no tracing code is in place.",
-    )  # fmt: skip
-    trace_context: bool = _setting(
-        _parse_switch, False,
+    )
+    trace: str | None = _directory(
+        "Directory for the files of a trace: how long each request and each transfer took, and what failed. "
+        "Without it, nothing is traced, and no tracing code is in place."
+    )
+    trace_context: bool = _switch(
+        False,
         "While there is a trace, requests that urllib3 sends, also those of requests and boto3, have the headers "
         "traceparent and tracestate of W3C's Trace Context, so that other tracers see what belongs together.",
-    )  # fmt: skip
-    profile: str = _setting(
-        _parse_word, PROFILES[0], choices=PROFILES,
-        help="Which patches are applied without being named. The profile safe leaves out those that change more than "
+    )
+    profile: str = _choice(
+        PROFILES,
+        "Which patches are applied without being named. The profile safe leaves out those that change more than "
         "speed, all fixes among them.",
-    )  # fmt: skip
-    disabled: tuple[str, ...] = _setting(
-        _parse_names, (), "Patches that are not applied.",
-        says="names of patches, separated by commas (see fastio.names()); or all, which leaves only what a trace needs",
-    )  # fmt: skip
-    also: tuple[str, ...] = _setting(
-        _parse_names, (), says="names of patches, separated by commas (see fastio.names())",
-        help="Patches outside the default that are applied as well. They change what programs written for upstream may "
+    )
+    disabled: tuple[str, ...] = Setting(
+        (),
+        "Patches that are not applied.",
+        _parse_names,
+        "names of patches, separated by commas (see fastio.names()); or all, which leaves only what a trace needs",
+    )  # type: ignore[assignment]
+    also: tuple[str, ...] = Setting(
+        (),
+        "Patches outside the default that are applied as well. They change what programs written for upstream may "
         "rely on.",
-    )  # fmt: skip
-    accept_code: tuple[str, ...] = _setting(
-        _parse_code, (), says="functions that patches rely on, each once, as fastio status prints them, separated by "
-        'commas, such as "eventlet.green.os:write@0123456789abcdef=eventlet 0.39.1"',
-        help="Code that fastio does not know and that this site has read, such as a distribution's fixes. Patches are "
+        _parse_names,
+        "names of patches, separated by commas (see fastio.names())",
+    )  # type: ignore[assignment]
+    accept_code: tuple[str, ...] = Setting(
+        (),
+        "Code that fastio does not know and that this site has read, such as a distribution's fixes. Patches are "
         "in effect with exactly this code as well, and take it for that of the release; without one, for the newest "
         "known release that is not newer than the installed one.",
-    )  # fmt: skip
-    run_dir: str | None = _setting(
-        _parse_directory, None, says="a directory that can be written to, or created",
-        help="Directory in which each process keeps two files: its status, for fastio status --pid, and its counts, "
+        _parse_code,
+        "functions that patches rely on, each once, as fastio status prints them, separated by commas, such as "
+        '"eventlet.green.os:write@0123456789abcdef=eventlet 0.39.1"',
+    )  # type: ignore[assignment]
+    run_dir: str | None = _directory(
+        "Directory in which each process keeps two files: its status, for fastio status --pid, and its counts, "
         "for the textfile collector of Prometheus's node exporter. Best in memory, such as below /run. It has to be "
-        "the user's own or root's, and others must not be able to exchange files in it.",
-    )  # fmt: skip
-    enabled: bool = _setting(_parse_switch, True, "The kill switch: with FASTIO=0, fastio.patch() does nothing.")
-    on_error: str = _setting(
-        _parse_word, REFUSE, choices=(REFUSE, UNPATCHED),
-        help="What becomes of a service that is started with a bad setting: it refuses to start, or it starts "
+        "the user's own or root's, and others must not be able to exchange files in it."
+    )
+    enabled: bool = _switch(True, "The kill switch: with FASTIO=0, fastio.patch() does nothing.")
+    on_error: str = _choice(
+        (REFUSE, UNPATCHED),
+        "What becomes of a service that is started with a bad setting: it refuses to start, or it starts "
         "unpatched and logs the error. fastio.patch() in a program always raises an error.",
-    )  # fmt: skip
+    )
     sources: Mapping[str, str] = MappingProxyType({})
 
     def store_chunk_size(self, driver: str) -> int | None:
@@ -327,36 +317,33 @@ def resolve(
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for setting in SETTINGS:
-        if setting.name in arguments and not (switched_off and setting.name == "enabled"):
-            source, value = "keyword argument", arguments[setting.name]
+        name = setting.name
+        if name in arguments and not (switched_off and name == "enabled"):
+            value, source = arguments[name], "keyword argument"
         elif environ.get(setting.env, "").strip():
-            source, value = f"environment {setting.env}", environ[setting.env]
-        elif setting.name in options:
-            value, source = options[setting.name]
+            value, source = environ[setting.env], f"environment {setting.env}"
         else:
-            source, value = "default", setting.default
+            value, source = options.get(name, (setting.default, "default"))
         try:
-            values[setting.name] = setting.read(value, source)
+            values[name], sources[name] = setting.read(value, source), source
         except SettingError:
             # An operator who switches fastio off is not kept from it by another setting.
             if not switched_off:
                 raise
-            values[setting.name], source = setting.default, "default"
-        sources[setting.name] = source
+            values[name], sources[name] = setting.default, "default"
     return Settings(**values, sources=sources)
 
 
 def is_off(environ: Mapping[str, str] | None = None) -> bool:
     """Return whether the kill switch is used: then other settings are not refused, so that they cannot prevent it."""
     environ = os.environ if environ is None else environ
-    return environ.get("FASTIO", "").strip().lower() in _FALSE
+    return _SWITCH.get(environ.get("FASTIO", "").strip().lower()) is False
 
 
 def on_error(environ: Mapping[str, str] | None = None, options: Options | None = None) -> str:
     """Return the setting of that name, also where another setting is bad; if it is bad itself, its default."""
     environ = os.environ if environ is None else environ
-    options = _options if options is None else options
-    option, _ = options.get("on_error", ("", ""))
+    option, _ = (_options if options is None else options).get("on_error", ("", ""))
     value = environ.get("FASTIO_ON_ERROR", "").strip() or option
     return value if value in (REFUSE, UNPATCHED) else REFUSE
 
@@ -432,29 +419,25 @@ def read_options(conf: Any) -> dict[str, tuple[Any, str]]:
             location = conf.get_location(name, GROUP)
             where = location.detail if location is not None and location.detail else "set by the program"
             found[name] = (value, f"oslo.config [{GROUP}] {name} ({where})")
-    unknown = []
-    for path in _files(conf):
-        sections: dict[str, dict[str, Any]] = {}
-        try:
-            cfg.ConfigParser(path, sections).parse()
-        except (OSError, cfg.ParseError):
-            # The service has read the file before, and has reported that it could not.
-            continue
-        given = {name for section, options in sections.items() if section.lower() == GROUP for name in options}
-        unknown += [
-            f"oslo.config [{GROUP}] {name} ({path}): there is no such option{meant(name, _NAMES)}"
-            for name in sorted(given.difference(_NAMES))
-        ]
-    warn_of_unknown(unknown)
+    warn_of_unknown(_unknown_options_of(conf))
     return found
 
 
-def _files(conf: Any) -> Iterator[str]:
-    """Yield the files that ``conf`` has read; none, if it has not been called yet."""
-    if "config_file" in conf:
-        yield from conf.config_file or []
-        for directory in conf.config_dir or []:
-            yield from sorted(glob.glob(os.path.join(directory, "*.conf")))
+def _unknown_options_of(conf: Any) -> Iterator[str]:
+    """Yield a line for each option in the files that ``conf`` has read; none, if it has not been called yet."""
+    from oslo_config import cfg
+
+    if "config_file" not in conf:
+        return
+    directories = [sorted(glob.glob(os.path.join(each, "*.conf"))) for each in conf.config_dir or []]
+    for path in itertools.chain(conf.config_file or [], *directories):
+        sections: dict[str, dict[str, Any]] = {}
+        # The service has read the file before, and has reported it if it could not.
+        with contextlib.suppress(OSError, cfg.ParseError):
+            cfg.ConfigParser(path, sections).parse()
+        given = {name for section, options in sections.items() if section.lower() == GROUP for name in options}
+        for name in sorted(given.difference(_NAMES)):
+            yield f"oslo.config [{GROUP}] {name} ({path}): there is no such option{meant(name, _NAMES)}"
 
 
 # Variables and options whose names fastio does not know
@@ -476,7 +459,7 @@ def unknown() -> list[str]:
     return [*variables, *_unknown_options]
 
 
-def warn_of_unknown(options: Sequence[str] | None = None) -> None:
+def warn_of_unknown(options: Iterable[str] | None = None) -> None:
     """Log each of them, once in a process.
 
     :param options: the lines about options of the service's files, by default those of the last call

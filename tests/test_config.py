@@ -15,7 +15,7 @@ from fastio.errors import FastioError, SettingError, UnknownPatchError
 from fastio.report import Outcome
 from tests.targets import attributes, import_targets
 
-SIZES = ("chunk_size", "pipe_size", "yield_bytes")
+LIMITS = {"chunk_size": (4 * KIB, 256 * MIB), "pipe_size": (4 * KIB, GIB), "yield_bytes": (4 * KIB, 256 * MIB)}
 TABLE = {setting.name: setting for setting in SETTINGS}
 MISSING = object()
 
@@ -23,9 +23,9 @@ MISSING = object()
 @pytest.mark.parametrize(
     ("given_value", "size"),
     [
-        (65536, 65536), ("65536", 65536), ("64KiB", 65536), ("64k", 65536), ("64K", 65536), ("64 kib", 65536),
-        ("64kB", 64000), ("1 MiB", MIB), ("1M", MIB), ("1m", MIB), ("1MB", 1_000_000), ("  2 MiB  ", 2 * MIB),
-        ("100B", 100), ("100 b", 100), ("1GiB", GIB), ("1g", GIB), ("1GB", 10**9), ("0", 0), (0, 0), ("007", 7),
+        (65536, 65536), ("65536", 65536), ("64KiB", 65536), ("64k", 65536), ("64 kib", 65536), ("64kB", 64000),
+        ("1M", MIB), ("1MB", 1_000_000), ("  2 MiB  ", 2 * MIB), ("100 b", 100), ("1g", GIB), ("1GB", 10**9),
+        ("0", 0), (0, 0), ("007", 7),
     ],
 )  # fmt: skip
 def test_sizes(given_value: int | str, size: int) -> None:
@@ -42,18 +42,13 @@ def test_no_sizes(value: Any) -> None:
         parse_size(value)
 
 
-@given(st.integers(min_value=0, max_value=1 << 60))
-def test_a_formatted_size_is_read_back(size: int) -> None:
-    assert parse_size(format_size(size)) == size
-    assert parse_size(str(size)) == size
-
-
 @given(
-    st.integers(min_value=0, max_value=1 << 40),
+    st.integers(min_value=0, max_value=1 << 60),
     st.sampled_from(["", "B", "K", "KiB", "KB", "M", "MiB", "MB", "G", "GiB", "GB"]),
     st.text(" \t", max_size=3), st.text(" \t", max_size=3), st.booleans(),
 )  # fmt: skip
-def test_spaces_and_case_do_not_count(number: int, unit: str, before: str, between: str, lower: bool) -> None:
+def test_a_formatted_size_is_read_back(number: int, unit: str, before: str, between: str, lower: bool) -> None:
+    assert parse_size(format_size(number)) == parse_size(str(number)) == number
     text = f"{before}{number}{between}{unit.lower() if lower else unit}{before}"
     assert parse_size(text) == parse_size(f"{number}{unit}") == number * parse_size(f"1{unit}")
 
@@ -67,47 +62,38 @@ def test_any_value_is_a_size_within_its_limits_or_a_clear_error(value: Any) -> N
         assert (error.setting, error.source, error.allowed) == ("chunk_size", "keyword argument", setting.allowed)
         assert error.value is value
     else:
-        assert type(size) is int
-        assert setting.minimum <= size <= setting.maximum
+        assert type(size) is int and 4 * KIB <= size <= 256 * MIB
 
 
-@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("name", LIMITS)
 def test_limits_are_part_of_what_is_allowed(name: str) -> None:
-    setting = TABLE[name]
-    assert setting.read(setting.minimum, "default") == setting.minimum
-    assert setting.read(setting.maximum, "default") == setting.maximum
-    for outside in (setting.minimum - 1, setting.maximum + 1, 0, -1, 10**30):
+    setting, limits = TABLE[name], LIMITS[name]
+    assert [setting.read(limit, "default") for limit in limits] == [*limits]
+    for outside in (limits[0] - 1, limits[1] + 1, 0, -1, 10**30):
         with pytest.raises(SettingError):
             setting.read(outside, "default")
-    for limit in (setting.minimum, setting.maximum, setting.default):
+    for limit in (*limits, setting.default):
         assert format_size(limit) in setting.allowed
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
 def test_the_table_is_consistent(setting: config.Setting) -> None:
     assert setting.read(setting.default, "default") == setting.default
-    assert setting.env.startswith("FASTIO")
-    assert setting.help
+    assert setting.env.startswith("FASTIO") and setting.help
     # The examples that the error gives are themselves accepted.
     for example in re.findall(r'"(.+?)"', setting.allowed):
         assert setting.default in (None, {}, (), setting.read(example, "example"))
 
 
-def test_there_are_few() -> None:
-    assert len(SETTINGS) <= 15
-    assert set(Settings._fields) == {*TABLE, "sources"}
-
-
 def test_defaults() -> None:
     settings = resolve({}, {})
-    assert settings.enabled
-    assert settings.disabled == ()
-    assert settings.sources == {setting.name: "default" for setting in SETTINGS}
-    for name in SIZES:
-        assert getattr(settings, name) == TABLE[name].default
+    assert len(SETTINGS) <= 15 and set(Settings._fields) == {*TABLE, "sources"}
+    assert settings == Settings(
+        **{name: setting.default for name, setting in TABLE.items()}, sources=dict.fromkeys(TABLE, "default")
+    )
 
 
-@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("name", LIMITS)
 @pytest.mark.parametrize("argument", [MISSING, "128KiB"])
 @pytest.mark.parametrize("environment", [MISSING, "", "256KiB"])
 def test_precedence(name: str, argument: Any, environment: Any) -> None:
@@ -123,48 +109,81 @@ def test_precedence(name: str, argument: Any, environment: Any) -> None:
         # An empty variable is an unset one, as in most shells' idioms.
         expected, source = TABLE[name].default, "default"
     assert getattr(settings, name) == expected
-    assert settings.sources[name] == source
-    others = [other for other in TABLE if other != name]
-    assert {settings.sources[other] for other in others} == {"default"}
+    assert settings.sources == {**dict.fromkeys(TABLE, "default"), name: source}
 
 
-@pytest.mark.parametrize("value", ["0", "false", "No", " OFF "])
 @pytest.mark.parametrize("argument", [MISSING, True, False])
-def test_the_kill_switch_wins_over_the_code(value: str, argument: Any) -> None:
+@pytest.mark.parametrize(
+    ("value", "on"), [*((off, False) for off in ("0", "false", "No", " OFF ")), ("1", True), (" on ", True)]
+)
+def test_the_kill_switch_wins_over_the_code_but_does_not_switch_on(value: str, on: bool, argument: Any) -> None:
     settings = resolve({} if argument is MISSING else {"enabled": argument}, {"FASTIO": value})
-    assert not settings.enabled
-    assert settings.sources["enabled"] == "environment FASTIO"
-
-
-@pytest.mark.parametrize("value", ["1", "true", "Yes", " on "])
-def test_the_environment_does_not_switch_on_what_the_code_switches_off(value: str) -> None:
-    assert resolve({}, {"FASTIO": value}).enabled
-    assert not resolve({"enabled": False}, {"FASTIO": value}).enabled
-
-
-@pytest.mark.parametrize("value", ["maybe", "2", "-", 2, 1.0, None, b"1", []])
-def test_no_switches(value: Any) -> None:
-    with pytest.raises(SettingError, match="enabled") as raised:
-        resolve({"enabled": value}, {})
-    assert "1, true, yes, on or 0, false, no, off" in str(raised.value)
+    assert settings.enabled is (on and argument is not False)
+    assert on or settings.sources["enabled"] == "environment FASTIO"
 
 
 @pytest.mark.parametrize(
-    ("value", "names"),
+    ("name", "value", "read"),
     [
-        ("wait", ("wait",)), ("wait,communicate", ("wait", "communicate")),
-        (" wait , ,communicate,", ("wait", "communicate")), ("", ()), (",", ()),
-        (["wait"], ("wait",)), (("wait", "communicate"), ("wait", "communicate")), ([], ()),
+        *(("disabled", *case) for case in (
+            ("wait", ("wait",)), (" wait , ,communicate,", ("wait", "communicate")), ("", ()), (",", ()),
+            (["wait"], ("wait",)), (("wait", "communicate"), ("wait", "communicate")), ([], ()),
+        )),
+        *(("store_chunk_sizes", each, {"s3": 256 * KIB, "rbd": 8 * MIB}) for each in (
+            {"s3": "256KiB", "rbd": 8 * MIB}, "s3=256KiB,rbd=8MiB", " s3 = 256 KiB, rbd=8M ,",
+        )),
+        ("profile", " Safe ", "safe"), ("transfers", " 7 ", 7), ("trace_context", "ON", True),
     ],
 )  # fmt: skip
-def test_disabled_names(value: Any, names: tuple[str, ...]) -> None:
-    assert resolve({"disabled": value}, {}).disabled == names
+def test_what_is_read(name: str, value: Any, read: Any) -> None:
+    assert getattr(resolve({name: value}, {}), name) == read
+    if isinstance(value, str) and value:
+        assert getattr(resolve({}, {TABLE[name].env: value}), name) == read
 
 
-@pytest.mark.parametrize("value", [5, None, [5], b"wait", ["wait", ["communicate"]]])
-def test_no_disabled_names(value: Any) -> None:
-    with pytest.raises(SettingError, match="disabled"):
-        resolve({"disabled": value}, {})
+@pytest.mark.parametrize(
+    ("name", "values", "allowed"),
+    [
+        ("enabled", ("maybe", "2", "-", 2, 1.0, None, b"1", []), ["1, true, yes, on or 0, false, no, off"]),
+        ("trace_context", ("maybe",), ["1, true, yes, on or 0, false, no, off"]),
+        ("disabled", (5, None, [5], b"wait", ["wait", ["communicate"]]), ["names of patches"]),
+        ("chunk_size", ("12 parsecs", "", 0), ["from 4 KiB to 256 MiB", "1048576"]),
+        ("pipe_size", ("12 parsecs",), ["from 4 KiB to 1 GiB"]),
+        ("yield_bytes", (-1, None), ["from 4 KiB to 256 MiB"]),
+        ("transfers", ("12 parsecs", 0, 65537, 1.0, True), ["a whole number from 1 to 65536"]),
+        ("profile", ("fast", 1), ["default or safe"]), ("on_error", ("ignore",), ["refuse or unpatched"]),
+        ("store_chunk_sizes",
+         ("*=12 parsecs", "s3=256KiB,tape=1MiB", {"s3": 0}, "s3=1MiB,s3=2MiB", "s3", 65536, {3: 65536}, [("s3", 65536)]),
+         ["from 4 KiB to 256 MiB", "s3=256KiB,rbd=8MiB", "vmware", "each at most once"]),
+    ],
+)  # fmt: skip
+def test_errors_name_setting_value_source_and_what_is_allowed(name: str, values: Any, allowed: list[str]) -> None:
+    for value in values:
+        given: list[tuple[Any, Any, str]] = [({name: value}, {}, "keyword argument")]
+        if isinstance(value, str) and value:
+            given.append(({}, {TABLE[name].env: value}, f"environment {TABLE[name].env}"))
+        for arguments, environ, source in given:
+            with pytest.raises(SettingError) as raised:
+                resolve(arguments, environ)
+            error = raised.value
+            assert isinstance(error, FastioError) and isinstance(error, ValueError)
+            assert str(error).startswith(f"{name}: {value!r} (from {source}) is not allowed; allowed: ")
+            for part in allowed:
+                assert part in error.allowed
+            again = pickle.loads(pickle.dumps(error))
+            assert (str(again), again.setting, again.source) == (str(error), name, source)
+
+
+def test_an_unknown_setting_is_told_with_the_known_ones() -> None:
+    with pytest.raises(SettingError, match="chunksize: 65536 .*keyword argument.* mean 'chunk_size'") as raised:
+        resolve({"chunksize": 65536}, {})
+    assert all(name in str(raised.value) for name in TABLE)
+
+
+def test_the_size_of_all_other_stores() -> None:
+    settings = resolve({"store_chunk_sizes": "*=1MiB, rbd=8M"}, {})
+    assert [settings.store_chunk_size(name) for name in ("rbd", "s3")] == [8 * MIB, MIB]
+    assert resolve({"store_chunk_sizes": "rbd=8M"}, {}).store_chunk_size("s3") is None
 
 
 def test_disabled_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,85 +191,20 @@ def test_disabled_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     with fastio.patched() as report:
         assert {"communicate", "wait"}.isdisjoint(entry.name for entry in report.entries)
         entries = [entry for entry in fastio.status().entries if entry.name in ("communicate", "wait")]
-    assert entries
-    for entry in entries:
-        # A native class that is gone says so instead, and what an earlier test had applied is reverted.
-        assert entry.outcome in (Outcome.OFF, Outcome.REVERTED, Outcome.ABSENT)
-        if entry.outcome is Outcome.OFF:
-            assert entry.found == "disabled by environment FASTIO_DISABLED"
+    # A native class that is gone has another word, and what an earlier test had applied is reverted.
+    assert entries and {entry.outcome for entry in entries} <= {Outcome.OFF, Outcome.REVERTED, Outcome.ABSENT}
+    off = {entry.found for entry in entries if entry.outcome is Outcome.OFF}
+    assert off <= {"disabled by environment FASTIO_DISABLED"}
 
 
 @pytest.mark.parametrize("setenv", [True, False], ids=["environment", "argument"])
 def test_a_disabled_name_that_does_not_exist(setenv: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if setenv:
         monkeypatch.setenv("FASTIO_DISABLED", "wait,comunicate")
-    with pytest.raises(SettingError) as raised:
-        given: dict[str, Any] = {} if setenv else {"disabled": "wait,comunicate"}
-        fastio.patch(**given)
-    text = str(raised.value)
-    assert "comunicate" in text
-    assert ("environment FASTIO_DISABLED" if setenv else "keyword argument") in text
-    for name in fastio.names():
-        assert name in text
-
-
-@pytest.mark.parametrize(
-    ("arguments", "environ", "parts"),
-    [
-        ({"chunk_size": "12 parsecs"}, {},
-         ["chunk_size", "'12 parsecs'", "keyword argument", "from 4 KiB to 256 MiB", "1048576"]),
-        ({}, {"FASTIO_PIPE_SIZE": "12 parsecs"},
-         ["pipe_size", "'12 parsecs'", "environment FASTIO_PIPE_SIZE", "from 4 KiB to 1 GiB"]),
-        ({"yield_bytes": -1}, {}, ["yield_bytes", "-1", "keyword argument", "from 4 KiB to 256 MiB"]),
-        ({"yield_bytes": None}, {}, ["yield_bytes", "None", "keyword argument"]),
-        ({"chunk_size": ""}, {}, ["chunk_size", "''", "keyword argument"]),
-        ({}, {"FASTIO": "maybe"}, ["enabled", "'maybe'", "environment FASTIO", "true"]),
-        ({"store_chunk_sizes": "*=12 parsecs"}, {},
-         ["store_chunk_sizes", "'*=12 parsecs'", "keyword argument", "from 4 KiB to 256 MiB"]),
-        ({"transfers": "12 parsecs"}, {}, ["transfers", "'12 parsecs'", "a whole number from 1 to 65536"]),
-        ({"transfers": 0}, {}, ["transfers", "0", "a whole number from 1 to 65536"]),
-        ({"trace_context": "maybe"}, {}, ["trace_context", "'maybe'", "1, true, yes, on or 0, false, no, off"]),
-        ({}, {"FASTIO_PROFILE": "fast"}, ["profile", "'fast'", "environment FASTIO_PROFILE", "default or safe"]),
-        ({}, {"FASTIO_ON_ERROR": "ignore"}, ["on_error", "'ignore'", "refuse or unpatched"]),
-        ({}, {"FASTIO_STORE_CHUNK_SIZES": "s3=256KiB,tape=1MiB"},
-         ["store_chunk_sizes", "tape", "environment FASTIO_STORE_CHUNK_SIZES", "s3=256KiB,rbd=8MiB", "vmware"]),
-        ({"store_chunk_sizes": {"s3": 0}}, {}, ["store_chunk_sizes", "{'s3': 0}", "from 4 KiB to 256 MiB"]),
-        ({"store_chunk_sizes": "s3=1MiB,s3=2MiB"}, {}, ["store_chunk_sizes", "each at most once"]),
-        ({"store_chunk_sizes": "s3"}, {}, ["store_chunk_sizes", "'s3'"]),
-        ({"store_chunk_sizes": 65536}, {}, ["store_chunk_sizes", "65536"]),
-        ({"store_chunk_sizes": {3: 65536}}, {}, ["store_chunk_sizes", "{3: 65536}"]),
-        ({"chunksize": 65536}, {}, ["chunksize", "65536", "keyword argument", "mean 'chunk_size'?", *TABLE]),
-    ],
-)  # fmt: skip
-def test_errors_name_setting_value_source_and_what_is_allowed(
-    arguments: dict[str, Any], environ: dict[str, str], parts: list[str]
-) -> None:
-    with pytest.raises(SettingError) as raised:
-        resolve(arguments, environ)
-    error = raised.value
-    assert isinstance(error, FastioError)
-    assert isinstance(error, ValueError)
-    for part in parts:
-        assert part in str(error)
-    assert error.setting == parts[0]
-    again = pickle.loads(pickle.dumps(error))
-    assert (str(again), again.setting, again.source) == (str(error), error.setting, error.source)
-
-
-@pytest.mark.parametrize(
-    "value", [{"s3": "256KiB", "rbd": 8 * MIB}, "s3=256KiB,rbd=8MiB", " s3 = 256 KiB, rbd=8M ,"], ids=str
-)
-def test_sizes_of_stores(value: Any) -> None:
-    expected = {"s3": 256 * KIB, "rbd": 8 * MIB}
-    assert resolve({"store_chunk_sizes": value}, {}).store_chunk_sizes == expected
-    if isinstance(value, str):
-        assert resolve({}, {"FASTIO_STORE_CHUNK_SIZES": value}).store_chunk_sizes == expected
-
-
-def test_the_size_of_all_other_stores() -> None:
-    settings = resolve({"store_chunk_sizes": "*=1MiB, rbd=8M"}, {})
-    assert [settings.store_chunk_size(name) for name in ("rbd", "s3")] == [8 * MIB, MIB]
-    assert resolve({"store_chunk_sizes": "rbd=8M"}, {}).store_chunk_size("s3") is None
+    source = "environment FASTIO_DISABLED" if setenv else "keyword argument"
+    with pytest.raises(SettingError, match=f"comunicate.*{source}") as raised:
+        fastio.patch(**({} if setenv else {"disabled": "wait,comunicate"}))  # type: ignore[arg-type]
+    assert all(name in str(raised.value) for name in fastio.names())
 
 
 @pytest.mark.parametrize(
