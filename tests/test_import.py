@@ -187,6 +187,10 @@ def test_a_python_without_ctypes(run_python: RunPython, tmp_path: pathlib.Path) 
         assert not report.problems() and report.outcome("communicate") == "applied", report
         assert libc.pread(0, 1, 0) is libc.missing_pages(0, 0, 1) is libcrypto.poly1305() is None
         print(len(subprocess.run(["cat"], input=b"x" * 300000, capture_output=True).stdout))
+        try:
+            fastio.patch(trace={str(tmp_path)!r})
+        except fastio.errors.SettingError as error:
+            print("no ctypes" in str(error))
     """
-    assert run_python(program).stdout == "300000\n"
+    assert run_python(program).stdout == "300000\nTrue\n"
     assert len(list(tmp_path.iterdir())) == 2

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import ctypes
 import itertools
+import operator
 import os
 import re
 import socket
@@ -22,14 +22,20 @@ import sys
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from itertools import repeat, starmap
 from typing import Any
 
 from fastio.concurrency import native
-from fastio.concurrency.threads import Workers, at_once, step
+from fastio.concurrency.events import NativeEvent, new_event
+from fastio.concurrency.threads import Event, Worker, Workers, at_once, step
 from fastio.io import libc
 from fastio.log import WARNING, log
 from fastio.trace import otlp
+
+with contextlib.suppress(ImportError):
+    # Not every Python is built with it.
+    import ctypes
 
 #: Bytes of a file, and files of a process that are kept.
 FILE_SIZE, FILES = 64 << 20, 16
@@ -46,21 +52,6 @@ _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW |
 #: Only the operator may read what a service does. The umask may allow less.
 _PERMISSIONS = 0o640
 _NAME = re.compile(r"[A-Za-z0-9._]{1,64}-\d+-[0-9a-f]{12}-\d+\.jsonl")
-
-
-class _Job:
-    """One write of all lines that wait when it is its turn."""
-
-    __slots__ = ("data", "lines", "results", "spans")
-
-    def __init__(self) -> None:
-        #: the lines, and how many spans are in each of them
-        self.lines: list[bytes] = []
-        self.spans: list[int] = []
-        #: the lines together
-        self.data: list[bytes] = []
-        #: what write(2) has returned
-        self.results: list[int] = []
 
 
 class Recorder:
@@ -81,19 +72,21 @@ class Recorder:
         #: ns from the monotonic clock to ns since 1970; it does not change, so that times of a process fit together
         self._clock = time.time_ns() - time.monotonic_ns()
         self._resource = ""
-        self._ids = itertools.count(int.from_bytes(os.urandom(8), "big"))
+        # Not of the module random, whose state a forked child shares.
+        self._ids, self._traces = itertools.count(int.from_bytes(os.urandom(8), "big")), os.urandom(8).hex()
         # Found now: whoever records must not import.
         self._start: Callable[..., Any] = native.start_new_thread() if before is None else before._start
         self._workers = Workers(1, lambda: self._start)
-        #: lines that wait, and the number of spans in each
+        #: lines that wait
         self._lines: list[bytes] = []
-        self._spans: list[int] = []
         #: has an element if a job will write them
         self._scheduled: list[None] = []
-        self._jobs: deque[_Job] = deque()
+        #: bytes and spans of each line of which it is not known yet whether it was written
+        self._unsettled: deque[tuple[int, int]] = deque()
+        #: of each write twice its number of lines, and 1 more if it has failed
+        self._results: deque[int] = deque()
         self._number = self._removed = self._size = self._queued = 0
-        #: of the C library, that open the file, write to one and close it
-        self._calls: tuple[Any, ...] = ()
+        self._steps = self._appending()
         #: the end of the file may be part of a line
         self._torn = False
         self._warned = False
@@ -101,6 +94,10 @@ class Recorder:
     def new_id(self) -> str:
         """The id of a span."""
         return f"{next(self._ids) % ((1 << 64) - 1) + 1:016x}"
+
+    def new_trace(self) -> str:
+        """The id of a trace."""
+        return self._traces + self.new_id()
 
     @property
     def component(self) -> str:
@@ -131,7 +128,8 @@ class Recorder:
             self._write(otlp.encode(self._resource, spans, self._clock), len(spans))
 
     def _write(self, data: bytes, spans: int) -> None:
-        self.settle()
+        if self._results:
+            self.settle()
         if self._queued >= MOST_WAITING:
             self.lost += spans
             return
@@ -139,59 +137,65 @@ class Recorder:
             self._torn = False
             data = b"\n" + data
         if self._size and self._size + len(data) > FILE_SIZE:
-            self._number, self._size, self._calls = self._number + 1, 0, ()
+            self._number, self._size = self._number + 1, 0
+            self._steps = self._appending()
         self._size += len(data)
         self._queued += len(data)
-        self._spans.append(spans)
+        self._unsettled.append((len(data), spans))
         self._lines.append(data)
         if _forks_later():
             self._write_here()
             return
         worker = self._workers.idlest()
-        if worker is None:
-            # Another thread starts it at this moment, or none can be started: the next job or the end writes the line.
-            return
+        # None where another thread starts it at this moment, or none can be started: the next line or the end has it
+        # written.
+        if worker is not None:
+            self._schedule(worker)
+
+    def _schedule(self, worker: Worker) -> None:
+        """Have the lines that wait written, unless a job is there that will."""
         worker.revive()
         if worker.failed:
             # The job that failed may not have taken the lines.
             worker.failed = False
             self._scheduled.clear()
         if not self._scheduled:
-            job = _Job()
-            noting = itertools.chain(step(self._scheduled.append, None), step(self._jobs.append, job))
-            worker.submit(self._steps(job), noting=noting)
+            worker.submit(itertools.islice(self._steps, 1), noting=step(self._scheduled.append, None))
             if self._number >= self._removed + FILES:
                 removing = libc.unlink(self._path(self._removed))
                 worker.submit(step(*removing) if removing else ())
                 self._removed += 1
 
-    def _steps(self, job: _Job) -> Iterator[Any]:
-        """Steps of a worker that open the file, append all lines that wait with one write, and close the file.
+    def _appending(self) -> Iterator[Any]:
+        """Has no end; each element opens the file, appends all lines that wait with one write, and closes the file.
 
-        A descriptor below 0 makes the other calls fail, without harm. Nobody runs between the steps that take the
-        lines: none of them gives up the interpreter. The arguments of each call are made here: the worker must not
-        make a tuple.
+        A worker takes one for each job. They are made once: a job costs little then, and the worker allocates nothing
+        that the collector counts. After a failure the descriptor is below 0, and makes the other calls fail, without
+        harm. Nobody runs between the steps that take the lines: none of them gives up the interpreter. An exception
+        leaves the lines that were taken in ``batch``, for the next job.
         """
-        if not self._calls:
-            self._calls = (
-                libc.open_file(self._path(self._number), _FLAGS, _PERMISSIONS), libc.write(0, b"", 0), libc.close(0)
-            )  # fmt: skip
-        opening, writing, closing = self._calls
-        if opening is None or writing is None or closing is None:
-            return step(job.results.append, -1)
+        opening, writing = libc.open_file(self._path(self._number), _FLAGS, _PERMISSIONS), libc.write(0, b"", 0)
+        closing = libc.close(0)
+        assert opening is not None and writing is not None and closing is not None
+        batch: list[bytes] = []
+        #: the lines together, and what write(2) has returned
+        state: list[Any] = [b"", 0]
         fd, text, size = ctypes.c_int(-1), ctypes.c_char_p(), ctypes.c_size_t()
-        return itertools.chain(
-            _set(fd, step(*opening)),
-            step(job.lines.extend, self._lines),
-            step(job.spans.extend, self._spans),
-            step(self._lines.clear),
-            step(self._spans.clear),
-            step(self._scheduled.clear),
-            map(job.data.append, map(b"".join, (job.lines,))),
-            _set(text, job.data),
-            _set(size, map(len, job.data)),
-            map(job.results.append, step(writing[0], fd, text, size)),
-            step(closing[0], fd),
+        once, data, result = repeat(()), map(operator.getitem, repeat(state), repeat(0)), repeat(1)
+        failed = map(operator.ne, map(len, data), map(operator.getitem, repeat(state), result))
+        return zip(
+            _set(fd, starmap(opening[0], repeat(opening[1:]))),
+            map(batch.extend, repeat(self._lines)),
+            starmap(self._lines.clear, once),
+            starmap(self._scheduled.clear, once),
+            map(operator.setitem, repeat(state), repeat(0), map(b"".join, repeat(batch))),
+            _set(text, data),
+            _set(size, map(len, data)),
+            map(operator.setitem, repeat(state), result, starmap(writing[0], repeat((fd, text, size)))),
+            starmap(closing[0], repeat((fd,))),
+            map(self._results.append, map(operator.add, map(operator.mul, map(len, repeat(batch)), repeat(2)), failed)),
+            starmap(batch.clear, once),
+            strict=False,
         )
 
     def _path(self, number: int) -> str:
@@ -202,29 +206,24 @@ class Recorder:
         """Count the spans that have been written, and those that could not be."""
         while True:
             try:
-                job = self._jobs.popleft()
+                lines, failed = divmod(self._results.popleft(), 2)
             except IndexError:
-                if not self._lines:
+                if not self._unsettled:
                     # Threads that add to it at the same moment may have it wrong until then.
                     self._queued = 0
                 return
-            # One write after the other: what has no result before one that has was lost with the thread.
-            if not job.results and not any(later.results for later in tuple(self._jobs)[:1]):
-                self._jobs.appendleft(job)
-                return
-            size = sum(map(len, job.data))
-            self._queued -= size
-            if job.results == [size]:
-                self.written += sum(job.spans)
-            else:
-                self.lost += sum(job.spans)
+            found = [self._unsettled.popleft() for _ in range(lines)]
+            self._queued -= sum(size for size, _ in found)
+            count = sum(spans for _, spans in found)
+            if failed:
+                self.lost += count
                 self._torn = True
+            else:
+                self.written += count
 
     def _write_here(self) -> None:
-        """Write the lines in this thread."""
-        job = _Job()
-        self._jobs.append(job)
-        at_once(self._steps(job))
+        """Write the lines in this thread; others may do the same, so it has steps of its own."""
+        at_once(itertools.islice(self._appending(), 1))
         self.settle()
 
     def warn(self) -> None:
@@ -239,20 +238,26 @@ class Recorder:
                 self.directory,
             )
 
-    def end(self) -> None:
-        """Wait until all lines are written, but not for long."""
-        sleep = native.module("time").sleep
+    def end(self, event: Event) -> None:
+        """Wait until all lines are written, but not for long.
+
+        :param event: for the wait
+        """
         deadline = time.monotonic() + _PATIENCE
-        self.settle()
-        while self._jobs and time.monotonic() < deadline:
-            for worker in self._workers:
-                worker.revive()
-            sleep(0.001)
-            self.settle()
-        if self._lines and not self._jobs:
+        for worker in self._workers:
+            self._schedule(worker)
+            worker.submit(event.set())
+            while not (reached := event.wait(_PATIENCE / 10)) and time.monotonic() < deadline:
+                self._schedule(worker)
+            if reached:
+                at_once(event.close())
+            else:
+                worker.submit(event.close())
+        if self._lines and not len(self._workers):
             # No thread could be started.
             self._write_here()
-        self.lost += sum(self._spans) + sum(sum(job.spans) for job in self._jobs)
+        self.settle()
+        self.lost += sum(spans for _, spans in self._unsettled)
         self.warn()
 
 
@@ -262,9 +267,9 @@ def _forks_later() -> bool:
     return worker is not None and worker() == 0
 
 
-def _set(variable: Any, value: Iterable[Any]) -> Iterator[Any]:
-    """A step that gives a variable of ctypes the value that there is by then."""
-    return map(setattr, (variable,), ("value",), value)
+def _set(variable: Any, values: Iterator[Any]) -> Iterator[Any]:
+    """Steps that give a variable of ctypes one value after the other."""
+    return map(setattr, repeat(variable), repeat("value"), values)
 
 
 #: The recorder that is on; None while tracing is off.
@@ -272,6 +277,8 @@ active: Recorder | None = None
 #: Called before recording ends, by those who may have something left to record.
 before_end: list[Callable[[], None]] = []
 _renewed: dict[int, Recorder] = {}
+#: Those before it, of which a thread may still write the last lines.
+_left: list[Recorder] = []
 _hooked = False
 
 
@@ -290,7 +297,7 @@ def current() -> Recorder | None:
 
 
 def start(directory: str) -> None:
-    """Record into ``directory`` from now on; one that was on with another directory ends.
+    """Record into ``directory`` from now on. Nobody waits for what is still to be written to another.
 
     :raises OSError: if the directory cannot be made, or is not safe to write into
     """
@@ -298,16 +305,18 @@ def start(directory: str) -> None:
     before = active
     if before is not None and before.directory == directory:
         return
+    if "ctypes" not in globals():
+        raise OSError("this Python has no ctypes, which a trace needs")
     os.makedirs(directory, mode=0o750, exist_ok=True)
     _check(directory)
     _tidy(directory)
     active = Recorder(directory)
     if before is not None:
-        before.end()
+        _left.append(before)
     if not _hooked:
         _hooked = True
         os.register_at_fork(after_in_child=_forked)
-        atexit.register(stop)
+        atexit.register(stop, NativeEvent)
 
 
 def _check(directory: str) -> None:
@@ -335,15 +344,18 @@ def _tidy(directory: str) -> None:
             os.unlink(path)
 
 
-def stop() -> None:
-    """Record no more."""
+def stop(make_event: Callable[[], Event] = new_event) -> None:
+    """Record no more, and wait until all is written; in a greenlet, others run meanwhile."""
     global active
     if active is not None:
         for call in before_end:
             call()
-    found, active = active, None
-    if found is not None and found.pid == os.getpid():
-        found.end()
+        _left.append(active)
+        active = None
+    while _left:
+        found = _left.pop()
+        if found.pid == os.getpid():
+            found.end(make_event())
 
 
 def _forked() -> None:

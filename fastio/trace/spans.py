@@ -52,13 +52,20 @@ class Span:
             self.root = self
             #: spans of this root that have ended and are not written yet
             self.batch: deque[Span] = deque()
-            self.trace = _trace_of(self.values) if context is None else context.trace
+            self.trace = self._trace() if context is None else context.trace
             self.parent_id = "" if context is None else context.caller
         else:
             self.recorder, self.root, self.batch = parent.recorder, parent.root, parent.batch
             self.trace, self.parent_id = parent.trace, parent.id
         self.id: str = "" if self.recorder is None else self.recorder.new_id()
         self.began = now()
+
+    def _trace(self) -> str:
+        """The id of a trace that begins here: that of the global request id, so client and server have the same."""
+        identity = self.values.get("global")
+        trace = "" if identity is None else identity.removeprefix("req-").replace("-", "")
+        # Zero is no id.
+        return trace if trace.strip("0") or self.recorder is None else self.recorder.new_trace()
 
     def end(self, outcome: str = OK) -> None:
         if self.ended:
@@ -114,16 +121,6 @@ def point(name: str, span: Span, values: dict[str, Any]) -> None:
     """Something that happened in a span, without a duration."""
     if len(span.events) < _MOST_EVENTS:
         span.events.append((now(), name, values))
-
-
-def _trace_of(found: dict[str, Any]) -> str:
-    """The id of a trace that begins here: that of the global request id, so that client and server have the same."""
-    identity = found.get("global")
-    trace = "" if identity is None else identity.removeprefix("req-").replace("-", "")
-    while not trace.strip("0"):
-        # Not of the module random, whose state a forked child shares. Zero is no id.
-        trace = os.urandom(16).hex()
-    return trace
 
 
 def _of_context() -> dict[str, Recordable]:

@@ -191,19 +191,31 @@ def test_a_disk_that_is_slow_holds_nobody(recording, tmp_path, mode):
 
 
 DEAD_DISK = """
+opening = libc.open_file
 libc.open_file = lambda *args: (SimpleQueue().get,)
-recorder._PATIENCE = 0.5
 recorder.start(directory)
 record("test.first")
+libc.open_file = opening
+began = time.monotonic()
+recorder.start(directory + "-other")
+assert time.monotonic() - began < 0.5
+record("test.second")
+recorder._PATIENCE = 0.5
+ran = []
+if mode == "green":
+    eventlet.spawn(ran.append, None)
 recorder.stop()
-print("ended", flush=True)
+print("ended", len(ran), flush=True)
 os._exit(0)
 """
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_the_end_does_not_wait_for_ever(recording, mode):
-    assert recording(DEAD_DISK, mode) == "ended\n"
+def test_nobody_waits_for_a_dead_disk(recording, tmp_path, mode):
+    """Not at all where another directory is chosen; for a while at the end, and other greenlets run meanwhile."""
+    assert recording(DEAD_DISK, mode) == f"ended {int(mode == 'green')}\n"
+    other = tmp_path.with_name(f"{tmp_path.name}-other")
+    assert [span.name for span in traces.spans(other)] == ["test.second"]
 
 
 WORKERS = """

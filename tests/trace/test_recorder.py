@@ -147,7 +147,7 @@ def test_files_are_rotated_and_the_oldest_deleted(
         put(number)
         if number % 10 == 0:
             # So that files are not larger by what waits.
-            until(lambda: found.settle() or not found._jobs)
+            until(lambda: found.settle() or not found._unsettled)
     recorder.stop()
     paths = traces.files(tmp_path)
     # Lines that wait while a file gets full go into the same file.
@@ -324,12 +324,12 @@ def test_a_thread_that_was_lost_is_replaced(start: Any, tmp_path: pathlib.Path) 
     put(0)
     until(lambda: found.settle() or found.written == 1)
     # An error that no step should raise, in the write of a line.
-    usual = found._calls
-    found._calls = ((os.close, -1), *usual[1:])
+    usual = found._steps
+    found._steps = map(os.close, [-1])
     put(100)
     (worker,) = found._workers
     until(lambda: worker._sink() is None)
-    found._calls = usual
+    found._steps = usual
     put(*range(1, 10))
     # The line that was to be written is not lost: the thread ended before it took it.
     until(lambda: found.settle() or found.written == 11)
