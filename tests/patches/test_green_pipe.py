@@ -248,6 +248,21 @@ def test_readinto_any_buffer(pipe: Any, buffer: Any) -> None:
     as_upstream(go)
 
 
+@pytest.mark.parametrize(
+    "view",
+    [lambda buffer: buffer[::2], lambda buffer: buffer[::-1], lambda buffer: buffer.cast("B", (4, 5))],
+    ids=["gaps", "backwards", "rows"],
+)
+def test_readinto_any_view(pipe: Any, view: Callable[[memoryview], memoryview]) -> None:
+    def go() -> Any:
+        into = bytearray(20)
+        reader, writer = pipe(bufsize=0)
+        writer.write(bytes(range(1, 8)))
+        return outcome(lambda: reader.readinto(view(memoryview(into)))), bytes(into)
+
+    as_upstream(go)
+
+
 def test_readinto_reads_in_place(patched: Any, pipe: Any) -> None:
     reader, writer = pipe(bufsize=0)
     writer.write(b"abcdef")

@@ -158,7 +158,7 @@ def make_readinto(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
         # A subclass may have a read() of its own, which upstream's readinto() calls.
         if not hook.active:
             return wrapped(self, b)
-        if type(self) is not GreenFileIO or memoryview(b).itemsize != 1:
+        if type(self) is not GreenFileIO or not _popen.plain_bytes(b):
             _counts.fell_back(Reason.FOREIGN if type(self) is not GreenFileIO else Reason.INPUT)
             return wrapped(self, b)
         try:
