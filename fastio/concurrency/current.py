@@ -24,10 +24,13 @@ def _of_gevent() -> Any:
 
 def hub() -> Any:
     """eventlet's hub that other greenlets of this thread wait for; None natively, and in the hub itself."""
+    return None if in_hub() else hub_of_thread()
+
+
+def in_hub() -> bool:
+    """Whether this is the greenlet of eventlet's hub, which cannot wait for itself."""
     found = hub_of_thread()
-    if found is None or found.greenlet is sys.modules["greenlet"].getcurrent():
-        return None
-    return found
+    return found is not None and found.greenlet is sys.modules["greenlet"].getcurrent()
 
 
 def is_idle(hub: Any) -> bool:

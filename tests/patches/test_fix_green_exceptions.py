@@ -3,6 +3,7 @@
 import functools
 import pickle
 import subprocess
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -98,3 +99,21 @@ def test_check_output_lets_others_run(patched: Any, hub: Any, gate: Gate) -> Non
     other = eventlet.spawn(lambda: gate.open())
     assert green.check_output(command(gate.wait, out(1, 9)), pass_fds=gate.fds) == data(1, 9)
     other.wait()
+
+
+IN_THE_HUB = """
+    import eventlet
+    eventlet.monkey_patch(os=False)
+    import subprocess
+    import fastio
+    from eventlet import hubs
+    with fastio.patched():
+        hubs.get_hub().schedule_call_global(
+            0, lambda: print(subprocess.check_output(["sh", "-c", "sleep 0.1; echo done"], text=True)))
+        eventlet.sleep(0.01)
+"""
+
+
+def test_check_output_in_the_hub_blocks_as_upstream(run_python: Callable[..., Any]) -> None:
+    result = run_python(IN_THE_HUB, options=("-W", "ignore"))
+    assert result.stdout == "done\n\n", result.stderr

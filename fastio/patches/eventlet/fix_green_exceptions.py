@@ -4,8 +4,9 @@ raises.
 eventlet keeps private copies of ``subprocess``. Its green Popen inherits ``_check_timeout`` from one copy, and its
 ``check_output`` calls ``run`` of another copy. So they raise a TimeoutExpired and a CalledProcessError that are not
 the classes in ``subprocess``. With this patch, both functions look up names in ``eventlet.green.subprocess``, which
-has the right classes. As a consequence, ``check_output`` uses the green Popen instead of one that blocks the hub. If a
-child could not be started, its SubprocessError is raised again as the class in ``subprocess``.
+has the right classes. As a consequence, ``check_output`` uses the green Popen instead of one that blocks the hub. In the
+hub's greenlet, which cannot wait for itself, upstream's code runs. If a child could not be started, its SubprocessError
+is raised again as the class in ``subprocess``.
 """
 
 from collections.abc import Callable
@@ -13,6 +14,8 @@ from types import FunctionType
 from typing import Any
 
 from fastio import counters
+from fastio.concurrency import current
+from fastio.counters import Reason
 from fastio.patches.subprocess import _popen
 from fastio.patching.registry import Layer, Patch, Target
 
@@ -30,10 +33,13 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
 
 
 def make_run(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
-    """The same of ``run``, counted."""
+    """The replacement of ``run`` of ``check_output``."""
     function = make(wrapped, hook)
 
     def run(*args: Any, **kwargs: Any) -> Any:
+        if current.in_hub():
+            _counts.fell_back(Reason.HUB)
+            return wrapped(*args, **kwargs)
         _counts.took()
         return function(*args, **kwargs)
 
