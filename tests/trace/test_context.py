@@ -410,7 +410,7 @@ def test_fastio_trace_shows_the_request_by_the_id_of_its_trace(
     with fastio.patched([], trace=str(tmp_path), trace_context=True):
         ask(service(lambda: by_requests(store[0])), traceparent=VALID)
         ask(service(lambda: b""))
-    assert command.main(["report", "--request", TRACE, str(tmp_path)]) == 0
+    assert command.main(["waterfall", "--request", TRACE, str(tmp_path)]) == 0
     line = capsys.readouterr().out.partition("Requests by kind")[0]
     assert line.count("service.request") == 1
     for shown in ("service.request", "store.http.get", "GET"):

@@ -1,4 +1,4 @@
-"""All of the analysis: from directories to what the views and the exports show."""
+"""All of the analysis: from directories to what the tables and lists show."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -8,8 +8,7 @@ from typing import Any
 
 from fastio.trace.analysis import clocks, commands, components, failures, messages, reading
 from fastio.trace.analysis.clocks import Alignment
-from fastio.trace.analysis.failures import Failure, Group
-from fastio.trace.analysis.messages import Impossible, Message
+from fastio.trace.analysis.failures import Failure
 from fastio.trace.analysis.model import Span, Trace, TraceError
 from fastio.trace.analysis.requests import ABORTED, FAILED, OK, Request, requests
 
@@ -23,21 +22,25 @@ class Analysis:
     """What is known of the trace."""
 
     trace: Trace
-    messages: list[Message]
     alignment: Alignment
-    impossible: list[Impossible]
+    #: what is in the wrong order on one clock
+    impossible: list[str]
     requests: list[Request]
     #: the spans of all commands, in the order of their beginnings
     commands: list[Span]
     failures: list[Failure]
-    groups: list[Group]
     #: the category of each request that failed, by its ``id()``
     causes: dict[int, str]
 
     @property
+    def problems(self) -> list[str]:
+        """What could not be read, and what cannot be true."""
+        return [*map(str, self.trace.problems), *self.impossible, *map(str, self.alignment.contradictions)]
+
+    @property
     def sound(self) -> bool:
         """Whether all files could be read, and nothing in them is impossible."""
-        return not (self.trace.problems or self.impossible or self.alignment.contradictions)
+        return not self.problems
 
     def request(self, name: str) -> list[Request]:
         """The requests with this id, global id or id of a trace, or with this beginning of an id.
@@ -58,19 +61,18 @@ class Analysis:
             found.setdefault(each.kind.name, []).append(each)
         return dict(sorted(found.items(), key=lambda item: (-len(item[1]), item[0])))
 
-    def programs(self) -> dict[str, list[Span]]:
-        """The commands by the name of their program, in the order in which each was first run."""
-        found: dict[str, list[Span]] = {}
-        for each in self.commands:
-            found.setdefault(commands.program(each), []).append(each)
-        return found
-
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, as ``--json`` prints it; times are in seconds."""
+        """All figures, as ``--json`` prints them and the tables show them; times are in seconds."""
+        programs: dict[str, list[Span]] = {}
+        for span in self.commands:
+            programs.setdefault(commands.program(span), []).append(span)
+        by_level: dict[int, list[Request]] = {}
+        for each in self.requests:
+            by_level.setdefault(components.level(each.concurrency), []).append(each)
+        unexpected = Counter(f"{each.kind.name}: {what}" for each in self.requests for what in each.unexpected)
         return {
             "counts": dict(self.trace.counts),
-            "problems": [str(each) for each in self.trace.problems],
-            "impossible": [str(each) for each in (*self.impossible, *self.alignment.contradictions)],
+            "problems": self.problems,
             "clocks": [_clock(each) for each in self.alignment.corrections.values()],
             "messages": {
                 "between clocks": self.alignment.messages,
@@ -79,17 +81,12 @@ class Analysis:
                 "residual_s": self.alignment.residual / 1e9,
             },
             "kinds": {name: _kind(own) for name, own in self.kinds().items()},
-            "commands": {name: _program(own) for name, own in self.programs().items()},
-            "components": {
-                str(level): {name: time / 1e9 for name, time in times.items()}
-                for level, (_, times) in component_times(self.requests).items()
-            },
+            "in flight": {components.level_name(level): _rates(own) for level, own in sorted(by_level.items())},
+            "unexpected events": dict(unexpected.most_common()),
+            "commands": {name: _program(own) for name, own in programs.items()},
             "causes": dict(Counter(self.causes.values()).most_common()),
-            "errors": [
-                {"component": e.component, "error": e.error, "category": e.category, "count": e.count}
-                for e in self.groups
-            ],
-        }  # fmt: skip
+            "errors": failures.errors(self.failures),
+        }
 
 
 def analyse(paths: Iterable[str | Path]) -> Analysis:
@@ -97,23 +94,14 @@ def analyse(paths: Iterable[str | Path]) -> Analysis:
 
     :raises TraceError: if there is nothing to read, or a library is missing
     """
-    paths = list(paths)
-    trace = reading.read(paths)
+    trace = reading.read(list(paths))
     sent = messages.messages(trace)
     alignment = clocks.align(trace, sent)
     found = requests(trace)
     failed = failures.failures(trace, found)
-    return Analysis(
-        trace,
-        sent,
-        alignment,
-        messages.impossible(trace, sent),
-        found,
-        commands.commands(trace),
-        failed,
-        failures.groups(failed),
-        failures.causes(found, failed),
-    )
+    impossible = list(messages.impossible(trace, sent))
+    causes = failures.causes(found, failed)
+    return Analysis(trace, alignment, impossible, found, commands.commands(trace), failed, causes)
 
 
 def percentile(figures: Sequence[float], part: float) -> float:
@@ -139,17 +127,6 @@ def state_times(found: Iterable[Request]) -> dict[str, list[int]]:
     return {state: times[state] for state in order if state in times}
 
 
-def component_times(found: Iterable[Request]) -> dict[int, tuple[int, Counter[str]]]:
-    """By the number of requests in flight: how many requests, and their time in each component together in ns."""
-    made: dict[int, tuple[int, Counter[str]]] = {}
-    for request in found:
-        level = components.level(request.concurrency)
-        count, times = made.get(level, (0, Counter()))
-        times.update(components.times(request))
-        made[level] = (count + 1, times)
-    return dict(sorted(made.items()))
-
-
 def _clock(each: clocks.Correction) -> dict[str, Any]:
     return {
         "clock": each.clock,
@@ -162,26 +139,48 @@ def _clock(each: clocks.Correction) -> dict[str, Any]:
     }
 
 
-def _kind(own: Sequence[Request]) -> dict[str, Any]:
+def _rates(own: Sequence[Request]) -> dict[str, Any]:
     outcomes = Counter(each.outcome for each in own)
-    times = [each.duration for each in own if each.outcome == OK]
+    well = [each for each in own if each.outcome == OK]
     return {
         "requests": len(own),
         **{outcome: outcomes[outcome] for outcome in OUTCOMES},
         "other attempts": sum(each.attempt for each in own),
-        "retries": sum(each.retries for each in own),
-        "unexpected events": sum(len(each.unexpected) for each in own),
-        "seconds": _percentiles(times),
-        "states": {
-            state: {"count": len(figures), **_percentiles(figures)} for state, figures in state_times(own).items()
-        },
+        "retries within": sum(each.retries for each in own),
+        "bytes": sum(each.bytes for each in well),
+        "seconds": _percentiles([each.duration for each in well]),
     }
 
 
+def _kind(own: Sequence[Request]) -> dict[str, Any]:
+    times = state_times(own)
+    last = Counter(each.state for each in own if each.outcome != OK)
+    by_level: dict[int, tuple[Counter[str], list[Request]]] = {}
+    for each in own:
+        together, requests = by_level.setdefault(components.level(each.concurrency), (Counter(), []))
+        together.update(components.times(each))
+        requests.append(each)
+    return {
+        **_rates(own),
+        "states": {
+            state: {"count": len(figures), "ended badly": last[state], **_percentiles(figures)}
+            for state, figures in {**times, **{state: [] for state in sorted(last) if state not in times}}.items()
+        },
+        "components": {
+            components.level_name(level): {
+                "requests": len(requests), "seconds": {name: time / 1e9 for name, time in together.most_common()}
+            }
+            for level, (together, requests) in sorted(by_level.items())
+        },
+    }  # fmt: skip
+
+
 def _program(own: Sequence[Span]) -> dict[str, Any]:
+    codes = Counter(str(span.values["code"]) for span in own if span.values.get("code"))
     return {
         "commands": len(own),
         "failed": sum(map(commands.failed, own)),
+        "exit statuses but 0": dict(codes.most_common()),
         "seconds": _percentiles([span.duration for span in own]),
     }
 

@@ -1,9 +1,8 @@
 """What failed: errors by component and category, and the category of each failed request."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from fastio.trace.analysis.messages import CALLER
 from fastio.trace.analysis.model import Span, Trace
 from fastio.trace.analysis.requests import ABORTED, BAD_STATUS, FAILED, Request
 from fastio.trace.analysis.rules import ABORTED as ABORTED_MARK
@@ -13,8 +12,7 @@ from fastio.trace.analysis.rules import OTHER, category
 VAGUE = (OTHER, "internal error", "service unavailable", "bad request", "database error")
 
 
-@dataclass(frozen=True)
-class Failure:
+class Failure(NamedTuple):
     """An error of one component in one request, or outside of any."""
 
     component: str
@@ -25,20 +23,6 @@ class Failure:
     request: Request | None
     #: the request did not fail because of it
     recovered: bool = False
-
-
-@dataclass
-class Group:
-    """The same errors of a component."""
-
-    component: str
-    error: str
-    category: str
-    count: int = 0
-    #: how many of them did no harm to their request
-    recovered: int = 0
-    #: one that has such an error
-    request: str = ""
 
 
 def failures(trace: Trace, requests: Sequence[Request]) -> list[Failure]:
@@ -78,7 +62,7 @@ def _errors(span: Span, request: Request | None) -> Iterator[tuple[str, bool]]:
     if status >= BAD_STATUS:
         yield f"HTTP {status}", False
     elif span.text("outcome") == "aborted":
-        yield f"aborted: {'left before the end of the answer' if span.name == CALLER else 'the client has gone'}", False
+        yield f"aborted: {'left before the end of the answer' if span.is_call else 'the client has gone'}", False
     elif span.text("outcome") == "error":
         yield "an error without a class", False
 
@@ -98,13 +82,17 @@ def causes(requests: Iterable[Request], found: Iterable[Failure]) -> dict[int, s
     return made
 
 
-def groups(found: Sequence[Failure]) -> list[Group]:
+def errors(found: Sequence[Failure]) -> list[dict[str, Any]]:
     """The errors by component, error and category; the most frequent first."""
-    made: dict[tuple[str, str, str], Group] = {}
+    made: dict[tuple[str, str, str], list[Failure]] = {}
     for failure in found:
-        key = failure.component, failure.error, failure.category
-        group = made.setdefault(key, Group(*key))
-        group.count += 1
-        group.recovered += failure.recovered
-        group.request = group.request or ("" if failure.request is None else failure.request.id)
-    return sorted(made.values(), key=lambda each: (-each.count, each.component, each.error))
+        made.setdefault((failure.component, failure.error, failure.category), []).append(failure)
+    return [
+        {
+            "component": component, "error": error, "category": category, "count": len(group),
+            # Of those that did no harm to their request.
+            "recovered": sum(each.recovered for each in group),
+            "such as in": next((each.request.id for each in group if each.request is not None), ""),
+        }
+        for (component, error, category), group in sorted(made.items(), key=lambda item: (-len(item[1]), item[0]))
+    ]  # fmt: skip

@@ -2,14 +2,14 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fastio.tables import EMPTY, Table, number
 from fastio.trace.analysis import commands
 from fastio.trace.analysis.analysis import Analysis
 from fastio.trace.analysis.model import Span
 from fastio.trace.analysis.requests import ABORTED, FAILED, OK, Request
-from fastio.trace.analysis.views import count, depths
+from fastio.trace.analysis.views import count
 
 #: Of a command whose exit status nobody has asked for.
 UNKNOWN = "unknown"
@@ -17,11 +17,10 @@ UNKNOWN = "unknown"
 _BAR = 32
 
 
-@dataclass(frozen=True)
-class Work:
-    """A request or a command."""
+class Work(NamedTuple):
+    """A request, a command, or a part of a request."""
 
-    #: the kind of request, or the program
+    #: the kind of request, the program, or the name of a span
     what: str
     #: the request's id, or the number of the command's span
     which: str
@@ -32,13 +31,13 @@ class Work:
     #: ns
     duration: int
     outcome: str
-    #: the category of its error, or how the command ended; empty if it is ok
+    #: the category of its error, how the command ended, or a span's values; empty if there is none
     why: str
     #: that were transferred
-    bytes: int
-    command: bool
+    bytes: int = 0
+    command: bool = False
     #: whether it is a command that is part of a request
-    inside: bool
+    inside: bool = False
 
     @property
     def failed(self) -> bool:
@@ -54,31 +53,22 @@ def works(analysis: Analysis) -> list[Work]:
 
 
 def _request(request: Request, why: str) -> Work:
-    where = (request.server or request.root).process.title
-    times = request.start, request.duration
-    return Work(request.kind.name, request.id, where, *times, request.outcome, why, request.bytes, False, False)
+    where, times = request.ends[0].process.title, (request.start, request.duration)
+    return Work(request.kind.name, request.id, where, *times, request.outcome, why, request.bytes)
 
 
 def _command(span: Span, inside: bool) -> Work:
-    if commands.failed(span):
-        outcome = FAILED
-    else:
-        outcome = UNKNOWN if span.text("outcome") == UNKNOWN else OK
-    moved = int(span.number_of("bytes"))
-    which, where = f"span {span.id}", span.process.title
+    outcome = FAILED if commands.failed(span) else UNKNOWN if span.text("outcome") == UNKNOWN else OK
     times = span.start, max(span.finish - span.start, 0)
-    return Work(commands.program(span), which, where, *times, outcome, commands.why(span), moved, True, inside)
+    about = commands.why(span), int(span.number_of("bytes")), True, inside
+    return Work(commands.program(span), f"span {span.id}", span.process.title, *times, outcome, *about)
 
 
 def slowest(found: Sequence[Work], most: int) -> list[Table]:
     """Those that took longest."""
     shown = sorted(found, key=lambda work: (-work.duration, work.start))[:most]
-    rows = [
-        [work.what, work.which, _ms(work.duration), work.outcome, work.why or EMPTY, _megabytes(work), work.where]
-        for work in shown
-    ]
-    head = ["what", "which", "ms", "outcome", "why", "MB", "where"]
-    return [Table(f"The slowest {len(shown)} of {_counted(found)}", head, rows)]
+    title = f"The slowest {len(shown)} of {_counted(found)}"
+    return [_table(title, shown, ["what", "which", "ms", "outcome", "why", "MB", "where"])]
 
 
 def failures(found: Sequence[Work], most: int) -> list[Table]:
@@ -87,30 +77,11 @@ def failures(found: Sequence[Work], most: int) -> list[Table]:
     if not bad:
         return [Table(f"Nothing failed: {_counted(found)}", [], [])]
     reasons = Counter((work.what, work.outcome, work.why) for work in bad)
-    kinds = [[*map(str, key), str(times)] for key, times in reasons.most_common(most)]
-    first = bad[0].start
-    rows = [
-        [
-            work.what,
-            work.which,
-            f"{(work.start - first) / 1e9:.3f}",
-            _ms(work.duration),
-            work.outcome,
-            work.why,
-            work.where,
-        ]
-        for work in bad[-most:]
-    ]
-    notes = [f"and {len(bad) - len(rows)} before them"] if len(bad) > len(rows) else []
-    return [
-        Table(f"Failed: {_counted(bad)}, of {_counted(found)}", ["what", "outcome", "why", "times"], kinds),
-        Table(
-            "The latest, from the first failure on",
-            ["what", "which", "at s", "ms", "outcome", "why", "where"],
-            rows,
-            notes,
-        ),
-    ]
+    kinds = [[*key, str(times)] for key, times in reasons.most_common(most)]
+    title = f"Failed: {_counted(bad)}, of {_counted(found)}"
+    latest = _table("The latest", bad[-most:], ["at ms", "what", "which", "ms", "outcome", "why", "where"])
+    latest.notes += [f"and {len(bad) - most} before them"] if len(bad) > most else []
+    return [Table(title, ["what", "outcome", "why", "times"], kinds), latest]
 
 
 def waterfall(found: Sequence[Work], most: int) -> list[Table]:
@@ -118,44 +89,54 @@ def waterfall(found: Sequence[Work], most: int) -> list[Table]:
     outer = [work for work in found if not work.inside]
     if not outer:
         return [Table("Nothing ran: no requests and no commands", [], [])]
-    shown = outer[:most]
-    first, last = shown[0].start, max(work.start + work.duration for work in shown)
-    rows = [
-        [
-            f"{(work.start - first) / 1e6:.3f}",
-            _bar(work.start - first, work.duration, last - first),
-            _ms(work.duration),
-            work.what, work.which, work.outcome, work.where,
-        ]
-        for work in shown
-    ]  # fmt: skip
-    notes = [f"the whole bar is {_ms(last - first)} ms"]
-    notes += [f"and {len(outer) - len(shown)} after them: --most shows more"] if len(outer) > len(shown) else []
-    head = ["at ms", "when", "ms", "what", "which", "outcome", "where"]
-    return [Table(f"Waterfall of {_counted(shown)}", head, rows, notes)]
+    title = f"Waterfall of {_counted(outer[:most])}"
+    made = _table(title, outer[:most], ["at ms", "when", "ms", "what", "which", "outcome", "where"])
+    made.notes += [f"and {len(outer) - most} after them: --most shows more"] if len(outer) > most else []
+    return [made]
 
 
 def waterfall_of(request: Request) -> list[Table]:
-    """When each span of a request ran."""
-    depth = depths(request)
-    whole = request.duration
-    rows = []
+    """When each state and each span of a request was."""
+    found = [
+        Work(f"state: {stay.state}", EMPTY, EMPTY, stay.start, stay.duration, EMPTY, "") for stay in request.stays
+    ]
     for span in request.spans:
-        start, duration = span.start - request.start, max(span.finish - span.start, 0)
-        name = commands.program(span) if span.name == commands.COMMAND else ""
-        rows.append(
-            [
-                f"{start / 1e6:.3f}",
-                _bar(start, duration, whole),
-                _ms(duration),
-                "\u2007" * 2 * depth[id(span)] + span.name,
-                name or EMPTY,
-                span.text("outcome") or EMPTY,
-                span.process.title,
-            ]
-        )
-    head = ["at ms", "when", "ms", "what", "program", "outcome", "where"]
-    return [Table(f"Waterfall of {request.title}: {request.outcome}, {_ms(whole)} ms", head, rows)]
+        # What a server does is within its client's request.
+        depth = sum(1 for _ in span.around())
+        depth += request.client is not None and span.process is not request.client.process
+        program = commands.program(span) if span.name == commands.COMMAND else EMPTY
+        values = ", ".join(f"{name} {value}" for name, value in span.values.items() if name not in _ELSEWHERE)
+        times = span.start, max(span.finish - span.start, 0)
+        title = "\u2007" * 2 * depth + span.name
+        found.append(Work(title, program, span.process.title, *times, span.text("outcome") or EMPTY, values))
+    found.sort(key=lambda work: work.start)
+    status = f", status {request.status}" if request.status else ""
+    title = f"Waterfall of {request.title}: {request.outcome}{status}, {_ms(request.duration)} ms"
+    made = _table(title, found, ["at ms", "when", "ms", "what", "program", "outcome", "values", "where"])
+    made.notes.append(f"{request.concurrency:.1f} requests in flight on average; ended in state {request.state!r}")
+    made.notes += [f"unexpected: {each}" for each in request.unexpected]
+    return [made]
+
+
+#: Values of a span that the title or another column has.
+_ELSEWHERE = ("outcome", "request", "global", "program")
+
+
+def _table(title: str, shown: Sequence[Work], columns: Sequence[str]) -> Table:
+    """A row for each, with these columns."""
+    first = min((work.start for work in shown), default=0)
+    whole = max((work.start + work.duration for work in shown), default=0) - first
+    cells = [
+        {
+            **dict.fromkeys(("which", "program"), work.which), **dict.fromkeys(("why", "values"), work.why or EMPTY),
+            "what": work.what, "where": work.where, "outcome": work.outcome, "ms": _ms(work.duration),
+            "at ms": f"{(work.start - first) / 1e6:.3f}", "when": _bar(work.start - first, work.duration, whole),
+            "MB": number(work.bytes / 1e6) if work.bytes else EMPTY,
+        }
+        for work in shown
+    ]  # fmt: skip
+    notes = [f"the whole bar is {_ms(whole)} ms"] if "when" in columns else []
+    return Table(title, columns, [[each[name] for name in columns] for each in cells], notes)
 
 
 def _bar(start: int, duration: int, whole: int) -> str:
@@ -174,7 +155,3 @@ def _counted(found: Sequence[Work]) -> str:
 
 def _ms(ns: float) -> str:
     return number(ns / 1e6)
-
-
-def _megabytes(work: Work) -> str:
-    return number(work.bytes / 1e6) if work.bytes else EMPTY

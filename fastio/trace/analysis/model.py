@@ -5,29 +5,35 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastio.errors import FastioError
-
-#: Nanoseconds in a second.
-SECOND = 1_000_000_000
-
 
 class TraceError(FastioError):
     """There is nothing to analyse, or something that the analysis needs is not installed; the message says what."""
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """Something in a file that could not be read, or that cannot be right."""
 
     file: str
-    #: counted from 1; 0 if it is about the whole file
+    #: counted from 1
     line: int
     what: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.what}" if self.line else f"{self.file}: {self.what}"
+        return f"{self.file}:{self.line}: {self.what}"
+
+
+class Point(NamedTuple):
+    """A moment in a span: a message that was sent or received."""
+
+    process: Process
+    #: the process's monotonic clock, in ns
+    time: int
+    name: str
+    #: the id of the message
+    message: Any
 
 
 @dataclass(slots=True, eq=False)
@@ -58,7 +64,19 @@ class Span:
 
     @property
     def component(self) -> str:
-        return component_of(self.name)
+        """``store.swift`` of ``store.swift.add``, ``glance`` of ``glance.request``."""
+        parts = self.name.split(".")
+        return ".".join(parts[:2]) if parts[0] == "store" and len(parts) > 2 else parts[0]
+
+    @property
+    def is_call(self) -> bool:
+        """Whether it is a request that a client makes."""
+        return self.name == "client.request"
+
+    @property
+    def is_server(self) -> bool:
+        """Whether it is a request that a server serves, such as ``glance.request``."""
+        return self.name.endswith(".request") and not self.is_call
 
     def around(self) -> Iterator[Span]:
         """The spans around this one in its process, from the next one to the outermost."""
@@ -77,19 +95,9 @@ class Span:
 
     def number_of(self, name: str) -> float:
         """A value that should be a number; 0 if it is not there or is something else."""
-        return number(self.values.get(name)) or 0
-
-
-@dataclass(slots=True, eq=False)
-class Point:
-    """Something that happened in a span: a message that was sent or received."""
-
-    process: Process
-    monotonic: int
-    name: str
-    values: dict[str, Any]
-    #: on the clock that all share, ns since 1970
-    time: int = 0
+        value = self.values.get(name)
+        known = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < float("inf")
+        return value if known else 0
 
 
 @dataclass(eq=False)
@@ -138,20 +146,3 @@ class Trace:
     def spans(self) -> list[Span]:
         """Those of all processes."""
         return [span for process in self.processes for span in process.spans.values()]
-
-    def points(self, name: str) -> list[Point]:
-        """The points of this name, of all processes."""
-        return [point for process in self.processes for point in process.points if point.name == name]
-
-
-def component_of(name: str) -> str:
-    """The component of an event: ``store.swift`` of ``store.swift.add``, ``glance`` of ``glance.request``."""
-    parts = name.split(".")
-    return ".".join(parts[:2]) if parts[0] == "store" and len(parts) > 2 else parts[0]
-
-
-def number(value: Any) -> float | None:
-    """``value`` if it is a finite number, else None."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return value if abs(value) < float("inf") else None

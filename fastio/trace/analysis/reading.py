@@ -180,9 +180,7 @@ def _add(process: Process, span: Span, trace: Trace) -> None:
     trace.counts["spans"] += 1
     span.process = process
     process.lost = max(process.lost, int(span.number_of("lost")))
-    process.points += span.points
-    for point in span.points:
-        point.process = process
+    process.points += [point._replace(process=process) for point in span.points]
 
 
 def _objects(value: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
@@ -260,7 +258,8 @@ def _span(process: Process, given: Mapping[str, Any]) -> Span:
     for each in _objects(given, "events")[:MOST_VALUES]:
         what = each.get("name")
         if isinstance(what, str):
-            made.points.append(Point(process, _time(process, each, "timeUnixNano"), clean(what), _values(each)))
+            message = _values(each).get("message")
+            made.points.append(Point(process, _time(process, each, "timeUnixNano"), clean(what), message))
     return made
 
 

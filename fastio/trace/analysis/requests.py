@@ -3,11 +3,10 @@
 import bisect
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fastio.trace.analysis.commands import outlasts
-from fastio.trace.analysis.messages import CALLER, is_server
 from fastio.trace.analysis.model import Span, Trace
 from fastio.trace.analysis.rules import NEW, Kind, kind
 
@@ -55,14 +54,13 @@ class Request:
     concurrency: float = 0.0
 
     @property
-    def root(self) -> Span:
-        root = self.client or self.server
-        assert root is not None
-        return root
+    def ends(self) -> list[Span]:
+        """What its server and its client recorded of it, as far as they did."""
+        return [span for span in (self.server, self.client) if span is not None]
 
     @property
     def start(self) -> int:
-        return min(each.start for each in (self.client, self.server) if each is not None)
+        return min(each.start for each in self.ends)
 
     @property
     def finish(self) -> int:
@@ -80,7 +78,7 @@ class Request:
     @property
     def trace(self) -> str:
         """The id of its trace, by which other tracers know it as well."""
-        return (self.server or self.root).trace
+        return self.ends[0].trace
 
     @property
     def bytes(self) -> int:
@@ -90,18 +88,22 @@ class Request:
 
 def requests(trace: Trace) -> list[Request]:
     """All requests, in the order of their beginnings; the times of the spans have to be corrected before."""
-    inside = _Inside(trace)
-    servers = [span for span in trace.spans() if is_server(span)]
-    callers = [span for span in trace.spans() if span.name == CALLER]
+    spans = trace.spans()
+    within: dict[tuple[int, str], list[Span]] = {}
+    #: outermost spans that are no requests, but tell to which one they belong, by its id
+    loose: dict[str, list[Span]] = {}
+    for span in spans:
+        if span.process.parent(span) is not None:
+            within.setdefault((id(span.process), span.parent or ""), []).append(span)
+        elif span.text("request") and not (span.is_call or span.is_server):
+            loose.setdefault(span.text("request"), []).append(span)
+    servers, callers = [span for span in spans if span.is_server], [span for span in spans if span.is_call]
     calls = _calls(servers, callers)
     found = [_request(server, calls.get(id(server))) for server in servers]
     called = {id(caller) for caller in calls.values()}
     found += [_request(None, caller) for caller in callers if id(caller) not in called]
-    loose = inside.loose()
     for each in found:
-        roots = [span for span in (each.client, each.server) if span is not None]
-        own = [span for root in roots for span in inside.below(root)]
-        own += [span for root in loose.get(each.id, ()) for span in inside.below(root)]
+        own = [span for root in (*each.ends, *loose.get(each.id, ())) for span in _below(root, within)]
         # A call within a request is part of it, and a request of its own.
         each.spans = sorted({id(span): span for span in own}.values(), key=lambda span: (span.start, span.id))
         _judge(each)
@@ -112,48 +114,28 @@ def requests(trace: Trace) -> list[Request]:
     return found
 
 
-class _Inside:
-    """Which spans are within which."""
+def _below(root: Span, within: Mapping[tuple[int, str], Sequence[Span]]) -> Iterator[Span]:
+    """``root`` and all that is within it.
 
-    def __init__(self, trace: Trace) -> None:
-        self._below: dict[tuple[int, str], list[Span]] = {}
-        self._roots: list[Span] = []
-        for process in trace.processes:
-            for span in process.spans.values():
-                if process.parent(span) is None:
-                    self._roots.append(span)
-                else:
-                    self._below.setdefault((id(process), span.parent or ""), []).append(span)
-
-    def below(self, root: Span) -> Iterator[Span]:
-        """``root`` and all that is within it.
-
-        Not what is within another request of a server, and not a command that goes on in the background.
-        """
-        seen: set[int] = set()
-        left = [root]
-        while left:
-            span = left.pop()
-            if id(span) not in seen:
-                # Damaged files can have spans that are within each other.
-                seen.add(id(span))
-                yield span
-                inner = self._below.get((id(span.process), span.id), ())
-                left += [each for each in inner if not (is_server(each) or outlasts(each, root))]
-
-    def loose(self) -> dict[str, list[Span]]:
-        """Outermost spans that are no requests, but tell to which one they belong, by its id."""
-        found: dict[str, list[Span]] = {}
-        for span in self._roots:
-            if span.name != CALLER and not is_server(span) and span.text("request"):
-                found.setdefault(span.text("request"), []).append(span)
-        return found
+    Not what is within another request of a server, and not a command that goes on in the background.
+    """
+    seen: set[int] = set()
+    left = [root]
+    while left:
+        span = left.pop()
+        if id(span) not in seen:
+            # Damaged files can have spans that are within each other.
+            seen.add(id(span))
+            yield span
+            inner = within.get((id(span.process), span.id), ())
+            left += [each for each in inner if not (each.is_server or outlasts(each, root))]
 
 
 def _calls(servers: Sequence[Span], callers: Sequence[Span]) -> dict[int, Span]:
-    """For each server's span, by its ``id()``, the caller's: the last one with its global id that began before it.
+    """The caller of each server's request, by its ``id()``, for those that have one.
 
-    If there is but one of each it is that one, whatever the clocks say.
+    Of several callers with the same global id, the caller is the last one that began before. One that began after can
+    only be it if there is no other.
     """
     by_global: dict[str, list[Span]] = {}
     for caller in sorted(callers, key=lambda span: span.start):
@@ -161,42 +143,35 @@ def _calls(servers: Sequence[Span], callers: Sequence[Span]) -> dict[int, Span]:
             by_global.setdefault(caller.text("global"), []).append(caller)
     served = Counter(server.text("global") for server in servers)
     found: dict[int, Span] = {}
-    taken: set[int] = set()
     for server in sorted(servers, key=lambda span: -span.start):
+        left = by_global.get(server.text("global"), [])
+        method = server.text("method")
         possible = [
-            caller
-            for caller in by_global.get(server.text("global"), ())
-            if caller.process is not server.process and id(caller) not in taken and _same(caller, server)
-        ]
+            caller for caller in left
+            if caller.process is not server.process and (not method or caller.text("method") in ("", method))
+        ]  # fmt: skip
         before = [caller for caller in possible if caller.start <= server.start]
         if before or len(possible) == served[server.text("global")] == 1:
-            caller = (before or possible)[-1]
-            found[id(server)] = caller
-            taken.add(id(caller))
+            found[id(server)] = (before or possible)[-1]
+            left.remove(found[id(server)])
     return found
 
 
-def _same(caller: Span, server: Span) -> bool:
-    """Whether what both tell of the request does not differ."""
-    methods = caller.text("method"), server.text("method")
-    return not all(methods) or methods[0] == methods[1]
-
-
 def _request(server: Span | None, client: Span | None) -> Request:
-    told = [span for span in (server, client) if span is not None]
-    method = next(filter(None, (span.text("method") for span in told)), "")
-    path = next(filter(None, (span.text("path") for span in told)), "")
-    global_id = next(filter(None, (span.text("global") for span in told)), "")
-    name = next(filter(None, (span.text("request") for span in told)), "") or global_id
-    name = name or f"{told[0].process.title}, span {told[0].id}"
-    return Request(kind(method, path), name, global_id, server, client)
+    ends = [span for span in (server, client) if span is not None]
+
+    def first(name: str) -> str:
+        return next(filter(None, (span.text(name) for span in ends)), "")
+
+    name = first("request") or first("global") or f"{ends[0].process.title}, span {ends[0].id}"
+    return Request(kind(first("method"), first("path")), name, first("global"), server, client)
 
 
 # How it ended.
 
 
 def _judge(request: Request) -> None:
-    told = [span for span in (request.server, request.client) if span is not None]
+    told = request.ends
     request.status = next((int(span.number_of("status")) for span in told if span.number_of("status")), 0)
     outcomes = {span.text("outcome") for span in told}
     if "aborted" in outcomes:
@@ -218,7 +193,7 @@ def _attempts(found: Sequence[Request]) -> None:
     """Mark requests that do again what failed before: the same, for the same global id."""
     failed: set[tuple[str, str, str, str]] = set()
     for request in sorted(found, key=lambda each: each.start):
-        told = request.server or request.root
+        told = request.ends[0]
         key = (request.global_id, request.kind.name, told.text("method"), told.text("path"))
         if not request.global_id:
             continue

@@ -162,7 +162,7 @@ def test_an_impossible_message_is_named_and_spoils_nothing(by):
     assert [each.message for each in alignment.contradictions] == [bad]
     contradiction = alignment.contradictions[0]
     assert contradiction.by == pytest.approx(by, abs=10 * MS)
-    assert [(m.sender.host, m.receiver.host) for m in contradiction.against] == [("b", "a")]
+    assert (contradiction.against.sender.host, contradiction.against.receiver.host) == ("b", "a")
     assert "the bad one, from service 1 on a to service 1 on b" in str(contradiction)
     assert "contradicts message" in str(contradiction)
     for clock, correction in good.corrections.items():

@@ -30,19 +30,6 @@ def found(directory: pathlib.Path, *processes: Process) -> list[tuple[str, int, 
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("outcome", "answered"), [("ok", True), ("aborted", False), ("error", False)])
-def test_who_did_not_wait_for_the_answer_says_nothing_of_its_end(tmp_path, client, server, outcome, answered):
-    name = {"global": "req-1"}
-    span = client.begin(BEGIN, "client.request", **name)
-    client.end(BEGIN + 50 * MS, span, outcome=outcome)
-    # A client that has gone may have done so before the server began: the connection was in a queue.
-    span = server.begin(BEGIN + 10 * MS, "glance.request", **name)
-    # The server looks for more data after the last, which the client may have by then.
-    server.end(BEGIN + 60 * MS, span)
-    expected = [("client.request", 0, 10), ("answer to client.request", 10, 50)]
-    assert found(tmp_path, client, server) == expected[: 1 + answered]
-
-
 def test_of_what_is_sent_again_the_first_comes_before_all_arrivals(tmp_path, client, server):
     for process, name, moments in ((client, "sent", (3, 7)), (server, "received", (5, 9))):
         span = process.begin(BEGIN, "test.span")
@@ -61,17 +48,3 @@ def test_of_what_several_processes_send_nothing_is_concluded(tmp_path, client, s
         each.point(BEGIN + MS, f"message.{what}", span, message="m")
         each.end(BEGIN + 2 * MS, span)
     assert found(tmp_path, client, other, server) == []
-
-
-def test_of_requests_that_overlap_only_what_holds_for_all_is_concluded(tmp_path, client, server):
-    name = {"global": "req-1"}
-    for begin, end in ((0, 30), (10, 50)):
-        span = client.begin(BEGIN + begin * MS, "client.request", **name)
-        client.end(BEGIN + end * MS, span)
-    for begin, end in ((5, 25), (15, 45)):
-        span = server.begin(BEGIN + begin * MS, "glance.request", **name)
-        server.end(BEGIN + end * MS, span)
-    assert sorted(found(tmp_path, client, server)) == [
-        ("answer to client.request", 5, 50), ("answer to client.request", 15, 50),
-        ("client.request", 0, 5), ("client.request", 0, 15),
-    ]  # fmt: skip
