@@ -28,6 +28,7 @@ else:
 import importlib
 import importlib.util
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -300,6 +301,15 @@ def run_python(tmp_path: pathlib.Path) -> Callable[..., subprocess.CompletedProc
 
 _BEFORE = "import faulthandler; faulthandler.dump_traceback_later(90, exit=True)\n"
 _GREEN = "import eventlet; eventlet.monkey_patch()\n"
+
+
+def uwsgi() -> list[str]:
+    """uWSGI beside this Python, or that of the benchmarks' glance, with the environment that it needs."""
+    python = os.environ.get("BENCHMARK_GLANCE33", sys.executable)
+    found = shutil.which("uwsgi", path=str(pathlib.Path(python).parent))
+    if found is None:
+        pytest.skip("uwsgi is not installed")
+    return [found, "--virtualenv", str(pathlib.Path(python).parent.parent), "--pythonpath", str(pathlib.Path(fastio.__file__).parents[1])]
 
 
 @pytest.fixture(params=["native", "green"])

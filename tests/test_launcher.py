@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import needs_eventlet
+from tests.conftest import needs_eventlet, uwsgi
 
 ROOT = pathlib.Path(__file__).parent.parent
 FASTIO = ROOT / "fastio"
@@ -558,6 +558,21 @@ class TestFailurePolicy:
             assert done.stderr.count(self.BAD) == 1 and log.read_text().count(f"not patched: {self.BAD}") == 1
         else:
             self.check(done, policy)
+
+    @POLICIES
+    @pytest.mark.parametrize("lazy", [[], ["--lazy-apps"]], ids=["before the fork", "in the worker"])
+    def test_in_uwsgi(self, policy: str, lazy: list[str]) -> None:
+        """It reports the exception of an import, and would serve."""
+        env = {name: value for name, value in environment().items() if not name.startswith("PYTHON")}
+        env |= {"FASTIO_CHUNK_SIZE": "12 parsecs", **({"FASTIO_ON_ERROR": policy} if policy else {})}
+        serving = "import os, fastio; print('serves:', fastio.status().counts(), flush=True); os._exit(0)"
+        command = [*uwsgi(), *lazy, "--socket", ":0", "--import", "fastio.auto", "--eval", serving]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=100, env=env)
+        assert done.stderr.count(self.BAD) == 1 and "Traceback" not in done.stderr
+        if policy == "unpatched":
+            assert done.returncode == 0 and re.search(r"^serves: \d+ off$", done.stderr, re.MULTILINE)
+        else:
+            assert done.returncode == 2 and "serves" not in done.stderr
 
     def test_the_kill_switch_works_whatever_else_is_bad(self, script: Script) -> None:
         bad = {"FASTIO_CHUNK_SIZE": "x", "FASTIO_DISABLED": "wiat", "FASTIO_ALSO": "wiat", "FASTIO_TRACE": "\n"}

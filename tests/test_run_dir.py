@@ -5,7 +5,6 @@ import json
 import os
 import re
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from fastio import config, counters, exporters, run_dir
 from fastio.counters import Reason
 from fastio.errors import SettingError
 from fastio.run_dir import Files, StatusError
-from tests.conftest import HAS_EVENTLET, MONKEY_PATCHED
+from tests.conftest import HAS_EVENTLET, MONKEY_PATCHED, uwsgi
 from tests.eventually import until
 
 pytestmark = pytest.mark.skipif(MONKEY_PATCHED, reason="the programs are fresh ones, the same as without TEST_EVENTLET")
@@ -376,15 +375,6 @@ def application(environ, start_response):
     start_response("200 OK", [])
     return [str(os.getpid()).encode()]
 """
-
-
-def uwsgi() -> list[str]:
-    """uWSGI beside this Python, or that of the benchmarks' glance, with the environment that it needs."""
-    python = os.environ.get("BENCHMARK_GLANCE33", sys.executable)
-    found = shutil.which("uwsgi", path=str(Path(python).parent))
-    if found is None:
-        pytest.skip("uwsgi is not installed")
-    return [found, "--virtualenv", str(Path(python).parent.parent), "--pythonpath", str(ROOT)]
 
 
 @pytest.fixture
