@@ -141,29 +141,31 @@ class Workers:
     def __init__(self, most: int, native_start: Callable[[], Callable[..., Any]]) -> None:
         self.most = most
         self._native_start = native_start
-        self._at_fork_registered = False
         self._reset()
 
     def _reset(self) -> None:
-        # In a forked child: the threads are the parent's.
+        self._pid = os.getpid()
         self._workers: list[Worker] = []
         self._to_start = [None] * self.most
 
+    def _own(self) -> list[Worker]:
+        # The threads are the parent's in a forked child, also where nobody has told Python of the fork, such as uWSGI.
+        if self._pid != os.getpid():
+            self._reset()
+        return self._workers
+
     def __iter__(self) -> Iterator[Worker]:
-        return iter(tuple(self._workers))
+        return iter(tuple(self._own()))
 
     def __len__(self) -> int:
-        return len(self._workers)
+        return len(self._own())
 
     def idlest(self) -> Worker | None:
         """The worker with the least to do; None if there is none and none can be started."""
-        found = min(self._workers, key=Worker.load, default=None)
+        found = min(self._own(), key=Worker.load, default=None)
         return found if found is not None and not found.load() else self._one_more() or found
 
     def _one_more(self) -> Worker | None:
-        if not self._at_fork_registered:
-            self._at_fork_registered = True
-            os.register_at_fork(after_in_child=self._reset)
         try:
             # list.pop() and append() are atomic, which is all the locking that threads need here.
             self._to_start.pop()

@@ -172,6 +172,45 @@ def test_no_frame_of_python_in_a_thread_of_ours(what: str) -> None:
     far.close()
 
 
+UNTOLD = """
+import ctypes, hashlib, os, sys
+from fastio.concurrency import events, native
+from fastio.concurrency.threads import step
+from fastio.io import hashing_pool
+from fastio.io.hashing import BackgroundHash
+data = os.urandom(1 << 20)
+def digest(hash):
+    hash.update(data)
+    return hash.digest()
+expected = hashlib.sha512(data).digest()
+assert digest(BackgroundHash(hashlib.sha512(), hashing_pool.pool)) == expected
+lock = native.module("_thread").allocate_lock()
+lock.acquire()
+halfway = BackgroundHash(hashlib.sha512(), hashing_pool.pool)
+for _ in range(hashing_pool.pool.workers.most):
+    hashing_pool.pool.workers.idlest().submit(step(lock.acquire), step(lock.release))
+halfway.update(data)
+before = len(hashing_pool.pool.workers)
+child = ctypes.PyDLL(None).fork()
+if child == 0:
+    assert len(hashing_pool.pool.workers) == 0 < before
+    assert digest(BackgroundHash(hashlib.sha512(), hashing_pool.pool)) == expected
+    try:
+        halfway.digest()
+    except RuntimeError:
+        os._exit(3)
+    os._exit(4)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+lock.release()
+assert halfway.digest() == expected
+"""
+
+
+def test_a_forked_child_that_python_was_not_told_of_has_threads_of_its_own(run_python: Any) -> None:
+    """uWSGI forks like that: what a thread of the parent was in the middle of is an error, and nothing waits for it."""
+    assert run_python(UNTOLD).stdout == "3\n"
+
+
 # What is offloaded
 
 
