@@ -57,7 +57,7 @@ AT_ONCE = {
 
 #: Calls that let the other greenlets run, or go to a function that is elsewhere on these lists.
 IN_THE_HUB = {
-    ("io/exchange.py:exchange", "selector.wait(peer.remaining())"): "HubSelector under eventlet, else see _Chosen",
+    ("io/exchange.py:exchange", "selector.wait(peer.remaining())"): "HubSelector under eventlet, else NativeSelector",
     ("io/hashing.py:BackgroundHash._hand_over", "mark.wait()"): "the event that new_event() makes",
     ("concurrency/threads.py:Mark.wait", "self._event.wait(PATIENCE)"): "the event that new_event() makes",
     ("concurrency/threads.py:Worker.finish", "mark.wait()"): "the event that new_event() makes",
@@ -89,9 +89,8 @@ NATIVE = {
         "fastio check",
     ("concurrency/events.py:NativeEvent.wait", "self._queue.get(timeout=seconds)"):
         "new_event() makes it without a hub; before a fork it waits for hashing, some milliseconds",
-    ("concurrency/waiting.py:_Poll.wait",
+    ("concurrency/waiting.py:NativeSelector.wait",
      "self._poll.poll(None if timeout is None else math.ceil(max(0, timeout) * 1000))"): "see NativeWaiter",
-    ("concurrency/waiting.py:_Chosen.wait", "self._selector.select(timeout)"): "see NativeWaiter",
     ("concurrency/waiting.py:NativeWaiter.readable", "selector.wait(seconds)"):
         "waiter() gives it where there is no hub; the Popen's of wait.py: current.may_block()",
     ("concurrency/waiting.py:NativeWaiter.writable", "selector.wait(None)"): "waiter() gives it where there is no hub",
@@ -103,7 +102,7 @@ NATIVE = {
     ("patches/glance/glance_slow_clients.py:make_drain_workers.drain_workers", "sender.wait()"): "see Sender.wait",
     ("patching/exclusive.py:Exclusive.run", "with self._lock"): "patching; see there who holds it, and for how long",
     ("patches/subprocess/wait.py:make._wait",
-     "child_exit.wait(self, timeout, waiter, reap, namespace['TimeoutExpired'], _counts)"):
+     "child_exit.wait(self, timeout, waiting.NATIVE, reap, namespace['TimeoutExpired'], _counts)"):
         "current.may_block()",
     ("patches/glance_store/store_rbd.py:_Request.wait_natively", "self.completion.wait_for_complete_and_cb()"):
         "what librbd has called back for already, or while an image is thrown away, where greenlets must not switch",

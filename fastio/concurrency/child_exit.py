@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from fastio.counters import Cause, Reason, Tally
 
@@ -12,18 +12,12 @@ _LONGEST = 2_000_000
 _WAITABLE = os.WEXITED | os.WNOHANG | os.WNOWAIT
 
 
-class _Waiter(Protocol):
-    def opened(self, fd: int) -> None: ...
-
-    def readable(self, fd: int, seconds: float | None) -> bool: ...
-
-
 def keeps(popen: Any, cls: type, method: str) -> bool:
     """Whether ``popen`` has the ``method`` of ``cls``, so that nobody relies on how often upstream calls it."""
     return method not in vars(popen) and getattr(type(popen), method, None) is getattr(cls, method)
 
 
-def until_exit(pid: int, waiter: _Waiter, seconds: float | None) -> bool | Cause:
+def until_exit(pid: int, waiter: Any, seconds: float | None) -> bool | Cause:
     """Wait until the child ``pid`` has exited; False if that takes more than ``seconds``.
 
     A reason where there is nothing to wait for in this way: the child has exited, is not ours or was
@@ -40,7 +34,8 @@ def until_exit(pid: int, waiter: _Waiter, seconds: float | None) -> bool | Cause
     try:
         # The number may have been another file's a moment ago.
         waiter.opened(pidfd)
-        return waiter.readable(pidfd, seconds)
+        found: bool = waiter.readable(pidfd, seconds)
+        return found
     finally:
         os.close(pidfd)
 
@@ -48,7 +43,7 @@ def until_exit(pid: int, waiter: _Waiter, seconds: float | None) -> bool | Cause
 def wait(
     popen: Any,
     timeout: float | None,
-    waiter: _Waiter,
+    waiter: Any,
     wrapped: Callable[[float | None], Any],
     expired: type[Exception],
     counts: Tally,

@@ -1,13 +1,17 @@
 """The exchange with a child: its outputs drained, its input fed, until all of them have ended."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from fastio import counters
 from fastio.concurrency.pace import Pace
-from fastio.concurrency.waiting import Selector
 from fastio.io.drain import LEAST, Drain
 from fastio.io.feed import Feed
+
+if TYPE_CHECKING:
+    from fastio.concurrency.waiting import Selector
 
 
 class Peer(Protocol):

@@ -17,16 +17,12 @@ from fastio.patching.registry import Layer, Patch
 _counts = counters.of(__name__)
 
 
-def mode(hook: Any) -> _popen.Mode:
-    """How eventlet's Popen waits."""
-    from fastio.concurrency import hub_wait
-
-    return _popen.Mode(hub_wait.WAITER, lambda settings: Pace(budget.FLOOR), may_wait=lambda: True)
-
-
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The replacement of the green ``Popen._communicate``."""
-    return _popen.replacement(wrapped, hook, mode(hook), _counts)
+    from fastio.concurrency import hub_wait
+
+    mode = _popen.Mode(hub_wait.WAITER, lambda settings: Pace(budget.FLOOR), may_wait=lambda: True)
+    return _popen.replacement(wrapped, hook, mode, _counts)
 
 
 PATCH = Patch(

@@ -7,12 +7,13 @@ child is waited for and text is decoded. In what the releases differ is a dialec
 :mod:`fastio.patches.subprocess._dialects`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastio import config, counters
 from fastio.concurrency.pace import Pace
-from fastio.concurrency.waiting import Waiter
 from fastio.config import Settings
 from fastio.counters import Reason, Tally
 from fastio.io.drain import LEAST, Drain
@@ -21,6 +22,9 @@ from fastio.io.feed import Feed
 from fastio.patches.subprocess._dialects import Dialect, dialect_of
 from fastio.patching import holders
 from fastio.patching.registry import Make, Since, Target, Until
+
+if TYPE_CHECKING:
+    from fastio.concurrency.waiting import Waiter
 
 Names = Sequence[str | Since]
 

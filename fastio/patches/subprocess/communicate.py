@@ -18,16 +18,13 @@ from fastio.patching.registry import Layer, Patch
 _counts = counters.of(__name__)
 
 
-def mode(hook: Any) -> _popen.Mode:
-    """How the Popen of native threads waits, with the selector class that its module chose."""
-    namespace = hook.original.__globals__
-    waiter = waiting.NativeWaiter(lambda: namespace["_PopenSelector"])
-    return _popen.Mode(waiter, lambda settings: Pace(fixed=settings.chunk_size), current.may_block)
+#: How the Popen of native threads waits.
+MODE = _popen.Mode(waiting.NATIVE, lambda settings: Pace(fixed=settings.chunk_size), current.may_block)
 
 
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The replacement of ``Popen._communicate``."""
-    return _popen.replacement(wrapped, hook, mode(hook), _counts)
+    return _popen.replacement(wrapped, hook, MODE, _counts)
 
 
 PATCH = Patch(

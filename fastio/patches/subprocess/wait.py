@@ -21,7 +21,6 @@ _counts = counters.of(__name__)
 def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
     """The wrapper of ``Popen._wait``."""
     namespace = hook.original.__globals__
-    waiter = waiting.NativeWaiter(lambda: namespace["_PopenSelector"])
 
     def _wait(self: Any, timeout: float | None) -> Any:
         # Without a timeout upstream does not poll: it is in waitpid() until the child has exited.
@@ -34,7 +33,7 @@ def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
         def reap(left: float | None) -> Any:
             return wrapped(self, timeout=left)
 
-        return child_exit.wait(self, timeout, waiter, reap, namespace["TimeoutExpired"], _counts)
+        return child_exit.wait(self, timeout, waiting.NATIVE, reap, namespace["TimeoutExpired"], _counts)
 
     return _wait
 
