@@ -1,6 +1,5 @@
 """An image's data whose consumer yields to the hub in time, see :mod:`fastio.concurrency.pace`."""
 
-import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -8,7 +7,7 @@ from fastio import counters
 from fastio.concurrency import current
 from fastio.concurrency.pace import Pace
 from fastio.counters import Tally
-from fastio.io.transparent import SPECIAL, Transparent, special
+from fastio.io.transparent import SPECIAL, Transparent, class_for, special
 
 
 class Fair(Transparent):
@@ -42,20 +41,12 @@ def _iter(self: Any) -> Iterator[Any]:
     return self if iterator is self.__wrapped__ else stand_in(iterator, self._fastio_pace)
 
 
-_METHODS = {"read": _read, "__iter__": _iter, "__next__": _next, **{name: special(name) for name in SPECIAL}}
-
-
-@functools.cache
-def _class(base: type[Fair], names: tuple[str, ...]) -> type[Fair]:
-    """A class with these methods; by names, because some drivers make a new class for every image."""
-    return type(base.__name__, (base,), {"__slots__": (), **{name: _METHODS[name] for name in names}})
+Fair.METHODS = {"read": _read, "__iter__": _iter, "__next__": _next, **{name: special(name) for name in SPECIAL}}
 
 
 def stand_in(data: Any, pace: Pace, base: type[Fair] = Fair) -> Any:
     """A ``base`` that has those special methods that ``data`` has."""
-    has = [name for name in _METHODS if hasattr(data if name == "read" else type(data), name)]
-    cls = _class(base, tuple(name for name in has if name not in vars(base)))  # type: ignore[arg-type]
-    return cls(data, pace)
+    return class_for(base, data)(data, pace)
 
 
 def wrap(data: Any, counts: Tally = counters.UNCOUNTED) -> Any:

@@ -1,7 +1,8 @@
 """Objects that stand for others. The original does what they do not do, and ``isinstance()`` sees the original."""
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 #: Special methods that are looked up on the class, so a stand-in has them where the original does.
 SPECIAL = ("__len__", "__bool__", "__getitem__", "__enter__", "__exit__")
@@ -11,6 +12,8 @@ class Transparent:
     """Stands for ``__wrapped__``. Slots of subclasses are set with ``object.__setattr__``."""
 
     __slots__ = ("__weakref__", "__wrapped__")
+    #: methods that a stand-in has where the original does, see :func:`class_for`
+    METHODS: ClassVar[dict[str, Callable[..., Any]]] = {}
 
     def __init__(self, wrapped: Any) -> None:
         object.__setattr__(self, "__wrapped__", wrapped)
@@ -46,3 +49,16 @@ def special(name: str) -> Callable[..., Any]:
         return self if result is self.__wrapped__ else result
 
     return method
+
+
+def class_for(base: type[Transparent], data: Any) -> Any:
+    """The subclass of ``base`` that has those of its ``METHODS`` that ``data`` has, and that it has not itself."""
+    # Methods with plain names may be the instance's own.
+    has = [name for name in base.METHODS if hasattr(type(data) if name.startswith("__") else data, name)]
+    return _class(base, tuple(name for name in has if name not in vars(base)))
+
+
+@functools.cache
+def _class(base: type[Transparent], names: tuple[str, ...]) -> type[Transparent]:
+    # By names, because some drivers make a new class for every image.
+    return type(base.__name__, (base,), {"__slots__": (), **{name: base.METHODS[name] for name in names}})

@@ -6,12 +6,11 @@ two looks at the clock where it is wanted how long the original took.
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fastio.io.transparent import SPECIAL, Transparent, special
+from fastio.io.transparent import SPECIAL, Transparent, class_for, special
 from fastio.trace import spans
 from fastio.trace.spans import Span, current
 
@@ -44,6 +43,18 @@ class Passed:
         if on_end is not None:
             on_end(self, outcome)
 
+    def __enter__(self) -> None:
+        """While the original is iterated over."""
+
+    def __exit__(self, cls: type[BaseException] | None, error: BaseException | None, traceback: Any) -> None:
+        if cls is None or cls is StopIteration:
+            self.end(spans.OK)
+        elif cls is GeneratorExit:
+            self.end(spans.ABORTED)
+        else:
+            self.failed = True
+            self.end(spans.ERROR, error)
+
 
 class Watched(Transparent):
     """Stands for what a driver's ``get()`` returned, or what its ``add()`` reads.
@@ -69,12 +80,8 @@ def _moving(self: Any, move: Callable[..., Any], *args: Any, **kwargs: Any) -> A
     began = _monotonic()
     try:
         data = move(*args, **kwargs)
-    except StopIteration:
-        passed.end(spans.OK)
-        raise
     except BaseException as error:
-        passed.failed = True
-        passed.end(spans.ERROR, error)
+        passed.__exit__(type(error), error, None)
         raise
     finally:
         passed.ns += _monotonic() - began
@@ -105,36 +112,26 @@ def _iter(self: Any) -> Iterator[Any]:
     # seen at the span that is the current one.
     outer = current.get() or passed.span
     size = chunks = ns = 0
-    outcome = spans.ABORTED
     waits, wait_ns = outer.waits, outer.wait_ns
     began = _monotonic()
-    try:
-        # A call of __next__() for each chunk, and the exception at its end, would cost more.
-        for data in self.__wrapped__:
+    with passed:
+        try:
+            # A call of __next__() for each chunk, and the exception at its end, would cost more.
+            for data in self.__wrapped__:
+                ns += _monotonic() - began
+                if outer.waits != waits:
+                    passed.waits += outer.waits - waits
+                    passed.wait_ns += outer.wait_ns - wait_ns
+                size += len(data)
+                chunks += 1
+                yield data
+                waits, wait_ns = outer.waits, outer.wait_ns
+                began = _monotonic()
             ns += _monotonic() - began
-            if outer.waits != waits:
-                passed.waits += outer.waits - waits
-                passed.wait_ns += outer.wait_ns - wait_ns
-            size += len(data)
-            chunks += 1
-            yield data
-            waits, wait_ns = outer.waits, outer.wait_ns
-            began = _monotonic()
-        ns += _monotonic() - began
-        outcome = spans.OK
-    except GeneratorExit:
-        raise
-    except BaseException as error:
-        ns += _monotonic() - began
-        outcome = spans.ERROR
-        passed.failed = True
-        passed.span.note(error)
-        raise
-    finally:
-        passed.bytes += size
-        passed.chunks += chunks
-        passed.ns += ns
-        passed.end(outcome)
+        finally:
+            passed.bytes += size
+            passed.chunks += chunks
+            passed.ns += ns
 
 
 def _close(self: Any) -> Any:
@@ -144,7 +141,7 @@ def _close(self: Any) -> Any:
         self._fastio_passed.end(spans.ABORTED)
 
 
-_METHODS = {
+Watched.METHODS = {
     "read": _read,
     "close": _close,
     "__iter__": _iter,
@@ -153,27 +150,11 @@ _METHODS = {
 }
 
 
-@functools.cache
-def _class(names: tuple[str, ...]) -> type[Watched]:
-    return type("Watched", (Watched,), {"__slots__": (), **{name: _METHODS[name] for name in names}})
-
-
-@functools.lru_cache(maxsize=64)
-def _stand_in(kind: type, read: bool, close: bool) -> type[Watched] | None:
-    """The class of what stands for data of a class; None where it can be neither read nor iterated over."""
-    if not (read or hasattr(kind, "__iter__") or hasattr(kind, "__next__")):
-        return None
-    of_instance = {"read": read, "close": close}
-    return _class(tuple(name for name in _METHODS if of_instance.get(name, hasattr(kind, name))))
-
-
 def watch(data: Any, passed: Passed) -> Any:
     """What stands for ``data``; ``data`` itself where it can be neither read nor iterated over."""
     kind = type(data)
-    # Of a class whose metaclass compares in its own way, nothing is remembered.
-    found: Any = _stand_in if type(kind).__hash__ is type.__hash__ else _stand_in.__wrapped__
-    cls: type[Watched] | None = found(kind, hasattr(data, "read"), hasattr(data, "close"))
-    return data if cls is None else cls(data, passed)
+    moves = hasattr(data, "read") or hasattr(kind, "__iter__") or hasattr(kind, "__next__")
+    return class_for(Watched, data)(data, passed) if moves else data
 
 
 class Body(Watched):
@@ -185,24 +166,15 @@ class Body(Watched):
         passed = self._fastio_passed
         current.set(passed.span)
         size = chunks = 0
-        outcome = spans.ABORTED
-        try:
-            for data in self.__wrapped__:
-                size += len(data)
-                chunks += 1
-                yield data
-            outcome = spans.OK
-        except GeneratorExit:
-            raise
-        except BaseException as error:
-            outcome = spans.ERROR
-            passed.failed = True
-            passed.span.note(error)
-            raise
-        finally:
-            passed.bytes += size
-            passed.chunks += chunks
-            passed.end(outcome)
+        with passed:
+            try:
+                for data in self.__wrapped__:
+                    size += len(data)
+                    chunks += 1
+                    yield data
+            finally:
+                passed.bytes += size
+                passed.chunks += chunks
 
     def close(self) -> None:
         try:
