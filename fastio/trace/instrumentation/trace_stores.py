@@ -11,42 +11,29 @@ from typing import Any
 
 from fastio import config
 from fastio.patches.glance_store import _own, _stores
-from fastio.patching.registry import Layer, Patch, Target
+from fastio.patching.registry import Layer, Make, Patch, Target
 from fastio.trace import spans, values
-from fastio.trace.spans import current
+from fastio.trace.spans import Span, current
 from fastio.trace.streams import Passed, watch
 
 
-def _make_get(name: str) -> Callable[..., Any]:
-    name = f"store.{name}.get"
-
-    def make_get(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
-        """The wrapper of a driver's ``get``."""
-
-        def get(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if not spans.is_on():
-                return wrapped(self, *args, **kwargs)
-            span = spans.begin(name, **_backend(self))
-            passed = Passed(span, _got)
-            before = current.get()
-            current.set(span)
-            began = spans.now()
-            try:
-                data, size = wrapped(self, *args, **kwargs)
-            except BaseException as error:
-                span.fail(error)
-                raise
-            finally:
-                passed.ns = spans.now() - began
-                current.set(before)
-            watched = watch(data, passed)
-            if watched is data:
-                passed.end(spans.OK)
-            return watched, size
-
-        return get
-
-    return make_get
+def _get(span: Span, get: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    passed = Passed(span, _got)
+    before = current.get()
+    current.set(span)
+    began = spans.now()
+    try:
+        data, size = get(*args, **kwargs)
+    except BaseException as error:
+        span.fail(error)
+        raise
+    finally:
+        passed.ns = spans.now() - began
+        current.set(before)
+    watched = watch(data, passed)
+    if watched is data:
+        passed.end(spans.OK)
+    return watched, size
 
 
 def _got(passed: Passed, outcome: str) -> None:
@@ -59,64 +46,60 @@ def _got(passed: Passed, outcome: str) -> None:
     passed.span.end(outcome)
 
 
-def _make_add(name: str) -> Callable[..., Any]:
-    name = f"store.{name}.add"
-
-    def make_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
-        """The wrapper of a driver's ``add``."""
-
-        def add(self: Any, image_id: Any, image_file: Any, *args: Any, **kwargs: Any) -> Any:
-            if not spans.is_on():
-                return wrapped(self, image_id, image_file, *args, **kwargs)
-            span = spans.begin(name, **_backend(self))
-            passed = Passed(span)
+def _add(span: Span, add: Callable[..., Any], image_id: Any, image_file: Any, *args: Any, **kwargs: Any) -> Any:
+    passed = Passed(span)
+    try:
+        with span:
             try:
-                with span:
-                    try:
-                        return wrapped(self, image_id, watch(image_file, passed), *args, **kwargs)
-                    finally:
-                        span.values.update(bytes=passed.bytes, chunks=passed.chunks, input_ns=passed.ns)
-            except BaseException:
-                if passed.failed and span.parent is not None:
-                    # Not the store's fault: who sends the data to the request has stopped.
-                    span.root.values["outcome"] = spans.ABORTED
-                raise
-
-        return add
-
-    return make_add
+                return add(image_id, watch(image_file, passed), *args, **kwargs)
+            finally:
+                span.values.update(bytes=passed.bytes, chunks=passed.chunks, input_ns=passed.ns)
+    except BaseException:
+        if passed.failed and span.parent is not None:
+            # Not the store's fault: who sends the data to the request has stopped.
+            span.root.values["outcome"] = spans.ABORTED
+        raise
 
 
-def _make_delete(name: str) -> Callable[..., Any]:
-    name = f"store.{name}.delete"
+def _delete(span: Span, delete: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    with span:
+        return delete(*args, **kwargs)
 
-    def make_delete(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
-        """The wrapper of a driver's ``delete``."""
 
-        def delete(self: Any, *args: Any, **kwargs: Any) -> Any:
+#: What records a method of a driver, and what is relied on in the method.
+_METHODS = {
+    "get": (_get, "def get(self, *_):\n    return _, _"),
+    "add": (_add, "def add(self, image_id, image_file, *_): ..."),
+    "delete": (_delete, "def delete(self, *_): ..."),
+}
+
+
+def _maker(driver: str, method: str) -> Make:
+    name, record = f"store.{driver}.{method}", _METHODS[method][0]
+
+    def make(wrapped: Callable[..., Any], hook: Any) -> Callable[..., Any]:
+        """The wrapper of a driver's method."""
+
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
             if not spans.is_on():
                 return wrapped(self, *args, **kwargs)
-            with spans.begin(name, **_backend(self)):
-                return wrapped(self, *args, **kwargs)
+            span = spans.begin(name, **_backend(self))
+            return record(span, functools.partial(wrapped, self), *args, **kwargs)
 
-        return delete
+        return call
 
-    return make_delete
-
-
-_MAKE = {"get": _make_get, "add": _make_add, "delete": _make_delete}
+    return make
 
 
 @functools.cache
-def _made(driver: str, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    return _MAKE[name](driver)(method, None)
-
-
 def _of_own(driver: str, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """The wrapper of a method of one of fastio's own drivers, which no patch changes."""
-    if not spans.is_on() or PATCH.name in config.effective().disabled:
-        return method
-    return _made(driver, name, method)
+    recorded = _maker(driver, name)(method, None)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return (method if PATCH.name in config.effective().disabled else recorded)(*args, **kwargs)
+
+    return call
 
 
 _own.recording = _of_own
@@ -139,21 +122,13 @@ _DRIVERS = {
     "vmware": ("vmware_datastore", "Store"),
 }
 _READ_ONLY = ("http",)
-_GET = """
-    def get(self, *_):
-        return _, _
-"""
 
 
 def _targets() -> Iterator[Target]:
-    for name, (module, cls) in _DRIVERS.items():
-        made = {"get": (_make_get(name), _GET)}
-        if name not in _READ_ONLY:
-            made["add"] = _make_add(name), "def add(self, image_id, image_file, *_): ..."
-            made["delete"] = _make_delete(name), "def delete(self, *_): ..."
-        for method, (make, contract) in made.items():
+    for driver, (module, cls) in _DRIVERS.items():
+        for method in _METHODS if driver not in _READ_ONLY else ("get",):
             key = f"glance_store._drivers.{module}:{cls}.{method}"
-            yield Target(key, make, contract=contract, code=_stores.code_of(key))
+            yield Target(key, _maker(driver, method), contract=_METHODS[method][1], code=_stores.code_of(key))
 
 
 PATCH = Patch(

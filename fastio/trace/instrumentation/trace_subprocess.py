@@ -58,7 +58,7 @@ class _Command:
             self.end(spans.ERROR)
             raise
 
-    def exchange(self, popen: Any, call: Callable[[], Any], given: Any) -> Any:
+    def exchange(self, call: Callable[[], Any], given: Any) -> Any:
         """What ``call`` returns, the ``communicate()`` that sends ``given``."""
         self._failing = False
         try:
@@ -70,7 +70,6 @@ class _Command:
         # After a time-out the input is not given again.
         self._sent += len(given) if given else 0
         self.span.values["bytes"] = self._sent + sum(len(data) for data in found if data)
-        self.span.values["chunks"] = _chunks(popen)
         return found
 
     def end_if_over(self) -> None:
@@ -149,7 +148,7 @@ def make_communicate(wrapped: Callable[..., Any], hook: Any) -> Callable[..., An
         if command is None and (not spans.is_on() or self.returncode is not None):
             return wrapped(self, input, timeout)
         command = command or _begin(self)
-        return command.during(lambda: command.exchange(self, lambda: wrapped(self, input, timeout), input))
+        return command.during(lambda: command.exchange(lambda: wrapped(self, input, timeout), input))
 
     return communicate
 
@@ -160,12 +159,6 @@ def _program(popen: Any) -> values.Recordable:
     except Exception:
         # What is no command at all, upstream's code complains of.
         return values.Recordable(values.MASK)
-
-
-def _chunks(popen: Any) -> int:
-    """How many pieces of output were kept; one where it was read in one go."""
-    kept = getattr(popen, "_fileobj2output", None)
-    return sum(len([1 for chunk in chunks if chunk]) for chunks in kept.values()) if kept else 1
 
 
 _EXECUTE_CHILD = "def _execute_child(self, args, *_): ..."
