@@ -145,8 +145,6 @@ def _rates(own: Sequence[Request]) -> dict[str, Any]:
     return {
         "requests": len(own),
         **{outcome: outcomes[outcome] for outcome in OUTCOMES},
-        "other attempts": sum(each.attempt for each in own),
-        "retries within": sum(each.retries for each in own),
         "bytes": sum(each.bytes for each in well),
         "seconds": _percentiles([each.duration for each in well]),
     }

@@ -42,9 +42,6 @@ class Request:
     spans: list[Span] = field(default_factory=list)
     outcome: str = OK
     status: int = 0
-    #: things within it that were done again after an error, and whether it is itself another attempt
-    retries: int = 0
-    attempt: bool = False
     stays: list[Stay] = field(default_factory=list)
     #: the state at the end, or where the first error or abortion came
     state: str = NEW
@@ -109,7 +106,6 @@ def requests(trace: Trace) -> list[Request]:
         _judge(each)
         _run(each)
     found.sort(key=lambda each: (each.start, each.id))
-    _attempts(found)
     _concurrency(found)
     return found
 
@@ -178,28 +174,6 @@ def _judge(request: Request) -> None:
         request.outcome = ABORTED
     elif "error" in outcomes or request.status >= BAD_STATUS:
         request.outcome = FAILED
-    failed: dict[tuple, int] = {}
-    for span in request.spans:
-        # In another store it is something else.
-        key = (id(span.process), span.parent, span.name, span.text("store"))
-        if span not in told and key in failed and span.start >= failed[key]:
-            request.retries += 1
-            del failed[key]
-        if span.text("outcome") == "error":
-            failed[key] = span.finish
-
-
-def _attempts(found: Sequence[Request]) -> None:
-    """Mark requests that do again what failed before: the same, for the same global id."""
-    failed: set[tuple[str, str, str, str]] = set()
-    for request in sorted(found, key=lambda each: each.start):
-        told = request.ends[0]
-        key = (request.global_id, request.kind.name, told.text("method"), told.text("path"))
-        if not request.global_id:
-            continue
-        request.attempt = key in failed
-        if request.outcome in (FAILED, ABORTED):
-            failed.add(key)
 
 
 # Its states.

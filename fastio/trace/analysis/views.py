@@ -52,15 +52,12 @@ def _pairs(found: Mapping[str, int]) -> list[list[str]]:
 
 
 def _requests(figures: Mapping[str, Any]) -> Iterable[Table]:
-    head = ["requests", *OUTCOMES, "success", "other attempts", "retries within", *_HEADS, "MB/s"]
-    note = (
-        "other attempts: the same again, for the same global id, after one that failed; retries within: something "
-        "within a request again after an error; times of those that are ok"
-    )
-    for title, first, part, notes in (
-        ("Requests by kind", "kind", "kinds", [note]), ("Requests by how many were in flight", "in flight", "in flight", [])
+    head = ["requests", *OUTCOMES, "success", *_HEADS, "MB/s"]
+    for title, first, part in (
+        ("Requests by kind", "kind", "kinds"), ("Requests by how many were in flight", "in flight", "in flight")
     ):  # fmt: skip
-        yield Table(title, [first, *head], [[name, *_rates(own)] for name, own in figures[part].items()], notes)
+        rows = [[name, *_rates(own)] for name, own in figures[part].items()]
+        yield Table(title, [first, *head], rows, ["times of those that are ok"])
     unexpected = dict(list(figures["unexpected events"].items())[:MOST])
     yield Table("Events that the states do not allow for", ["event", "times"], _pairs(unexpected))
 
@@ -71,8 +68,6 @@ def _rates(own: Mapping[str, Any]) -> list[str]:
         str(own["requests"]),
         *(str(own[each]) for each in OUTCOMES),
         f"{own['ok'] / own['requests']:.1%}",
-        str(own["other attempts"]),
-        str(own["retries within"]),
         *_times(seconds),
         number(moved / seconds["sum"]) if moved and seconds["sum"] else EMPTY,
     ]

@@ -80,20 +80,7 @@ def test_an_aborted_request_is_not_a_failed_one(world, tmp_path):
     assert request.outcome == "aborted"
 
 
-def test_a_request_after_one_that_failed_for_the_same_global_id_is_another_attempt(world, tmp_path):
-    def record(process):
-        for start, status in ((0, 503), (SECOND, 200), (2 * SECOND, 200)):
-            values = {"method": "GET", "path": PATH, "global": "req-1"}
-            span = process.begin(BEGIN + start, "glance.request", **values)
-            outcome = "error" if status >= 400 else "ok"
-            process.end(BEGIN + start + MS, span, status=status, outcome=outcome)
-
-    requests = single(tmp_path, record).requests
-    assert [each.attempt for each in requests] == [False, True, True]
-    assert [each.outcome for each in requests] == ["failed", "ok", "ok"]
-
-
-def test_something_done_again_within_a_request_is_a_retry(tmp_path):
+def test_a_store_that_is_asked_again(tmp_path):
     def record(process):
         outer = process.begin(BEGIN, "glance.request", method="GET", path=PATH)
         for index, outcome in enumerate(["error", "error", "ok"]):
@@ -103,7 +90,7 @@ def test_something_done_again_within_a_request_is_a_retry(tmp_path):
         process.end(BEGIN + 50 * MS, outer, status=200)
 
     [request] = single(tmp_path, record).requests
-    assert request.retries == 2
+    assert request.outcome == "ok" and request.unexpected == []
     assert [stay.state for stay in request.stays].count("store: opening") == 3
 
 
