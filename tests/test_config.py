@@ -125,7 +125,7 @@ def test_the_kill_switch_wins_over_the_code_but_does_not_switch_on(value: str, o
 @pytest.mark.parametrize(
     ("name", "value", "read"),
     [
-        *(("disabled", *case) for case in (
+        *(("disabled", given, read) for given, read in (
             ("wait", ("wait",)), (" wait , ,communicate,", ("wait", "communicate")), ("", ()), (",", ()),
             (["wait"], ("wait",)), (("wait", "communicate"), ("wait", "communicate")), ([], ()),
         )),

@@ -153,7 +153,7 @@ class BackgroundHash:
         """Who works for this object: the same as before while there is something to do, for the sake of the order."""
         if not self._unfinished:
             self._worker = self._pool.worker()
-        elif self._worker not in self._pool.workers:
+        elif self._worker not in tuple(self._pool.workers):
             # It is the parent's: the process was forked, and Python was not told.
             return None
         return self._worker
@@ -212,7 +212,7 @@ class BackgroundHash:
         if self._pending_bytes >= BATCH and not self._pool.is_forking() and (worker := self._thread()) is not None:
             self._submit(worker)
         while self._unfinished:
-            failed = self._worker not in self._pool.workers or any(worker.failed for worker in self._pool.workers)
+            failed = self._worker not in tuple(self._pool.workers) or any(worker.failed for worker in self._pool.workers)
             self._pool.finish(self._pool.new_event)
             if failed and self._unfinished:
                 raise RuntimeError(f"{self._hash!r} could not hash all of its data in a native thread")
