@@ -113,24 +113,11 @@ def test_the_kill_switch(run: Run) -> None:
     assert not [entry for entry in data["patches"] if entry["in_effect"]]
 
 
-@pytest.mark.parametrize(
-    ("env", "words"),
-    [
-        ({"FASTIO_CHUNK_SIZE": "12 parsecs"},
-         ["chunk_size", "'12 parsecs'", "environment FASTIO_CHUNK_SIZE", "4 KiB to 256 MiB"]),
-        ({"FASTIO_PIPE_SIZE": "-1"}, ["pipe_size", "'-1'", "environment FASTIO_PIPE_SIZE"]),
-        ({"FASTIO_DISABLED": "wiat"}, ["disabled", "wiat", "environment FASTIO_DISABLED", "communicate"]),
-        ({"FASTIO": "perhaps"}, ["enabled", "perhaps", "environment FASTIO", "on or 0"]),
-    ],
-)  # fmt: skip
-def test_a_bad_environment(run: Run, env: dict[str, str], words: list[str]) -> None:
-    result = run("status", "--json", **env)
-    assert result.returncode == 2
-    assert result.stdout == ""
+def test_a_bad_environment(run: Run) -> None:
+    result = run("status", "--json", FASTIO_CHUNK_SIZE="12 parsecs")
+    assert (result.returncode, result.stdout) == (2, "")
     (line,) = result.stderr.splitlines()
-    assert line.startswith("fastio: ")
-    for word in words:
-        assert word in line
+    assert line.startswith("fastio: chunk_size: '12 parsecs' (from environment FASTIO_CHUNK_SIZE)")
 
 
 @pytest.mark.skipif(not HAS_EVENTLET, reason="eventlet is not installed")

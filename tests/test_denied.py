@@ -66,22 +66,3 @@ def test_it_comes_out_as_with_upstream(ask: Ask, world: str, denial: str) -> Non
     expected = {**ask(world, "patched", "nothing"), **stock}
     assert not [said for said in expected.values() if "raises" in str(said)]
     assert ask(world, "patched", denial) == expected
-
-
-def test_a_call_is_forbidden_to_children_too(ask: Ask) -> None:
-    code = """
-import subprocess, sys
-from tests import filters
-filters.deny(sys.argv[1])
-subprocess.run([sys.executable, "-c", "import os; os.memfd_create('it')"], check=True)
-"""
-    root = pathlib.Path(fastio.__file__).parent.parent
-    done = subprocess.run([sys.executable, "-c", code, "memfd_create:EMFILE"], cwd=root, capture_output=True, text=True)
-    assert done.returncode
-    assert "Too many open files" in done.stderr
-
-
-@pytest.mark.parametrize("denial", ["pwritev2", "pwritev2:EWRONG", "open:EPERM"])
-def test_what_can_not_be_forbidden(denial: str) -> None:
-    with pytest.raises(ValueError, match="is no CALL:ERROR"):
-        filters.deny(denial)

@@ -29,26 +29,6 @@ def test_the_lists_have_nothing_that_is_gone() -> None:
     assert sum(map(len, LISTS.values())) == len({entry for entries in LISTS.values() for entry in entries})
 
 
-@pytest.mark.parametrize(
-    "code, calls",
-    [
-        ("def f():\n    lock.acquire()", ["lock.acquire()"]),
-        ("def f():\n    lock.acquire(False)", []),
-        ("with self._lock:\n    pass", ["with self._lock"]),
-        ("class A:\n    def f(self):\n        time.sleep(1)", ["time.sleep(1)"]),
-        ("thread.join()\n', '.join(x)\nos.path.join(a, b)", ["thread.join()"]),
-        ("os.waitid(a, b, os.WEXITED)\nos.waitid(a, b, os.WEXITED | os.WNOHANG)", ["os.waitid(a, b, os.WEXITED)"]),
-        ("p = select.poll()\np.poll(5)", ["p.poll(5)"]),
-        ("queue.get()\nsettings.get('x')\nq.get(timeout=3)", ["queue.get()", "q.get(timeout=3)"]),
-        ("f(lambda: selector.select(t))", ["selector.select(t)"]),
-    ],
-)
-def test_what_is_found(code: str, calls: list[str], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "module.py").write_text(code)
-    monkeypatch.setattr(waits, "ROOT", tmp_path)
-    assert [call for _, call in waits.waits()] == calls
-
-
 @needs_eventlet
 @pytest.mark.skipif(MONKEY_PATCHED, reason="the process is a fresh one, the same as without TEST_EVENTLET")
 @pytest.mark.parametrize("watched", [False, True], ids=["alone", "watched"])

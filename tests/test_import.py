@@ -172,12 +172,6 @@ def test_monkey_patch_warns_no_more_than_without_us(prelude: str, early: str, ru
     assert run_python(f"{early}\n{late}\n{prelude}", options=options).stderr == without
 
 
-def test_modules_are_found() -> None:
-    """The lists above are of something."""
-    assert len(modules()) > 20
-    assert importlib.import_module("fastio.patching.patcher")
-
-
 def test_a_python_without_ctypes(run_python: RunPython, tmp_path: pathlib.Path) -> None:
     program = f"""
         import sys; sys.modules["_ctypes"] = None

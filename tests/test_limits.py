@@ -38,15 +38,12 @@ HANGS = {
     # Of the default of 120 s, this is what 5 s are of it.
     "marker": ("@pytest.mark.limit(24)\ndef test_it():\n    time.sleep(1000)", "Timeout (0:00:01)!"),
     "holds the GIL": ("def test_it():\n    ctypes.PyDLL(None).sleep(1000)", "in test_it\n"),
-    "spins": ("def test_it():\n    while True: pass", "in test_it\n"),
     # The greenlet that runs is the hub's.
     "green": ("def test_it():\n    time.sleep(1000)", "hub.py"),
-    "import": ("time.sleep(1000)", "in <module>\n"),
     "fixture of a test that failed": (
         "@pytest.fixture\ndef slow():\n    yield\n    time.sleep(1000)\ndef test_it(slow):\n    assert False",
         "in slow\n",
     ),
-    "thread": ("def test_it():\n    threading.Thread(target=time.sleep, args=(1000,)).start()", "Timeout ("),
 }
 
 
@@ -59,11 +56,6 @@ def test_a_run_that_hangs_ends_with_its_stacks(run: Run, hang: str, eventlet: st
     done = run(code, TEST_EVENTLET=eventlet)
     assert done.returncode == 1
     assert "Timeout (0:00:0" in done.stderr and said in done.stderr, done
-
-
-def test_no_limit(run: Run) -> None:
-    done = run("def test_it():\n    time.sleep(1)", TEST_LIMIT="0")
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("value", ["soon", "-1", "nan"])

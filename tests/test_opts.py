@@ -37,10 +37,15 @@ def make_conf(tmp_path: pathlib.Path) -> Callable[..., Any]:
     return make
 
 
-def test_the_file_wins_over_the_default_and_its_source_is_shown(make_conf: Callable[..., Any]) -> None:
-    conf = make_conf("chunk_size = 64 KiB", "store_chunk_sizes = s3=256KiB,rbd=8MiB", "disabled = wait, oslo_spawn")
-    with fastio.patched(conf=conf) as report:
+def test_the_file_wins_over_the_default_and_nothing_else(
+    make_conf: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FASTIO_TRANSFERS", "7")
+    conf = make_conf("chunk_size = 64 KiB", "store_chunk_sizes = s3=256KiB,rbd=8MiB", "disabled = wait, oslo_spawn",
+                     "transfers = 8", "yield_bytes = 128KiB")  # fmt: skip
+    with fastio.patched(conf=conf, yield_bytes="256KiB") as report:
         settings = fastio.settings()
+        assert (settings.transfers, settings.yield_bytes) == (7, 256 * KIB)
         assert settings.chunk_size == 64 * KIB
         assert settings.store_chunk_sizes == {"s3": 256 * KIB, "rbd": 8 * MIB}
         assert settings.disabled == ("wait", "oslo_spawn")
@@ -50,15 +55,6 @@ def test_the_file_wins_over_the_default_and_its_source_is_shown(make_conf: Calla
             assert "service.conf" in settings.sources[name]
         assert settings.sources["pipe_size"] == "default"
         assert "service.conf" in str(fastio.status())
-
-
-def test_precedence(make_conf: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    conf = make_conf("chunk_size = 64KiB", "pipe_size = 64KiB", "yield_bytes = 64KiB")
-    monkeypatch.setenv("FASTIO_CHUNK_SIZE", "128KiB")
-    monkeypatch.setenv("FASTIO_PIPE_SIZE", "128KiB")
-    with fastio.patched("communicate", conf=conf, chunk_size="256KiB"):
-        settings = fastio.settings()
-        assert (settings.chunk_size, settings.pipe_size, settings.yield_bytes) == (256 * KIB, 128 * KIB, 64 * KIB)
 
 
 def test_a_later_call_keeps_the_options_and_leaving_the_context_forgets_them(make_conf: Callable[..., Any]) -> None:

@@ -157,16 +157,6 @@ def test_what_may_be_meant(arguments: list[str], env: dict[str, str], said: str)
     assert said in done.stderr
 
 
-def test_the_benchmarks_programs_say_what_may_be_meant() -> None:
-    """Each of them has the parser that does; this is one of them. Python 2.7 has no fastio."""
-    command = [sys.executable, "-m", "benchmarks.tools.fingerprints", "--acept"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, cwd=ROOT)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "did you mean '--accept'?" in done.stderr
-    texts = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").rglob("*.py")}
-    assert [name for name, text in texts.items() if "ArgumentParser(" in text] == ["python27.py"]
-
-
 def test_what_may_be_meant_by_a_program() -> None:
     with pytest.raises(fastio.errors.UnknownPatchError, match="did you mean 'green_wait'?"):
         fastio.patch("gren_wait")

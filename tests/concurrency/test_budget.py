@@ -35,38 +35,26 @@ def enter(budget: Budget, count: int) -> list[object]:
 
 
 @pytest.mark.parametrize(
-    "active, share", [(0, MIB), (1, MIB), (2, MIB // 2), (3, MIB // 3), (16, 65536), (17, FLOOR), (1000, FLOOR)]
-)
-def test_shares(budget: Budget, active: int, share: int) -> None:
+    ("active", "asked", "more", "floor", "share"),
+    [
+        *((active, MIB, 0, FLOOR, share) for active, share in (
+            (0, MIB), (1, MIB), (2, MIB // 2), (3, MIB // 3), (16, 65536), (17, FLOOR), (1000, FLOOR),
+        )),
+        # Less than the floor stays what it is.
+        (3, 4096, 0, FLOOR, 4096), (3, FLOOR, 0, FLOOR, FLOOR), (3, FLOOR, 0, 4 * FLOOR, FLOOR),
+        (3, MIB, 0, 8 * FLOOR, 8 * FLOOR),
+        # Those that have not entered count where they ask.
+        (0, MIB, 1, FLOOR, MIB), (3, MIB, 1, FLOOR, MIB // 4),
+    ],
+)  # fmt: skip
+def test_shares(budget: Budget, active: int, asked: int, more: int, floor: int, share: int) -> None:
     transfers = enter(budget, active)
     assert budget.active() == active
-    assert budget.share(MIB) == budget.pipe_size(MIB) == share
-    del transfers
-
-
-def test_together_they_move_what_one_alone_would(budget: Budget) -> None:
-    for count in range(1, 16):
-        transfers = enter(budget, count)
-        assert count * budget.share(MIB) <= MIB
-        for transfer in transfers:
-            budget.leave(transfer)
+    assert budget.share(asked, more, floor) == share
+    assert more or floor > FLOOR or budget.pipe_size(asked) == share
+    for transfer in transfers:
+        budget.leave(transfer)
     assert budget.active() == 0
-
-
-def test_less_than_the_floor_stays_what_it_is(budget: Budget) -> None:
-    transfers = enter(budget, 3)
-    assert budget.share(4096) == 4096
-    assert budget.share(FLOOR) == FLOOR
-    assert budget.share(MIB, floor=8 * FLOOR) == 8 * FLOOR
-    assert budget.share(FLOOR, floor=4 * FLOOR) == FLOOR
-    del transfers
-
-
-def test_those_that_have_not_entered_count_where_they_ask(budget: Budget) -> None:
-    assert budget.share(MIB, more=1) == MIB
-    transfers = enter(budget, 3)
-    assert budget.share(MIB, more=1) == MIB // 4
-    del transfers
 
 
 def test_entering_and_leaving_twice(budget: Budget) -> None:
