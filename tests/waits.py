@@ -106,7 +106,7 @@ NATIVE = {
         "current.may_block()",
     ("patches/glance_store/store_rbd.py:_Request.wait_natively", "self.completion.wait_for_complete_and_cb()"):
         "what librbd has called back for already, or while an image is thrown away, where greenlets must not switch",
-    ("trace/recorder.py:Recorder.end", "sleep(0.001)"): "the end of a trace, for five seconds at most",
+    ("trace/recorder.py:Recorder.end", "event.wait(_PATIENCE / 10)"): "the end of a trace, for five seconds at most",
 }  # fmt: skip
 
 #: Programs of the command line, which have no hub; and the reports that they write.
