@@ -212,7 +212,7 @@ def _choose(names: str | Sequence[str] | None, settings: config.Settings) -> lis
     if not settings.enabled:
         return []
     on_demand = [patch for setting in _asking(settings) for patch in registry.on_demand(setting)]
-    return chosen + [patch for patch in on_demand if patch.name not in settings.disabled]
+    return chosen + [patch for patch in on_demand if _allowed(settings, patch)]
 
 
 def _asking(settings: config.Settings) -> list[str]:
@@ -223,7 +223,8 @@ def _asking(settings: config.Settings) -> list[str]:
 def _allowed(settings: config.Settings, patch: Patch) -> bool:
     """Whether the settings let the patch be in force."""
     if patch.setting:
-        return patch.setting in _asking(settings) and patch.name not in settings.disabled
+        asked_for = patch.setting in _asking(settings) and (not patch.only_with or getattr(settings, patch.only_with))
+        return asked_for and patch.name not in settings.disabled
     asked_for = patch.in_profile(settings.profile) or patch.name in settings.also or state.is_named(patch)
     return settings.enabled and asked_for and not {patch.name, registry.ALL} & set(settings.disabled)
 

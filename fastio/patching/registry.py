@@ -45,7 +45,7 @@ PATCHES = "fastio.patches"
 #: Folders of patches that are in force while a setting has a value, by that setting; none is imported before.
 #: The folder has ``begin(settings)``, called before its patches are applied and again with other settings, ``end()``,
 #: called once they are all taken back, and ``notes()``, what a report says besides.
-ON_DEMAND = {"trace": "fastio.trace.instrumentation", "trace_context": "fastio.trace.handing_on"}
+ON_DEMAND = {"trace": "fastio.trace.instrumentation"}
 
 #: In ``disabled``: all patches but those that a setting asks for.
 ALL = "all"
@@ -291,6 +291,8 @@ class Patch(NamedTuple):
     after: Sequence[str] = ()
     #: what it needs to be installed besides what its folder says, or in another range: requirements of PEP 508
     requires: Sequence[str] = ()
+    #: a setting without which a patch on demand is not applied
+    only_with: str = ""
     #: releases that have not got what it puts right or makes fast: requirements of PEP 508, such as ``glance < 32``
     not_needed_in: Sequence[str] = ()
     #: whether ``patch()`` without names applies it. A patch that changes what programs written for upstream rely on

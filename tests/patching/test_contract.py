@@ -30,7 +30,7 @@ IN_FORCE = {Outcome.APPLIED, Outcome.ABSENT}
 
 def asking_for(patch: Patch, directory: pathlib.Path) -> dict[str, Any]:
     """The settings that ask for a patch of the trace, which is then in ``directory``."""
-    return {"trace": str(directory)} | ({} if patch.setting == "trace" else {patch.setting: True})
+    return {"trace": str(directory)} | ({patch.only_with: True} if patch.only_with else {})
 
 
 class Case:

@@ -1,5 +1,8 @@
 """``trace_urllib3``: requests that urllib3 sends, also those of requests and boto3, carry the trace of their span.
 
+The setting ``trace_context`` asks for it. It is off by default: who records a trace does not expect that a service's
+requests change, and others see the headers: stores, proxies, and any server that the address of an image leads to.
+
 The headers are ``traceparent`` and ``tracestate`` of W3C's Trace Context. They are added for one call, to a copy of
 what the caller has given. A request outside of any span stays as it is, and so does one that has one of these headers:
 then another tracer is at work, or urllib3 tries again. What http.client sends without urllib3 is not changed.
@@ -55,6 +58,7 @@ PATCH = Patch(
     __name__,
     summary="urllib3, also beneath requests and boto3: the trace is handed on",
     layer=Layer.TRACE,
+    only_with="trace_context",
     targets=(
         Target(
             "urllib3.connectionpool:HTTPConnectionPool.urlopen",
