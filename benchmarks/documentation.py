@@ -83,7 +83,7 @@ def _text(run: str, part: str, runs: Mapping[str, Summary]) -> str:
         notes = [] if runs[run].cases else tables.summary(runs[run])
         made = [*(markup.rst(each) for each in runs[run].judged), *notes]
         return folded("Goals and comparisons", "\n\n".join(made)) if runs[run].judged else ""
-    return "" if part or not runs[run].cases else folded(f"All tables of {runs[run].suite}", tables.rst(runs[run]))
+    return "" if part or not runs[run].cases else folded(f"All tables of {run}", tables.rst(runs[run]))
 
 
 def folded(title: str, text: str) -> str:

@@ -1,8 +1,13 @@
-"""The plain HTTP client of the suites: GET over a connection of its own, whose body is only handed on."""
+"""The plain HTTP client of the suites: GET over a connection of its own, whose body is only handed on.
+
+``python -m benchmarks.harness.http_client BASE`` is a client in a process of its own: a line ``count PATH`` or ``hash
+PATH`` is answered by the bytes or the SHA-256 of the body.
+"""
 
 import contextlib
 import http.client
 import socket
+import sys
 import urllib.parse
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -70,3 +75,14 @@ def put(url: str, body: Any, headers: Mapping[str, str] | None = None) -> str:
     if answer.status >= 300:
         raise RuntimeError(f"{found.path}: {answer.status} {said[:300]!r}")
     return said.decode()
+
+
+def main(base: str) -> None:
+    print("ready", flush=True)
+    for line in sys.stdin:
+        what, path = line.split()
+        print(fetched(base + path, 1 << 20) if what == "count" else fetched_sha256(base + path), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -22,7 +22,6 @@ from fastio.tables import Table
 KEPT = ROOT / "doc" / "source" / "results"
 #: File -> the suites whose results it has; all others have a file of their own.
 FILES = {
-    "processes": ("commands", "communicate", "fairness", "green_pipe", "input", "peers", "wsgi"),
     "stores": ("stores", "sheepdog_driver"),
     "glance": ("glance", "imports", "disk_uploads", "slow_clients"),
     "clients": ("glance_client", "clients"),

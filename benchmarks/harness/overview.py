@@ -18,13 +18,13 @@ PICTURE = ROOT / "doc" / "source" / "_static" / "overview.svg"
 _UPLOADS = "glance* *-upload"
 #: Of each row, patterns of the runs and of the cases that it has, and of their rows if these are not all with fastio.
 ROWS = {
-    "a child's output": "sheepdog cat, sheepdog read-*, peers output",
-    "a child's input": "input *, sheepdog write-*, peers input",
-    "a short command": "commands true*",
-    "the end of a child is noticed": "commands late-exit, commands wait",
-    "GreenPipe: reads": "green_pipe read*, green_pipe lines*",
-    "GreenPipe: writes": "green_pipe write*, green_pipe echo",
-    "others' wait beside children's output": "fairness *",
+    "a child's output": "sheepdog cat, sheepdog read-*, peers output, processes output-*",
+    "a child's input": "input *, sheepdog write-*, peers input, processes input-*",
+    "a short command": "commands true*, processes true*",
+    "the end of a child is noticed": "commands late-exit, commands wait, processes late-exit, processes wait",
+    "GreenPipe: reads": "green_pipe read*, green_pipe lines*, processes pipe-read*, processes pipe-lines*",
+    "GreenPipe: writes": "green_pipe write*, green_pipe echo, processes pipe-write*, processes pipe-echo",
+    "others' wait beside children's output": "fairness *, processes transfers-*",
     **{
         f"{store}: {task}": f"stores* {store}-{task}-*, stores* {store}-1MiB-{task}-*"
         for store in ("filesystem", "http", "swift", "s3", "rbd", "cinder", "vmware")
@@ -43,9 +43,9 @@ ROWS = {
     "other requests' p99 beside downloads": "glance* *-download, slow_clients* *[0-9]",
     "other requests' p99 beside uploads": f"{_UPLOADS}, slow_clients* *-uploads*, slow_uploads *",
     "clients: download, upload": "glance_client* client-*, client_* *, uploads *",
-    "WSGI server: with Content-Length": "wsgi length-*",
-    "WSGI server: chunked": "wsgi chunked-*",
-    "WSGI server: sendall() of large buffers": "wsgi sendall-*",
+    "WSGI server: with Content-Length": "wsgi length-*, processes wsgi-length-*",
+    "WSGI server: chunked": "wsgi chunked-*, processes wsgi-chunked-*",
+    "WSGI server: sendall() of large buffers": "wsgi sendall-*, processes sendall-*",
     "log server, from disk": "disk_swift * disk-fastio, offered_load* logs-disk",
     "log server, from Swift": "disk_swift * swift-*fastio, offered_load* logs-swift",
 }

@@ -25,6 +25,7 @@ import shutil
 import stat
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -179,6 +180,35 @@ def _cached(name: str, size: int, pieces: Callable[[], Iterable[bytes]]) -> Payl
     partial.write_text(digest.hexdigest() + "\n")
     os.replace(partial, digest_path)
     return Payload(path, size, digest.hexdigest())
+
+
+#: The multihash's algorithm: glance's default.
+MULTIHASH = "sha512"
+
+
+class Digests(NamedTuple):
+    """What glance and its stores say of an image, in hexadecimal: MD5, and SHA-512."""
+
+    checksum: str
+    multihash: str
+
+
+def digests(payload: Payload) -> Digests:
+    """MD5 and multihash of a payload, computed once and kept beside it."""
+    path = payload.path.with_suffix(".digests")
+    if not path.exists():
+        hashers = [hashlib.md5(usedforsecurity=False), hashlib.new(MULTIHASH)]
+        with open(payload.path, "rb", buffering=0) as file:
+            for piece in pieces_of(file):
+                for hasher in hashers:
+                    hasher.update(piece)
+        # Threads of a server may come at the same time.
+        partial = path.with_name(f"{path.name}.{threading.get_native_id()}")
+        partial.write_text(" ".join([payload.sha256, *(hasher.hexdigest() for hasher in hashers)]))
+        os.replace(partial, path)
+    of, *known = path.read_text().split()
+    # Another file of the same name would be an image whose digests are not known.
+    return Digests(*known) if of == payload.sha256 else Digests("", "")
 
 
 class Measured:

@@ -29,12 +29,12 @@ FILE = "candidates"
 MEASURED = {
     "eventlet-communicate": (
         "eventlet",
-        "communicate/popen-16MiB-stdout-binary,communicate/popen-200MiB-stdout-binary,input/popen-16MiB",
+        "processes/output-popen-16MiB,processes/output-popen-200MiB,processes/input-popen-16MiB",
         [],
     ),
-    "eventlet-buffering": ("eventlet", "green_pipe/read,green_pipe/lines", []),
-    "eventlet-pidfd-wait": ("eventlet", "commands/late-exit,commands/wait", []),
-    "oslo.concurrency-preexec-fn": ("oslo.concurrency", "commands/true-1GiB", ["--rounds", "5"]),
+    "eventlet-buffering": ("eventlet", "processes/pipe-read,processes/pipe-lines", []),
+    "eventlet-pidfd-wait": ("eventlet", "processes/late-exit,processes/wait", []),
+    "oslo.concurrency-preexec-fn": ("oslo.concurrency", "processes/true-1GiB", ["--rounds", "5"]),
     "openstacksdk-object-chunks": ("openstacksdk", "clients/openstacksdk-object", ["--rounds", "5"]),
     "python-swiftclient-upload-blocks": ("python-swiftclient", "clients/swiftclient-put", []),
     "glance_store-chunk-size": ("glance_store", "stores/s3-get-256MiB", ["--rounds", "5", "--size", "64MiB"]),

@@ -146,22 +146,22 @@ def _known(kind: str, name: str, known: Sequence[str], project: str) -> str:
 EVENTLET = Project(
     name="eventlet", package="eventlet", tests="tests",
     suites=("conformance-green", "eventlet", "oslo-green", "cpython-green"),
-    modes=("eventlet",), benchmarks=("communicate", "input", "commands", "green_pipe", "fairness", "wsgi"),
+    modes=("eventlet",), benchmarks=("processes",),
     cases=(
-        "communicate/popen-16MiB-stdout-binary", "communicate/popen-200MiB-stdout-binary", "input/popen-16MiB",
-        "commands/true", "commands/late-exit", "commands/wait", "green_pipe/read-64KiB",
-        "green_pipe/read-1MiB-buffered", "green_pipe/lines-buffered", "green_pipe/write-64KiB", "green_pipe/echo",
-        "fairness/8-transfers", "wsgi/length-64KiB", "wsgi/chunked-64KiB", "wsgi/sendall-4MiB",
+        "processes/output-popen-16MiB", "processes/output-popen-200MiB", "processes/input-popen-16MiB",
+        "processes/true", "processes/late-exit", "processes/wait", "processes/pipe-read-64KiB",
+        "processes/pipe-read-1MiB-buffered", "processes/pipe-lines-buffered", "processes/pipe-write-64KiB", "processes/pipe-echo",
+        "processes/transfers-8", "processes/wsgi-length-64KiB", "processes/wsgi-chunked-64KiB", "processes/sendall-4MiB",
     ),
 )  # fmt: skip
 
 OSLO_CONCURRENCY = Project(
     name="oslo.concurrency", package="oslo_concurrency",
     suites=("conformance-native", "conformance-green", "oslo-native", "oslo-green"),
-    modes=("native", "eventlet"), benchmarks=("communicate", "input", "commands"),
+    modes=("native", "eventlet"), benchmarks=("processes",),
     cases=(
-        "communicate/oslo-16MiB-stdout-binary", "communicate/oslo-200MiB-stdout-binary", "input/oslo-200MiB",
-        "commands/true", "commands/true-1GiB", "commands/late-exit",
+        "processes/output-oslo-16MiB", "processes/output-oslo-200MiB", "processes/input-oslo-200MiB",
+        "processes/true", "processes/true-1GiB", "processes/late-exit",
     ),
 )  # fmt: skip
 
@@ -198,10 +198,10 @@ CPYTHON = Project(
     # Of the environment's site-packages; :mod:`benchmarks.validate.stdlib` puts it on the path.
     package="cpython-candidate",
     suites=("conformance-native", "conformance-green", "cpython-native", "cpython-green", "oslo-native"),
-    modes=("native", "eventlet"), benchmarks=("communicate", "input", "commands"),
+    modes=("native", "eventlet"), benchmarks=("processes",),
     cases=(
-        "communicate/popen-16MiB-stdout-binary", "communicate/popen-200MiB-stdout-binary", "input/popen-16MiB",
-        "commands/true", "commands/late-exit", "commands/wait",
+        "processes/output-popen-16MiB", "processes/output-popen-200MiB", "processes/input-popen-16MiB",
+        "processes/true", "processes/late-exit", "processes/wait",
     ),
     kinds=("diff", "module", "stock"),
 )  # fmt: skip

@@ -17,7 +17,8 @@ pytest.importorskip("rich", reason="tables need the extra 'bench'")
 from benchmarks.harness import results, worker
 from benchmarks.harness.engine import Options
 from benchmarks.harness.statistics import Interval, paired_ratio
-from benchmarks.suites.never_slower import bench_never_slower, operations, pairs, peer, tables
+from benchmarks.suites.never_slower import bench_never_slower, pairs, peer, tables
+from benchmarks.operations.base import Work
 from benchmarks.suites.never_slower.pairs import Budget, Cell
 from tests.benchmarks import samples
 from tests.benchmarks.running import measured
@@ -184,7 +185,7 @@ def test_wrong_bytes_are_told() -> None:
     ids=["right", "missing", "hash"],
 )
 def test_a_process_checks_the_bytes(wrong: str, message: str) -> None:
-    class Sleeping(operations.Work):
+    class Sleeping(Work):
         def once(self, size: int) -> int:
             return size - (wrong == "missing")
 
@@ -211,7 +212,7 @@ def test_so_many_call_at_once(green: bool, run_python: Callable[..., Any]) -> No
             eventlet.monkey_patch()
         import threading
 
-        from benchmarks.suites.never_slower.peer import Crowd
+        from benchmarks.operations.base import Crowd
 
         crowd, all_of_them = Crowd(sys.argv[1] == "True"), threading.Barrier(20)
         # Nobody passes before all are there.

@@ -10,10 +10,10 @@ import pytest
 
 pytest.importorskip("numpy", reason="suites need the extra 'bench'")
 
-from benchmarks.harness import worker
+from benchmarks.harness import probes, worker
 from benchmarks.harness.modes import MODES, read_all
-from benchmarks.suites.commands import workload as commands
-from benchmarks.suites.fairness import workload as fairness
+from benchmarks.suites.clients import bench_clients
+from benchmarks.suites.processes import commands
 from tests.benchmarks.running import started, work
 from tests.conftest import needs_eventlet, needs_oslo
 
@@ -40,41 +40,48 @@ def wrong(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return directory
 
 
+#: Variant, operation and parameters.
 WRONG_BYTES = [
-    ("communicate", "native-stock", {"total": 2 * SIZE}),
-    ("communicate", "eventlet-fastio", {"streams": "both", "mode": "text"}),
-    ("communicate", "reference-readall", {}),
-    ("communicate", "reference-readv", {}),
-    ("input", "native-fastio", {"stock_green_size": 70_001}),
-    ("input", "reference-write", {"stock_green_size": 70_001}),
-    ("green_pipe", "eventlet-stock", {"style": "readinto", "n": 1000}),
-    ("green_pipe", "eventlet-fastio", {"style": "text_lines"}),
-    ("green_pipe", "eventlet-fastio", {"style": "write"}),
-    ("green_pipe", "eventlet-fastio", {"style": "echo", "n": 10_000}),
-    ("fairness", "eventlet-fastio", {"transfers": 3, "batches": 2}),
-    # 13 chunks of it are SIZE.
-    ("wsgi", "eventlet-stock", {"chunk": 23_077, "task": "chunked"}),
-    ("wsgi", "eventlet-fastio", {"chunk": 23_077, "task": "sendall"}),
-    ("peers", "asyncio", {"direction": "output"}),
-    ("peers", "asyncio", {"direction": "input", "stock_green_size": 70_001}),
+    ("native-stock", "child-output", {"calls": 2}),
+    ("eventlet-fastio", "child-output", {"streams": "both", "kind": "text"}),
+    ("asyncio", "child-output", {}),
+    ("reference", "child-output", {}),
+    ("native-fastio", "child-input", {}),
+    ("subprocess-run", "child-input", {}),
+    ("reference", "child-input", {}),
+    ("eventlet-stock", "pipe-read", {"style": "readinto", "n": 1000}),
+    ("eventlet-fastio", "pipe-read", {"style": "text_lines"}),
+    ("eventlet-fastio", "pipe-write", {"n": 7000}),
+    ("eventlet-fastio", "pipe-echo", {"n": 10_000}),
+    ("eventlet-fastio", "child-output", {"through": "oslo", "at_once": 3, "calls": 2, "heartbeat": 1}),
+    ("eventlet-stock", "wsgi-serving", {"chunk": 23_077, "kind": "chunked", "heartbeat": 1}),
+    ("eventlet-fastio", "wsgi-serving", {"chunk": 23_077, "kind": "sendall"}),
+    *(
+        ("native-stock", operation, {"first": 70_001, "url": "plain"})
+        for operation in (*bench_clients.OPERATIONS, "upload-sendfile")
+    ),
 ]
 
 
 @needs_eventlet
 @needs_oslo
-@pytest.mark.parametrize(("workload", "variant", "parameters"), WRONG_BYTES)
+@pytest.mark.parametrize(("variant", "operation", "parameters"), WRONG_BYTES)
 def test_wrong_bytes_are_not_verified(
-    wrong: pathlib.Path, workload: str, variant: str, parameters: dict[str, Any]
+    wrong: pathlib.Path, cache: pathlib.Path, variant: str, operation: str, parameters: dict[str, Any]
 ) -> None:
-    result = work(workload, variant, {"size": SIZE, **parameters}, FASTIO_BENCHMARK_CACHE=str(wrong))
-    assert result["verified"] is False
+    """And right ones are."""
+    for package in bench_clients.OPERATIONS.get(operation, ())[2:]:
+        pytest.importorskip(package, reason="its client is measured")
+    given = {"size": SIZE, "operation": operation, **parameters}
+    assert work("processes", variant, given, FASTIO_BENCHMARK_CACHE=str(wrong))["verified"] is False
+    assert work("processes", variant, given)["verified"] is True
 
 
 @needs_eventlet
 @needs_oslo
 @pytest.mark.parametrize("variant", [name for name, mode in MODES.items() if mode.fast])
 def test_a_fast_row_that_is_not_patched_fails(variant: str) -> None:
-    done = started("communicate", variant, {"size": SIZE}, FASTIO="0")
+    done = started("processes", variant, {"size": SIZE, "operation": "child-output"}, FASTIO="0")
     assert done.returncode != 0
     assert "is not applied here" in done.stderr
 
@@ -82,8 +89,8 @@ def test_a_fast_row_that_is_not_patched_fails(variant: str) -> None:
 @needs_eventlet
 @needs_oslo
 def test_settings_reach_fastio() -> None:
-    parameters = {"size": SIZE, "settings": {"chunk_size": "64KiB", "yield_bytes": 128 * KIB}}
-    settings = work("communicate", "eventlet-fastio", parameters)["fastio"]["settings"]
+    parameters = {"size": SIZE, "operation": "child-output", "settings": {"chunk_size": "64KiB", "yield_bytes": 128 * KIB}}
+    settings = work("processes", "eventlet-fastio", parameters)["fastio"]["settings"]
     assert settings["chunk_size"]["value"] == 64 * KIB
     assert settings["yield_bytes"]["value"] == 128 * KIB
 
@@ -91,25 +98,24 @@ def test_settings_reach_fastio() -> None:
 @needs_eventlet
 @needs_oslo
 @pytest.mark.parametrize(
-    ("workload", "variant", "parameters", "message"),
+    ("variant", "parameters", "message"),
     [
-        ("green_pipe", "eventlet-stock", {"size": SIZE, "style": "sideways"}, "style 'sideways': allowed are read, "),
-        ("peers", "asyncio", {"size": SIZE, "direction": "up"}, "direction 'up': allowed are output, input"),
-        ("commands", "native-stock", {"task": "rest", "commands": 1}, "task 'rest': allowed are execute, "),
-        ("communicate", "native-stock", {"size": SIZE, "mode": "txt"}, "mode 'txt': allowed are binary, text"),
-        ("communicate", "native-stock", {"size": SIZE, "streams": "all"}, "streams 'all': allowed are stdout, both"),
-        ("input", "native-stock", {"size": SIZE, "through": "os"}, "through 'os': allowed are popen, oslo"),
-        ("wsgi", "eventlet-stock", {"size": SIZE, "chunk": 1000, "task": "rest"}, "task 'rest': allowed are length, "),
-        ("fairness", "eventlet-stock", {"size": SIZE, "transfers": 10**9}, "take fewer or smaller"),
+        ("eventlet-stock", {"operation": "pipe-read", "style": "sideways"}, "style 'sideways': allowed are read_n, "),
+        ("native-stock", {"operation": "child-output", "kind": "txt"}, "kind 'txt': allowed are binary, text"),
+        ("native-stock", {"operation": "child-output", "streams": "all"}, "streams 'all': allowed are stdout, both"),
+        ("native-stock", {"operation": "child-input", "through": "os"}, "through 'os': allowed are popen, oslo"),
+        ("native-stock", {"task": "rest", "commands": 1}, "task 'rest': allowed are execute, "),
+        ("eventlet-stock", {"operation": "wsgi-serving", "kind": "rest"}, "kind 'rest': allowed are length, "),
+        ("eventlet-stock", {"operation": "child-output", "at_once": 10**9}, "take fewer or smaller"),
     ],
 )
-def test_parameters_that_can_not_be(workload: str, variant: str, parameters: dict[str, Any], message: str) -> None:
+def test_parameters_that_can_not_be(variant: str, parameters: dict[str, Any], message: str) -> None:
     if variant.startswith("eventlet"):
-        done = started(workload, variant, parameters)
+        done = started("processes", variant, {"size": SIZE, **parameters})
         assert done.returncode != 0 and message in done.stderr
     else:
         with pytest.raises(ValueError, match=re.escape(message)):
-            worker.variant(workload, variant)(parameters)
+            worker.variant("processes", variant)({"size": SIZE, **parameters})
 
 
 def test_latencies() -> None:
@@ -123,7 +129,7 @@ def test_a_watcher_sees_an_exit(run_python: Callable[..., Any]) -> None:
         import subprocess
         import time
 
-        from benchmarks.suites.commands.workload import Watcher
+        from benchmarks.suites.processes.commands import Watcher
 
         watcher = Watcher()
         for _ in range(2):
@@ -146,8 +152,8 @@ def test_a_long_stop_counts_by_its_length() -> None:
     """One stop of 1 s in 10 s: one request in ten comes in it, one in a hundred in its first tenth."""
     late = [0.0] * 8_999 + [1.0]
     assert worker.percentile(late, 0.99) == 0
-    assert fairness.arrival_percentile(late, 10, 0.99) == pytest.approx(0.9)
-    figures = fairness.lateness(late, 0.001)
+    assert probes.arrival_percentile(late, 10, 0.99) == pytest.approx(0.9)
+    figures = probes.lateness(late, 0.001)
     assert figures["worst_ms"] == pytest.approx(1000)
     assert figures["arrival_p99_ms"] == pytest.approx(900, rel=0.001)
     assert figures["heartbeats"] == 9000

@@ -4,17 +4,18 @@
 is in memory already. The reference of a file is ``socket.sendfile()``.
 """
 
-from benchmarks.harness.engine import Case
+from benchmarks.harness.engine import Case, Variant
 from benchmarks.harness.goals import Ratio
-from benchmarks.harness.modes import GIB, MIB, MODES
-from benchmarks.suites.clients.workload import OPERATIONS
+from benchmarks.harness.modes import GIB, KIB, MIB, MODES
 
-TITLES = {
-    "openstacksdk-object": ("openstacksdk's get_object() of 256 MiB", 256 * MIB),
-    "swiftclient-put": ("swiftclient's put_object() of a file of 256 MiB", 256 * MIB),
-    "upload-file": ("requests.put() of a file of 1 GiB", GIB),
-    "upload-memory": ("requests.put() of an io.BytesIO of 1 GiB", GIB),
+#: Each operation: its title, bytes, and what it imports.
+OPERATIONS = {
+    "openstacksdk-object": ("openstacksdk's get_object() of 256 MiB", 256 * MIB, "openstack"),
+    "swiftclient-put": ("swiftclient's put_object() of a file of 256 MiB", 256 * MIB, "swiftclient"),
+    "upload-file": ("requests.put() of a file of 1 GiB", GIB, "requests"),
+    "upload-memory": ("requests.put() of an io.BytesIO of 1 GiB", GIB, "requests"),
 }
+REFERENCE = Variant("native-stock", "reference-sendfile", {"operation": "upload-sendfile"})
 #: Shares of stock's time and CPU time that a file may take.
 GOALS = [
     Ratio(f"{{case}}, {mode}, {what}", "≤", most, f"{mode}-stock", f"{mode}-fastio", key, cases="upload-file")
@@ -26,13 +27,14 @@ CASES = [
     Case(
         name=operation,
         title=title,
-        workload="clients",
-        variants=(*MODES, "reference-sendfile") if operation == "upload-file" else tuple(MODES),
-        parameters={"size": size, "operation": operation},
+        workload="processes",
+        variants=(*MODES, *[REFERENCE] * (operation == "upload-file")),
+        # A small object comes first, so that imports and the connection are not measured.
+        parameters={"size": size, "operation": operation, "first": 64 * KIB, "url": "plain"},
         baseline="native-stock",
-        needs=OPERATIONS[operation],
+        needs=(needed,),
     )
-    for operation, (title, size) in TITLES.items()
+    for operation, (title, size, needed) in OPERATIONS.items()
 ]
 
 

@@ -43,6 +43,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.backends.base import HOST
 from benchmarks.harness.modes import choice
+from benchmarks.harness.probes import server_cpu_seconds
 from benchmarks.harness.worker import cache_directory, recorded, running, surroundings
 from benchmarks.load import measuring
 from benchmarks.load.content import Content
@@ -138,7 +139,6 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """One run: a log server if there is one, and a load on it."""
     from benchmarks.load import analysis, report
     from benchmarks.load.sampling import sampled
-    from benchmarks.suites.stores.workload import server_cpu_seconds
 
     told = surroundings()
     swift = _swift(parameters, told)

@@ -14,9 +14,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.harness.modes import MIB, warmed
-from benchmarks.harness.worker import measure, random_payload, surroundings
+from benchmarks.harness.worker import digests, measure, random_payload, surroundings
 from benchmarks.suites.glance import workload as glance
-from benchmarks.suites.stores.workload import digests
 
 
 def parts(parameters: Mapping[str, Any], *names: str, written: bool = True) -> dict[str, Any]:

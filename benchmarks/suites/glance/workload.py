@@ -43,101 +43,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.backends.base import server_environment
-from benchmarks.backends.glance_api import Api
 from benchmarks.harness.modes import choice, warmed
 from benchmarks.harness.other_requests import Requests
-from benchmarks.harness.worker import Payload, command_digest, digest, measure, pieces_of, random_payload, surroundings
-from benchmarks.suites.stores.references import CURL
-from benchmarks.suites.stores.workload import MULTIHASH, digests, limit_sha512, server_cpu_seconds
-
-#: Seconds that a request of the set-up may take.
-PATIENCE = 120
-
-
-class WrongData(Exception):
-    """What arrived is not what was sent."""
+from benchmarks.harness.probes import server_cpu_seconds
+from benchmarks.harness.worker import digests, measure, random_payload, surroundings
+from benchmarks.operations.services import Glance, Nginx, WrongData, curl, downloaded_sha512, given, put, sha512
+from benchmarks.suites.stores.workload import limit_sha512
 
 
 class NotServed(Exception):
     """There is no such server, or it cannot be given an image."""
-
-
-class Glance:
-    """A running glance-api, from :meth:`benchmarks.backends.base.Backend.access`."""
-
-    #: a request that costs glance little
-    cheap = "/v2/schemas/image"
-
-    def __init__(self, access: Mapping[str, Any]) -> None:
-        self.url = access["url"]
-        self.port = urllib.parse.urlsplit(self.url).port or 80
-        self._images = Path(access["images"])
-        self._api = Api(self.port, PATIENCE)
-
-    def new(self, **fields: str) -> str:
-        """An image without data; returns its identifier."""
-        return self._api.create(**fields)
-
-    def place(self, identifier: str) -> str:
-        """The URL of an image's data."""
-        return f"{self.url}/v2/images/{identifier}/file"
-
-    def stored(self, identifier: str) -> Path:
-        """The file that has an image's data."""
-        return self._images / identifier
-
-    def multihash(self, identifier: str) -> str:
-        """SHA-512 of an image as glance has it.
-
-        :raises WrongData: if the image has none
-        """
-        image = self._api.show(identifier)
-        if (image["status"], image["os_hash_algo"]) != ("active", MULTIHASH):
-            raise WrongData(f"image {identifier} is {image['status']}, its hash {image['os_hash_algo']}")
-        return image["os_hash_value"]
-
-    def size(self, identifier: str) -> int:
-        """Bytes of an image as glance has it."""
-        return self._api.show(identifier)["size"]
-
-    def delete(self, identifier: str) -> None:
-        status = self._api.delete(identifier)
-        if status >= 300:
-            raise RuntimeError(f"image {identifier} is not deleted: status {status}")
-
-
-class Nginx:
-    """The reference: nginx, which sends and takes files and hashes nothing."""
-
-    cheap = "/answer"
-
-    def __init__(self, access: Mapping[str, Any]) -> None:
-        self.url = access["url"]
-        self.port = urllib.parse.urlsplit(self.url).port or 80
-        self._files = Path(access["place"]["directory"])
-        self._made = 0
-
-    def new(self) -> str:
-        self._made += 1
-        return f"upload-{self._made}"
-
-    def place(self, identifier: str) -> str:
-        return f"{self.url}/{identifier}"
-
-    def stored(self, identifier: str) -> Path:
-        return self._files / identifier
-
-    def multihash(self, identifier: str) -> str:
-        return sha512(self.stored(identifier))
-
-    def delete(self, identifier: str) -> None:
-        self.stored(identifier).unlink()
-
-
-def sha512(path: Path) -> str:
-    with open(path, "rb") as file:
-        return digest(pieces_of(file), MULTIHASH)
 
 
 def server(parameters: Mapping[str, Any]) -> tuple[Glance | Nginx, list[int]]:
@@ -184,12 +99,6 @@ def at_once(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         return list(pool.map(work, items))
 
 
-def curl(*arguments: str) -> str:
-    """Run curl; returns what it says."""
-    command = [*CURL, *arguments]
-    return subprocess.run(command, env=server_environment(), stdout=subprocess.PIPE, text=True, check=True).stdout
-
-
 def download(parameters: Mapping[str, Any]) -> dict[str, Any]:
     source, pids = server(parameters)
     image = surroundings()["prepared"]["images"][parameters.get("server") or ""]
@@ -208,10 +117,6 @@ def download(parameters: Mapping[str, Any]) -> dict[str, Any]:
         figures["bytes"] = sum(sizes)
     verified = set(sizes) == {parameters["size"]} and downloaded_sha512(place, *options) == known
     return {**figures, "verified": verified, "transfers": len(sizes)}
-
-
-def downloaded_sha512(place: str, *options: str) -> str:
-    return command_digest([*CURL, *options, place], MULTIHASH, env=server_environment())
 
 
 def upload(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -240,15 +145,6 @@ def settle(parameters: Mapping[str, Any]) -> None:
         os.sync()
 
 
-def put(payload: Payload, place: str, chunked: bool = False, *more: str) -> None:
-    """Upload a file with one PUT; ``more`` are options of curl."""
-    # No "Expect: 100-continue", for whose answer curl would wait.
-    headers = ["--header", "Expect:", "--header", "Content-Type: application/octet-stream"]
-    if chunked:
-        headers += ["--header", "Transfer-Encoding: chunked"]
-    curl(*headers, *more, "--output", "/dev/null", "--upload-file", str(payload.path), place)
-
-
 def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Give every server the image that is downloaded; returns its identifier by server, and its SHA-512.
 
@@ -273,18 +169,6 @@ def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
             images[name] = "image"
             Nginx(access).stored("image").symlink_to(Glance(told["access"]).stored(images[""]))
     return {"images": images, "multihash": known, "failed": failed}
-
-
-def given(service: Glance, payload: Payload, known: str) -> str:
-    """Give a glance-api an image; returns its identifier.
-
-    :raises WrongData: if its SHA-512 is not the ``known`` one
-    """
-    image = service.new()
-    put(payload, service.place(image), False, "--max-time", str(PATIENCE))
-    if service.multihash(image) != known:
-        raise WrongData(f"os_hash_value of image {image} is not the payload's SHA-512")
-    return image
 
 
 def run(parameters: Mapping[str, Any]) -> dict[str, Any]:

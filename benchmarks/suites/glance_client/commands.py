@@ -25,11 +25,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.harness.modes import choice, warmed
-from benchmarks.harness.worker import random_payload, surroundings
-from benchmarks.suites.glance.workload import Glance, put
+from benchmarks.harness.worker import digests, random_payload, surroundings
+from benchmarks.operations.services import CURL, Glance, put
 from benchmarks.suites.glance_client.timing import Source, environment, source, timed, written
-from benchmarks.suites.stores.references import CURL, Swift, run
-from benchmarks.suites.stores.workload import digests
+from benchmarks.suites.stores.references import Swift, run
 
 #: Bytes of the image whose transfer is the start of a command and nothing else.
 LEAST = 1

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from benchmarks.backends.base import server_environment
 from benchmarks.harness.modes import choice
-from benchmarks.harness.worker import cache_directory, command_digest, surroundings
-from benchmarks.suites.stores.workload import MULTIHASH, server_cpu_seconds
+from benchmarks.harness.probes import server_cpu_seconds
+from benchmarks.harness.worker import MULTIHASH, cache_directory, command_digest, surroundings
 
 #: Seconds between two samples of the load.
 SAMPLE = 0.1

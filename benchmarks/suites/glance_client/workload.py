@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.harness.modes import warmed
-from benchmarks.harness.worker import random_payload, surroundings
-from benchmarks.suites.glance.workload import Glance, WrongData, put
+from benchmarks.harness.worker import digests, random_payload, surroundings
+from benchmarks.operations.services import Glance, WrongData, put
 from benchmarks.suites.glance_client import script as glance_client_script
 from benchmarks.suites.glance_client.commands import (
     COMMANDS,
@@ -41,7 +41,6 @@ from benchmarks.suites.glance_client.commands import (
     started,
 )
 from benchmarks.suites.glance_client.timing import Source, source, timed, written
-from benchmarks.suites.stores.workload import digests
 
 
 class Client(NamedTuple):

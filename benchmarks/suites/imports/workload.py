@@ -25,9 +25,9 @@ from typing import Any
 
 from benchmarks.backends.glance_api import Api
 from benchmarks.harness.modes import choice, warmed
-from benchmarks.harness.worker import measure, random_payload, running, surroundings
-from benchmarks.suites.glance.workload import sha512
-from benchmarks.suites.stores.workload import digests, server_cpu_seconds
+from benchmarks.harness.probes import server_cpu_seconds
+from benchmarks.harness.worker import digests, measure, random_payload, running, surroundings
+from benchmarks.operations.services import sha512
 
 #: Seconds between two looks at whether an import is done: each look costs the service some milliseconds.
 LOOK = 0.2

@@ -37,6 +37,7 @@ from benchmarks.backends.base import ROOT
 from benchmarks.backends.glance import Glance32
 from benchmarks.backends.network import SERVER, Network
 from benchmarks.harness.modes import choice
+from benchmarks.harness.probes import server_cpu_seconds
 from benchmarks.load import measuring
 from benchmarks.load.plan import Plan
 from benchmarks.suites.concurrency import workload as images
@@ -69,7 +70,6 @@ def run(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """One run of the load."""
     from benchmarks.load import analysis
     from benchmarks.load.bottleneck import Limits
-    from benchmarks.suites.stores.workload import server_cpu_seconds
 
     network = Network(clients=parameters["workers"], rate=parameters["rate"], delay=parameters["delay"])
     with contextlib.ExitStack() as stack:

@@ -13,7 +13,8 @@ from typing import Any
 
 from benchmarks.harness.children import Child
 from benchmarks.harness.modes import Mode
-from benchmarks.harness.worker import random_payload
+from benchmarks.harness.worker import random_payload, recorded
+from benchmarks.operations.base import Crowd
 
 
 class Peer(Child):
@@ -41,41 +42,6 @@ class Peer(Child):
         return self.ask(json.dumps({"size": size, "at_once": at_once, "calls": calls}))
 
 
-class Crowd:
-    """Those who call: this thread alone, or so many at once, which are greenlets or threads."""
-
-    def __init__(self, green: bool) -> None:
-        self._green = green
-        self._pools: dict[int, Any] = {}
-
-    def each(self, call: Callable[[], Any], at_once: int) -> list[Any]:
-        """What the call returns to each of them."""
-        if at_once == 1:
-            return [call()]
-        if at_once not in self._pools:
-            self._pools[at_once] = self._pool(at_once)
-        return list(self._pools[at_once](call, at_once))
-
-    def _pool(self, at_once: int) -> Callable[[Callable[[], Any], int], Iterable[Any]]:
-        if self._green:
-            import eventlet
-
-            pool = eventlet.GreenPool(at_once)
-
-            def greenlets(call: Callable[[], Any], count: int) -> Iterable[Any]:
-                return [each.wait() for each in [pool.spawn(call) for _ in range(count)]]
-
-            return greenlets
-        from concurrent.futures import ThreadPoolExecutor
-
-        executor = ThreadPoolExecutor(at_once)
-
-        def threads(call: Callable[[], Any], count: int) -> Iterable[Any]:
-            return [each.result() for each in [executor.submit(call) for _ in range(count)]]
-
-        return threads
-
-
 def serve(work: Any, green: bool, questions: Iterable[str], answer: Callable[[dict[str, Any]], None]) -> None:
     """Answer the questions."""
     crowd = Crowd(green)
@@ -101,7 +67,7 @@ def _answered(work: Any, crowd: Crowd, size: int, at_once: int, calls: int) -> d
 
 
 def main(arguments: Sequence[str]) -> None:
-    from benchmarks.suites.never_slower.operations import OPERATIONS
+    from benchmarks.operations.catalogue import OPERATIONS
 
     # Whatever a library prints is no answer.
     answers = os.fdopen(os.dup(1), "w")
@@ -123,7 +89,6 @@ def _status(mode: Mode) -> dict[str, Any]:
     if not mode.fast or "fastio" not in sys.modules:
         return {}
     import fastio
-    from benchmarks.harness.worker import recorded
 
     return {"fastio": recorded(fastio.status().to_dict())}
 

@@ -1,13 +1,13 @@
 """An operation, stock and with fastio, pair by pair (:mod:`benchmarks.suites.never_slower.pairs`).
 
 The processes of a pair are made ready once, and so are the servers that they use: the backend of the case, a plain
-server of this suite for clients, or, over a link, two glance-api on one machine of a network of namespaces, whose
+server for clients, or, over a link, two glance-api on one machine of a network of namespaces, whose
 clients are on another one.
 
 Parameters:
 
 ``operation``, ``mode``
-    one of :data:`benchmarks.suites.never_slower.operations.OPERATIONS`; ``"native"`` or ``"eventlet"``
+    one of :data:`benchmarks.operations.catalogue.OPERATIONS`; ``"native"`` or ``"eventlet"``
 ``size``
     bytes of large data; each of many calls at a time has the 16th part of it
 ``many``
@@ -32,15 +32,16 @@ from typing import Any
 from benchmarks.backends import backend
 from benchmarks.backends.network import CLIENT, SERVER, Network
 from benchmarks.harness.modes import MODES, choice, warmed
-from benchmarks.harness.worker import memory_directory, random_payload, running, surroundings
-from benchmarks.suites.glance import workload as glance
-from benchmarks.suites.never_slower import pairs, servers
+from benchmarks.harness.worker import digests, memory_directory, random_payload, running, surroundings
+from benchmarks.operations import servers
+from benchmarks.operations.services import Glance, given
+from benchmarks.operations.stores import opened_store
+from benchmarks.suites.never_slower import pairs
 from benchmarks.suites.never_slower.peer import Peer
-from benchmarks.suites.stores import workload as stores
 
 #: Of a pair: its name, and what the process is told.
 SIDES = {"stock": False, "fastio": True}
-#: Operations whose server is the plain one of this suite.
+#: Operations whose server is the plain one.
 PLAIN = (
     "upload-file", "upload-memory", "swiftclient-put", "glanceclient", "openstacksdk-image", "openstacksdk-object",
 )  # fmt: skip
@@ -130,10 +131,10 @@ def _over_a_link(parameters: Mapping[str, Any]) -> Iterator[Any]:
 
 def given_images(access: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, str]:
     """Give a glance-api an image of each size; returns where their data are."""
-    service, places = glance.Glance(access), {}
+    service, places = Glance(access), {}
     for size in pairs.sizes(parameters):
         payload = random_payload(size)
-        places[str(size)] = service.place(glance.given(service, payload, stores.digests(payload).multihash))
+        places[str(size)] = service.place(given(service, payload, digests(payload).multihash))
     return places
 
 
@@ -141,7 +142,7 @@ def prepare(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Put an image of each size where it is read: into the store, or into each glance-api."""
     told, operation = surroundings(), parameters["operation"]
     if operation == "store-get":
-        with stores.opened_store(MODES["native-stock"], {}) as store:
+        with opened_store(MODES["native-stock"], {}) as store:
             sizes = pairs.sizes(parameters)
             return {"images": {size: store.place(random_payload(size).path.read_bytes()) for size in sizes}}
     if operation == "glance-download":

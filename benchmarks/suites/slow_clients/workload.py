@@ -44,11 +44,12 @@ from typing import Any
 
 from benchmarks.harness.modes import choice, warmed
 from benchmarks.harness.other_requests import Requests
+from benchmarks.harness.probes import server_cpu_seconds
 from benchmarks.harness.slow_clients import writers
 from benchmarks.harness.slow_clients.clients import Clients, Plan
-from benchmarks.harness.worker import measure, random_payload, running, surroundings
-from benchmarks.suites.glance.workload import Glance, Nginx, downloaded_sha512, prepare, server, sha512
-from benchmarks.suites.stores.workload import digests, server_cpu_seconds
+from benchmarks.harness.worker import digests, measure, random_payload, running, surroundings
+from benchmarks.operations.services import Glance, Nginx, downloaded_sha512, sha512
+from benchmarks.suites.glance.workload import prepare, server
 
 #: Seconds between two looks at temporary files.
 LOOK = 0.2

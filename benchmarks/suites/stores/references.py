@@ -13,10 +13,10 @@ from typing import Any
 
 from benchmarks.backends.base import find_program, server_environment
 from benchmarks.harness.worker import command_digest
+from benchmarks.operations.services import CURL
 
 #: Name of the image that a reference writes.
 NAME = "reference"
-CURL = ("curl", "-q", "--silent", "--show-error", "--fail", "--noproxy", "*")
 
 
 class Client:

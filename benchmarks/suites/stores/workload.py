@@ -25,7 +25,7 @@ Parameters:
 
 Results beside the usual ones: ``chunks``, how many the driver's iterator gave, or how many times it read from the
 image's data; ``server_cpu_seconds`` of the backend's processes; under eventlet ``p99_ms``, ``worst_ms`` and others of a
-heartbeat greenlet, see :mod:`benchmarks.suites.fairness.workload`.
+heartbeat greenlet, see :mod:`benchmarks.harness.probes`.
 
 ``reference`` is the backend's own client, mostly one of a few lines of C, at the same task. ``limit-sha512`` only reads
 the image and hashes it on one core: no row that computes the hash can be faster. ``reference-sha512sum`` is coreutils'
@@ -37,150 +37,22 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
-import os
-import threading
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
+from benchmarks.harness import probes
 from benchmarks.harness.modes import KIB, MIB, MODES, Mode, choice, variants, warmed
-from benchmarks.harness.worker import Payload, digest, measure, random_payload, surroundings
-
-if TYPE_CHECKING:
-    from benchmarks.backends.stores import Store
+from benchmarks.harness.worker import MULTIHASH, Payload, digest, digests, measure, random_payload, surroundings
+from benchmarks.operations.stores import Source, get, opened_store
 
 #: Bytes of the image that a run moves before it is measured: several chunks. Their memory is then not new to the
 #: process. Reading 256 MiB takes about 50 ms, and each of the first two chunks of 1 MiB took 1.3 ms in new memory.
 SMALL = 4 * MIB
-#: The multihash's algorithm: glance's default.
-MULTIHASH = "sha512"
-#: Seconds between two heartbeats.
-PERIOD = 0.001
-
-
-class Digests(NamedTuple):
-    """What an add has to return, in hexadecimal."""
-
-    checksum: str
-    multihash: str
-
-
-def digests(payload: Payload) -> Digests:
-    """MD5 and multihash of a payload, computed once and kept beside it."""
-    path = payload.path.with_suffix(".digests")
-    if not path.exists():
-        hashers = [hashlib.md5(usedforsecurity=False), hashlib.new(MULTIHASH)]
-        with open(payload.path, "rb", buffering=0) as file:
-            while piece := file.read(MIB):
-                for hasher in hashers:
-                    hasher.update(piece)
-        # Threads of a server may come at the same time.
-        partial = path.with_name(f"{path.name}.{threading.get_native_id()}")
-        partial.write_text(" ".join([payload.sha256, *(hasher.hexdigest() for hasher in hashers)]))
-        os.replace(partial, path)
-    of, *known = path.read_text().split()
-    # Another file of the same name would be an image whose digests are not known.
-    return Digests(*known) if of == payload.sha256 else Digests("", "")
-
-
-class Source:
-    """An image's data as glance has it: something to read from, not a file."""
-
-    def __init__(self, payload: Payload) -> None:
-        self._file = open(payload.path, "rb", buffering=0)  # noqa: SIM115 - it is closed by its user
-        #: reads that returned data
-        self.reads = 0
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._file.read(size)
-        self.reads += bool(data)
-        return data
-
-    def close(self) -> None:
-        self._file.close()
 
 
 def size_of(parameters: Mapping[str, Any]) -> int:
     return min(parameters["size"], parameters.get("most", parameters["size"]))
-
-
-def server_cpu_seconds(pids: list[int]) -> float:
-    """CPU time of the server's processes so far, all threads; without those that have ended.
-
-    From each process's CPU clock, clock_getcpuclockid(3): /proc has it in hundredths of a second only.
-    """
-    spent = 0.0
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            spent += time.clock_gettime((~pid << 3) | 2)
-    return spent
-
-
-@contextlib.contextmanager
-def measured_with_server(mode: Mode | None = None) -> Iterator[dict[str, float]]:
-    """Measure the block; yields a dictionary that has all figures when the block is left."""
-    from benchmarks.suites.fairness.workload import Heartbeat, lateness
-
-    pids = surroundings().get("pids", [])
-    figures: dict[str, float] = {}
-    heartbeat = Heartbeat(PERIOD) if mode is not None and mode.green else None
-    before = server_cpu_seconds(pids)
-    with measure() as measured:
-        yield figures
-    if pids:
-        figures["server_cpu_seconds"] = server_cpu_seconds(pids) - before
-    if heartbeat is not None:
-        figures.update(lateness(heartbeat.stop(), PERIOD))
-    figures.update({name: value for name, value in vars(measured).items() if value is not None})
-
-
-def enter(mode: Mode) -> None:
-    if mode.green:
-        import eventlet
-
-        eventlet.monkey_patch()
-    import glance_store  # noqa: F401 (the imports of a service come before the patches)
-
-
-def check_patched(store: Store) -> None:
-    """Check that fastio's patches of this store's driver are in effect.
-
-    :raises RuntimeError: if one is not: stock under the name of fastio would be a wrong result
-    """
-    import fastio
-
-    module = type(store.driver).__module__
-    targets = (f"{module}:", "glance_store.common.")
-    entries = [entry for entry in fastio.status().entries if entry.target.startswith(targets)]
-    if not any(entry.in_effect for entry in entries) or any(entry.left_alone for entry in entries):
-        raise RuntimeError(f"fastio's patches are not all in effect for {module}:\n{fastio.status()}")
-
-
-@contextlib.contextmanager
-def opened_store(mode: Mode, parameters: Mapping[str, Any]) -> Iterator[Store]:
-    """The case's store in this process, made to be used in that mode, and used once."""
-    from benchmarks.backends.stores import opened
-
-    enter(mode)
-    if mode.fast:
-        import fastio
-
-        fastio.patch(**parameters.get("settings", {}))
-    with opened(surroundings()["access"], **parameters.get("options", {})) as store:
-        if mode.fast:
-            check_patched(store)
-        yield store
-
-
-def get(store: Store, url: str) -> Iterator[bytes]:
-    """The image's chunks; an error if they do not add up to its size."""
-    data, size = store.get(url)
-    for chunk in data:
-        size -= len(chunk)
-        yield chunk
-    if size:
-        raise RuntimeError(f"{url}: {abs(size)} bytes {'are missing' if size > 0 else 'too many'}")
 
 
 def run_get(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -190,7 +62,7 @@ def run_get(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
         for _ in get(store, prepared["small"]):
             pass
         moved = chunks = 0
-        with measured_with_server(mode) as figures:
+        with probes.measured(mode.green) as figures:
             for url in prepared["urls"]:
                 for chunk in get(store, url):
                     chunks += 1
@@ -207,7 +79,7 @@ def run_add(mode: Mode, parameters: Mapping[str, Any], hashed: bool = True) -> d
     with opened_store(mode, parameters) as store:
         with contextlib.closing(Source(small)) as source:
             store.delete(store.add(source, size=small.size).url)
-        with contextlib.closing(Source(payload)) as source, measured_with_server(mode) as figures:
+        with contextlib.closing(Source(payload)) as source, probes.measured(mode.green) as figures:
             added = store.add(source, size=payload.size, hashing=MULTIHASH)
         try:
             verified = added.size == payload.size and digest(get(store, added.url)) == payload.sha256
@@ -271,12 +143,12 @@ def reference(parameters: Mapping[str, Any]) -> dict[str, Any]:
     if choice(parameters, "task", "get", "add") == "get":
         places = [client.where(url) for url in told["prepared"]["urls"]]
         command = client.read(places)
-        with measured_with_server() as figures:
+        with probes.measured() as figures:
             references.run(command)
         verified = {client.sha256(place) for place in places} == {payload.sha256}
         return {**figures, "bytes": len(places) * payload.size, "verified": verified}
     command = client.write(payload.path)
-    with measured_with_server() as figures, open(payload.path, "rb") as file:
+    with probes.measured() as figures, open(payload.path, "rb") as file:
         references.run(command, file.fileno())
     try:
         return {**figures, "bytes": payload.size, "verified": client.sha256(client.place()) == payload.sha256}

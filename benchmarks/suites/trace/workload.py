@@ -31,6 +31,7 @@ from benchmarks.backends.base import HOST
 from benchmarks.harness import statistics
 from benchmarks.harness.modes import KIB, MIB
 from benchmarks.harness.worker import surroundings
+from benchmarks.operations.services import PATIENCE, downloaded_sha512
 from benchmarks.suites.glance import workload as service
 
 #: Of what is recorded before there is a pause, and its seconds.
@@ -172,13 +173,13 @@ def _is_right(parameters: Mapping[str, Any]) -> bool:
     source, _ = service.server(parameters)
     told = surroundings()["prepared"]
     image = told["images"][parameters.get("server") or ""]
-    return bool(service.downloaded_sha512(source.place(image)) == told["multihash"])
+    return bool(downloaded_sha512(source.place(image)) == told["multihash"])
 
 
 def _download(port: int, path: str, traced: bool) -> int:
     """One download, on a connection of its own; returns its bytes. Unless ``traced``, it asks not to be recorded."""
     room = bytearray(MIB)
-    connection = http.client.HTTPConnection(HOST, port, timeout=service.PATIENCE)
+    connection = http.client.HTTPConnection(HOST, port, timeout=PATIENCE)
     try:
         connection.request("GET", path, headers={} if traced else {"X-Trace": "off"})
         answer = connection.getresponse()

@@ -52,12 +52,12 @@ def test_choosing():
     assert projects.EVENTLET.choose_suites(["eventlet"]) == ["eventlet"]
     assert projects.EVENTLET.choose_suites([]) == projects.EVENTLET.choose_suites(["all"])
     assert projects.EVENTLET.choose_cases(["none"]) == []
-    assert {suite for suite, _ in projects.EVENTLET.choose_cases(["wsgi"])} == {"wsgi"}
-    ((suite, case),) = projects.EVENTLET.choose_cases(["wsgi/length-64KiB"])
-    assert (suite, case.name) == ("wsgi", "length-64KiB")
+    assert {suite for suite, _ in projects.EVENTLET.choose_cases(["processes"])} == {"processes"}
+    ((suite, case),) = projects.EVENTLET.choose_cases(["processes/wsgi-length-64KiB"])
+    assert (suite, case.name) == ("processes", "wsgi-length-64KiB")
     with pytest.raises(ValidateError, match="--suite 'glance_store-native': eventlet has conformance-green, eventlet"):
         projects.EVENTLET.choose_suites(["glance_store-native"])
-    with pytest.raises(ValidateError, match="--benchmarks 'stores': eventlet has communicate, input"):
+    with pytest.raises(ValidateError, match="--benchmarks 'stores': eventlet has processes, processes/"):
         projects.EVENTLET.choose_cases(["stores"])
 
 

@@ -71,7 +71,7 @@ def test_what_fails_in_a_benchmark_fails_alone(validate_glance, candidate, said)
 
 def test_one_that_does_nothing_is_no_difference(validate):
     options = ["--no-fastio", "--suite", "conformance-green,oslo-green", "--candidate", validate.diff(*DOES_NOTHING)]
-    options += ["--benchmarks", "communicate/popen-16MiB-stdout-binary"]
+    options += ["--benchmarks", "processes/output-popen-16MiB"]
     raw = validate.run(0, *options)
     if not raw["pythons"][0]["rows"][0]["verdict"].startswith("noise"):
         # Chance alone does that once in a hundred times.
@@ -95,7 +95,7 @@ def test_one_that_does_nothing_to_glance_is_no_difference(validate_glance):
 
 def test_fastio_itself_passes(validate):
     # So much faster that no other load hides it.
-    raw = validate.run(0, "--suite", "conformance-green", "--benchmarks", "input/popen-16MiB")
+    raw = validate.run(0, "--suite", "conformance-green", "--benchmarks", "processes/input-popen-16MiB")
     (row,) = raw["pythons"][0]["rows"]
     assert (row["variant"], row["verdict"]) == ("fastio", "faster")
 
@@ -172,7 +172,7 @@ def test_several_pythons(validate):
 
 
 def test_an_interrupted_run_goes_on(validate, tmp_path):
-    options = ["--suite", "conformance-green", "--match", "EveryByte", "--benchmarks", "green_pipe/read"]
+    options = ["--suite", "conformance-green", "--match", "EveryByte", "--benchmarks", "processes/pipe-read"]
     options += ["--rounds", "3"]
     first = validate.start(tmp_path, *options)
     said = iter(first.stdout.readline, "")

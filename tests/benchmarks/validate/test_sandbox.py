@@ -237,7 +237,7 @@ def variants(tmp_path):
     return found
 
 
-CASES = projects.EVENTLET.choose_cases(["input/popen-16MiB"])
+CASES = projects.EVENTLET.choose_cases(["processes/input-popen-16MiB"])
 
 
 def test_benchmarks_are_run_there(variants, tmp_path, capfd, monkeypatch):
@@ -246,7 +246,7 @@ def test_benchmarks_are_run_there(variants, tmp_path, capfd, monkeypatch):
     launcher = SandboxLauncher(sandboxes(), *variants)
     asked = (launcher, CASES, variants, ["native"], Options(rounds=1, size=1 << 16), State(tmp_path / "state"), "py")
     (case,) = measuring.run(*asked).cases
-    assert case.name == "input/popen-16MiB" and case.complete
+    assert case.name == "processes/input-popen-16MiB" and case.complete
     assert set(case.variants) == {"native-stock", "native-candidate"}
     assert all(row.verified() and len(row.measured()) == 1 for row in case.variants.values())
     assert "native-candidate" in capfd.readouterr().err

@@ -84,6 +84,6 @@ BROKEN = (
         "copies all output again with each piece",
         SUBPROCESS, "self._fileobj2output[key.fileobj].append(data)",
         "self._fileobj2output[key.fileobj][:] = [b''.join(self._fileobj2output[key.fileobj] + [data])]",
-        benchmark="communicate/popen-16MiB-both-binary", options=("--rounds", "7", "--size", "4MiB"),
+        benchmark="processes/output-both-16MiB", options=("--rounds", "7", "--size", "4MiB"),
     ),
 )  # fmt: skip

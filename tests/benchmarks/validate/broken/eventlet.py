@@ -83,7 +83,7 @@ BROKEN = (
         return result
 
 """ + _WAIT,
-        benchmark="communicate/popen-16MiB-stdout-binary", options=("--rounds", "21"),
+        benchmark="processes/output-popen-16MiB", options=("--rounds", "21"),
     ),
     Broken(
         "loses what a partial write leaves",

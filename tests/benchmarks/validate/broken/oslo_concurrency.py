@@ -77,6 +77,6 @@ BROKEN = (
         "                import hashlib\n"
         "                LOG.log(loglevel, 'SHA-256: %s', hashlib.sha256(result[0] * 4).hexdigest())\n"
         "                _returncode = obj.returncode\n",
-        benchmark="communicate/oslo-16MiB-stdout-binary", options=("--rounds", "9"),
+        benchmark="processes/output-oslo-16MiB", options=("--rounds", "9"),
     ),
 )  # fmt: skip

@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from benchmarks.harness.modes import Mode, choice, enter, variants
+from benchmarks.harness.modes import Mode, choice, enter
 from benchmarks.harness.worker import measure
 
 #: Seconds that the children of ``wait`` live: from well below to well above the 50 ms to which the standard library's
@@ -166,4 +166,4 @@ def run(mode: Mode, parameters: Mapping[str, Any]) -> dict[str, Any]:
     return measured.result(bytes=0, verified=verified, commands=commands, **latencies(spent))
 
 
-VARIANTS = variants(run)
+

@@ -1,6 +1,6 @@
-"""The servers that this suite has of its own: a plain one that clients use, and eventlet's WSGI server.
+"""A plain server that clients use, and eventlet's WSGI server.
 
-``python -m benchmarks.suites.never_slower.servers NAME GREEN FAST KIND`` prints its port, and serves until its standard
+``python -m benchmarks.operations.servers NAME GREEN FAST KIND`` prints its port, and serves until its standard
 input ends. A payload has its size for a name.
 """
 
@@ -18,8 +18,7 @@ from typing import Any
 from benchmarks.harness import modes
 from benchmarks.harness.children import Child
 from benchmarks.harness.modes import MIB, Mode
-from benchmarks.harness.worker import random_payload
-from benchmarks.suites.stores.workload import MULTIHASH, digests
+from benchmarks.harness.worker import MULTIHASH, digests, random_payload
 
 
 @contextlib.contextmanager
@@ -97,11 +96,14 @@ def plain(mode: Mode, kind: str) -> None:
     os.read(0, 1)
 
 
-def wsgi(mode: Mode, kind: str) -> None:
-    """eventlet's, in chunks of 1 MiB."""
-    modes.enter(mode, {})
+#: Answers of :func:`serve`: with Content-Length, in chunked encoding, or without WSGI, by ``socket.sendall()``.
+KINDS = ("length", "chunked", "sendall")
+
+
+def serve(mode: Mode, kind: str, chunk: int) -> int:
+    """Serve payloads by eventlet in this process, which has been made what the mode says; returns the port."""
     import eventlet
-    from eventlet import hubs, wsgi
+    from eventlet import wsgi
 
     if mode.fast:
         modes.require("green_sendall")
@@ -109,7 +111,7 @@ def wsgi(mode: Mode, kind: str) -> None:
     @functools.cache
     def body(size: int) -> list[bytes]:
         data = random_payload(size).path.read_bytes()
-        return [data[start : start + MIB] for start in range(0, size, MIB)]
+        return [data[start : start + chunk] for start in range(0, size, chunk)]
 
     def application(environ: Any, start_response: Any) -> list[bytes]:
         size = int(environ["PATH_INFO"].strip("/"))
@@ -118,9 +120,29 @@ def wsgi(mode: Mode, kind: str) -> None:
         # A list of one would get a length from the server.
         return body(size) if kind == "length" else iter(body(size))  # type: ignore[return-value]
 
+    def sendall() -> None:
+        while True:
+            client, _ = listener.accept()
+            with client:
+                size = int(client.recv(65536).split()[1].strip(b"/"))
+                client.sendall(b"HTTP/1.0 200 OK\r\n\r\n")
+                for each in body(size):
+                    client.sendall(each)
+
     listener = eventlet.listen(("127.0.0.1", 0), backlog=128)
-    eventlet.spawn(wsgi.server, listener, application, log_output=False)
-    print(listener.getsockname()[1], flush=True)
+    if kind == "sendall":
+        eventlet.spawn(sendall)
+    else:
+        eventlet.spawn(wsgi.server, listener, application, log_output=False)
+    return listener.getsockname()[1]
+
+
+def wsgi(mode: Mode, kind: str) -> None:
+    """eventlet's, in chunks of 1 MiB."""
+    modes.enter(mode, {})
+    from eventlet import hubs
+
+    print(serve(mode, kind, MIB), flush=True)
     hubs.trampoline(0, read=True)
 
 
