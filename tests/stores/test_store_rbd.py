@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -424,6 +425,35 @@ def test_write_errors_are_never_lost(broken: int, end: str) -> None:
             behind.create_snap("snap")
     assert image.closed
     assert not [call for call in image.calls if call[0] == "create_snap"]
+
+
+@pytest.mark.parametrize("broken", [0, 10, 20, 90])
+@pytest.mark.parametrize("failures", [1, 2, 3, 100])
+def test_a_driver_that_retries_a_failed_write_loses_nothing(broken: int, failures: int) -> None:
+    """The error comes in a later write's call: trying that one again tries the failed one again, too."""
+    image = Image(bytes(100))
+    image.failing = {broken}
+    write, left = image.write, [OSError(28, "no space")] * failures
+
+    def fails(data: bytes, offset: int) -> int:
+        if offset == broken and left:
+            raise left.pop()
+        return write(data, offset)
+
+    image.write = fails  # type: ignore[method-assign]
+
+    def retrying(call: Callable[..., Any], *arguments: Any) -> Any:
+        for _ in range(3):
+            with contextlib.suppress(OSError):
+                return call(*arguments)
+        return call(*arguments)
+
+    outcome = pytest.raises(OSError, match="no space") if failures > 3 else contextlib.nullcontext()
+    with outcome, store_rbd.WriteBehind(image) as behind:
+        for offset in range(0, 100, 10):
+            retrying(behind.write, b"%02d" % offset * 5, offset)
+        retrying(lambda: behind.create_snap("snap"))
+    assert image.closed and (failures > 3 or bytes(image.data) == b"".join(b"%02d" % each * 5 for each in range(0, 100, 10)))
 
 
 def test_write_beyond_the_end_fails_at_once() -> None:

@@ -13,8 +13,8 @@ waits, too. With this patch:
 * With ``rbd_thin_provisioning``, a chunk of zeros is found by comparing memory instead of looking at each byte.
 
 If a read or write ahead fails, it is repeated in the call in which upstream would have made it, or in the next call on
-the image. It then raises what librbd raises. The image is not resized, snapshotted or closed before everything is
-written.
+the image. It then raises what librbd raises, and so does each later call until the write succeeds. The image is not
+resized, snapshotted or closed before everything is written.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from fastio.counters import Reason
 from fastio.io import sparse
 from fastio.patches.glance_store import _stores
 from fastio.patching import namespaces
+from fastio.patching.known_code import Uses
 from fastio.patching.proxy import Proxy
 from fastio.patching.registry import Layer, Patch, Target
 
@@ -76,6 +77,7 @@ class _Request:
         self.offset = offset
         self.length = length
         self.completion: Any = None
+        self._result: int | None = None
         self._answers: dict[Any, bytes | None] = {}
 
     @property
@@ -85,12 +87,14 @@ class _Request:
 
     def wait(self) -> int:
         """The number that librbd returns, below 0 for an error; other greenlets run meanwhile."""
-        if self._answers:
-            # It may yet be in the callback, which the completion must outlive.
-            self.wait_natively()
-        else:
-            offload.run(self.completion.wait_for_complete_and_cb)
-        return self.completion.get_return_value()
+        if self._result is None:
+            if self._answers:
+                # It may yet be in the callback, which the completion must outlive.
+                self.wait_natively()
+            else:
+                offload.run(self.completion.wait_for_complete_and_cb)
+            self._result = self.completion.get_return_value()
+        return self._result
 
     def end(self) -> bytes | None:
         """The data. Request and completion refer to each other, and would keep it until the next garbage collection."""
@@ -99,7 +103,8 @@ class _Request:
         return data
 
     def wait_natively(self) -> None:
-        self.completion.wait_for_complete_and_cb()
+        if self._result is None:
+            self.completion.wait_for_complete_and_cb()
 
 
 class _OpenImage:
@@ -211,14 +216,14 @@ class WriteBehind(_OpenImage):
         """Wait until no more than ``left`` writes are under way."""
         while len(self._under_way) > left:
             request = self._under_way[0]
-            count = request.wait()
-            self._under_way.popleft().end()
-            if count >= 0:
+            if request.wait() >= 0:
                 _counts.moved(request.length)
             else:
                 _counts.fell_back(Reason.REFUSED)
-                # Raises what it does, or makes up for it.
+                # Raises what it does, or makes up for it. What has failed stays the first: where the driver catches the
+                # error and tries its own write again, this one is tried again before, and is not lost.
                 self._wrapped.write(request.data, request.offset)
+            self._under_way.popleft().end()
 
     def __getattr__(self, name: str) -> Any:
         self._finish(0)
@@ -293,12 +298,7 @@ def make_configure_add(wrapped: Callable[..., Any], hook: Any) -> Callable[..., 
 
 _OPTION = _stores.Option("rbd_store_chunk_size", MIB)
 
-_CONFIGURE_ADD = (
-    _stores.CONFIGURE_ADD
-    + """
-        self.resize_amount = self.WRITE_CHUNKSIZE
-"""
-)
+_CONFIGURE_ADD = _stores.CONFIGURE_ADD._replace(names=f"{_stores.CONFIGURE_ADD.names} resize_amount")
 
 
 PATCH = Patch(
@@ -307,7 +307,7 @@ PATCH = Patch(
     layer=Layer.REPLACE,
     counted=False,
     targets=(
-        Target("glance_store._drivers.rbd:Store.configure_add", make_configure_add, contract=_CONFIGURE_ADD),
+        Target("glance_store._drivers.rbd:Store.configure_add", make_configure_add, _CONFIGURE_ADD),
         *_stores.chunk_sizes(
             "glance_store._drivers.rbd:Store",
             "rbd",
@@ -317,30 +317,14 @@ PATCH = Patch(
         Target(
             "glance_store._drivers.rbd:ImageIterator.__iter__",
             make_iter,
-            ("__init__",),
-            """
-            def __iter__(self):
-                yield data
-                rbd.Image(*_, **_)
-                image.read(size - bytes_left, length)
-            def __init__(self, *_):
-                self.chunk_size = chunk_size or store.READ_CHUNKSIZE
-            """,
+            Uses("self", "yield rbd Image read"),
+            {"__init__": Uses("self, *_", "chunk_size READ_CHUNKSIZE")},
         ),
         Target(
             "glance_store._drivers.rbd:Store.add",
             make_add,
-            ("_resize_on_write",),
-            """
-            def add(self, *_):
-                rbd.Image(*_, **_)
-                utils.chunkreadable(image_file, self.WRITE_CHUNKSIZE)
-                any(chunk)
-                not any(chunk)
-                image.write(chunk, offset)
-            def _resize_on_write(self, image, image_size, bytes_written, chunk_length):
-                image.resize(new_size)
-            """,
+            Uses("self, *_", "rbd Image utils chunkreadable WRITE_CHUNKSIZE any write"),
+            {"_resize_on_write": Uses("self, image, image_size, bytes_written, chunk_length", "resize")},
         ),
     ),
 )
